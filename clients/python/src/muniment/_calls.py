@@ -1,0 +1,102 @@
+"""Making calls: credential, deadline, retries, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from muniment._status import error_of
+from muniment.retries import NO_RETRIES, Retries, may_repeat, repeat
+
+LONGEST_TIMEOUT = 86400.0
+
+Request = TypeVar("Request", bound=Message)
+Response = TypeVar("Response", bound=Message)
+
+
+class HasNextPage(Protocol):
+    """One page of anything."""
+
+    @property
+    def next_page_token(self) -> str:
+        """Gives the next page. Empty: this was the last one."""
+
+
+Page = TypeVar("Page", bound=HasNextPage)
+
+
+class Calls:
+    """Makes calls over one channel with one credential."""
+
+    def __init__(
+        self,
+        channel: grpc.Channel,
+        credential: str,
+        *,
+        timeout: float,
+        retries: Retries,
+        owns_channel: bool = True,
+    ) -> None:
+        self.channel = channel
+        self.credential = checked_credential(credential)
+        self._timeout = checked_timeout(timeout)
+        self._retries = retries
+        self._owns_channel = owns_channel
+
+    def with_credential(self, credential: str) -> Calls:
+        """The same channel, lent to another caller."""
+        return Calls(
+            self.channel, credential, timeout=self._timeout, retries=self._retries, owns_channel=False
+        )
+
+    def __call__(
+        self,
+        method: grpc.UnaryUnaryMultiCallable[Request, Response],
+        request: Request,
+        timeout: float | None = None,
+    ) -> Response:
+        """The response of *method*, or an error of ours. *timeout* spans all attempts; None: the default."""
+        metadata = (("authorization", f"Bearer {self.credential}"),)
+
+        def attempt(seconds_left: float) -> Response:
+            try:
+                return method(request, timeout=seconds_left, metadata=metadata)
+            except grpc.RpcError as failure:
+                raise error_of(failure) from failure
+
+        return repeat(
+            attempt,
+            self._retries if may_repeat(request) else NO_RETRIES,
+            self._timeout if timeout is None else checked_timeout(timeout),
+        )
+
+    def close(self) -> None:
+        """Let go of the channel, unless it is lent."""
+        if self._owns_channel:
+            self.channel.close()
+
+
+def pages(fetch: Callable[[str], Page]) -> Iterator[Page]:
+    """All pages, each fetched when it is asked for. *fetch* takes the token of a page."""
+    page = fetch("")
+    yield page
+    while page.next_page_token:
+        page = fetch(page.next_page_token)
+        yield page
+
+
+def checked_credential(credential: str) -> str:
+    """The credential. One that no header can carry is refused without being shown."""
+    if not (credential.isascii() and credential.isprintable()) or " " in credential or not credential:
+        raise ValueError("a credential is visible ASCII characters: is there a line end in it?")
+    return credential
+
+
+def checked_timeout(seconds: float) -> float:
+    """The timeout. gRPC takes a negative, endless or very long one for one that is over."""
+    if not 0 < seconds <= LONGEST_TIMEOUT:
+        raise ValueError(f"a timeout is more than 0 and at most {LONGEST_TIMEOUT:.0f} seconds")
+    return seconds

@@ -1,0 +1,74 @@
+"""Channels: where the server is, and who may listen on the way."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+
+import grpc
+
+# A server that restarts is found again between two attempts of one call, not after a second or more.
+OPTIONS = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 5000))
+
+# A proxy named by the environment would get the credential in the clear, even on the way to loopback.
+PLAINTEXT_OPTIONS = (*OPTIONS, ("grpc.enable_http_proxy", 0))
+
+HOST = re.compile(r"(?:dns:///)?(?:\[(?P<ipv6>[0-9A-Fa-f:]+)\]|(?P<name>[A-Za-z0-9.-]+))(?::[0-9]+)?")
+
+PEM = str | os.PathLike[str] | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TLS:
+    """Whom to trust, and whom to be. Each is a path, or PEM as bytes.
+
+    Without *ca* the authorities that gRPC brings along are trusted. With *certificate* and *key* the
+    server can tell who calls (mutual TLS); they come together.
+    """
+
+    ca: PEM | None = None
+    certificate: PEM | None = field(default=None, repr=False)
+    key: PEM | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("certificate and key come together")
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """What gRPC makes of it. Files are read now."""
+        return grpc.ssl_channel_credentials(_pem(self.ca), _pem(self.key), _pem(self.certificate))
+
+
+def open_channel(address: str, tls: bool | TLS) -> grpc.Channel:
+    """A channel to *address*. Connects when it is first used."""
+    if tls:
+        credentials = (tls if isinstance(tls, TLS) else TLS()).credentials()
+        return grpc.secure_channel(address, credentials, OPTIONS)
+    if not is_local(address):
+        raise ValueError(
+            "without tls only a loopback address or a unix socket will do:"
+            " the credential would cross a network in the clear"
+        )
+    return grpc.insecure_channel(address, PLAINTEXT_OPTIONS)
+
+
+def is_local(address: str) -> bool:
+    """Whether what is sent to *address* stays on this machine. What is not understood does not."""
+    if address.startswith(("unix:", "unix-abstract:")):
+        return True
+    host = HOST.fullmatch(address)
+    return host is not None and _is_loopback(host["ipv6"] or host["name"])
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _pem(source: PEM | None) -> bytes | None:
+    return source if source is None or isinstance(source, bytes) else Path(source).read_bytes()

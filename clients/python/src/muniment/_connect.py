@@ -1,0 +1,52 @@
+"""The way in."""
+
+from __future__ import annotations
+
+from typing import overload
+
+from muniment._calls import Calls
+from muniment._channel import TLS, open_channel
+from muniment.host import HostClient
+from muniment.retries import Retries
+from muniment.session import SessionClient
+from muniment.settings import Settings, find_settings
+
+
+@overload
+def connect(
+    address: str, *, host_key: str, tls: bool | TLS = ..., timeout: float = ..., retries: Retries = ...
+) -> HostClient: ...
+@overload
+def connect(
+    address: str, *, token: str, tls: bool | TLS = ..., timeout: float = ..., retries: Retries = ...
+) -> SessionClient: ...
+@overload
+def connect(
+    *, tls: bool | TLS = ..., timeout: float = ..., retries: Retries = ...
+) -> HostClient | SessionClient: ...
+def connect(
+    address: str | None = None,
+    *,
+    host_key: str | None = None,
+    token: str | None = None,
+    tls: bool | TLS = False,
+    timeout: float = 10.0,
+    retries: Retries = Retries(),  # noqa: B008 - frozen
+) -> HostClient | SessionClient:
+    """A client for the holder of a host key, or of a session's token.
+
+    *address* is `host:port`, `unix:/path` or `dns:///host:port`. With neither address nor credential both are
+    looked up: see `muniment.settings`. *timeout* is in seconds, the default for every call. Nothing is
+    sent before the first call.
+
+    ValueError: there is not exactly one credential, or it would leave this machine without *tls*.
+    """
+    found = _settings(address, host_key, token)
+    calls = Calls(open_channel(found.address, tls), found.credential, timeout=timeout, retries=retries)
+    return HostClient(calls) if found.host_key else SessionClient(calls)
+
+
+def _settings(address: str | None, host_key: str | None, token: str | None) -> Settings:
+    if address is None and host_key is None and token is None:
+        return find_settings()
+    return Settings(address or "", host_key=host_key, token=token)

@@ -1,0 +1,159 @@
+"""Between messages of the contract and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Literal, cast
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from muniment import values
+from muniment.v1 import agent_pb2, audit_pb2, memory_pb2, memory_service_pb2, session_pb2, tag_match_pb2
+
+if TYPE_CHECKING:
+    from muniment.v1 import classification_pb2
+
+TAG_MATCHES = {"all": tag_match_pb2.TAG_MATCH_ALL, "any": tag_match_pb2.TAG_MATCH_ANY}
+KINDS = {int(kind): kind for kind in values.ItemKind}
+
+
+def level_to_proto(level: values.Classification) -> classification_pb2.Classification.ValueType:
+    """The number of a level. Anything else is a ValueError before it is sent."""
+    return cast("classification_pb2.Classification.ValueType", int(values.Classification(level)))
+
+
+def tag_match_to_proto(match: Literal["all", "any"]) -> tag_match_pb2.TagMatch.ValueType:
+    if match not in TAG_MATCHES:
+        raise ValueError("tag_match is 'all' or 'any'")
+    return TAG_MATCHES[match]
+
+
+def tags_to_proto(tags: Iterable[str]) -> Iterable[str]:
+    """The tags. A lone string would be a tag per letter, so it is refused."""
+    if isinstance(tags, str):
+        raise TypeError("tags are several strings, not one")
+    return tags
+
+
+def time_to_proto(time: datetime | None) -> Timestamp | None:
+    if time is None:
+        return None
+    if time.tzinfo is None:
+        raise ValueError("a time needs a zone, such as datetime.UTC")
+    sent = Timestamp()
+    sent.FromDatetime(time)
+    return sent
+
+
+def duration_to_proto(duration: timedelta | None) -> Duration | None:
+    if duration is None:
+        return None
+    sent = Duration()
+    sent.FromTimedelta(duration)
+    return sent
+
+
+def settings_to_proto(settings: values.MemorySettings | None) -> agent_pb2.MemorySettings | None:
+    if settings is None:
+        return None
+    return agent_pb2.MemorySettings(
+        memory_enabled=settings.memory_enabled,
+        user_profile_enabled=settings.user_profile_enabled,
+        memory_char_limit=settings.memory_char_limit,
+        user_char_limit=settings.user_char_limit,
+    )
+
+
+def utc(stamp: Timestamp) -> datetime:
+    return stamp.ToDatetime(tzinfo=UTC)
+
+
+def agent(message: agent_pb2.Agent) -> values.Agent:
+    return values.Agent(
+        agent_id=message.agent_id,
+        display_name=message.display_name,
+        language=message.language,
+        memory_settings=settings(message.memory_settings),
+        create_time=utc(message.create_time),
+        update_time=utc(message.update_time),
+    )
+
+
+def settings(message: agent_pb2.MemorySettings) -> values.MemorySettings:
+    return values.MemorySettings(
+        memory_enabled=message.memory_enabled if message.HasField("memory_enabled") else None,
+        user_profile_enabled=message.user_profile_enabled
+        if message.HasField("user_profile_enabled")
+        else None,
+        memory_char_limit=message.memory_char_limit if message.HasField("memory_char_limit") else None,
+        user_char_limit=message.user_char_limit if message.HasField("user_char_limit") else None,
+    )
+
+
+def session(message: session_pb2.Session) -> values.Session:
+    return values.Session(
+        session_id=message.session_id,
+        agent_id=message.agent_id,
+        conversation_id=message.conversation_id,
+        taint=values.Classification(message.taint),
+        create_time=utc(message.create_time),
+        expire_time=utc(message.expire_time),
+        close_time=utc(message.close_time) if message.HasField("close_time") else None,
+    )
+
+
+def memory(message: memory_pb2.Memory) -> values.Memory:
+    return values.Memory(
+        key=message.key,
+        content=message.content,
+        tags=tuple(message.tags),
+        classification=values.Classification(message.classification),
+        etag=message.etag,
+        create_time=utc(message.create_time),
+        update_time=utc(message.update_time),
+        expire_time=utc(message.expire_time) if message.HasField("expire_time") else None,
+    )
+
+
+def memory_page(message: memory_service_pb2.ListMemoriesResponse) -> values.MemoryPage:
+    return values.MemoryPage(
+        memories=tuple(map(memory, message.memories)),
+        next_page_token=message.next_page_token,
+        classification=values.Classification(message.classification),
+    )
+
+
+def search_results(message: memory_service_pb2.SearchMemoriesResponse) -> values.SearchResults:
+    return values.SearchResults(
+        results=tuple(map(memory_result, message.results)),
+        classification=values.Classification(message.classification),
+        semantic=message.semantic,
+    )
+
+
+def memory_result(message: memory_service_pb2.MemoryResult) -> values.MemoryResult:
+    return values.MemoryResult(memory=memory(message.memory), score=message.score, snippet=message.snippet)
+
+
+def revealed(message: memory_service_pb2.DeleteMemoryResponse) -> values.Classification | None:
+    return values.Classification(message.revealed) if message.revealed else None
+
+
+def audit_event(message: audit_pb2.AuditEvent) -> values.AuditEvent:
+    return values.AuditEvent(
+        event_id=message.event_id,
+        time=utc(message.time),
+        classification=values.Classification(message.classification),
+        agent_id=message.agent_id or None,
+        session_id=message.session_id or None,
+        host_key_id=message.host_key_id or None,
+        method=message.method,
+        outcome=message.outcome,
+        kind=KINDS.get(message.kind),
+        item_id=message.item_id or None,
+        revision=message.revision or None,
+        result_count=message.result_count,
+        reason=message.reason,
+    )

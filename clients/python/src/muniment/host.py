@@ -1,0 +1,215 @@
+"""What a host may do: agents, sessions, taint, audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Self
+
+from muniment import _convert
+from muniment._calls import Calls, pages
+from muniment.session import SessionClient
+from muniment.v1 import agent_service_pb2, audit_service_pb2, session_service_pb2
+from muniment.v1.agent_service_pb2_grpc import AgentServiceStub
+from muniment.v1.audit_service_pb2_grpc import AuditServiceStub
+from muniment.v1.session_service_pb2_grpc import SessionServiceStub
+from muniment.values import Agent, AuditEvent, Classification, MemorySettings, Session
+
+AnySession = SessionClient | Session | str
+
+
+class HostClient:
+    """The trusted runtime around a model. Safe to use from several threads.
+
+    Leaving it (`with`) closes the connection, and so cuts off the sessions that were opened over it; on
+    the server they stay open until they are closed or expire.
+
+    Where a session is asked for, a client of it, its value or its id will do. Every method takes a *timeout*
+    in seconds, for all its attempts; None means the client's.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._agents = AgentServiceStub(calls.channel)
+        self._audit = AuditServiceStub(calls.channel)
+        self._sessions = SessionServiceStub(calls.channel)
+
+    def create_agent(
+        self,
+        agent_id: str | None = None,
+        *,
+        display_name: str = "",
+        language: str = "",
+        memory_settings: MemorySettings | None = None,
+        timeout: float | None = None,
+    ) -> Agent:
+        """Create an agent. Without *agent_id* the server makes one. AgentExists: it is taken.
+
+        *language* is a BCP 47 tag.
+        """
+        request = agent_service_pb2.CreateAgentRequest(
+            agent_id=agent_id or "",
+            display_name=display_name,
+            language=language,
+            memory_settings=_convert.settings_to_proto(memory_settings),
+        )
+        return _convert.agent(self._calls(self._agents.CreateAgent, request, timeout).agent)
+
+    def get_agent(self, agent_id: str, *, timeout: float | None = None) -> Agent:
+        """One agent. AgentNotFound: the tenant has none of that id."""
+        request = agent_service_pb2.GetAgentRequest(agent_id=agent_id)
+        return _convert.agent(self._calls(self._agents.GetAgent, request, timeout).agent)
+
+    def list_agents(self, *, page_size: int = 0, timeout: float | None = None) -> Iterator[Agent]:
+        """The tenant's agents, by id; pages are fetched as needed, each within *timeout*."""
+
+        def fetch(token: str) -> agent_service_pb2.ListAgentsResponse:
+            request = agent_service_pb2.ListAgentsRequest(page_size=page_size, page_token=token)
+            return self._calls(self._agents.ListAgents, request, timeout)
+
+        for page in pages(fetch):
+            yield from map(_convert.agent, page.agents)
+
+    def update_agent(
+        self,
+        agent_id: str,
+        *,
+        display_name: str | None = None,
+        language: str | None = None,
+        memory_settings: MemorySettings | None = None,
+        timeout: float | None = None,
+    ) -> Agent:
+        """Change what is given, keep the rest."""
+        request = agent_service_pb2.UpdateAgentRequest(
+            agent_id=agent_id,
+            display_name=display_name,
+            language=language,
+            memory_settings=_convert.settings_to_proto(memory_settings),
+        )
+        return _convert.agent(self._calls(self._agents.UpdateAgent, request, timeout).agent)
+
+    def delete_agent(self, agent_id: str, *, timeout: float | None = None) -> None:
+        """Erase an agent and everything of it: items, revisions, sessions. Audit events stay."""
+        request = agent_service_pb2.DeleteAgentRequest(agent_id=agent_id)
+        self._calls(self._agents.DeleteAgent, request, timeout)
+
+    def open_session(
+        self,
+        agent_id: str,
+        taint: Classification,
+        *,
+        conversation_id: str | None = None,
+        ttl: timedelta | None = None,
+        timeout: float | None = None,
+    ) -> SessionClient:
+        """Open a session at the level of what its conversation has seen so far.
+
+        Without *conversation_id* the conversation is a new one. *ttl* is 1 second to 30 days; None means
+        24 hours. ConversationTainted: the conversation has seen more. CeilingExceeded: the key may not reach *taint*.
+        """
+        request = session_service_pb2.OpenSessionRequest(
+            agent_id=agent_id,
+            taint=_convert.level_to_proto(taint),
+            conversation_id=conversation_id or "",
+            ttl=_convert.duration_to_proto(ttl),
+        )
+        return self._opened(self._calls(self._sessions.OpenSession, request, timeout))
+
+    def get_session(self, session: AnySession, *, timeout: float | None = None) -> Session:
+        """One session of the tenant up to the key's ceiling, closed ones too."""
+        request = session_service_pb2.GetSessionRequest(session_id=_id_of(session))
+        return _convert.session(self._calls(self._sessions.GetSession, request, timeout).session)
+
+    def list_sessions(
+        self, agent_id: str, *, include_closed: bool = False, page_size: int = 0, timeout: float | None = None
+    ) -> Iterator[Session]:
+        """The sessions of an agent, newest first, up to the key's ceiling; pages are fetched as needed."""
+
+        def fetch(token: str) -> session_service_pb2.ListSessionsResponse:
+            request = session_service_pb2.ListSessionsRequest(
+                agent_id=agent_id, include_closed=include_closed, page_size=page_size, page_token=token
+            )
+            return self._calls(self._sessions.ListSessions, request, timeout)
+
+        for page in pages(fetch):
+            yield from map(_convert.session, page.sessions)
+
+    def raise_taint(
+        self, session: AnySession, taint: Classification, reason: str = "", *, timeout: float | None = None
+    ) -> Session:
+        """Raise the taint of the session's conversation, and so of all its sessions.
+
+        Reveal to the model only after this has returned. *reason* is for the audit: up to 200 code points,
+        never content. SessionNotFound: the session is not open.
+        """
+        request = session_service_pb2.RaiseTaintRequest(
+            session_id=_id_of(session), taint=_convert.level_to_proto(taint), reason=reason
+        )
+        return _convert.session(self._calls(self._sessions.RaiseTaint, request, timeout).session)
+
+    def reset_session(
+        self, session: AnySession, reason: str = "", *, timeout: float | None = None
+    ) -> SessionClient:
+        """Start the conversation anew: close all its sessions and open one at PUBLIC.
+
+        By this call the host states that it has wiped the model's context.
+        """
+        request = session_service_pb2.ResetSessionRequest(session_id=_id_of(session), reason=reason)
+        return self._opened(self._calls(self._sessions.ResetSession, request, timeout))
+
+    def close_session(self, session: AnySession, *, timeout: float | None = None) -> None:
+        """Close a session. Its token is worth nothing from then on."""
+        request = session_service_pb2.CloseSessionRequest(session_id=_id_of(session))
+        self._calls(self._sessions.CloseSession, request, timeout)
+
+    def list_audit_events(
+        self,
+        *,
+        agent_id: str | None = None,
+        session: AnySession | None = None,
+        start_time: datetime | None = None,
+        end_time: datetime | None = None,
+        page_size: int = 0,
+        timeout: float | None = None,
+    ) -> Iterator[AuditEvent]:
+        """What was done, newest first, up to the key's ceiling, with `start_time <= time < end_time`."""
+
+        def fetch(token: str) -> audit_service_pb2.ListAuditEventsResponse:
+            request = audit_service_pb2.ListAuditEventsRequest(
+                agent_id=agent_id or "",
+                session_id=_id_of(session) if session is not None else "",
+                start_time=_convert.time_to_proto(start_time),
+                end_time=_convert.time_to_proto(end_time),
+                page_size=page_size,
+                page_token=token,
+            )
+            return self._calls(self._audit.ListAuditEvents, request, timeout)
+
+        for page in pages(fetch):
+            yield from map(_convert.audit_event, page.audit_events)
+
+    def session(self, token: str) -> SessionClient:
+        """The session of a token that was kept, over the same connection. Leaving it leaves it open."""
+        return SessionClient(self._calls.with_credential(token))
+
+    def close(self) -> None:
+        """Close the connection. No session ends by it."""
+        self._calls.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _opened(
+        self, response: session_service_pb2.OpenSessionResponse | session_service_pb2.ResetSessionResponse
+    ) -> SessionClient:
+        return SessionClient(self._calls.with_credential(response.token), _convert.session(response.session))
+
+
+def _id_of(session: AnySession) -> str:
+    return session if isinstance(session, str) else session.session_id

@@ -1,0 +1,65 @@
+"""Where the server is and who calls, when the program does not say.
+
+The environment comes first: MUNIMENT_ADDRESS with either MUNIMENT_TOKEN or MUNIMENT_HOST_KEY. If none of
+them is set, `.muniment/development.json` in the working directory, as `muniment serve --dev` writes it.
+An address and a credential always come from one place: a key is never sent to a server it is not for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+DEVELOPMENT_FILE = Path(".muniment", "development.json")
+VARIABLES = ("MUNIMENT_ADDRESS", "MUNIMENT_TOKEN", "MUNIMENT_HOST_KEY")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """An address and exactly one credential."""
+
+    address: str
+    host_key: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.address:
+            raise ValueError("an address is needed")
+        if bool(self.host_key) == bool(self.token):
+            raise ValueError("exactly one credential is needed: a host key or a session's token")
+
+    @property
+    def credential(self) -> str:
+        """What to send, whichever it is."""
+        return self.host_key or self.token or ""
+
+
+def find_settings(environment: Mapping[str, str] = os.environ, file: Path = DEVELOPMENT_FILE) -> Settings:
+    """The settings of this process. ValueError: there are none, or they are not whole."""
+    if any(environment.get(name) for name in VARIABLES):
+        return _from_environment(environment)
+    if file.exists():
+        return _from_file(file)
+    raise ValueError(
+        "no server is named: set MUNIMENT_ADDRESS and either MUNIMENT_TOKEN or MUNIMENT_HOST_KEY,"
+        " or start one here by `muniment serve --dev`"
+    )
+
+
+def _from_environment(environment: Mapping[str, str]) -> Settings:
+    address, token, host_key = (environment.get(name, "").strip() for name in VARIABLES)
+    try:
+        return Settings(address, host_key=host_key or None, token=token or None)
+    except ValueError as error:
+        raise ValueError(f"{error}: see {', '.join(VARIABLES)}") from None
+
+
+def _from_file(file: Path) -> Settings:
+    try:
+        written = json.loads(file.read_text(encoding="utf-8"))
+        return Settings(written["address"], host_key=written["host_key"])
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{file} does not hold an address and a host_key") from None

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Everything that is made from the contract: generate it, or check that it is what it should be.
+#
+#   contract.sh generate    write the generated files
+#   contract.sh check       format, lint, compatibility with the baseline, freshness; writes nothing
+#   contract.sh baseline    make today's contract the baseline
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+PATH=$PWD/.venv-gen/bin:$PATH
+
+stubs=clients/python/src/muniment/v1
+rules=service/muniment_server/rules.binpb
+baseline=proto/baseline.binpb.gz
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# Generate all files into the folder $1, laid out as in the repository.
+generate_into() {
+    buf generate --template proto/buf.gen.yaml -o "$1"
+    mkdir -p "$1/$(dirname $rules)"
+    # The whole workspace: the server validates with the rules, and reflects the error details too.
+    buf build proto --as-file-descriptor-set --exclude-source-info -o "$1/$rules"
+}
+
+# Write the contract as an image into the file $1, for comparison with another.
+image_into() {
+    buf build proto --path proto/muniment --exclude-source-info -o "$1"
+}
+
+generate() {
+    buf format -w proto --path proto/muniment
+    generate_into "$scratch"
+    rm -rf $stubs
+    mkdir -p "$(dirname $stubs)" "$(dirname $rules)"
+    cp -R "$scratch/$stubs" $stubs
+    cp "$scratch/$rules" $rules
+}
+
+check() {
+    buf format -d --exit-code proto --path proto/muniment
+    buf lint proto
+    image_into "$scratch/image.binpb"
+    buf breaking "$scratch/image.binpb" --against $baseline --config proto/buf.yaml --exclude-imports
+    generate_into "$scratch"
+    # Comparing folders also finds files that are stale or not committed yet.
+    diff -r -x __pycache__ "$scratch/$stubs" $stubs || stale
+    cmp "$scratch/$rules" $rules || stale
+}
+
+stale() {
+    echo >&2 "The generated files are not what proto/ makes them: run make proto."
+    exit 1
+}
+
+baseline() {
+    image_into "$scratch/image.binpb"
+    gzip --no-name --best --stdout "$scratch/image.binpb" > $baseline
+}
+
+case ${1-} in
+generate | check | baseline) "$1" ;;
+*) grep '^#  ' "$0" >&2 && exit 2 ;;
+esac

@@ -1,0 +1,1 @@
+"""The Muniment server: memory for agents that keeps to information-flow levels."""

@@ -1,0 +1,1 @@
+"""What Muniment is about, in pure Python: levels, names, tokens, records, errors."""

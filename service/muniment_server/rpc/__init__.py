@@ -1,0 +1,1 @@
+"""gRPC: the walls that every call passes, and the servicers behind them."""

@@ -1,0 +1,139 @@
+"""The interceptor that puts every call behind the walls, in one order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from itertools import takewhile
+from typing import Any
+
+import grpc
+from google.protobuf.message import Message
+
+from muniment_server.domain.errors import DeadlineExceeded, MethodUnknown, Overloaded
+from muniment_server.domain.lifetime import Lifetime
+from muniment_server.rpc import status
+from muniment_server.rpc.context import CallContext, Proceed, seconds_left
+from muniment_server.rpc.policy import Method
+from muniment_server.rpc.walls import Authorize
+
+Wall = Callable[[CallContext, Proceed], Message]
+_HEALTH = "/grpc.health.v1.Health/"
+"""Passed through as it is: wrapped, a Watch would hold a thread for as long as it lives."""
+_REFLECTION = "/grpc.reflection."
+_UNKNOWN = Method(
+    path="", name="Unknown", for_hosts=True, for_sessions=True, request_type="", parse=lambda _: Message()
+)
+
+
+class CallPool(ThreadPoolExecutor):
+    """The threads that run calls, and how many calls they have, queued ones included."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(max_workers=threads, thread_name_prefix="call")
+        self.in_flight = 0
+        self._count = threading.Lock()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run *fn* on a thread. Called by grpc on its one serving thread."""
+        with self._count:
+            self.in_flight += 1
+        future = super().submit(fn, *args, **kwargs)
+        future.add_done_callback(self._done)
+        return future
+
+    def _done(self, _: Future[Any]) -> None:
+        with self._count:
+            self.in_flight -= 1
+
+
+class PutBehindWalls(grpc.ServerInterceptor):
+    """Chooses for each call the handler behind the walls, made once for each method.
+
+    grpc asks on its one serving thread, so that nothing but choosing happens there.
+    """
+
+    def __init__(
+        self,
+        methods: Mapping[str, Method],
+        walls: Sequence[Wall],
+        *,
+        pool: CallPool,
+        most_in_flight: int,
+        reflection: Callable[[grpc.RpcMethodHandler], grpc.RpcMethodHandler],
+    ) -> None:
+        self._methods = methods
+        self._walls = walls
+        self._pool = pool
+        self._most_in_flight = most_in_flight
+        self._reflection = reflection
+        self._handlers: dict[str, grpc.RpcMethodHandler] = {}
+        until_known = list(takewhile(lambda wall: not isinstance(wall, Authorize), walls))
+        self._unknown = _handler(self._behind(until_known, _UNKNOWN, _unknown), None)
+        self._overloaded = _overloaded_handler()
+
+    def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], grpc.RpcMethodHandler | None],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler | None:
+        """The handler for one call."""
+        path = handler_call_details.method
+        if path.startswith(_HEALTH):
+            return continuation(handler_call_details)
+        if self._pool.in_flight >= self._most_in_flight:
+            return self._overloaded
+        return self._handlers.get(path) or self._make(path, continuation(handler_call_details))
+
+    def _make(self, path: str, handler: grpc.RpcMethodHandler | None) -> grpc.RpcMethodHandler:
+        if handler is not None and path.startswith(_REFLECTION):
+            self._handlers[path] = self._reflection(handler)
+        elif handler is not None and path in self._methods:
+            behaviour = self._behind(self._walls, self._methods[path], _servicer(handler))
+            self._handlers[path] = _handler(behaviour, handler.response_serializer)
+        return self._handlers.get(path, self._unknown)
+
+    @staticmethod
+    def _behind(walls: Sequence[Wall], method: Method, innermost: Proceed) -> Callable[..., Message]:
+        way = innermost
+        for wall in reversed(walls):
+            way = partial(wall, proceed=way)
+        return partial(_serve, method, way)
+
+
+def _serve(method: Method, way: Proceed, request: bytes, context: grpc.ServicerContext) -> Message:
+    """One call: from bytes to a response, or to an abort."""
+    lifetime = Lifetime(seconds_left(context))
+    call = CallContext(method=method, grpc_context=context, request_bytes=request, lifetime=lifetime)
+    if not context.add_callback(lifetime.end):
+        context.abort_with_status(status.status_of(DeadlineExceeded()))
+    return way(call)
+
+
+def _servicer(handler: grpc.RpcMethodHandler) -> Proceed:
+    return lambda call: handler.unary_unary(call.request, call)
+
+
+def _unknown(_: CallContext) -> Message:
+    raise MethodUnknown
+
+
+def _handler(
+    behaviour: Callable[..., Message], serializer: Callable[[Message], bytes] | None
+) -> grpc.RpcMethodHandler:
+    """Requests come as bytes: they are parsed behind the walls."""
+    return grpc.unary_unary_rpc_method_handler(behaviour, request_deserializer=None, response_serializer=serializer)
+
+
+def _overloaded_handler() -> grpc.RpcMethodHandler:
+    """Refuses at once, on a thread of its own: those of the pool are what is short."""
+    told = status.status_of(Overloaded())
+
+    def refuse(_: bytes, context: grpc.ServicerContext) -> Message:
+        context.abort_with_status(told)
+        raise AssertionError("abort returns never")
+
+    refuse.experimental_thread_pool = ThreadPoolExecutor(1, "refuse")  # type: ignore[attr-defined]  # grpc looks for it
+    return _handler(refuse, None)

@@ -1,0 +1,145 @@
+"""Between the messages of the contract and the values of the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from muniment.v1 import agent_pb2, audit_pb2, classification_pb2, memory_pb2, memory_service_pb2, session_pb2
+from muniment_server.domain import paging
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import FieldViolation, InvalidArgument
+from muniment_server.domain.records import (
+    Agent,
+    AuditEvent,
+    Memory,
+    MemoryResult,
+    MemorySettings,
+    Session,
+)
+
+
+def level_to_proto(level: Classification | None) -> classification_pb2.Classification:
+    """The number is the same in the contract; None is UNSPECIFIED."""
+    return classification_pb2.Classification.ValueType(level or 0)
+
+
+def join(levels: Iterable[Classification]) -> classification_pb2.Classification:
+    """The highest of *levels*; PUBLIC when there are none (Denning: the least element)."""
+    return level_to_proto(max(levels, default=Classification.PUBLIC))
+
+
+def time_to_proto(time: datetime | None) -> Timestamp | None:
+    """An instant; None stays absent."""
+    if time is None:
+        return None
+    message = Timestamp()
+    message.FromDatetime(time)
+    return message
+
+
+def time_from_proto(message: Timestamp, *, field: str) -> datetime:
+    """An instant, cut to microseconds. Raises InvalidArgument for what is outside the years 1 to 9999."""
+    try:
+        return message.ToDatetime(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise InvalidArgument(FieldViolation(field, "is not a time between the years 1 and 9999")) from None
+
+
+def duration_from_proto(message: Duration) -> timedelta:
+    """A length of time, cut to microseconds."""
+    return message.ToTimedelta()
+
+
+def uuid_from_proto(text: str) -> UUID | None:
+    """An id; None for the empty one. The contract's rules have made sure that it is one."""
+    return UUID(text) if text else None
+
+
+def memory_to_proto(memory: Memory) -> memory_pb2.Memory:
+    """A memory."""
+    return memory_pb2.Memory(
+        key=memory.key,
+        content=memory.content,
+        tags=memory.tags,
+        classification=level_to_proto(memory.classification),
+        etag=paging.etag(memory.version),
+        create_time=time_to_proto(memory.create_time),
+        update_time=time_to_proto(memory.update_time),
+        expire_time=time_to_proto(memory.expire_time),
+    )
+
+
+def result_to_proto(result: MemoryResult) -> memory_service_pb2.MemoryResult:
+    """A match of a search."""
+    return memory_service_pb2.MemoryResult(
+        memory=memory_to_proto(result.memory), score=result.score, snippet=result.snippet
+    )
+
+
+def settings_from_proto(message: agent_pb2.MemorySettings) -> MemorySettings:
+    """Settings, None where absent."""
+    return MemorySettings(
+        memory_enabled=message.memory_enabled if message.HasField("memory_enabled") else None,
+        user_profile_enabled=message.user_profile_enabled if message.HasField("user_profile_enabled") else None,
+        memory_char_limit=message.memory_char_limit if message.HasField("memory_char_limit") else None,
+        user_char_limit=message.user_char_limit if message.HasField("user_char_limit") else None,
+    )
+
+
+def agent_to_proto(agent: Agent) -> agent_pb2.Agent:
+    """An agent."""
+    settings = agent.memory_settings
+    return agent_pb2.Agent(
+        agent_id=agent.agent_id,
+        display_name=agent.display_name,
+        language=agent.language,
+        memory_settings=agent_pb2.MemorySettings(
+            memory_enabled=settings.memory_enabled,
+            user_profile_enabled=settings.user_profile_enabled,
+            memory_char_limit=settings.memory_char_limit,
+            user_char_limit=settings.user_char_limit,
+        ),
+        create_time=time_to_proto(agent.create_time),
+        update_time=time_to_proto(agent.update_time),
+    )
+
+
+def session_to_proto(session: Session) -> session_pb2.Session:
+    """A session."""
+    return session_pb2.Session(
+        session_id=str(session.session_id),
+        agent_id=session.agent_id,
+        conversation_id=session.conversation_id,
+        taint=level_to_proto(session.taint),
+        create_time=time_to_proto(session.create_time),
+        expire_time=time_to_proto(session.expire_time),
+        close_time=time_to_proto(session.close_time),
+    )
+
+
+def event_to_proto(event: AuditEvent) -> audit_pb2.AuditEvent:
+    """An audit event; what it does not have stays empty."""
+    return audit_pb2.AuditEvent(
+        event_id=str(event.event_id),
+        time=time_to_proto(event.time),
+        classification=level_to_proto(event.classification),
+        agent_id=event.agent_id or "",
+        session_id=_text(event.session_id),
+        host_key_id=_text(event.host_key_id),
+        method=event.method,
+        outcome=event.outcome,
+        kind=audit_pb2.ItemKind.ValueType(event.kind or 0),
+        item_id=_text(event.item_id),
+        revision=event.revision or 0,
+        result_count=event.result_count or 0,
+        reason=event.reason or "",
+    )
+
+
+def _text(value: UUID | None) -> str:
+    return str(value) if value is not None else ""

@@ -1,0 +1,172 @@
+"""One gRPC server: the services of the contract behind the walls, health and reflection beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from google.protobuf.descriptor_pool import DescriptorPool
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2
+
+from muniment.v1 import (
+    agent_service_pb2,
+    agent_service_pb2_grpc,
+    audit_service_pb2,
+    audit_service_pb2_grpc,
+    memory_service_pb2,
+    memory_service_pb2_grpc,
+    session_service_pb2,
+    session_service_pb2_grpc,
+)
+from muniment_server.domain.errors import Unauthenticated
+from muniment_server.domain.lifetime import Lifetime
+from muniment_server.domain.tokens import TokenKind
+from muniment_server.rpc import policy, status
+from muniment_server.rpc.chain import CallPool, PutBehindWalls
+from muniment_server.rpc.context import seconds_left
+from muniment_server.rpc.credentials import Credentials, bearer_token
+from muniment_server.rpc.rules import Rules, load_pool
+from muniment_server.rpc.servicers.agent import AgentServicer
+from muniment_server.rpc.servicers.audit import AuditServicer
+from muniment_server.rpc.servicers.memory import MemoryServicer
+from muniment_server.rpc.servicers.session import SessionServicer
+from muniment_server.rpc.walls import Authenticate, Authorize, FollowTaint, Gate, GuardEgress, TellErrors, Validate
+from muniment_server.store.store import Store
+
+SERVICES = tuple(
+    file.DESCRIPTOR.services_by_name[name]
+    for file, name in (
+        (agent_service_pb2, "AgentService"),
+        (session_service_pb2, "SessionService"),
+        (memory_service_pb2, "MemoryService"),
+        (audit_service_pb2, "AuditService"),
+    )
+)
+
+_MIB = 1024 * 1024
+_OPTIONS: dict[str, int] = {
+    "grpc.max_receive_message_length": _MIB,
+    "grpc.max_send_message_length": 4 * _MIB,
+    "grpc.max_metadata_size": 8 * 1024,
+    "grpc.absolute_max_metadata_size": 8 * 1024,
+    "grpc.max_concurrent_streams": 100,
+    "grpc.server_handshake_timeout_ms": 10_000,
+    "grpc.http2.max_ping_strikes": 2,
+    "grpc.max_connection_age_ms": 10 * 60_000,  # spreads clients over the workers
+    "grpc.enable_channelz": 0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one server takes on at once."""
+
+    threads: int = 4
+    """Calls run at once. More contend for the interpreter lock."""
+    most_in_flight: int = 256
+    """Calls run or queued. More are refused at once."""
+
+
+class Server:
+    """A gRPC server over one store. It listens where `listen` says, and serves from `start` to `stop`."""
+
+    def __init__(
+        self, store: Store, *, limits: Limits, open_reflection: bool, share_port: bool = False
+    ) -> None:
+        methods = policy.policies(SERVICES)
+        pool = load_pool()
+        credentials = Credentials(store)
+        self.gate = Gate()
+        self._health = health.HealthServicer()
+        calls = CallPool(limits.threads)
+        walls = [
+            TellErrors(),
+            self.gate,
+            Authenticate(credentials),
+            FollowTaint(credentials),
+            Authorize(store),
+            Validate(Rules(pool, {method.request_type for method in methods.values()})),
+            GuardEgress(),
+        ]
+        interceptor = PutBehindWalls(
+            methods,
+            walls,
+            pool=calls,
+            most_in_flight=limits.most_in_flight,
+            reflection=_Reflection(credentials, open_to_all=open_reflection).wrap,
+        )
+        self.grpc = grpc.server(
+            calls,
+            interceptors=[interceptor],
+            options=[*_OPTIONS.items(), ("grpc.so_reuseport", int(share_port))],
+            maximum_concurrent_rpcs=2 * limits.most_in_flight,
+        )
+        self._register(store, pool)
+
+    def listen(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
+        """Listen at *address*; return the port (0 for a unix socket). Raises RuntimeError when it is taken."""
+        if credentials is None:
+            return self.grpc.add_insecure_port(address)
+        return self.grpc.add_secure_port(address, credentials)
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self.grpc.start()
+        self.set_serving(True)
+
+    def set_serving(self, serving: bool) -> None:
+        """Open or close the gate, and say so to those who ask for health."""
+        self.gate.open = serving
+        state = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
+        for service in ("", *(service.full_name for service in SERVICES)):
+            self._health.set(service, state)
+
+    def stop(self, grace: float) -> None:
+        """Say NOT_SERVING, take no new calls, let those in flight finish within *grace* seconds."""
+        self._health.enter_graceful_shutdown()
+        self.grpc.stop(grace).wait()
+
+    def _register(self, store: Store, pool: DescriptorPool) -> None:
+        agent_service_pb2_grpc.add_AgentServiceServicer_to_server(AgentServicer(store), self.grpc)
+        session_service_pb2_grpc.add_SessionServiceServicer_to_server(SessionServicer(store), self.grpc)
+        memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(MemoryServicer(store), self.grpc)
+        audit_service_pb2_grpc.add_AuditServiceServicer_to_server(AuditServicer(store), self.grpc)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
+        for file in (health_pb2, reflection_pb2):
+            pool.AddSerializedFile(file.DESCRIPTOR.serialized_pb)
+        names = [*(service.full_name for service in SERVICES), health.SERVICE_NAME, reflection.SERVICE_NAME]
+        reflection.enable_server_reflection(names, self.grpc, pool=pool)
+
+
+class _Reflection:
+    """Reflection shows the contract: to all in development, to hosts otherwise."""
+
+    def __init__(self, credentials: Credentials, *, open_to_all: bool) -> None:
+        self._credentials = credentials
+        self._open_to_all = open_to_all
+        self._pool = ThreadPoolExecutor(2, "reflection")
+
+    def wrap(self, handler: grpc.RpcMethodHandler) -> grpc.RpcMethodHandler:
+        """The handler, on threads of its own: a stream holds one for as long as it lives."""
+
+        def behaviour(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+            if not self._open_to_all and not self._is_host(context):
+                context.abort_with_status(status.status_of(Unauthenticated()))
+            yield from handler.stream_stream(requests, context)
+
+        behaviour.experimental_thread_pool = self._pool  # type: ignore[attr-defined]  # grpc looks for it
+        return grpc.stream_stream_rpc_method_handler(
+            behaviour, handler.request_deserializer, handler.response_serializer
+        )
+
+    def _is_host(self, context: grpc.ServicerContext) -> bool:
+        try:
+            token = bearer_token(context)
+            self._credentials.principal(token, Lifetime(seconds_left(context)))
+        except Unauthenticated:
+            return False
+        return token.kind is TokenKind.HOST

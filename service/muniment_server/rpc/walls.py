@@ -1,0 +1,171 @@
+"""The walls a call passes, outermost first. Each is one class; `server.build` says how they stand."""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+import uuid
+from typing import NoReturn
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+
+from muniment_server.domain.errors import (
+    Conflict,
+    EgressViolation,
+    FieldViolation,
+    InvalidArgument,
+    InvalidPageToken,
+    MunimentError,
+    PrincipalNotAllowed,
+    StaleSession,
+    TaintChanged,
+    Unavailable,
+)
+from muniment_server.domain.records import HostIdentity, SessionIdentity
+from muniment_server.rpc import labels, status
+from muniment_server.rpc.context import CallContext, Proceed
+from muniment_server.rpc.credentials import Credentials, bearer_token
+from muniment_server.rpc.rules import Rules
+from muniment_server.store.store import Store
+
+_LOG = logging.getLogger("muniment.calls")
+_MOST_RUNS = 4
+"""Levels only rise, and there are four of them."""
+
+
+class TellErrors:
+    """Turns every error into a status of the fixed table, and writes the log: codes and reasons, never what was sent."""
+
+    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+        begun = time.monotonic()
+        try:
+            return proceed(call)
+        except MunimentError as error:
+            self._refuse(call, error, begun)
+        except Exception as error:  # noqa: BLE001 - the one place where what nobody foresaw becomes INTERNAL
+            self._refuse(call, error, begun)
+
+    def _refuse(self, call: CallContext, error: Exception, begun: float) -> NoReturn:
+        code, reason = status.told(error)
+        incident = uuid.uuid4() if code is grpc.StatusCode.INTERNAL else None
+        took = round((time.monotonic() - begun) * 1000)
+        if incident is None:
+            _LOG.info("%s %s %s %d ms", call.method.name, code.name, reason, took)
+        else:
+            _LOG.error("%s INTERNAL %s incident %s\n%s", call.method.name, type(error).__name__, incident, _trace(error))
+        call.grpc_context.abort_with_status(status.status_of(error, incident=incident))
+        raise AssertionError("abort returns never")
+
+
+def _trace(error: Exception) -> str:
+    """Where it happened, without what it said: a driver's message may quote what was sent."""
+    return "".join(traceback.StackSummary.from_list(traceback.extract_tb(error.__traceback__)).format())
+
+
+class Gate:
+    """Closed while the walls in the database do not stand: nothing passes."""
+
+    def __init__(self) -> None:
+        self.open = True
+
+    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+        if not self.open:
+            raise Unavailable
+        return proceed(call)
+
+
+class Authenticate:
+    """Finds out who is calling."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+
+    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+        call.token = bearer_token(call.grpc_context)
+        call.principal = self._credentials.principal(call.token, call.lifetime)
+        return proceed(call)
+
+
+class FollowTaint:
+    """Runs the call again where the taint now is, when the store finds it is not where it was.
+
+    A refusal that no statement has vouched for may rest on a remembered session: it is confirmed first, so
+    that a closed session is UNAUTHENTICATED whatever else is wrong with its call.
+    """
+
+    _UNCONFIRMED = (InvalidArgument, InvalidPageToken, TaintChanged)
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+
+    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+        for _ in range(_MOST_RUNS):
+            try:
+                return proceed(call)
+            except StaleSession:
+                call.principal = self._look(call)
+            except Conflict:
+                continue
+            except self._UNCONFIRMED:
+                found = self._look(call)
+                if found == call.principal:
+                    raise
+                call.principal = found
+        raise TaintChanged
+
+    def _look(self, call: CallContext) -> SessionIdentity | HostIdentity:
+        if not isinstance(call.principal, SessionIdentity):
+            assert call.principal is not None
+            return call.principal
+        assert call.token is not None
+        return self._credentials.fresh_session(call.token, call.lifetime)
+
+
+class Authorize:
+    """Holds the caller against the method's policy. What is not allowed is denied, and audited."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+        if not self._allowed(call):
+            assert call.principal is not None
+            self._store.record_wrong_principal(call.principal, call.call)
+            raise PrincipalNotAllowed
+        return proceed(call)
+
+    @staticmethod
+    def _allowed(call: CallContext) -> bool:
+        if isinstance(call.principal, SessionIdentity):
+            return call.method.for_sessions
+        return isinstance(call.principal, HostIdentity) and call.method.for_hosts
+
+
+class Validate:
+    """Parses the request and judges it by the rules of the contract."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+
+    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+        try:
+            call.request = call.method.parse(call.request_bytes)
+        except DecodeError:
+            raise InvalidArgument(FieldViolation("", "is not a message of this method")) from None
+        self._rules.check(call.method.request_type, call.request_bytes)
+        return proceed(call)
+
+
+class GuardEgress:
+    """Lets no labelled message above the caller out. It can only fire when a wall below is broken."""
+
+    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+        response = proceed(call)
+        principal = call.principal
+        limit = principal.taint if isinstance(principal, SessionIdentity) else call.host.ceiling
+        if not labels.may_leave(response, limit):
+            _LOG.critical("%s: an answer above the caller's level was held back", call.method.name)
+            raise EgressViolation
+        return response

@@ -1,0 +1,124 @@
+"""Connections: a small pool for each role, logged in as that role.
+
+The role is the context: no setting of a connection carries authority, and none is ever changed by SET ROLE.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import conninfo as libpq
+from psycopg.rows import namedtuple_row
+from psycopg_pool import ConnectionPool
+
+from muniment_server.domain.lifetime import Lifetime
+from muniment_server.store import queries, roles
+from muniment_server.store.failures import translated
+
+_QUERIES = queries.load("connection")
+_LONGEST_STATEMENT = 30.0
+"""Seconds a statement may run when the caller sets no deadline."""
+_POOL_WAIT = 5.0
+"""Seconds to wait for a connection before the call is refused."""
+_LIFETIME = 1800.0
+_SETTINGS = "-c TimeZone=UTC -c client_min_messages=warning"
+
+
+class WrongRole(psycopg.OperationalError):
+    """A connection is logged in as another role than it was asked for, or as one with too much power."""
+
+
+class RoleConnection(psycopg.Connection[Any]):
+    """A connection that knows which statement timeout it has, in milliseconds."""
+
+    statement_timeout: int = 0
+
+    def limit(self, seconds: float | None) -> None:
+        """Bound the statements to come. Rounded up to a power of two, so that calls alike need no round trip."""
+        wanted = _milliseconds(_LONGEST_STATEMENT if seconds is None else min(seconds, _LONGEST_STATEMENT))
+        if wanted != self.statement_timeout:
+            self.execute(_QUERIES["set_statement_timeout"], {"milliseconds": str(wanted)})
+            self.statement_timeout = wanted
+
+
+def _milliseconds(seconds: float) -> int:
+    return 1 << max(4, int(seconds * 1000).bit_length())
+
+
+class Database:
+    """The database as the serving roles see it. Pools open when a role is first needed."""
+
+    def __init__(self, conninfo: Callable[[str], str], *, pool_size: int) -> None:
+        self._conninfo = conninfo
+        self._pool_size = pool_size
+        self._pools: dict[str, ConnectionPool[RoleConnection]] = {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def connection(self, role: str, lifetime: Lifetime) -> Iterator[RoleConnection]:
+        """A connection logged in as *role*, for as long as the block and *lifetime* last.
+
+        Raises Unavailable, Overloaded or DeadlineExceeded.
+        """
+        pool = self._pools.get(role) or self._open(role)
+        with translated():
+            connection = pool.getconn(timeout=_POOL_WAIT)
+            try:
+                with lifetime.cancelling(connection.cancel):
+                    connection.limit(lifetime.remaining())
+                    yield connection
+            finally:
+                self._give_back(pool, connection)
+
+    def close(self) -> None:
+        """Close all pools."""
+        with self._lock:
+            for pool in self._pools.values():
+                pool.close()
+
+    def _open(self, role: str) -> ConnectionPool[RoleConnection]:
+        with self._lock:
+            if role not in self._pools:
+                self._pools[role] = self._pool(role)
+            return self._pools[role]
+
+    def _pool(self, role: str) -> ConnectionPool[RoleConnection]:
+        return ConnectionPool(
+            self._conninfo(role),
+            connection_class=RoleConnection,
+            kwargs={"autocommit": True, "row_factory": namedtuple_row, "options": _SETTINGS},
+            configure=lambda connection: _verify(connection, role),
+            min_size=0,
+            max_size=self._pool_size,
+            max_lifetime=_LIFETIME,
+            max_idle=_LIFETIME,
+            open=True,
+            name=role,
+        )
+
+    @staticmethod
+    def _give_back(pool: ConnectionPool[RoleConnection], connection: RoleConnection) -> None:
+        """Return it clean. A connection that broke is a sign that the others did: look at them now, not call by call."""
+        broken = connection.closed
+        if not broken and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            connection.rollback()
+        pool.putconn(connection)
+        if broken:
+            threading.Thread(target=pool.check, daemon=True).start()
+
+
+def _verify(connection: RoleConnection, role: str) -> None:
+    """Refuse a connection that is not what its pool is for."""
+    found: Any = connection.execute(_QUERIES["who_am_i"]).fetchone()
+    if found.role != role or found.login != role or found.too_powerful or found.schema != role:
+        raise WrongRole
+    connection.limit(None)
+
+
+def operator_conninfo(admin: str) -> str:
+    """The conninfo of an operator: the administrator's own, in the place of the owner."""
+    return libpq.make_conninfo(admin, options=f"{_SETTINGS} -c role={roles.OWNER}")

@@ -1,0 +1,105 @@
+-- What the catalogue says about the walls. Any role may read it.
+
+-- name: facts
+-- Every right in our schemas and on this database, and what would undo one, as (subject, object, fact).
+WITH ours AS (
+    SELECT pg_namespace.oid, pg_namespace.nspname, pg_namespace.nspowner, pg_namespace.nspacl
+      FROM pg_catalog.pg_namespace
+     WHERE pg_namespace.nspname = 'vault'
+        OR pg_namespace.nspname LIKE 'muniment\_%%'
+),
+relation AS (
+    SELECT pg_class.*, ours.nspname || '.' || pg_class.relname AS object
+      FROM pg_catalog.pg_class
+           JOIN ours ON ours.oid = pg_class.relnamespace
+     WHERE pg_class.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+),
+granted AS (
+    SELECT acl.grantee, relation.object, acl.privilege_type AS fact, relation.relowner AS owner
+      FROM relation
+           CROSS JOIN LATERAL aclexplode(relation.relacl) AS acl
+     UNION ALL
+    SELECT acl.grantee, relation.object, acl.privilege_type || ' (' || pg_attribute.attname || ')', relation.relowner
+      FROM relation
+           JOIN pg_catalog.pg_attribute ON pg_attribute.attrelid = relation.oid
+           CROSS JOIN LATERAL aclexplode(pg_attribute.attacl) AS acl
+     UNION ALL
+    SELECT acl.grantee, 'schema ' || ours.nspname, acl.privilege_type, ours.nspowner
+      FROM ours
+           CROSS JOIN LATERAL aclexplode(ours.nspacl) AS acl
+     UNION ALL
+    SELECT acl.grantee, 'function ' || ours.nspname || '.' || pg_proc.proname, acl.privilege_type, pg_proc.proowner
+      FROM pg_catalog.pg_proc
+           JOIN ours ON ours.oid = pg_proc.pronamespace
+           CROSS JOIN LATERAL aclexplode(coalesce(pg_proc.proacl, acldefault('f', pg_proc.proowner))) AS acl
+     UNION ALL
+    SELECT acl.grantee, 'database', acl.privilege_type, pg_database.datdba
+      FROM pg_catalog.pg_database
+           CROSS JOIN LATERAL aclexplode(coalesce(pg_database.datacl, acldefault('d', pg_database.datdba))) AS acl
+     WHERE pg_database.datname = current_database()
+       AND (acl.grantee = 0 OR acl.grantee IN (SELECT pg_roles.oid FROM pg_catalog.pg_roles WHERE pg_roles.rolname = ANY(%(roles)s)))
+     UNION ALL
+    SELECT acl.grantee, 'schema ' || pg_namespace.nspname, acl.privilege_type, pg_namespace.nspowner
+      FROM pg_catalog.pg_namespace
+           CROSS JOIN LATERAL aclexplode(pg_namespace.nspacl) AS acl
+     WHERE pg_namespace.oid NOT IN (SELECT ours.oid FROM ours)
+       AND acl.privilege_type = 'CREATE'
+       AND (acl.grantee = 0 OR acl.grantee IN (SELECT pg_roles.oid FROM pg_catalog.pg_roles WHERE pg_roles.rolname = ANY(%(roles)s)))
+)
+SELECT CASE granted.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(granted.grantee) END AS subject, granted.object, granted.fact
+  FROM granted
+ WHERE granted.grantee <> granted.owner
+ UNION ALL
+SELECT pg_get_userbyid(relation.relowner), relation.object, 'owns'
+  FROM relation
+ UNION ALL
+SELECT pg_get_userbyid(ours.nspowner), 'schema ' || ours.nspname, 'owns'
+  FROM ours
+ UNION ALL
+SELECT 'window', relation.object, unnest(relation.reloptions)
+  FROM relation
+ WHERE relation.relkind = 'v'
+ UNION ALL
+SELECT 'pinned', relation.object, pg_get_constraintdef(pg_constraint.oid)
+  FROM relation
+       JOIN pg_catalog.pg_constraint ON pg_constraint.conrelid = relation.oid
+       JOIN pg_catalog.pg_attribute ON pg_attribute.attrelid = relation.oid AND pg_attribute.attnum = ANY(pg_constraint.conkey)
+ WHERE pg_constraint.contype = 'c'
+   AND pg_attribute.attname = 'level'
+   AND pg_constraint.convalidated
+ UNION ALL
+SELECT pg_roles.rolname, 'role', power.name
+  FROM pg_catalog.pg_roles
+       CROSS JOIN LATERAL (
+           VALUES ('superuser', pg_roles.rolsuper), ('bypasses row security', pg_roles.rolbypassrls),
+                  ('creates roles', pg_roles.rolcreaterole), ('creates databases', pg_roles.rolcreatedb),
+                  ('replicates', pg_roles.rolreplication)
+       ) AS power (name, has)
+ WHERE pg_roles.rolname = ANY(%(roles)s)
+   AND power.has
+ UNION ALL
+SELECT pg_get_userbyid(pg_auth_members.member), 'role', 'is a member of ' || pg_get_userbyid(pg_auth_members.roleid)
+  FROM pg_catalog.pg_auth_members
+ WHERE pg_get_userbyid(pg_auth_members.member) = ANY(%(roles)s)
+ UNION ALL
+SELECT pg_get_userbyid(pg_auth_members.member), 'role', 'is a member of ' || pg_get_userbyid(pg_auth_members.roleid)
+  FROM pg_catalog.pg_auth_members
+ WHERE pg_get_userbyid(pg_auth_members.roleid) = ANY(%(serving)s)
+   AND NOT pg_get_userbyid(pg_auth_members.member) = ANY(%(roles)s)
+   AND (SELECT NOT pg_roles.rolsuper AND NOT pg_roles.rolcreaterole FROM pg_catalog.pg_roles WHERE pg_roles.oid = pg_auth_members.member);
+
+-- name: server
+-- What must hold of the server and the database.
+SELECT current_setting('server_version_num')::integer AS server_version,
+       pg_is_in_recovery() AS is_standby,
+       lower('É') = 'é' AND to_tsvector('simple', 'É') = to_tsvector('simple', 'é') AND 'É' ILIKE 'é' AS folds_case,
+       pg_encoding_to_char(pg_database.encoding) = 'UTF8' AS is_utf8,
+       current_setting('fsync')::boolean AND current_setting('full_page_writes')::boolean
+       AND current_setting('synchronous_commit') <> 'off' AS is_durable,
+       current_setting('max_connections')::integer AS max_connections
+  FROM pg_catalog.pg_database
+ WHERE pg_database.datname = current_database();
+
+-- name: schema_version
+SELECT max(migration.version) AS version
+  FROM vault.migration;
