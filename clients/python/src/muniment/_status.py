@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TypeVar, cast
 
 import grpc
@@ -76,17 +77,21 @@ def _rich_status(failure: grpc.RpcError) -> Status:
 
 
 def _details(status: Status, info: ErrorInfo) -> errors.Details:
-    retry = _detail(status, RetryInfo)
     return errors.Details(
         violations=tuple(
             errors.Violation(each.field, each.description)
             for each in _detail(status, BadRequest).field_violations
         ),
-        retry_after=retry.retry_delay.ToTimedelta().total_seconds()
-        if retry.HasField("retry_delay")
-        else None,
+        retry_after=_retry_after(_detail(status, RetryInfo)),
         incident=info.metadata.get("incident", ""),
     )
+
+
+def _retry_after(retry: RetryInfo) -> float | None:
+    """Seconds, never negative: they are slept."""
+    if not retry.HasField("retry_delay"):
+        return None
+    return float(max(0.0, retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9))
 
 
 def _detail(status: Status, kind: type[Detail]) -> Detail:
@@ -94,6 +99,7 @@ def _detail(status: Status, kind: type[Detail]) -> Detail:
     found = kind()
     for packed in status.details:
         if packed.Is(kind.DESCRIPTOR):
-            packed.Unpack(found)
+            with suppress(DecodeError):
+                packed.Unpack(found)
             break
     return found

@@ -106,7 +106,8 @@ class HostClient:
         """Open a session at the level of what its conversation has seen so far.
 
         Without *conversation_id* the conversation is a new one. *ttl* is 1 second to 30 days; None means
-        24 hours. ConversationTainted: the conversation has seen more. CeilingExceeded: the key may not reach *taint*.
+        24 hours. ConversationTainted: the conversation has seen more. CeilingExceeded: the key may
+        not reach *taint*.
         """
         request = session_service_pb2.OpenSessionRequest(
             agent_id=agent_id,

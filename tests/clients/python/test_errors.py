@@ -1,0 +1,146 @@
+"""Every status becomes one exception, and says nothing that it should not."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import re
+
+import grpc
+import pytest
+from google.protobuf.message import Message
+
+import muniment
+from muniment import SessionClient, errors
+from muniment.v1.error_pb2 import ErrorReason
+from tests.clients.python.scripted import (
+    TOKEN,
+    ScriptedServer,
+    bad_request,
+    error_info,
+    retry_info,
+    status,
+)
+
+REASONS = [name.removeprefix("ERROR_REASON_") for name, number in ErrorReason.items() if number]
+CODES = [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK]
+
+# The others are named after their reason.
+NAMED_OTHERWISE = {
+    "FIELD_INVALID": "InvalidArgument",
+    "PAGE_TOKEN_INVALID": "InvalidPageToken",
+    "CREDENTIAL_INVALID": "Unauthenticated",
+    "INTERNAL": "InternalError",
+}
+
+
+def expected_name(reason: str) -> str:
+    return NAMED_OTHERWISE.get(reason) or reason.title().replace("_", "")
+
+
+def failure(server: ScriptedServer, session: SessionClient, answer: Message) -> muniment.MunimentError:
+    """What the client makes of one answer."""
+    server.script("DeleteMemory", answer)
+    with pytest.raises(muniment.MunimentError) as caught:
+        session.delete_memory("tea")
+    return caught.value
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_every_reason_has_its_own_exception(server, session, reason):
+    """Also under a status that the reason does not usually come with: reasons do not change."""
+    error = failure(server, session, status(grpc.StatusCode.UNKNOWN, error_info(reason)))
+
+    assert expected_name(reason) == type(error).__name__
+    assert reason == error.reason
+    assert getattr(muniment, type(error).__name__) is type(error)
+
+
+def test_no_two_reasons_share_an_exception():
+    assert len(REASONS) == len({expected_name(reason) for reason in REASONS})
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize(
+    "details", [(), (error_info("OF_NEXT_YEAR"),), (error_info("ETAG_STALE", "else.where"),)]
+)
+def test_an_unknown_reason_becomes_the_class_of_its_status(server, session, code, details):
+    error = failure(server, session, status(code, *details))
+
+    special = {grpc.StatusCode.INTERNAL: "InternalError"}
+    without_class = {"Cancelled", "Unknown", "OutOfRange", "DataLoss"}
+    named = special.get(code) or code.name.title().replace("_", "")
+    assert ("MunimentError" if named in without_class else named) == type(error).__name__
+    assert code is error.code
+
+
+def test_violations_name_field_and_rule(server, session):
+    details = (error_info("FIELD_INVALID"), bad_request(key="is empty", content="is too long"))
+
+    error = failure(server, session, status(grpc.StatusCode.INVALID_ARGUMENT, *details))
+
+    assert isinstance(error, muniment.InvalidArgument)
+    expected = (muniment.Violation("key", "is empty"), muniment.Violation("content", "is too long"))
+    assert expected == error.violations
+    assert str(error) == "FIELD_INVALID: No. (key: is empty; content: is too long)"
+
+
+def test_overload_says_when_to_come_back(server, session):
+    details = (error_info("OVERLOADED"), retry_info(1.25))
+
+    assert failure(server, session, status(grpc.StatusCode.RESOURCE_EXHAUSTED, *details)).retry_after == 1.25
+
+
+def test_a_delay_is_never_negative(server, session):
+    details = (error_info("OVERLOADED"), retry_info(-3))
+
+    assert failure(server, session, status(grpc.StatusCode.RESOURCE_EXHAUSTED, *details)).retry_after == 0
+
+
+def test_a_fault_of_the_server_has_an_incident(server, session):
+    error = failure(
+        server, session, status(grpc.StatusCode.INTERNAL, error_info("INTERNAL", incident="a1b2"))
+    )
+
+    assert isinstance(error, muniment.InternalError)
+    assert error.incident == "a1b2"
+
+
+def test_damaged_details_are_as_good_as_none(server, session):
+    damaged = status(grpc.StatusCode.NOT_FOUND, error_info("MEMORY_NOT_FOUND"))
+    damaged.details[0].value = b"\xff\xff\xff"  # type: ignore[attr-defined]  # a status has details
+
+    error = failure(server, session, damaged)
+
+    assert type(error) is muniment.NotFound
+
+
+def test_an_error_survives_pickling(server, session):
+    details = (error_info("FIELD_INVALID"), bad_request(key="is empty"))
+    error = failure(server, session, status(grpc.StatusCode.INVALID_ARGUMENT, *details))
+
+    copy = pickle.loads(pickle.dumps(error))
+
+    assert (type(error), str(error), error.details) == (type(copy), str(copy), copy.details)
+
+
+def test_no_error_shows_the_credential(server, session):
+    error = failure(
+        server, session, status(grpc.StatusCode.UNAUTHENTICATED, error_info("CREDENTIAL_INVALID"))
+    )
+
+    assert TOKEN not in f"{error!s}{error!r}{error.__cause__!s}{error.__cause__!r}"
+
+
+def test_the_drawing_is_the_hierarchy():
+    """The tree in the module's docstring names every exception below the one it derives from."""
+    drawn = re.findall(r"^((?:[│├└─ ])*)([A-Z][A-Za-z]+)(?:  .*)?$", errors.__doc__ or "", re.MULTILINE)
+    parents: dict[int, str] = {-1: "Exception"}
+    tree = {}
+    for indent, name in drawn:
+        depth = len(indent) // 4
+        parents[depth] = name
+        tree[name] = parents[depth - 1]
+
+    classes = inspect.getmembers(errors, lambda each: inspect.isclass(each) and issubclass(each, Exception))
+    assert {name: each.__base__.__name__ for name, each in classes} == tree

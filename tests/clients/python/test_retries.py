@@ -1,0 +1,201 @@
+"""A call is sent again exactly where that is safe."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import grpc
+import pytest
+
+import muniment
+from muniment import Classification, HostClient, Retries, SessionClient
+from muniment.retries import repeat
+from tests.clients.python.scripted import (
+    HOST_KEY,
+    METHODS,
+    SESSION_ID,
+    TOKEN,
+    error_info,
+    overloaded,
+    retry_info,
+    status,
+    unavailable,
+)
+
+# One call of every method. A method that is not here fails the first test until somebody decides.
+CALLS: dict[str, Callable[[HostClient, SessionClient], object]] = {
+    "CreateAgent": lambda host, _: host.create_agent("ada"),
+    "GetAgent": lambda host, _: host.get_agent("ada"),
+    "ListAgents": lambda host, _: list(host.list_agents()),
+    "UpdateAgent": lambda host, _: host.update_agent("ada", display_name="Ada"),
+    "DeleteAgent": lambda host, _: host.delete_agent("ada"),
+    "OpenSession": lambda host, _: host.open_session("ada", Classification.PUBLIC),
+    "GetSession": lambda _, session: session.get_session(),
+    "ListSessions": lambda host, _: list(host.list_sessions("ada")),
+    "RaiseTaint": lambda host, _: host.raise_taint(SESSION_ID, Classification.INTERNAL),
+    "ResetSession": lambda host, _: host.reset_session(SESSION_ID),
+    "CloseSession": lambda _, session: session.close(),
+    "SaveMemory": lambda _, session: session.save_memory("tea", "Assam"),
+    "GetMemory": lambda _, session: session.get_memory("tea"),
+    "ListMemories": lambda _, session: list(session.list_memories()),
+    "SearchMemories": lambda _, session: session.search_memories("tea"),
+    "DeleteMemory": lambda _, session: session.delete_memory("tea"),
+    "ListAuditEvents": lambda host, _: list(host.list_audit_events()),
+}
+SENT_ONCE = {"CreateAgent", "OpenSession", "ResetSession", "DeleteAgent", "CloseSession", "DeleteMemory"}
+PASSING = {"unavailable": unavailable(), "overloaded": overloaded(retry_info(0.001))}
+
+
+def test_every_method_is_decided_on():
+    assert set(METHODS) == set(CALLS)
+
+
+@pytest.mark.parametrize("refusal", PASSING)
+@pytest.mark.parametrize("method", sorted(set(CALLS) - SENT_ONCE))
+def test_what_is_safe_is_sent_again(server, host, session, method, refusal):
+    server.script(method, PASSING[refusal], PASSING[refusal])
+
+    CALLS[method](host, session)
+
+    assert len(server.requests(method)) == 3
+
+
+@pytest.mark.parametrize("refusal", PASSING)
+@pytest.mark.parametrize("method", sorted(SENT_ONCE))
+def test_what_is_not_safe_is_sent_once(server, host, session, method, refusal):
+    server.script(method, PASSING[refusal])
+
+    with pytest.raises((muniment.Unavailable, muniment.Overloaded)):
+        CALLS[method](host, session)
+
+    assert len(server.requests(method)) == 1
+
+
+def test_a_save_with_an_etag_is_sent_once(server, session):
+    """If the first one did arrive, the second would be stale."""
+    server.script("SaveMemory", unavailable())
+
+    with pytest.raises(muniment.Unavailable):
+        session.save_memory("tea", "Assam", etag="item-1")
+
+    assert len(server.requests("SaveMemory")) == 1
+
+
+@pytest.mark.parametrize(
+    "code",
+    set(grpc.StatusCode)
+    - {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED},
+)
+def test_other_failures_are_final(server, session, code):
+    server.script("GetMemory", status(code, retry_info(0.001)))
+
+    with pytest.raises(muniment.MunimentError):
+        session.get_memory("tea")
+
+    assert len(server.requests("GetMemory")) == 1
+
+
+def test_overload_without_a_time_is_final(server, session):
+    server.script("GetMemory", overloaded())
+
+    with pytest.raises(muniment.Overloaded):
+        session.get_memory("tea")
+
+    assert len(server.requests("GetMemory")) == 1
+
+
+def test_attempts_are_counted(server, session):
+    server.script("GetMemory", *[unavailable()] * 9)
+
+    with pytest.raises(muniment.Unavailable):
+        session.get_memory("tea")
+
+    assert len(server.requests("GetMemory")) == 4
+
+
+def test_retries_can_be_turned_off(running):
+    running.scripted.script("GetMemory", unavailable())
+
+    with (
+        muniment.connect(running.address, token=TOKEN, retries=muniment.NO_RETRIES) as session,
+        pytest.raises(muniment.Unavailable),
+    ):
+        session.get_memory("tea")
+
+    assert len(running.scripted.requests("GetMemory")) == 1
+
+
+def test_a_retry_beyond_the_deadline_is_not_waited_for(server, session):
+    server.script("GetMemory", overloaded(retry_info(3600)))
+    begun = time.monotonic()
+
+    with pytest.raises(muniment.Overloaded) as caught:
+        session.get_memory("tea", timeout=30)
+
+    assert time.monotonic() - begun < 15
+    assert caught.value.retry_after == 3600
+
+
+def test_a_server_that_names_a_time_is_given_it(server, session):
+    server.script("GetMemory", overloaded(retry_info(0.3)))
+    begun = time.monotonic()
+
+    session.get_memory("tea")
+
+    assert time.monotonic() - begun >= 0.3
+
+
+def test_all_attempts_share_one_deadline():
+    left: list[float] = []
+
+    def attempt(seconds_left: float) -> None:
+        left.append(seconds_left)
+        raise muniment.Unavailable(grpc.StatusCode.UNAVAILABLE, details=muniment.Details(retry_after=0.1))
+
+    with pytest.raises(muniment.Unavailable):
+        repeat(attempt, Retries(attempts=3, pause=0), timeout=20)
+
+    assert len(left) == 3
+    assert left[0] <= 20
+    assert left[1] <= 19.9
+    assert left[2] <= 19.8
+
+
+def test_the_default_timeout_is_the_clients(running):
+    with muniment.connect(running.address, host_key=HOST_KEY, timeout=42) as host:
+        host.get_agent("ada")
+        host.session(TOKEN).get_memory("tea")
+        host.get_agent("ada", timeout=7)
+
+    assert [round(each.seconds_left) for each in running.scripted.asked] == [42, 42, 7]
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan"), 1e12])
+def test_a_timeout_that_grpc_would_misread_is_refused(server, session, seconds):
+    with pytest.raises(ValueError, match="timeout"):
+        session.get_memory("tea", timeout=seconds)
+
+    assert server.asked == []
+
+
+def test_pauses_grow_up_to_the_longest():
+    pauses = Retries(attempts=6, pause=1, longest_pause=5).pauses()
+
+    assert all(
+        longest / 2 <= pause <= longest for pause, longest in zip(pauses, (1, 2, 4, 5, 5), strict=True)
+    )
+
+
+@pytest.mark.parametrize("wrong", [{"attempts": 0}, {"pause": -1}, {"longest_pause": -1}])
+def test_retries_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(ValueError, match="attempts"):
+        Retries(**wrong)
+
+
+def test_a_lost_answer_of_a_retried_write_is_the_second_one(server, session):
+    """The caller gets what the last attempt says, not what the first one did."""
+    server.script("SaveMemory", unavailable(), status(grpc.StatusCode.ABORTED, error_info("TAINT_CHANGED")))
+
+    with pytest.raises(muniment.TaintChanged):
+        session.save_memory("tea", "Assam")

@@ -1,0 +1,201 @@
+"""What a session sends and gets."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import grpc
+import pytest
+
+import muniment
+from muniment import Classification
+from muniment.v1 import memory_service_pb2
+from muniment.v1.classification_pb2 import (
+    CLASSIFICATION_CONFIDENTIAL,
+    CLASSIFICATION_INTERNAL,
+    CLASSIFICATION_PUBLIC,
+)
+from tests.clients.python.scripted import (
+    MEMORY,
+    SESSION_ID,
+    error_info,
+    status,
+    unavailable,
+)
+
+NOON = datetime.fromtimestamp(1_760_000_000, UTC)
+OVER = status(grpc.StatusCode.UNAUTHENTICATED, error_info("CREDENTIAL_INVALID"))
+
+
+def test_a_memory_is_saved_as_given(server, session):
+    session.save_memory("tea", "Assam", tags=["taste", "home"], expire_time=NOON, etag="item-1")
+
+    (request,) = server.requests("SaveMemory")
+    assert (request.key, request.content, request.etag) == ("tea", "Assam", "item-1")
+    assert list(request.tags) == ["taste", "home"]
+    assert request.expire_time.seconds == 1_760_000_000
+
+
+def test_what_is_not_given_is_not_sent(server, session):
+    session.save_memory("tea", "Assam")
+
+    assert [memory_service_pb2.SaveMemoryRequest(key="tea", content="Assam")] == server.requests("SaveMemory")
+
+
+def test_a_memory_is_what_was_sent(session):
+    expected = muniment.Memory(
+        key="tea",
+        content="Assam, no sugar",
+        tags=("taste",),
+        classification=Classification.PUBLIC,
+        etag="item-1",
+        create_time=NOON,
+        update_time=NOON,
+        expire_time=None,
+    )
+
+    assert expected == session.get_memory("tea")
+    assert expected == session.save_memory("tea", "Assam, no sugar")
+
+
+def test_one_string_is_not_several_tags(session):
+    with pytest.raises(TypeError, match="tags"):
+        session.save_memory("tea", "Assam", tags="taste")
+    with pytest.raises(TypeError, match="tags"):
+        session.search_memories("tea", tags="taste")
+
+
+def test_memories_come_from_all_pages(server, session):
+    server.script(
+        "ListMemories",
+        memory_service_pb2.ListMemoriesResponse(
+            memories=[MEMORY],
+            next_page_token="second",
+            classification=CLASSIFICATION_PUBLIC,
+        ),
+    )
+
+    assert [memory.key for memory in session.list_memories("taste")] == ["tea", "tea"]
+    assert [(request.tag, request.page_token) for request in server.requests("ListMemories")] == [
+        ("taste", ""),
+        ("taste", "second"),
+    ]
+
+
+def test_a_page_carries_its_level(server, session):
+    server.script(
+        "ListMemories",
+        memory_service_pb2.ListMemoriesResponse(
+            memories=[MEMORY],
+            next_page_token="second",
+            classification=CLASSIFICATION_CONFIDENTIAL,
+        ),
+    )
+
+    page = session.list_memories_page(page_size=1, page_token="first")
+
+    assert (
+        page.classification,
+        page.next_page_token,
+        len(page),
+    ) == (Classification.CONFIDENTIAL, "second", 1)
+    assert [memory.key for memory in page] == ["tea"]
+    (request,) = server.requests("ListMemories")
+    assert (request.page_size, request.page_token) == (1, "first")
+
+
+def test_a_taint_raised_between_two_pages_is_told(server, session):
+    server.script(
+        "ListMemories",
+        memory_service_pb2.ListMemoriesResponse(
+            memories=[MEMORY],
+            next_page_token="second",
+            classification=CLASSIFICATION_PUBLIC,
+        ),
+        status(grpc.StatusCode.ABORTED, error_info("TAINT_CHANGED")),
+    )
+    memories = session.list_memories()
+
+    assert next(memories).key == "tea"
+    with pytest.raises(muniment.TaintChanged):
+        next(memories)
+
+
+def test_a_search_gives_results_and_their_level(server, session):
+    found = session.search_memories("which tea?", max_results=3, tags=("a", "b"), tag_match="any")
+
+    (request,) = server.requests("SearchMemories")
+    assert (
+        request.query,
+        request.max_results,
+        list(request.tags),
+        request.tag_match,
+    ) == ("which tea?", 3, ["a", "b"], 2)
+    assert (found.classification, found.semantic, len(found)) == (Classification.PUBLIC, True, 1)
+    assert [(each.memory.key, each.score, each.snippet) for each in found] == [
+        ("tea", 1.5, "Assam, no sugar")
+    ]
+
+
+def test_an_unknown_match_is_refused(session):
+    with pytest.raises(ValueError, match="tag_match"):
+        session.search_memories("tea", tag_match="some")
+
+
+def test_a_deletion_tells_what_it_reveals(server, session):
+    server.script("DeleteMemory", memory_service_pb2.DeleteMemoryResponse(revealed=CLASSIFICATION_INTERNAL))
+
+    assert session.delete_memory("tea", etag="item-1") == Classification.INTERNAL
+    assert session.delete_memory("tea") is None
+    assert [request.etag for request in server.requests("DeleteMemory")] == ["item-1", ""]
+
+
+def test_a_session_by_token_asks_for_itself_once(server, session):
+    assert session.session.session_id == SESSION_ID
+    assert session.session_id == SESSION_ID
+    assert len(server.requests("GetSession")) == 1
+
+
+def test_leaving_a_session_by_token_leaves_it_open(server, session):
+    with session:
+        session.get_memory("tea")
+
+    assert server.requests("CloseSession") == []
+
+
+def test_closing_twice_is_closing_once(server, session):
+    session.close()
+    session.close()
+
+    assert len(server.requests("CloseSession")) == 1
+
+
+def test_closing_what_is_over_says_so(server, session):
+    server.script("CloseSession", OVER)
+
+    with pytest.raises(muniment.Unauthenticated):
+        session.close()
+
+
+def test_leaving_a_session_that_is_over_is_fine(server, host):
+    """A host that resets or closes inside the block has got what leaving would do."""
+    server.script("CloseSession", OVER)
+
+    with host.open_session("ada", Classification.PUBLIC):
+        pass
+
+    assert len(server.requests("CloseSession")) == 1
+
+
+def test_a_failed_closing_is_told(server, host):
+    server.script("CloseSession", unavailable())
+
+    with pytest.raises(muniment.Unavailable), host.open_session("ada", Classification.PUBLIC):
+        pass
+
+
+def test_a_failed_closing_does_not_hide_the_first_failure(server, host):
+    server.script("CloseSession", unavailable())
+
+    with pytest.raises(KeyError), host.open_session("ada", Classification.PUBLIC):
+        raise KeyError

@@ -1,0 +1,91 @@
+"""Where the server is and who calls, when the program does not say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import muniment
+from muniment.settings import Settings, find_settings
+from tests.clients.python.scripted import HOST_KEY, TOKEN
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A development file. Its server is `there`."""
+    path = tmp_path / ".muniment" / "development.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"address": "there", "host_key": HOST_KEY, "more": 1}))
+    return path
+
+
+def test_the_environment_names_a_host(file):
+    environment = {"MUNIMENT_ADDRESS": "here", "MUNIMENT_HOST_KEY": f"{HOST_KEY}\n", "MUNIMENT_TOKEN": ""}
+
+    assert Settings("here", host_key=HOST_KEY) == find_settings(environment, file)
+
+
+def test_the_environment_names_a_session(file):
+    environment = {"MUNIMENT_ADDRESS": "here", "MUNIMENT_TOKEN": TOKEN}
+
+    assert Settings("here", token=TOKEN) == find_settings(environment, file)
+
+
+def test_the_development_file_comes_second(file):
+    assert Settings("there", host_key=HOST_KEY) == find_settings({}, file)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"MUNIMENT_ADDRESS": "here"},
+        {"MUNIMENT_TOKEN": TOKEN},
+        {"MUNIMENT_HOST_KEY": HOST_KEY},
+        {"MUNIMENT_ADDRESS": "here", "MUNIMENT_TOKEN": TOKEN, "MUNIMENT_HOST_KEY": HOST_KEY},
+    ],
+)
+def test_half_an_environment_is_not_filled_up_from_the_file(file, environment):
+    """A key is never sent to a server that it is not for."""
+    with pytest.raises(ValueError, match="MUNIMENT_ADDRESS") as caught:
+        find_settings(environment, file)
+
+    assert TOKEN not in str(caught.value)
+    assert HOST_KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"address": "there"}', '{"address": "", "host_key": "k"}', "null"]
+)
+def test_a_damaged_file_is_named(file, text):
+    file.write_text(text)
+
+    with pytest.raises(ValueError, match=r"development\.json"):
+        find_settings({}, file)
+
+
+def test_with_nothing_at_all_the_way_out_is_shown(tmp_path):
+    with pytest.raises(ValueError, match="muniment serve --dev"):
+        find_settings({}, tmp_path / "none.json")
+
+
+def test_connect_looks_them_up(running, tmp_path, monkeypatch):
+    for name in ("MUNIMENT_ADDRESS", "MUNIMENT_TOKEN", "MUNIMENT_HOST_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".muniment").mkdir()
+    written = {"address": running.address, "host_key": HOST_KEY}
+    (tmp_path / ".muniment/development.json").write_text(json.dumps(written))
+
+    with muniment.connect() as host:
+        assert isinstance(host, muniment.HostClient)
+        host.get_agent("ada")
+
+    monkeypatch.setenv("MUNIMENT_ADDRESS", running.address)
+    monkeypatch.setenv("MUNIMENT_TOKEN", TOKEN)
+    with muniment.connect() as session:
+        assert isinstance(session, muniment.SessionClient)
+        session.get_memory("tea")
+
+    sent = [each.metadata["authorization"] for each in running.scripted.asked]
+    assert [f"Bearer {HOST_KEY}", f"Bearer {TOKEN}"] == sent

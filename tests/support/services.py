@@ -1,0 +1,179 @@
+"""A real server in the test's own process, over a real network, and short words to call it.
+
+Calls go through the generated stubs: `at(PUBLIC).save_memory(key="plan", content="…")` is the RPC SaveMemory
+with the fields of its request as keywords, and returns its response message or raises grpc.RpcError.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import grpc
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from google.rpc import error_details_pb2, status_pb2
+
+from muniment_server.domain import tokens
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import IdSource, RandomIds
+from muniment_server.domain.tokens import TokenKind
+from muniment_server.rpc.server import SERVICES, Limits, Server
+from muniment_server.store.database import Database as RoleDatabase
+from muniment_server.store.store import Store
+from tests.support.databases import Database
+
+_METHODS = {method.name: method for service in SERVICES for method in service.methods}
+
+
+class Outcome(NamedTuple):
+    """All that a caller observes of one call."""
+
+    code: grpc.StatusCode
+    message: str
+    trailers: tuple[tuple[str, str | bytes], ...]
+    response: bytes
+
+
+class Caller:
+    """One principal: knows its token and calls every RPC by its name in snake case, fields as keywords."""
+
+    def __init__(self, channel: grpc.Channel, token: str) -> None:
+        self.channel = channel
+        self.token = token
+        self.metadata: tuple[tuple[str, str], ...] = (("authorization", f"Bearer {token}"),)
+
+    def __getattr__(self, name: str) -> Any:
+        rpc = "".join(part.capitalize() for part in name.split("_"))
+        if rpc not in _METHODS:
+            raise AttributeError(name)
+        return lambda timeout=20.0, **fields: self.call(rpc, timeout=timeout, **fields)
+
+    def call(self, rpc: str, *, timeout: float = 20.0, **fields: Any) -> Any:
+        """Call *rpc*; return its response or raise grpc.RpcError."""
+        method = _METHODS[rpc]
+        request = GetMessageClass(method.input_type)(**fields)
+        return self.send(rpc, request.SerializeToString(), timeout=timeout)
+
+    def send(self, rpc: str, request: bytes, *, timeout: float = 20.0) -> Any:
+        """Call *rpc* with *request* as it is on the wire."""
+        method = _METHODS[rpc]
+        stub = self.channel.unary_unary(
+            f"/{method.containing_service.full_name}/{rpc}",
+            request_serializer=None,
+            response_deserializer=GetMessageClass(method.output_type).FromString,
+        )
+        return stub(request, metadata=self.metadata, timeout=timeout)
+
+    def observe(self, rpc: str, **fields: Any) -> Outcome:
+        """Call *rpc*; return all that is observed of it, whether it succeeds or fails."""
+        method = _METHODS[rpc]
+        request: Message = GetMessageClass(method.input_type)(**fields)
+        stub = self.channel.unary_unary(f"/{method.containing_service.full_name}/{rpc}")
+        try:
+            response, call = stub.with_call(request.SerializeToString(), metadata=self.metadata, timeout=20.0)
+        except grpc.RpcError as error:
+            return Outcome(error.code(), error.details(), tuple(error.trailing_metadata() or ()), b"")
+        return Outcome(call.code(), call.details(), tuple(call.trailing_metadata() or ()), response)
+
+
+@dataclass
+class Service:
+    """A served database."""
+
+    database: Database
+    server: Server
+    store: Store
+    port: int
+    ids: IdSource
+    channel: grpc.Channel
+    _hosts: dict[tuple[str, Classification], Caller] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def host(self, tenant: str = "acme", ceiling: Classification = Classification.RESTRICTED) -> Caller:
+        """A host of *tenant* with *ceiling*: the same one each time it is asked for."""
+        if (tenant, ceiling) not in self._hosts:
+            self._hosts[tenant, ceiling] = Caller(self.channel, new_host_key(self.database, tenant, ceiling))
+        return self._hosts[tenant, ceiling]
+
+    def agent(self, agent_id: str = "alice", tenant: str = "acme") -> str:
+        """An agent of *tenant*, made when it is not there."""
+        if self.host(tenant).observe("GetAgent", agent_id=agent_id).code is not grpc.StatusCode.OK:
+            self.host(tenant).create_agent(agent_id=agent_id)
+        return agent_id
+
+    def session(
+        self, taint: Classification, *, agent_id: str = "alice", tenant: str = "acme", conversation_id: str = ""
+    ) -> Caller:
+        """A new session. Its id is in `.session_id`."""
+        opened = self.host(tenant).open_session(
+            agent_id=self.agent(agent_id, tenant), taint=int(taint), conversation_id=conversation_id
+        )
+        caller = Caller(self.channel, opened.token)
+        caller.session_id = opened.session.session_id
+        caller.conversation_id = opened.session.conversation_id
+        return caller
+
+
+def new_host_key(database: Database, tenant: str, ceiling: Classification) -> str:
+    """A host key, made as `muniment host-key create` makes one."""
+    with database.as_owner() as owner:
+        row = owner.execute("SELECT tenant FROM vault.tenant WHERE name = %s", [tenant]).fetchone()
+        row = row or owner.execute("INSERT INTO vault.tenant (name) VALUES (%s) RETURNING tenant", [tenant]).fetchone()
+        key = tokens.mint(TokenKind.HOST, tenant=row.tenant, secret=RandomIds().new_secret())
+        owner.execute(
+            "INSERT INTO vault.host_key (tenant, host_key_id, key_hash, ceiling) VALUES (%s, %s, %s, %s)",
+            [row.tenant, uuid.uuid4(), tokens.digest(key), int(ceiling)],
+        )
+    return key
+
+
+@contextmanager
+def serving(
+    database: Database,
+    *,
+    ids: IdSource | None = None,
+    limits: Limits | None = None,
+    open_reflection: bool = True,
+    audit_reads_from: Classification = Classification.CONFIDENTIAL,
+) -> Iterator[Service]:
+    """Serve *database* on a free port."""
+    limits = limits or Limits()
+    ids = ids or RandomIds()
+    connections = RoleDatabase(database.conninfo, pool_size=limits.threads)
+    store = Store(connections, ids, audit_reads_from=audit_reads_from)
+    server = Server(store, limits=limits, open_reflection=open_reflection)
+    port = server.listen("127.0.0.1:0", None)
+    server.start()
+    try:
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield Service(database, server, store, port, ids, channel)
+    finally:
+        server.stop(grace=1)
+        connections.close()
+
+
+def failure_of(call: Any, **fields: Any) -> Outcome:
+    """What a caller observes of a call that must fail."""
+    try:
+        call(**fields)
+    except grpc.RpcError as error:
+        return Outcome(error.code(), error.details(), tuple(error.trailing_metadata() or ()), b"")
+    raise AssertionError("the call succeeded")
+
+
+def reason_of(outcome: Outcome) -> str:
+    """The ErrorReason in an outcome, without its prefix; empty when there is none."""
+    for name, value in outcome.trailers:
+        if name == "grpc-status-details-bin":
+            for packed in status_pb2.Status.FromString(value).details:
+                info = error_details_pb2.ErrorInfo()
+                if packed.Unpack(info):
+                    return info.reason
+    return ""
