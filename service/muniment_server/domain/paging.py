@@ -67,7 +67,7 @@ class Pager:
         return base64.urlsafe_b64encode(self._mac(body) + body).rstrip(b"=").decode()
 
     def last(self, token: str) -> list[str] | None:
-        """What the token names; None for the first page. Raises InvalidPageToken, or TaintChanged for an older taint's."""
+        """What the token names; None for the first page. Raises InvalidPageToken, TaintChanged for another taint's."""
         if not token:
             return None
         raw = _unbase64(token) or b""
@@ -77,7 +77,7 @@ class Pager:
         taint, *last = json.loads(body)
         if taint != self.taint:
             raise TaintChanged
-        return last
+        return [str(part) for part in last]
 
     def _mac(self, body: bytes) -> bytes:
         context = json.dumps([self.method, *self.filters], ensure_ascii=False).encode()

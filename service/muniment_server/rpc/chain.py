@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 from google.protobuf.message import Message
@@ -15,11 +15,12 @@ from google.protobuf.message import Message
 from muniment_server.domain.errors import DeadlineExceeded, MethodUnknown, Overloaded
 from muniment_server.domain.lifetime import Lifetime
 from muniment_server.rpc import status
-from muniment_server.rpc.context import CallContext, Proceed, seconds_left
+from muniment_server.rpc.context import CallContext, Proceed, Wall, seconds_left
 from muniment_server.rpc.policy import Method
 from muniment_server.rpc.walls import Authorize
 
-Wall = Callable[[CallContext, Proceed], Message]
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+
 _HEALTH = "/grpc.health.v1.Health/"
 """Passed through as it is: wrapped, a Watch would hold a thread for as long as it lives."""
 _REFLECTION = "/grpc.reflection."
@@ -62,23 +63,23 @@ class PutBehindWalls(grpc.ServerInterceptor):
         *,
         pool: CallPool,
         most_in_flight: int,
-        reflection: Callable[[grpc.RpcMethodHandler], grpc.RpcMethodHandler],
+        reflection: Callable[[Handler], Handler],
     ) -> None:
         self._methods = methods
         self._walls = walls
         self._pool = pool
         self._most_in_flight = most_in_flight
         self._reflection = reflection
-        self._handlers: dict[str, grpc.RpcMethodHandler] = {}
+        self._handlers: dict[str, Handler] = {}
         until_known = list(takewhile(lambda wall: not isinstance(wall, Authorize), walls))
         self._unknown = _handler(self._behind(until_known, _UNKNOWN, _unknown), None)
         self._overloaded = _overloaded_handler()
 
     def intercept_service(
         self,
-        continuation: Callable[[grpc.HandlerCallDetails], grpc.RpcMethodHandler | None],
+        continuation: Callable[[grpc.HandlerCallDetails], Handler | None],
         handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler | None:
+    ) -> Handler | None:
         """The handler for one call."""
         path = handler_call_details.method
         if path.startswith(_HEALTH):
@@ -87,7 +88,7 @@ class PutBehindWalls(grpc.ServerInterceptor):
             return self._overloaded
         return self._handlers.get(path) or self._make(path, continuation(handler_call_details))
 
-    def _make(self, path: str, handler: grpc.RpcMethodHandler | None) -> grpc.RpcMethodHandler:
+    def _make(self, path: str, handler: Handler | None) -> Handler:
         if handler is not None and path.startswith(_REFLECTION):
             self._handlers[path] = self._reflection(handler)
         elif handler is not None and path in self._methods:
@@ -112,22 +113,21 @@ def _serve(method: Method, way: Proceed, request: bytes, context: grpc.ServicerC
     return way(call)
 
 
-def _servicer(handler: grpc.RpcMethodHandler) -> Proceed:
-    return lambda call: handler.unary_unary(call.request, call)
+def _servicer(handler: Handler) -> Proceed:
+    behaviour: Any = handler.unary_unary  # takes our context, not grpc's
+    return lambda call: behaviour(call.request, call)
 
 
 def _unknown(_: CallContext) -> Message:
     raise MethodUnknown
 
 
-def _handler(
-    behaviour: Callable[..., Message], serializer: Callable[[Message], bytes] | None
-) -> grpc.RpcMethodHandler:
+def _handler(behaviour: Callable[..., Message], serializer: Callable[[Message], bytes] | None) -> Handler:
     """Requests come as bytes: they are parsed behind the walls."""
     return grpc.unary_unary_rpc_method_handler(behaviour, request_deserializer=None, response_serializer=serializer)
 
 
-def _overloaded_handler() -> grpc.RpcMethodHandler:
+def _overloaded_handler() -> Handler:
     """Refuses at once, on a thread of its own: those of the pool are what is short."""
     told = status.status_of(Overloaded())
 

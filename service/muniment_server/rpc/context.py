@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import grpc
 from google.protobuf.message import Message
@@ -58,7 +59,15 @@ Proceed = Callable[[CallContext], Message]
 """The rest of the way: the walls behind this one, and the servicer."""
 
 
+class Wall(Protocol):
+    """Something a call passes on its way: it lets the call proceed, or raises."""
+
+    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+        """Return the response of the rest of the way."""
+        ...
+
+
 def seconds_left(context: grpc.ServicerContext) -> float | None:
     """Seconds until the caller's deadline; None when there is none."""
-    remaining = context.time_remaining()
+    remaining: float | None = context.time_remaining()
     return remaining if remaining is not None and remaining < _FOREVER else None

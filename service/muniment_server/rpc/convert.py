@@ -23,12 +23,12 @@ from muniment_server.domain.records import (
 )
 
 
-def level_to_proto(level: Classification | None) -> classification_pb2.Classification:
+def level_to_proto(level: Classification | None) -> classification_pb2.Classification.ValueType:
     """The number is the same in the contract; None is UNSPECIFIED."""
     return classification_pb2.Classification.ValueType(level or 0)
 
 
-def join(levels: Iterable[Classification]) -> classification_pb2.Classification:
+def join(levels: Iterable[Classification]) -> classification_pb2.Classification.ValueType:
     """The highest of *levels*; PUBLIC when there are none (Denning: the least element)."""
     return level_to_proto(max(levels, default=Classification.PUBLIC))
 

@@ -24,7 +24,7 @@ def may_leave(message: Message, limit: Classification) -> bool:
 def _passes(field: str, value: int, limit: Classification) -> bool:
     if value == 0:
         return field != _MANDATORY
-    return value in iter(Classification) and Classification(value).can_flow_to(limit)
+    return Classification(value).can_flow_to(limit)
 
 
 def _labels(message: Message) -> Iterator[tuple[str, int]]:
@@ -41,9 +41,7 @@ def _plan(descriptor: Descriptor) -> tuple[tuple[str, ...], tuple[FieldDescripto
     return (
         tuple(field.name for field in descriptor.fields if is_level(field)),
         tuple(
-            field
-            for field in descriptor.fields
-            if field.message_type is not None and names_level(field.message_type)
+            field for field in descriptor.fields if field.message_type is not None and names_level(field.message_type)
         ),
     )
 

@@ -1,4 +1,4 @@
-"""The validation rules of the contract, enforced. Clients do not carry them; the server reads them from `rules.binpb`."""
+"""The validation rules of the contract, enforced here: clients do not carry them, the server has `rules.binpb`."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ _TEXTS = {
 
 def load_pool() -> DescriptorPool:
     """The contract with its rules, in a pool of its own: the served classes are without."""
-    files = FileDescriptorSet.FromString(
-        resources.files("muniment_server").joinpath("rules.binpb").read_bytes()
-    )
+    files = FileDescriptorSet.FromString(resources.files("muniment_server").joinpath("rules.binpb").read_bytes())
     pool = DescriptorPool()
     for file in files.file:
         pool.AddSerializedFile(file.SerializeToString())

@@ -26,8 +26,8 @@ from muniment_server.domain.errors import Unauthenticated
 from muniment_server.domain.lifetime import Lifetime
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.rpc import policy, status
-from muniment_server.rpc.chain import CallPool, PutBehindWalls
-from muniment_server.rpc.context import seconds_left
+from muniment_server.rpc.chain import CallPool, Handler, PutBehindWalls
+from muniment_server.rpc.context import Wall, seconds_left
 from muniment_server.rpc.credentials import Credentials, bearer_token
 from muniment_server.rpc.rules import Rules, load_pool
 from muniment_server.rpc.servicers.agent import AgentServicer
@@ -74,16 +74,14 @@ class Limits:
 class Server:
     """A gRPC server over one store. It listens where `listen` says, and serves from `start` to `stop`."""
 
-    def __init__(
-        self, store: Store, *, limits: Limits, open_reflection: bool, share_port: bool = False
-    ) -> None:
+    def __init__(self, store: Store, *, limits: Limits, open_reflection: bool, share_port: bool = False) -> None:
         methods = policy.policies(SERVICES)
         pool = load_pool()
         credentials = Credentials(store)
         self.gate = Gate()
         self._health = health.HealthServicer()
         calls = CallPool(limits.threads)
-        walls = [
+        walls: list[Wall] = [
             TellErrors(),
             self.gate,
             Authenticate(credentials),
@@ -150,13 +148,16 @@ class _Reflection:
         self._open_to_all = open_to_all
         self._pool = ThreadPoolExecutor(2, "reflection")
 
-    def wrap(self, handler: grpc.RpcMethodHandler) -> grpc.RpcMethodHandler:
+    def wrap(self, handler: Handler) -> Handler:
         """The handler, on threads of its own: a stream holds one for as long as it lives."""
+
+        stream = handler.stream_stream
+        assert stream is not None
 
         def behaviour(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
             if not self._open_to_all and not self._is_host(context):
                 context.abort_with_status(status.status_of(Unauthenticated()))
-            yield from handler.stream_stream(requests, context)
+            yield from stream(requests, context)
 
         behaviour.experimental_thread_pool = self._pool  # type: ignore[attr-defined]  # grpc looks for it
         return grpc.stream_stream_rpc_method_handler(

@@ -36,7 +36,7 @@ _MOST_RUNS = 4
 
 
 class TellErrors:
-    """Turns every error into a status of the fixed table, and writes the log: codes and reasons, never what was sent."""
+    """Turns every error into a status of the fixed table, and logs codes and reasons, never what was sent."""
 
     def __call__(self, call: CallContext, proceed: Proceed) -> Message:
         begun = time.monotonic()
@@ -54,7 +54,9 @@ class TellErrors:
         if incident is None:
             _LOG.info("%s %s %s %d ms", call.method.name, code.name, reason, took)
         else:
-            _LOG.error("%s INTERNAL %s incident %s\n%s", call.method.name, type(error).__name__, incident, _trace(error))
+            _LOG.error(
+                "%s INTERNAL %s incident %s\n%s", call.method.name, type(error).__name__, incident, _trace(error)
+            )
         call.grpc_context.abort_with_status(status.status_of(error, incident=incident))
         raise AssertionError("abort returns never")
 

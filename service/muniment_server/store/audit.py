@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, LiteralString, cast
+from typing import Any
 from uuid import UUID
+
+import psycopg
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.records import AuditEvent, HostIdentity, ItemKind
 from muniment_server.store import queries
-from muniment_server.store.database import RoleConnection
 
 _QUERIES = queries.load("audit")
 
@@ -17,7 +18,7 @@ _QUERIES = queries.load("audit")
 class Audit:
     """The audit events of one tenant, up to a ceiling."""
 
-    def __init__(self, connection: RoleConnection, host: HostIdentity) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], host: HostIdentity) -> None:
         self._connection = connection
         self._host = host
 
@@ -33,7 +34,7 @@ class Audit:
     ) -> tuple[list[AuditEvent], bool]:
         """Up to *limit* events, newest first, those before *before*; and whether there are more."""
         rows = self._connection.execute(
-            cast(LiteralString, _QUERIES["list_audit_events"]),
+            _QUERIES["list_audit_events"],
             {
                 "tenant": self._host.tenant,
                 "ceiling": self._host.ceiling,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, LiteralString, cast
+from typing import Any
 from uuid import UUID
 
 from muniment_server.domain.classification import Classification
@@ -31,7 +31,7 @@ class Control:
             "host_key_id": self.host.host_key_id,
             "ceiling": self.host.ceiling,
         }
-        return self.connection.execute(cast(LiteralString, QUERIES[query]), parameters)
+        return self.connection.execute(QUERIES[query], parameters)
 
     def change(self, query: str, /, **parameters: object) -> Any:
         """Run a named query that writes an audit row; return its first row, or None."""

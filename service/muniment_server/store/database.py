@@ -102,7 +102,7 @@ class Database:
 
     @staticmethod
     def _give_back(pool: ConnectionPool[RoleConnection], connection: RoleConnection) -> None:
-        """Return it clean. A connection that broke is a sign that the others did: look at them now, not call by call."""
+        """Return it clean. One that broke is a sign that the others did too: look at them now, not call by call."""
         broken = connection.closed
         if not broken and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             connection.rollback()

@@ -9,7 +9,14 @@ import psycopg
 from psycopg import errors
 from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
-from muniment_server.domain.errors import Conflict, DeadlineExceeded, FieldViolation, InvalidArgument, Overloaded, Unavailable
+from muniment_server.domain.errors import (
+    Conflict,
+    DeadlineExceeded,
+    FieldViolation,
+    InvalidArgument,
+    Overloaded,
+    Unavailable,
+)
 
 _AWAY = (
     errors.LockNotAvailable,

@@ -7,7 +7,7 @@ ended, the window is empty and the statement has no effect: StaleSession.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, LiteralString, cast
+from typing import Any
 
 from muniment_server.domain.errors import StaleSession
 from muniment_server.domain.ids import IdSource
@@ -56,9 +56,7 @@ class Fence:
     def refuse(self, outcome: str) -> None:
         """Write the audit row of a call that a rule refused before it came to a statement."""
         _must_log(
-            self._execute(
-                "record_refusal", change_id=self._ids.new_uuid(), method=self._call.method, outcome=outcome
-            )
+            self._execute("record_refusal", change_id=self._ids.new_uuid(), method=self._call.method, outcome=outcome)
         )
 
     def _audited(self, query: str, /, *, kind: ItemKind, **parameters: object) -> Sequence[Any]:
@@ -84,7 +82,7 @@ class Fence:
 
     def _execute(self, query: str, /, **parameters: object) -> Any:
         parameters |= {"tenant": self._session.tenant, "session_id": self._session.session_id}
-        return self._connection.execute(cast(LiteralString, _QUERIES[query]), parameters)
+        return self._connection.execute(_QUERIES[query], parameters)
 
 
 def _items(rows: Sequence[Any]) -> Sequence[Any]:

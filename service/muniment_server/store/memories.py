@@ -22,7 +22,7 @@ class Memories:
     def save(
         self, key: str, content: str, *, tags: Sequence[str], expire_time: datetime | None, etag: Version | None
     ) -> Memory:
-        """Create or replace the own-level version of *key*. Raises EtagStale, or InvalidArgument for a past *expire_time*."""
+        """Create or replace the own-level version. Raises EtagStale, or InvalidArgument for a past *expire_time*."""
         row = self._items.save(key, content, tags=tags, expire_time=expire_time, etag=etag)
         return Memory(
             key=key,
@@ -39,12 +39,12 @@ class Memories:
         """The highest visible version of *key*. Raises MemoryNotFound."""
         return _memory(self._items.get(key))
 
-    def list(self, *, tag: str | None, after: str, limit: int) -> tuple[list[Memory], bool]:
+    def list(self, *, tag: str | None, after: str, limit: int) -> tuple[Sequence[Memory], bool]:
         """Up to *limit* memories by key, those after *after*; and whether there are more."""
         rows, more = self._items.list(tags=[tag] if tag else [], after=after, limit=limit)
         return [_memory(row) for row in rows], more
 
-    def search(self, query: str, *, tags: Sequence[str], any_tag: bool, limit: int) -> list[MemoryResult]:
+    def search(self, query: str, *, tags: Sequence[str], any_tag: bool, limit: int) -> Sequence[MemoryResult]:
         """Up to *limit* memories that match *query*, best first."""
         rows = self._items.search(query, tags=tags, any_tag=any_tag, limit=limit)
         return [MemoryResult(memory=_memory(row), score=row.score, snippet=row.snippet) for row in rows]

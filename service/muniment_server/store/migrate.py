@@ -101,9 +101,9 @@ def _make_roles(connection: psycopg.Connection) -> Iterator[str]:
     for role in (role for role in roles.ALL if role not in existing):
         login = "NOLOGIN" if role == roles.OWNER else "LOGIN"
         connection.execute(
-            sql.SQL(
-                "CREATE ROLE {} {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOINHERIT"
-            ).format(sql.Identifier(role), sql.SQL(login))
+            sql.SQL("CREATE ROLE {} {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOINHERIT").format(
+                sql.Identifier(role), sql.SQL(login)
+            )
         )
         for setting, value in _SETTINGS.items():
             connection.execute(
@@ -118,9 +118,7 @@ def _set_passwords(connection: psycopg.Connection, passwords: Mapping[str, str])
     """Only verifiers are sent: a password in a statement could end in the server's log."""
     for role, password in passwords.items():
         verifier = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
-        connection.execute(
-            sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(verifier))
-        )
+        connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(verifier)))
         yield f"set the password of {role}"
 
 
@@ -136,7 +134,7 @@ def _close_database(connection: psycopg.Connection) -> None:
         sql.SQL("REVOKE CREATE ON SCHEMA public FROM PUBLIC"),
     ):
         connection.execute(statement)
-    if not connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() == (True,):
+    if connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() != (True,):
         connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(owner))
 
 

@@ -73,9 +73,7 @@ class Sessions:
     def raise_taint(self, session_id: UUID, *, taint: Classification, reason: str) -> Session:
         """Raise the conversation of an open session. Raises CeilingExceeded or SessionNotFound."""
         self._check_ceiling(taint, session_id)
-        return _found(
-            self._control.change("raise_taint", session_id=session_id, taint=taint, reason=reason or None)
-        )
+        return _found(self._control.change("raise_taint", session_id=session_id, taint=taint, reason=reason or None))
 
     def reset(self, session_id: UUID, *, reason: str) -> tuple[Session, str]:
         """Close all sessions of the conversation, set it to PUBLIC, open a new one. Raises SessionNotFound.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, LiteralString, cast
+from typing import Any
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import StaleSession
@@ -83,7 +83,7 @@ class Store:
         """Close the session itself. Raises StaleSession when it is not open any more."""
         with self._database.connection(roles.CONTROL, call.lifetime) as connection:
             closed = connection.execute(
-                cast(LiteralString, HOST_QUERIES["close_session"]),
+                HOST_QUERIES["close_session"],
                 {
                     "tenant": session.tenant,
                     "session_id": session.session_id,
@@ -107,7 +107,7 @@ class Store:
     def _find(self, query: str, token: Token, lifetime: Lifetime) -> Any:
         with self._database.connection(roles.CONTROL, lifetime) as connection:
             return connection.execute(
-                cast(LiteralString, HOST_QUERIES[query]), {"tenant": token.tenant, "token_hash": token.hash}
+                HOST_QUERIES[query], {"tenant": token.tenant, "token_hash": token.hash}
             ).fetchone()
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""The walls in the database, as they must stand: who may do what. Compared with the catalogue at start and while running.
+"""The walls in the database: who may do what. Compared with the catalogue at start and while running.
 
 `matrix()` is the policy, stated apart from the migrations, so that an error in one shows against the other.
 """
@@ -55,9 +55,7 @@ def differences(connection: psycopg.Connection[Any]) -> list[str]:
     return too_much + [f"missing: {fact}" for fact in sorted(expected - found)]
 
 
-def _server_problems(
-    connection: psycopg.Connection[Any], *, connections: int, durable: bool
-) -> Iterator[str]:
+def _server_problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool) -> Iterator[str]:
     server = connection.execute(_QUERIES["server"]).fetchone()
     assert server is not None  # one row for the current database
     if server.server_version < OLDEST_SERVER:
@@ -93,9 +91,7 @@ def _schema_problems(connection: psycopg.Connection[Any]) -> Iterator[str]:
 def matrix() -> frozenset[Fact]:
     """Every right there is, and what the rights rest on."""
     return frozenset(
-        chain(
-            _common(), _control(), _auditor(), chain.from_iterable(map(_level, Classification)), _windows(), _owned()
-        )
+        chain(_common(), _control(), _auditor(), chain.from_iterable(map(_level, Classification)), _windows(), _owned())
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from muniment.v1 import audit_service_pb2 as pb
@@ -40,5 +41,5 @@ class AuditServicer(audit_service_pb2_grpc.AuditServiceServicer):
         )
 
 
-def _time(request: pb.ListAuditEventsRequest, field: str) -> datetime | None:
+def _time(request: pb.ListAuditEventsRequest, field: Literal["start_time", "end_time"]) -> datetime | None:
     return convert.time_from_proto(getattr(request, field), field=field) if request.HasField(field) else None

@@ -34,9 +34,7 @@ def require_free(settings: Mapping[str, str]) -> None:
     """Refuse a setting that is not the caller's to choose."""
     taken = [name for name in settings if _folded(name) in _PINNED.keys() | _PLACED]
     if taken:
-        raise ValueError(
-            f"the embedded Postgres does not let these settings be chosen: {', '.join(sorted(taken))}"
-        )
+        raise ValueError(f"the embedded Postgres does not let these settings be chosen: {', '.join(sorted(taken))}")
 
 
 def arguments(settings: Mapping[str, str], *, directory: Path, sockets: Path, durable: bool) -> list[str]:

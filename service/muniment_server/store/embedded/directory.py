@@ -53,9 +53,7 @@ def make_directory(directory: Path, account: Account) -> None:
         if account.dropped:
             _adopt(directory)
     except OSError as error:
-        raise UnusableDirectory(
-            f"cannot use {directory} ({error.strerror}): choose another data directory"
-        ) from error
+        raise UnusableDirectory(f"cannot use {directory} ({error.strerror}): choose another data directory") from error
     _require_entry(directory, account)
 
 
@@ -100,8 +98,7 @@ def _locked(path: Path) -> BinaryIO:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
     except OSError as error:
         raise UnusableDirectory(
-            f"cannot open {path} ({error.strerror}): run as the user who made it, "
-            "or give it to this one (chown -R)"
+            f"cannot open {path} ({error.strerror}): run as the user who made it, or give it to this one (chown -R)"
         ) from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

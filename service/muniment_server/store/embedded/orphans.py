@@ -18,7 +18,7 @@ from muniment_server.store.embedded.postmaster import Postmaster, pidfile_of, po
 
 _log = logging.getLogger(__name__)
 _PROC = Path("/proc")
-_FAST_SECONDS = 60.0
+_FAST_SECONDS = 20.0
 _IMMEDIATE_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 
@@ -66,9 +66,7 @@ def _stop_backends(data: Path) -> None:
         _signal(_processes_on(data), step)
         if _wait(lambda: _processes_on(data), _IMMEDIATE_SECONDS):
             return
-    raise DirectoryInUse(
-        f"Postgres processes {_processes_on(data)} on {data} do not end: end them, then start again"
-    )
+    raise DirectoryInUse(f"Postgres processes {_processes_on(data)} on {data} do not end: end them, then start again")
 
 
 def _serves(pid: int, data: Path) -> bool:

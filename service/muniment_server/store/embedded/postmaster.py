@@ -74,9 +74,7 @@ def conninfo_of_running(directory: Path, *, user: str, dbname: str = "muniment")
             return None
         account = name_of(data.stat().st_uid)
     except PermissionError as error:
-        raise UnusableDirectory(
-            f"{error.filename or data} is closed to this user: run as the server's user"
-        ) from error
+        raise UnusableDirectory(f"{error.filename or data} is closed to this user: run as the server's user") from error
     return conninfo_of(running.sockets, account=account, user=user, dbname=dbname)
 
 

@@ -36,7 +36,7 @@ from muniment_server.store.embedded.orphans import take_over
 from muniment_server.store.embedded.postmaster import Postmaster, conninfo_of, postmaster_of
 
 _log = logging.getLogger(__name__)
-_FAST_SECONDS = 60.0
+_FAST_SECONDS = 20.0
 _IMMEDIATE_SECONDS = 10.0
 _POLL_SECONDS = 0.005
 _TAIL_BYTES = 1500
@@ -185,7 +185,10 @@ class EmbeddedPostgres:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Fast shutdown, then immediate, then kill; the next start recovers from the last two."""
+    """Fast shutdown, then immediate, then kill; the next start recovers from the last two.
+
+    A fast shutdown asked while Postgres recovers from the crash of a session may never end (15 and 18).
+    """
     for step, seconds in ((signal.SIGINT, _FAST_SECONDS), (signal.SIGQUIT, _IMMEDIATE_SECONDS)):
         process.send_signal(step)
         try:

@@ -36,3 +36,14 @@ SELECT agent.tenant, agent.agent
        JOIN vault.tenant USING (tenant)
  WHERE tenant.name = %(tenant_name)s
    AND agent.agent_id = %(agent_id)s;
+
+-- name: look_at
+-- Until the end of the transaction, unqualified names are those of one schema.
+SELECT set_config('search_path', %(schema)s, true);
+
+-- name: accepts_host_key
+SELECT host_key.host_key_id
+  FROM vault.host_key
+ WHERE host_key.tenant = %(tenant)s
+   AND host_key.key_hash = %(key_hash)s
+   AND host_key.revoke_time IS NULL;

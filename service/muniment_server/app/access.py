@@ -1,0 +1,86 @@
+"""How to reach the database that a configuration names: as the server, and as an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg import conninfo as libpq
+from psycopg.rows import namedtuple_row
+
+from muniment_server.config import DatabaseConfig
+from muniment_server.store import migrate, roles, walls
+from muniment_server.store.embedded import EmbeddedPostgres, conninfo_of_running
+from muniment_server.store.passfile import with_passfile
+
+SUPERUSER = "postgres"
+"""The administrator of a database of our own."""
+CLUSTER = "postgres"
+"""Where it is kept, below the data directory."""
+_SPARE_CONNECTIONS = 20
+
+
+class NotReady(RuntimeError):
+    """The database may not be served as it is. The text has a line for each problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A database that is ready to be served."""
+
+    conninfo: str
+    """For any serving role, once `user` is added."""
+    embedded: EmbeddedPostgres | None
+
+
+@contextmanager
+def served_database(config: DatabaseConfig, *, connections: int) -> Iterator[Served]:
+    """The database to serve: one of our own is started and migrated, and stopped afterwards."""
+    if config.url is not None:
+        yield Served(with_passfile(config.url, config.passfile), None)
+        return
+    with _embedded(config.data_dir, {"max_connections": str(max(100, connections + _SPARE_CONNECTIONS))}) as embedded:
+        migrate.migrate(embedded.conninfo(user=SUPERUSER))
+        yield Served(without_user(embedded.conninfo(user=SUPERUSER)), embedded)
+
+
+@contextmanager
+def operators_database(config: DatabaseConfig) -> Iterator[str]:
+    """The administrator's conninfo: of the database that runs, or else of one started for as long as it is needed."""
+    if config.url is not None:
+        yield config.url
+        return
+    running = conninfo_of_running(config.data_dir / CLUSTER, user=SUPERUSER)
+    if running is not None:
+        yield running
+        return
+    with _embedded(config.data_dir, {}) as embedded:
+        migrate.migrate(embedded.conninfo(user=SUPERUSER))
+        yield embedded.conninfo(user=SUPERUSER)
+
+
+def require_ready(conninfo: str, *, connections: int) -> None:
+    """Look at the walls as the control role. Raises NotReady."""
+    problems = problems_of(conninfo, connections=connections)
+    if problems:
+        raise NotReady("\n".join(problems))
+
+
+def problems_of(conninfo: str, *, connections: int) -> list[str]:
+    """What is wrong with the database that the serving roles reach by *conninfo*."""
+    as_control = libpq.make_conninfo(conninfo, user=roles.CONTROL)
+    with psycopg.connect(as_control, autocommit=True, row_factory=namedtuple_row) as connection:
+        return walls.problems(connection, connections=connections)
+
+
+def without_user(conninfo: str) -> str:
+    """*conninfo* with the user left out."""
+    given = {name: value for name, value in libpq.conninfo_to_dict(conninfo).items() if name != "user"}
+    return libpq.make_conninfo("", **given)
+
+
+def _embedded(data_dir: Path, settings: Mapping[str, str]) -> EmbeddedPostgres:
+    return EmbeddedPostgres(data_dir / CLUSTER, roles=roles.ALL, settings=settings)

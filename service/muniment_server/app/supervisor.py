@@ -1,0 +1,165 @@
+"""The parent process: starts the database and the workers, watches them, and stops them in order."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from muniment_server.app import access, address
+from muniment_server.app.hardening import forbid_core_dumps
+from muniment_server.app.worker import READY, Assignment
+from muniment_server.config import ServerConfig
+from muniment_server.store import roles
+from muniment_server.store.embedded import EmbeddedPostgres, EmbeddedPostgresError
+
+_LOG = logging.getLogger("muniment.supervisor")
+_WATCH_SECONDS = 0.2
+_SLOWEST_RESTART = 10.0
+_GRACE_SECONDS = 5.0
+"""Beyond the drain, before a worker that does not end is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that serves."""
+
+    address: str
+    workers: int
+    admin: str | None
+    """The administrator's conninfo of a database of our own."""
+
+
+class WorkerFailed(RuntimeError):
+    """A worker ended before it served. Its own words are in the log."""
+
+
+def run(config: ServerConfig, *, on_ready: Callable[[Running], None]) -> None:
+    """Serve until SIGTERM or SIGINT; *on_ready* is told when calls are answered.
+
+    Raises NotReady, AddressInUse, EmbeddedPostgresError, PassfileError, CannotMigrate or WorkerFailed.
+    """
+    forbid_core_dumps()
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    connections = config.worker_count * config.threads * len(roles.SERVING)
+    with (
+        address.held(config.listen) as listen,
+        access.served_database(config.database, connections=connections) as served,
+    ):
+        access.require_ready(served.conninfo, connections=connections)
+        assignment = _assignment(config, served.conninfo, listen, connections)
+        with _workers(assignment, config.worker_count) as workers:
+            admin = served.embedded.conninfo(user=access.SUPERUSER) if served.embedded else None
+            on_ready(Running(listen, len(workers), admin))
+            _watch(workers, served.embedded, stopping)
+
+
+class Worker:
+    """One worker process, started again when it dies."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._assignment = assignment
+        self._delay = 0.0
+        self._not_before = 0.0
+        self._process = self._start()
+
+    def wait_until_ready(self) -> None:
+        """Return when it serves. Raises WorkerFailed."""
+        assert self._process.stdout is not None
+        if self._process.stdout.readline().strip() != READY:
+            raise WorkerFailed("a worker did not start: see the log above")
+
+    def keep_alive(self) -> None:
+        """Start it again if it died, more slowly each time."""
+        if self._process.poll() is None or time.monotonic() < self._not_before:
+            return
+        _LOG.error("a worker died with %s: starting another", self._process.returncode)
+        self._delay = min(_SLOWEST_RESTART, max(0.1, 2 * self._delay))
+        self._not_before = time.monotonic() + self._delay
+        self._process = self._start()
+
+    def end(self) -> None:
+        """Ask it to drain and end."""
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            self._process.stdin.close()
+
+    def wait_until_ended(self) -> None:
+        """Wait for it to drain; kill it when it does not."""
+        try:
+            self._process.wait(self._assignment.drain_seconds + _GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            _LOG.error("a worker did not drain: killed")
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def _start(self) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "muniment_server.app.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdin is not None
+        process.stdin.write(self._assignment.to_json() + "\n")
+        process.stdin.flush()
+        return process
+
+
+def _assignment(config: ServerConfig, conninfo: str, listen: str, connections: int) -> Assignment:
+    tls = config.tls
+    files = {"certificate": tls.certificate, "key": tls.key, "client_ca": tls.client_ca} if tls else {}
+    return Assignment(
+        conninfo=conninfo,
+        listen=listen,
+        threads=config.threads,
+        most_in_flight=config.most_in_flight,
+        connections=connections,
+        drain_seconds=config.drain_seconds,
+        development=config.development,
+        audit_reads_from=config.audit_reads_from,
+        share_port=True,
+        tls={name: str(path) for name, path in files.items() if path is not None} or None,
+    )
+
+
+@contextmanager
+def _workers(assignment: Assignment, count: int) -> Iterator[list[Worker]]:
+    workers: list[Worker] = []
+    try:
+        workers.extend(Worker(assignment) for _ in range(count))
+        for worker in workers:
+            worker.wait_until_ready()
+        yield workers
+    finally:
+        for worker in workers:
+            worker.end()
+        for worker in workers:
+            worker.wait_until_ended()
+
+
+def _watch(workers: list[Worker], embedded: EmbeddedPostgres | None, stopping: threading.Event) -> None:
+    while not stopping.wait(_WATCH_SECONDS):
+        for worker in workers:
+            worker.keep_alive()
+        if embedded is not None and not embedded.running:
+            _restart(embedded)
+
+
+def _restart(embedded: EmbeddedPostgres) -> None:
+    """Bring the database back. Workers find it again by themselves."""
+    _LOG.error("the database died: starting it again")
+    embedded.stop()
+    try:
+        embedded.start()
+    except EmbeddedPostgresError as error:
+        _LOG.error("the database does not start, trying again: %s", error)

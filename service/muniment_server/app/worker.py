@@ -1,0 +1,120 @@
+"""One worker process: a server over its own connections. Started by the supervisor, ended by the end of its input.
+
+The supervisor writes one line of JSON, the assignment, and keeps the pipe open: when the supervisor dies, however
+it dies, the pipe ends and so does the worker.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import grpc
+import psycopg
+from psycopg import conninfo as libpq
+
+from muniment_server.app.hardening import forbid_core_dumps
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import MunimentError
+from muniment_server.domain.ids import RandomIds
+from muniment_server.domain.lifetime import Lifetime
+from muniment_server.rpc.server import Limits, Server
+from muniment_server.store import roles, walls
+from muniment_server.store.database import Database
+from muniment_server.store.store import Store
+
+READY = "ready"
+"""What a worker says once it serves."""
+_SECONDS_BETWEEN_CHECKS = 60.0
+_LOG = logging.getLogger("muniment.worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What one worker is told."""
+
+    conninfo: str
+    listen: str
+    threads: int
+    most_in_flight: int
+    connections: int
+    """How many connections all workers may open together."""
+    drain_seconds: float
+    development: bool
+    audit_reads_from: int
+    share_port: bool
+    tls: Mapping[str, str] | None
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+
+def main() -> None:
+    """Serve until the input ends or SIGTERM comes."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    forbid_core_dumps()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the supervisor, which ends the input
+    assignment = Assignment(**json.loads(sys.stdin.readline()))
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    threading.Thread(target=_wait_for_end, args=(ended,), daemon=True).start()
+    _serve(assignment, ended)
+
+
+def _wait_for_end(ended: threading.Event) -> None:
+    sys.stdin.read()
+    ended.set()
+
+
+def _serve(assignment: Assignment, ended: threading.Event) -> None:
+    database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_size=assignment.threads)
+    store = Store(database, RandomIds(), audit_reads_from=Classification(assignment.audit_reads_from))
+    server = Server(
+        store,
+        limits=Limits(threads=assignment.threads, most_in_flight=assignment.most_in_flight),
+        open_reflection=assignment.development,
+        share_port=assignment.share_port,
+    )
+    server.listen(assignment.listen, _credentials(assignment.tls))
+    server.start()
+    sys.stdout.write(f"{READY}\n")
+    sys.stdout.flush()
+    while not ended.wait(_SECONDS_BETWEEN_CHECKS):
+        check_walls(server, database, connections=assignment.connections)
+    server.stop(assignment.drain_seconds)
+    database.close()
+
+
+def check_walls(server: Server, database: Database, *, connections: int) -> None:
+    """Close the gate while the walls in the database do not stand as they must; open it when they do again."""
+    try:
+        with database.connection(roles.CONTROL, Lifetime()) as connection:
+            problems = walls.problems(connection, connections=connections)
+    except (MunimentError, psycopg.Error) as error:  # away or in trouble: calls find out for themselves
+        _LOG.warning("the walls could not be looked at: %s", type(error).__name__)
+        return
+    for problem in problems:
+        _LOG.critical("gate closed: %s", problem)
+    server.set_serving(not problems)
+
+
+def _credentials(tls: Mapping[str, str] | None) -> grpc.ServerCredentials | None:
+    if tls is None:
+        return None
+    client_ca = tls.get("client_ca")
+    return grpc.ssl_server_credentials(
+        [(Path(tls["key"]).read_bytes(), Path(tls["certificate"]).read_bytes())],
+        root_certificates=Path(client_ca).read_bytes() if client_ca else None,
+        require_client_auth=client_ca is not None,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+-- What operators read and throw away, in the place of the owner. Reading contents writes audit rows.
+
+-- name: history
+-- Every version of one name at every level, oldest first. A deleted item says when.
+WITH ledger AS (
+    SELECT 1 AS level, revision.* FROM muniment_public.revision
+     UNION ALL
+    SELECT 2, revision.* FROM muniment_internal.revision
+     UNION ALL
+    SELECT 3, revision.* FROM muniment_confidential.revision
+     UNION ALL
+    SELECT 4, revision.* FROM muniment_restricted.revision
+),
+item AS (
+    SELECT item.* FROM muniment_public.item
+     UNION ALL
+    SELECT item.* FROM muniment_internal.item
+     UNION ALL
+    SELECT item.* FROM muniment_confidential.item
+     UNION ALL
+    SELECT item.* FROM muniment_restricted.item
+),
+written AS (
+    SELECT audit.tenant, audit.event_id, audit.session_id
+      FROM muniment_auditor.audit
+),
+shown AS (
+    SELECT ledger.level, ledger.item_id, ledger.revision, ledger.update_time, ledger.expire_time, ledger.content, ledger.tags,
+           written.session_id, item.delete_time,
+           coalesce(item.revision = ledger.revision AND item.delete_time IS NULL, FALSE) AS is_live
+      FROM ledger
+           LEFT JOIN item
+                  ON item.tenant = %(tenant)s
+                 AND (item.agent, item.level, item.item_id) = (ledger.agent, ledger.level, ledger.item_id)
+           LEFT JOIN written
+                  ON written.tenant = %(tenant)s
+                 AND written.event_id = ledger.change_id
+     WHERE ledger.tenant = %(tenant)s
+       AND ledger.agent = %(agent)s
+       AND (ledger.kind, ledger.name) = (%(kind)s, %(name)s)
+),
+logged AS (
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, kind)
+    SELECT %(tenant)s, gen_random_uuid(), %(agent)s, seen.level, 'history', 'OK', %(kind)s
+      FROM (SELECT DISTINCT shown.level FROM shown) AS seen
+)
+SELECT shown.*
+  FROM shown
+ ORDER BY shown.update_time, shown.level, shown.revision;
+
+-- name: purge
+-- Throw away what was deleted, overwritten or expired before a time, at the level of the search path. Never audit rows.
+WITH dead AS (
+    DELETE FROM item AS dead
+     WHERE dead.delete_time < %(before)s
+        OR dead.expire_time < %(before)s
+ RETURNING dead.tenant, dead.agent, dead.item_id
+),
+old AS (
+    DELETE FROM revision AS old
+     WHERE EXISTS (
+               SELECT
+                 FROM dead
+                WHERE (dead.tenant, dead.agent, dead.item_id) = (old.tenant, old.agent, old.item_id)
+           )
+        OR EXISTS ( -- overwritten before then: the version after it is older than that
+               SELECT
+                 FROM revision AS newer
+                WHERE (newer.tenant, newer.agent, newer.item_id) = (old.tenant, old.agent, old.item_id)
+                  AND newer.revision = old.revision + 1
+                  AND newer.update_time < %(before)s
+           )
+ RETURNING old.tenant
+),
+purged AS (
+    SELECT tenant FROM dead
+     UNION
+    SELECT tenant FROM old
+),
+logged AS (
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, method, outcome)
+    SELECT purged.tenant, gen_random_uuid(), %(number)s, 'purge', 'OK'
+      FROM purged
+)
+SELECT (SELECT count(*) FROM dead) AS items, (SELECT count(*) FROM old) AS revisions;
+
+-- name: broken_ledgers
+-- Items whose ledger has a gap or does not end at the item's revision, at the level of the search path. Passages have none.
+SELECT count(*) AS broken
+  FROM item
+       LEFT JOIN LATERAL (
+           SELECT count(*) AS versions, min(revision.revision) AS first, max(revision.revision) AS last
+             FROM revision
+            WHERE (revision.tenant, revision.agent, revision.item_id) = (item.tenant, item.agent, item.item_id)
+       ) AS ledger ON TRUE
+ WHERE item.kind <> 4
+   AND (ledger.last IS DISTINCT FROM item.revision OR ledger.versions <> ledger.last - ledger.first + 1);
