@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
+import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,10 +20,12 @@ from muniment_server.store import migrate, roles, walls
 from muniment_server.store.embedded import EmbeddedPostgres, conninfo_of_running
 from muniment_server.store.passfile import with_passfile
 
+_LOG = logging.getLogger("muniment.access")
 SUPERUSER = "postgres"
 """The administrator of a database of our own."""
 CLUSTER = "postgres"
 """Where it is kept, below the data directory."""
+_SYSTEM_DIRECTORY = Path("/var/lib/muniment")
 _SPARE_CONNECTIONS = 20
 
 
@@ -53,7 +59,7 @@ def operators_database(config: DatabaseConfig) -> Iterator[str]:
     if config.url is not None:
         yield config.url
         return
-    running = conninfo_of_running(config.data_dir / CLUSTER, user=SUPERUSER)
+    running = conninfo_of_running(cluster_directory(config.data_dir), user=SUPERUSER)
     if running is not None:
         yield running
         return
@@ -82,5 +88,27 @@ def without_user(conninfo: str) -> str:
     return libpq.make_conninfo("", **given)
 
 
+def cluster_directory(data_dir: Path) -> Path:
+    """Where a database of our own is kept: `DIR/postgres`.
+
+    Root's Postgres runs as another account. Where that cannot enter DIR (below /root, say), `DIR/postgres` becomes a
+    link to a directory of the system's, rather than anybody's rights being changed.
+    """
+    kept = data_dir.absolute() / CLUSTER
+    if os.geteuid() != 0 or kept.exists() or _others_may_enter(kept.parent):
+        return kept.resolve()
+    elsewhere = _SYSTEM_DIRECTORY / hashlib.sha256(os.fsencode(kept)).hexdigest()[:16]
+    elsewhere.mkdir(mode=0o711, parents=True, exist_ok=True)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.symlink_to(elsewhere)
+    _LOG.warning("%s may not be entered by the account that Postgres runs as: it is kept in %s", kept.parent, elsewhere)
+    return elsewhere
+
+
+def _others_may_enter(directory: Path) -> bool:
+    existing = [path for path in (directory, *directory.parents) if path.exists()]
+    return all(path.stat().st_mode & stat.S_IXOTH for path in existing)
+
+
 def _embedded(data_dir: Path, settings: Mapping[str, str]) -> EmbeddedPostgres:
-    return EmbeddedPostgres(data_dir / CLUSTER, roles=roles.ALL, settings=settings)
+    return EmbeddedPostgres(cluster_directory(data_dir), roles=roles.ALL, settings=settings)

@@ -53,23 +53,35 @@ def run(config: ServerConfig, *, on_ready: Callable[[Running], None]) -> None:
     with (
         address.held(config.listen) as listen,
         access.served_database(config.database, connections=connections) as served,
+        _workers(config) as workers,
     ):
         access.require_ready(served.conninfo, connections=connections)
         assignment = _assignment(config, served.conninfo, listen, connections)
-        with _workers(assignment, config.worker_count) as workers:
-            admin = served.embedded.conninfo(user=access.SUPERUSER) if served.embedded else None
-            on_ready(Running(listen, len(workers), admin))
-            _watch(workers, served.embedded, stopping)
+        for worker in workers:
+            worker.assign(assignment)
+        for worker in workers:
+            worker.wait_until_ready()
+        admin = served.embedded.conninfo(user=access.SUPERUSER) if served.embedded else None
+        on_ready(Running(listen, len(workers), admin))
+        _watch(workers, served.embedded, stopping)
 
 
 class Worker:
-    """One worker process, started again when it dies."""
+    """One worker process, started again when it dies. It loads its code while the database starts."""
 
-    def __init__(self, assignment: Assignment) -> None:
-        self._assignment = assignment
+    def __init__(self, config: ServerConfig) -> None:
+        self._drain_seconds = config.drain_seconds
+        self._assignment: Assignment | None = None
         self._delay = 0.0
         self._not_before = 0.0
-        self._process = self._start()
+        self._process = _start_process()
+
+    def assign(self, assignment: Assignment) -> None:
+        """Tell it what to serve."""
+        self._assignment = assignment
+        assert self._process.stdin is not None
+        self._process.stdin.write(assignment.to_json() + "\n")
+        self._process.stdin.flush()
 
     def wait_until_ready(self) -> None:
         """Return when it serves. Raises WorkerFailed."""
@@ -84,7 +96,9 @@ class Worker:
         _LOG.error("a worker died with %s: starting another", self._process.returncode)
         self._delay = min(_SLOWEST_RESTART, max(0.1, 2 * self._delay))
         self._not_before = time.monotonic() + self._delay
-        self._process = self._start()
+        self._process = _start_process()
+        assert self._assignment is not None
+        self.assign(self._assignment)
 
     def end(self) -> None:
         """Ask it to drain and end."""
@@ -94,7 +108,7 @@ class Worker:
     def wait_until_ended(self) -> None:
         """Wait for it to drain; kill it when it does not."""
         try:
-            self._process.wait(self._assignment.drain_seconds + _GRACE_SECONDS)
+            self._process.wait(self._drain_seconds + _GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             _LOG.error("a worker did not drain: killed")
             self._process.kill()
@@ -102,17 +116,11 @@ class Worker:
         if self._process.stdout is not None:
             self._process.stdout.close()
 
-    def _start(self) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "muniment_server.app.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdin is not None
-        process.stdin.write(self._assignment.to_json() + "\n")
-        process.stdin.flush()
-        return process
+
+def _start_process() -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "muniment_server.app.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def _assignment(config: ServerConfig, conninfo: str, listen: str, connections: int) -> Assignment:
@@ -133,12 +141,9 @@ def _assignment(config: ServerConfig, conninfo: str, listen: str, connections: i
 
 
 @contextmanager
-def _workers(assignment: Assignment, count: int) -> Iterator[list[Worker]]:
-    workers: list[Worker] = []
+def _workers(config: ServerConfig) -> Iterator[list[Worker]]:
+    workers = [Worker(config) for _ in range(config.worker_count)]
     try:
-        workers.extend(Worker(assignment) for _ in range(count))
-        for worker in workers:
-            worker.wait_until_ready()
         yield workers
     finally:
         for worker in workers:

@@ -61,7 +61,10 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     forbid_core_dumps()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the supervisor, which ends the input
-    assignment = Assignment(**json.loads(sys.stdin.readline()))
+    line = sys.stdin.readline()
+    if not line:  # the supervisor gave up before it had anything to serve
+        return
+    assignment = Assignment(**json.loads(line))
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     threading.Thread(target=_wait_for_end, args=(ended,), daemon=True).start()

@@ -15,12 +15,8 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
-from google.rpc.error_details_pb2 import (  # type: ignore[import-untyped]  # ships no types
-    BadRequest,
-    ErrorInfo,
-    RetryInfo,
-)
-from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # nor here
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
+from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
 from muniment.v1 import (
@@ -184,9 +180,7 @@ def error_info(reason: str, domain: str = "muniment.v1", **metadata: str) -> Mes
 
 def bad_request(**fields: str) -> Message:
     made: Message = BadRequest(
-        field_violations=[
-            BadRequest.FieldViolation(field=name, description=rule) for name, rule in fields.items()
-        ]
+        field_violations=[BadRequest.FieldViolation(field=name, description=rule) for name, rule in fields.items()]
     )
     return made
 

@@ -74,9 +74,7 @@ def openssl(*arguments: str | Path) -> None:
 @pytest.fixture(params=[False, True], ids=["server only", "mutual"])
 def secured(request: pytest.FixtureRequest, papers: Papers) -> Iterator[tuple[ScriptedServer, str, bool]]:
     pair = (papers.key.read_bytes(), papers.certificate.read_bytes())
-    credentials = grpc.ssl_server_credentials(
-        [pair], papers.ca.read_bytes(), require_client_auth=request.param
-    )
+    credentials = grpc.ssl_server_credentials([pair], papers.ca.read_bytes(), require_client_auth=request.param)
     scripted = ScriptedServer()
     server, port = serve(scripted, "127.0.0.1:0", credentials)
     yield scripted, f"127.0.0.1:{port}", request.param

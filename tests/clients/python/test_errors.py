@@ -61,9 +61,7 @@ def test_no_two_reasons_share_an_exception():
 
 
 @pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize(
-    "details", [(), (error_info("OF_NEXT_YEAR"),), (error_info("ETAG_STALE", "else.where"),)]
-)
+@pytest.mark.parametrize("details", [(), (error_info("OF_NEXT_YEAR"),), (error_info("ETAG_STALE", "else.where"),)])
 def test_an_unknown_reason_becomes_the_class_of_its_status(server, session, code, details):
     error = failure(server, session, status(code, *details))
 
@@ -98,9 +96,7 @@ def test_a_delay_is_never_negative(server, session):
 
 
 def test_a_fault_of_the_server_has_an_incident(server, session):
-    error = failure(
-        server, session, status(grpc.StatusCode.INTERNAL, error_info("INTERNAL", incident="a1b2"))
-    )
+    error = failure(server, session, status(grpc.StatusCode.INTERNAL, error_info("INTERNAL", incident="a1b2")))
 
     assert isinstance(error, muniment.InternalError)
     assert error.incident == "a1b2"
@@ -125,9 +121,7 @@ def test_an_error_survives_pickling(server, session):
 
 
 def test_no_error_shows_the_credential(server, session):
-    error = failure(
-        server, session, status(grpc.StatusCode.UNAUTHENTICATED, error_info("CREDENTIAL_INVALID"))
-    )
+    error = failure(server, session, status(grpc.StatusCode.UNAUTHENTICATED, error_info("CREDENTIAL_INVALID")))
 
     assert TOKEN not in f"{error!s}{error!r}{error.__cause__!s}{error.__cause__!r}"
 

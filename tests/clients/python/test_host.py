@@ -54,9 +54,7 @@ def test_an_update_tells_absent_from_empty(server, host):
 
 
 def test_a_session_is_opened_as_asked(server, host):
-    host.open_session(
-        "ada", Classification.INTERNAL, conversation_id="talk", ttl=timedelta(hours=1, milliseconds=500)
-    )
+    host.open_session("ada", Classification.INTERNAL, conversation_id="talk", ttl=timedelta(hours=1, milliseconds=500))
 
     (request,) = server.requests("OpenSession")
     assert (request.agent_id, request.taint, request.conversation_id) == ("ada", 2, "talk")
@@ -85,9 +83,7 @@ def test_an_opened_session_speaks_for_itself(server, host):
 
     assert session.token == TOKEN
     assert session.session.taint == Classification.INTERNAL
-    assert [f"Bearer {HOST_KEY}", f"Bearer {TOKEN}"] == [
-        each.metadata["authorization"] for each in server.asked
-    ]
+    assert [f"Bearer {HOST_KEY}", f"Bearer {TOKEN}"] == [each.metadata["authorization"] for each in server.asked]
 
 
 def test_leaving_an_opened_session_closes_it(server, host):
@@ -160,9 +156,7 @@ def test_agents_come_from_all_pages(server, host):
 
 
 def test_a_page_is_fetched_when_it_is_needed(server, host):
-    server.script(
-        "ListAgents", agent_service_pb2.ListAgentsResponse(agents=[AGENT], next_page_token="second")
-    )
+    server.script("ListAgents", agent_service_pb2.ListAgentsResponse(agents=[AGENT], next_page_token="second"))
 
     list(islice(host.list_agents(), 1))
 
@@ -176,9 +170,7 @@ def test_sessions_come_from_all_pages(server, host):
     )
 
     assert len(list(host.list_sessions("ada", include_closed=True))) == 2
-    asked = [
-        (each.agent_id, each.include_closed, each.page_token) for each in server.requests("ListSessions")
-    ]
+    asked = [(each.agent_id, each.include_closed, each.page_token) for each in server.requests("ListSessions")]
     assert asked == [("ada", True, ""), ("ada", True, "second")]
 
 
@@ -189,9 +181,7 @@ def test_audit_events_come_from_all_pages(server, host):
     )
     east = timezone(timedelta(hours=2))
 
-    events = list(
-        host.list_audit_events(agent_id="ada", session=SESSION_ID, start_time=NOON.astimezone(east))
-    )
+    events = list(host.list_audit_events(agent_id="ada", session=SESSION_ID, start_time=NOON.astimezone(east)))
 
     first, second = server.requests("ListAuditEvents")
     assert (first.agent_id, first.session_id, first.start_time.seconds) == ("ada", SESSION_ID, 1_760_000_000)

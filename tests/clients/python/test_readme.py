@@ -5,16 +5,40 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import muniment
 from tests.clients.python.scripted import HOST_KEY
 
 README = Path(__file__).parents[3] / "clients/python/README.md"
 
 
-def test_the_tour_runs(running, monkeypatch, capsys):
+def blocks(language: str) -> list[str]:
+    """The code blocks of one language, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```", README.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def run(code: str, **names: object) -> None:
+    exec(compile(code, str(README), "exec"), names)
+
+
+def test_the_tour_runs_and_prints_what_it_says(running, monkeypatch, capsys):
     monkeypatch.setenv("MUNIMENT_ADDRESS", running.address)
     monkeypatch.setenv("MUNIMENT_HOST_KEY", HOST_KEY)
-    tour, output = re.findall(r"```(?:python|text)\n(.*?)```", README.read_text(), re.DOTALL)[:2]
 
-    exec(compile(tour, str(README), "exec"), {})
+    run(blocks("python")[0])
 
-    assert output == capsys.readouterr().out
+    assert blocks("text") == [capsys.readouterr().out]
+
+
+def test_the_errors_run(server, session):
+    run(blocks("python")[1], session=session, muniment=muniment)
+
+    assert len(server.requests("SaveMemory")) == 1
+
+
+def test_the_tls_runs(tmp_path, monkeypatch):
+    """As far as it goes without that server."""
+    for name in ("ca.pem", "me.pem", "me.key"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+
+    run(blocks("python")[2], key=HOST_KEY, muniment=muniment)

@@ -44,6 +44,8 @@ CALLS: dict[str, Callable[[HostClient, SessionClient], object]] = {
     "ListAuditEvents": lambda host, _: list(host.list_audit_events()),
 }
 SENT_ONCE = {"CreateAgent", "OpenSession", "ResetSession", "DeleteAgent", "CloseSession", "DeleteMemory"}
+OK = grpc.StatusCode.OK
+PASSING_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
 PASSING = {"unavailable": unavailable(), "overloaded": overloaded(retry_info(0.001))}
 
 
@@ -82,11 +84,7 @@ def test_a_save_with_an_etag_is_sent_once(server, session):
     assert len(server.requests("SaveMemory")) == 1
 
 
-@pytest.mark.parametrize(
-    "code",
-    set(grpc.StatusCode)
-    - {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED},
-)
+@pytest.mark.parametrize("code", [code for code in grpc.StatusCode if code not in (OK, *PASSING_CODES)])
 def test_other_failures_are_final(server, session, code):
     server.script("GetMemory", status(code, retry_info(0.001)))
 
@@ -127,14 +125,14 @@ def test_retries_can_be_turned_off(running):
 
 
 def test_a_retry_beyond_the_deadline_is_not_waited_for(server, session):
-    server.script("GetMemory", overloaded(retry_info(3600)))
+    server.script("GetMemory", overloaded(retry_info(9)))
     begun = time.monotonic()
 
     with pytest.raises(muniment.Overloaded) as caught:
-        session.get_memory("tea", timeout=30)
+        session.get_memory("tea", timeout=8)
 
-    assert time.monotonic() - begun < 15
-    assert caught.value.retry_after == 3600
+    assert time.monotonic() - begun < 8
+    assert caught.value.retry_after == 9
 
 
 def test_a_server_that_names_a_time_is_given_it(server, session):
@@ -182,9 +180,7 @@ def test_a_timeout_that_grpc_would_misread_is_refused(server, session, seconds):
 def test_pauses_grow_up_to_the_longest():
     pauses = Retries(attempts=6, pause=1, longest_pause=5).pauses()
 
-    assert all(
-        longest / 2 <= pause <= longest for pause, longest in zip(pauses, (1, 2, 4, 5, 5), strict=True)
-    )
+    assert all(longest / 2 <= pause <= longest for pause, longest in zip(pauses, (1, 2, 4, 5, 5), strict=True))
 
 
 @pytest.mark.parametrize("wrong", [{"attempts": 0}, {"pause": -1}, {"longest_pause": -1}])

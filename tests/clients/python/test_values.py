@@ -24,9 +24,7 @@ SECRETS = ("tea", "Assam", "taste", "next-page", TOKEN, HOST_KEY)
 
 
 def test_levels_are_those_of_the_contract():
-    contract = {
-        name.removeprefix("CLASSIFICATION_"): number for name, number in ContractLevel.items() if number
-    }
+    contract = {name.removeprefix("CLASSIFICATION_"): number for name, number in ContractLevel.items() if number}
 
     assert contract == {level.name: level.value for level in Classification}
 

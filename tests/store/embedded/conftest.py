@@ -27,9 +27,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become ano
 class Supervisor:
     """A process that serves a directory, as a Muniment server would."""
 
-    def __init__(
-        self, directory: Path, *, uid: int | None = None, command: tuple[str, ...] = (), **options: str
-    ):
+    def __init__(self, directory: Path, *, uid: int | None = None, command: tuple[str, ...] = (), **options: str):
         rights: dict[str, Any] = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
         self.process = subprocess.Popen(
             [*command, python_for(uid), str(SUPERVISOR), str(directory), json.dumps(options)],
@@ -61,10 +59,7 @@ def python_for(uid: int | None) -> str:
     for python in PYTHONS:
         probe = [python, "-c", "import sys; assert sys.version_info[:2] == (3, 11)"]
         try:
-            if (
-                subprocess.run(probe, check=False, capture_output=True, cwd="/", user=uid, env={}).returncode
-                == 0
-            ):
+            if subprocess.run(probe, check=False, capture_output=True, cwd="/", user=uid, env={}).returncode == 0:
                 return python
         except OSError:
             continue

@@ -22,9 +22,7 @@ def owner_of(pid: int) -> str:
 @as_root
 def test_root_drops_to_an_account_without_rights(embedded):
     with embedded() as server:
-        status = dict(
-            line.split(":\t", 1) for line in Path(f"/proc/{server.pid}/status").read_text().splitlines()
-        )
+        status = dict(line.split(":\t", 1) for line in Path(f"/proc/{server.pid}/status").read_text().splitlines())
         account = owner_of(server.pid)
 
     assert account in {"postgres", "nobody"}

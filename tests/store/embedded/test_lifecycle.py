@@ -71,9 +71,7 @@ def test_a_reopening_is_quick(embedded):
 def test_it_is_durable_unless_told_otherwise(embedded):
     with embedded(durable=True) as server:
         conninfo = server.conninfo(user="postgres")
-        shown = [
-            query(conninfo, f"SHOW {name}") for name in ("fsync", "full_page_writes", "synchronous_commit")
-        ]
+        shown = [query(conninfo, f"SHOW {name}") for name in ("fsync", "full_page_writes", "synchronous_commit")]
 
     assert shown == ["on", "on", "on"]
 

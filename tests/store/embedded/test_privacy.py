@@ -42,16 +42,25 @@ def test_an_error_leaves_no_content_in_the_log(embedded, directory, failure):
 def test_a_crashing_session_leaves_its_crash_in_the_log_but_not_its_statement(embedded, directory):
     with embedded() as server, psycopg.connect(server.conninfo(user="postgres")) as victim:
         backend = victim.info.backend_pid
-        waiting = threading.Thread(target=_sleep_until_killed, args=[victim])
+        waiting = threading.Thread(target=_sleep_until_killed, args=[victim], daemon=True)
         waiting.start()
         while query(server.conninfo(user="postgres"), _STATE, backend) != "active":
             pass
         os.kill(backend, signal.SIGSEGV)
         waiting.join()
+        while not _answers(server.conninfo(user="postgres")):
+            pass  # a shutdown during recovery may hang until it is made an immediate one
 
     log = (directory / "postgres.log").read_text()
     assert "was terminated by signal 11" in log
     assert CANARY not in log
+
+
+def _answers(conninfo: str) -> bool:
+    try:
+        return bool(query(conninfo, "SELECT 1"))
+    except psycopg.OperationalError:
+        return False
 
 
 _STATE = "SELECT state FROM pg_stat_activity WHERE pid = %s"

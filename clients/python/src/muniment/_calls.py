@@ -48,9 +48,7 @@ class Calls:
 
     def with_credential(self, credential: str) -> Calls:
         """The same channel, lent to another caller."""
-        return Calls(
-            self.channel, credential, timeout=self._timeout, retries=self._retries, owns_channel=False
-        )
+        return Calls(self.channel, credential, timeout=self._timeout, retries=self._retries, owns_channel=False)
 
     def __call__(
         self,

@@ -84,9 +84,7 @@ def agent(message: agent_pb2.Agent) -> values.Agent:
 def settings(message: agent_pb2.MemorySettings) -> values.MemorySettings:
     return values.MemorySettings(
         memory_enabled=message.memory_enabled if message.HasField("memory_enabled") else None,
-        user_profile_enabled=message.user_profile_enabled
-        if message.HasField("user_profile_enabled")
-        else None,
+        user_profile_enabled=message.user_profile_enabled if message.HasField("user_profile_enabled") else None,
         memory_char_limit=message.memory_char_limit if message.HasField("memory_char_limit") else None,
         user_char_limit=message.user_char_limit if message.HasField("user_char_limit") else None,
     )

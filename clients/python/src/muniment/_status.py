@@ -7,12 +7,8 @@ from typing import TypeVar, cast
 
 import grpc
 from google.protobuf.message import DecodeError, Message
-from google.rpc.error_details_pb2 import (  # type: ignore[import-untyped]  # ships no types
-    BadRequest,
-    ErrorInfo,
-    RetryInfo,
-)
-from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # nor here
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
+from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
 from muniment import errors
@@ -79,8 +75,7 @@ def _rich_status(failure: grpc.RpcError) -> Status:
 def _details(status: Status, info: ErrorInfo) -> errors.Details:
     return errors.Details(
         violations=tuple(
-            errors.Violation(each.field, each.description)
-            for each in _detail(status, BadRequest).field_violations
+            errors.Violation(each.field, each.description) for each in _detail(status, BadRequest).field_violations
         ),
         retry_after=_retry_after(_detail(status, RetryInfo)),
         incident=info.metadata.get("incident", ""),

@@ -149,9 +149,7 @@ class HostClient:
         )
         return _convert.session(self._calls(self._sessions.RaiseTaint, request, timeout).session)
 
-    def reset_session(
-        self, session: AnySession, reason: str = "", *, timeout: float | None = None
-    ) -> SessionClient:
+    def reset_session(self, session: AnySession, reason: str = "", *, timeout: float | None = None) -> SessionClient:
         """Start the conversation anew: close all its sessions and open one at PUBLIC.
 
         By this call the host states that it has wiped the model's context.

@@ -1,0 +1,142 @@
+"""What commands show: tables on a terminal, tab-separated lines in a pipe, a JSON object a line when asked.
+
+Content comes from agents: nothing in it may steer a terminal, and no line end in it may look like another row.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import Enum
+from itertools import chain
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+Row = Mapping[str, Any]
+
+LEVEL_STYLES = {"PUBLIC": "green", "INTERNAL": "cyan", "CONFIDENTIAL": "yellow", "RESTRICTED": "bold red"}
+_LONGEST_CELL = 200
+_STEERING = {"Cc", "Cf", "Zl", "Zp"}
+
+
+class Output:
+    """Where the answer of a command goes."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self.on_terminal = click.get_text_stream("stdout").isatty() and not as_json
+
+    def rows(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
+        """Show many. *columns* are those of table and lines; JSON has all there is."""
+        if self.on_terminal:
+            self._table(rows, columns)
+        else:
+            self._lines(rows, columns)
+
+    def record(self, row: Row, columns: Sequence[str]) -> None:
+        """Show one."""
+        if not self.on_terminal:
+            self._lines([row], columns)
+            return
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="dim")
+        for column in columns:
+            grid.add_row(_title(column), _styled(row[column], longest=None))
+        Console().print(grid)
+
+    def text(self, text: str) -> None:
+        """Show text as it is; on a terminal without what would steer it."""
+        click.echo(_harmless(text, kept="\\\n\t") if self.on_terminal else text, nl=self.on_terminal)
+
+    def _table(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
+        rows = iter(rows)
+        first = next(rows, None)
+        if first is None:
+            note("none")
+            return
+        table = Table(*map(_title, columns), box=None, padding=(0, 2, 0, 0), header_style="dim")
+        for row in chain([first], rows):
+            table.add_row(*(_styled(row[column], longest=_LONGEST_CELL) for column in columns))
+        Console().print(table)
+
+    def _lines(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
+        for row in rows:
+            if self._as_json:
+                click.echo(json.dumps({name: _jsonable(value) for name, value in row.items()}))
+            else:
+                click.echo("\t".join(_harmless(_cell(row[column])) for column in columns))
+
+
+def with_output(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the option --json, and *output* to show its answer."""
+
+    @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+    @functools.wraps(command)
+    def with_option(*positional: Any, as_json: bool, **arguments: Any) -> None:
+        command(*positional, output=Output(as_json=as_json), **arguments)
+
+    return with_option
+
+
+def note(text: str) -> None:
+    """Say something beside the answer, on stderr."""
+    click.echo(text, err=True)
+
+
+def _title(column: str) -> str:
+    return column.replace("_", " ")
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case Enum():
+            return value.name
+        case datetime():
+            return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        case tuple():
+            return ", ".join(map(str, value))
+        case float():
+            return f"{value:.3f}"
+    return str(value)
+
+
+def _jsonable(value: Any) -> Any:
+    match value:
+        case Enum():
+            return value.name
+        case datetime():
+            return value.isoformat()
+        case tuple():
+            return list(value)
+        case None | str() | bool() | int() | float():
+            return value
+    return str(value)
+
+
+def _styled(value: object, *, longest: int | None) -> Text:
+    cell = _cell(value)
+    shown = cell if longest is None or len(cell) <= longest else cell[: longest - 1] + "…"
+    kept = "\\\n" if longest is None else "\\"
+    return Text(_harmless(shown, kept=kept), style=LEVEL_STYLES.get(cell, "") if isinstance(value, Enum) else "")
+
+
+def _harmless(text: str, *, kept: str = "") -> str:
+    """*text* with everything escaped that steers a terminal or ends a line, but for what is *kept*."""
+    return "".join(letter if letter in kept or not _steers(letter) else _escaped(letter) for letter in text)
+
+
+def _steers(letter: str) -> bool:
+    return letter == "\\" or unicodedata.category(letter) in _STEERING and letter not in "\u200c\u200d"
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")

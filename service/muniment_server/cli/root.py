@@ -1,0 +1,37 @@
+"""`muniment` itself."""
+
+from __future__ import annotations
+
+import click
+
+from muniment_server.cli.groups import Lazy, LazyGroup
+
+_COMMANDS = {
+    "serve": Lazy("muniment_server.cli.serve:serve", "Run a server."),
+    "migrate": Lazy("muniment_server.cli.migrate:migrate", "Make a database ready."),
+    "doctor": Lazy("muniment_server.cli.doctor:doctor", "Look for what is wrong, and say what to do."),
+    "host-key": Lazy("muniment_server.cli.host_key:host_key", "Host keys, for operators."),
+    "agent": Lazy("muniment_server.cli.agent:agent", "Agents, for hosts."),
+    "session": Lazy("muniment_server.cli.session:session", "Sessions and their taint, for hosts."),
+    "memory": Lazy("muniment_server.cli.memory:memory", "Memories, as one session sees them."),
+    "history": Lazy("muniment_server.cli.history:history", "Every version of one memory, for operators."),
+    "audit": Lazy("muniment_server.cli.audit:audit", "What was done, for operators."),
+    "purge": Lazy("muniment_server.cli.purge:purge", "Throw old versions away, for operators."),
+}
+
+
+@click.group(cls=LazyGroup, lazy=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="muniment-server", prog_name="muniment")
+def main() -> None:
+    """Memory for AI agents that keeps to information-flow levels.
+
+    Operators' commands (migrate, doctor, host-key, history, audit, purge) reach the database; the others reach a
+    server, by MUNIMENT_ADDRESS with MUNIMENT_HOST_KEY or MUNIMENT_TOKEN, or by the file that `serve --dev` writes.
+
+    \b
+    Examples:
+      muniment serve --dev
+      muniment agent create alice
+      muniment memory save plan "ship on Friday" --agent alice --taint internal
+      muniment memory search friday --agent alice --taint internal
+    """

@@ -1,0 +1,148 @@
+"""Errors: every one of ours is told, every reason of the contract is used, nothing else is ever said."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import uuid
+
+import grpc
+import pytest
+from google.rpc import code_pb2, error_details_pb2, status_pb2
+
+from muniment.v1 import error_pb2
+from muniment_server.domain import errors
+from muniment_server.rpc import status
+
+REASONS = {
+    name.removeprefix("ERROR_REASON_")
+    for name, number in error_pb2.ErrorReason.items()
+    if number  # UNSPECIFIED is never sent
+}
+OURS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.MunimentError)]
+ABSTRACT = {errors.MunimentError, errors.Refusal}
+NEVER_LEAVES = {errors.StaleSession}
+"""Becomes a new run of the call, or another error."""
+
+
+def _is_refusal(kind):
+    return issubclass(kind, (errors.Refusal, errors.Unavailable)) and kind not in ABSTRACT
+
+
+def details_of(error, **named):
+    """The details of the status for *error*, by type."""
+    trailing = dict(status.status_of(error, **named).trailing_metadata)
+    packed = status_pb2.Status.FromString(trailing["grpc-status-details-bin"])
+    found = {}
+    for kind in (error_details_pb2.ErrorInfo, error_details_pb2.BadRequest, error_details_pb2.RetryInfo):
+        for detail in packed.details:
+            message = kind()
+            if detail.Unpack(message):
+                found[kind] = message
+    assert len(found) == len(packed.details)
+    return found
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OURS if kind not in ABSTRACT], ids=lambda kind: kind.__name__)
+def test_every_error_has_a_code_and_a_reason_of_the_contract(kind):
+    code, reason = status.told(kind())
+
+    assert reason in REASONS
+    assert code is not grpc.StatusCode.UNKNOWN
+
+
+@pytest.mark.parametrize("kind", [*filter(_is_refusal, OURS)], ids=lambda kind: kind.__name__)
+def test_no_refusal_looks_like_a_fault_of_the_server(kind):
+    assert status.told(kind())[0] is not grpc.StatusCode.INTERNAL
+
+
+def test_every_reason_of_the_contract_is_told():
+    assert {entry.reason for entry in (*status._TABLE.values(), status._INTERNAL)} == REASONS
+
+
+def test_the_code_of_each_reason_is_that_of_its_example():
+    """The comment of each reason begins its example with the code."""
+    from_comments = {}
+    for match in re.finditer(r"// Example, (?P<code>[A-Z_]+):[^;]*?ERROR_REASON_(?P<reason>[A-Z_]+) =", _error_proto()):
+        from_comments[match["reason"]] = match["code"]
+    told = {entry.reason: entry.code.name for entry in (*status._TABLE.values(), status._INTERNAL)}
+
+    assert told == from_comments
+
+
+def _error_proto():
+    path = inspect.getfile(status).split("/service/")[0] + "/proto/muniment/v1/error.proto"
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def test_every_error_stands_in_the_drawing_of_the_module():
+    drawn = set(re.findall(r"(?:├──|└──) (\w+)", errors.__doc__ or ""))
+
+    assert drawn == {kind.__name__ for kind in OURS} - {"MunimentError"}
+
+
+def test_the_drawing_is_indented_as_the_classes_inherit():
+    parents = {kind.__name__: kind.__bases__[0].__name__ for kind in OURS}
+    stack = {0: "MunimentError"}
+    for line in (errors.__doc__ or "").splitlines():
+        if match := re.match(r"(?P<indent>(?:│   |    )*)(?:├──|└──) (?P<name>\w+)", line):
+            depth = len(match["indent"]) // 4 + 1
+            stack[depth] = match["name"]
+            assert parents[match["name"]] == stack[depth - 1]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OURS if kind not in ABSTRACT], ids=lambda kind: kind.__name__)
+def test_what_an_error_was_raised_with_is_never_told(kind):
+    error = kind() if kind is errors.InvalidArgument else kind("CANARY key 'plan'")
+
+    assert "CANARY" not in str(status.status_of(error))
+
+
+@pytest.mark.parametrize("error", [ValueError("CANARY"), KeyError("CANARY"), AssertionError(), SystemError("CANARY")])
+def test_c50_what_nobody_foresaw_is_internal_with_a_fixed_text(error):
+    told = status.status_of(error, incident=uuid.UUID(int=7))
+
+    assert told.code is grpc.StatusCode.INTERNAL
+    assert told.details == "a fault of the server; its log knows it by the incident"
+    assert details_of(error, incident=uuid.UUID(int=7)) == {
+        error_details_pb2.ErrorInfo: error_details_pb2.ErrorInfo(
+            reason="INTERNAL", domain="muniment.v1", metadata={"incident": str(uuid.UUID(int=7))}
+        )
+    }
+
+
+def test_error_info_names_reason_and_domain():
+    assert details_of(errors.MemoryNotFound()) == {
+        error_details_pb2.ErrorInfo: error_details_pb2.ErrorInfo(reason="MEMORY_NOT_FOUND", domain="muniment.v1")
+    }
+
+
+def test_the_packed_status_says_the_same_as_the_headers():
+    told = status.status_of(errors.EtagStale())
+    packed = status_pb2.Status.FromString(dict(told.trailing_metadata)["grpc-status-details-bin"])
+
+    assert (packed.code, packed.message) == (code_pb2.ABORTED, told.details)
+    assert told.code is grpc.StatusCode.ABORTED
+
+
+def test_overload_says_when_to_try_again():
+    retry = details_of(errors.Overloaded())[error_details_pb2.RetryInfo]
+
+    assert retry.retry_delay.ToTimedelta().total_seconds() == 0.1
+
+
+def test_a_status_stays_under_4_kib_with_32_long_violations():
+    """Above about 8 KiB clients see RESOURCE_EXHAUSTED in its place."""
+    violations = [errors.FieldViolation("x" * 5_000 + str(number), "must not be " + "y" * 60) for number in range(32)]
+    told = status.status_of(errors.InvalidArgument(*violations))
+
+    assert len(dict(told.trailing_metadata)["grpc-status-details-bin"]) < 4096
+
+
+def test_every_rule_in_use_has_a_text():
+    """Errors are raised with fixed texts only: literals, or one with a number of the contract in it."""
+    tree = ast.parse(inspect.getsource(errors))
+
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]

@@ -1,0 +1,126 @@
+"""Names, tags, contents and queries at the boundary."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+
+from muniment_server.domain import text
+from muniment_server.domain.errors import FieldViolation, InvalidArgument
+
+COMPOSED = "க\u0bca"
+"""Tamil KA with the vowel sign O in one code point."""
+DECOMPOSED = "க\u0bc6\u0bbe"
+"""The same text, with the vowel sign in its two halves."""
+
+
+def violation_of(function, *arguments, **named):
+    """The one rule that *function* says is broken."""
+    with pytest.raises(InvalidArgument) as caught:
+        function(*arguments, **named)
+    (violation,) = caught.value.violations
+    return violation
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("e\u0301", "é"),
+        (DECOMPOSED, COMPOSED),
+        ("\u212b", "Å"),  # the Ångström sign
+        ("ﬁ", "ﬁ"),  # compatibility forms are not canonical ones: they stay
+    ],
+)
+def test_a_key_is_kept_in_nfc(given, kept):
+    assert text.key(given) == kept
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "a", "Plan", "plan", "two words", "நினைவு", "க்\u200dஷ", "می\u200cخواهم", "👩\u200d💻", "%", "_",
+        "a'b\"c\\d", "é" * 256,
+    ],
+)  # fmt: skip
+def test_a_key_of_any_script_is_kept_as_it_is(key):
+    assert text.key(key) == key
+
+
+@pytest.mark.parametrize(
+    ("character", "why"),
+    [
+        ("\0", "U+0000"), ("\n", "line feed"), ("\x1f", "unit separator"), ("\x7f", "delete"), ("\x85", "C1"),
+        ("\u200b", "zero width space"), ("\u200e", "left-to-right mark"), ("\u202e", "right-to-left override"),
+        ("\u2066", "isolate"), ("\u2028", "line separator"), ("\u2029", "paragraph separator"),
+        ("\u2060", "word joiner"), ("\ufeff", "byte order mark"), ("\u00ad", "soft hyphen"),
+        ("\U000e0041", "tag"), ("\u0378", "unassigned"), ("\ufdd0", "noncharacter"), ("\U0010ffff", "noncharacter"),
+    ],
+)  # fmt: skip
+def test_a_key_with_an_invisible_or_unassigned_character_is_refused(character, why):
+    violation = violation_of(text.key, f"a{character}b")
+
+    assert violation == FieldViolation("key", "must not contain control, format, private or unassigned characters"), why
+
+
+@pytest.mark.parametrize("key", [" a", "a ", "\u00a0a", "a\u3000", " "])
+def test_a_key_with_a_leading_or_trailing_space_is_refused(key):
+    assert violation_of(text.key, key).field == "key"
+
+
+def test_an_empty_key_is_refused():
+    assert violation_of(text.key, "") == FieldViolation("key", "must not be empty")
+
+
+def test_the_length_of_a_key_is_counted_in_code_points_after_nfc():
+    assert len(text.key(DECOMPOSED * 128)) == 256
+    assert violation_of(text.key, "a" * 257) == FieldViolation("key", "must be at most 256 code points")
+
+
+def test_keys_are_case_sensitive():
+    assert text.key("Plan") != text.key("plan")
+
+
+def test_tags_are_composed_trimmed_and_deduplicated_in_the_order_given():
+    assert text.tags([" b ", "a", "b", DECOMPOSED, COMPOSED, "A"]) == ["b", "a", COMPOSED, "A"]
+
+
+def test_the_tag_that_breaks_a_rule_is_named():
+    assert violation_of(text.tags, ["fine", "a\u202eb"]).field == "tags[1]"
+
+
+@pytest.mark.parametrize(("tag", "refused"), [("t" * 64, False), ("t" * 65, True), (" " * 3, True), ("", True)])
+def test_a_tag_has_1_to_64_code_points(tag, refused):
+    if refused:
+        assert violation_of(text.tags, [tag]).field == "tags[0]"
+    else:
+        assert text.tags([tag]) == [tag]
+
+
+@pytest.mark.parametrize("content", [DECOMPOSED, " \n\t ", "\u202e\ufeff\x01", "\r\n", "e\u0301"])
+def test_content_is_not_touched(content):
+    assert text.content(content) == content
+
+
+def test_content_with_u0000_is_refused():
+    assert violation_of(text.content, "a\0b") == FieldViolation("content", "must not contain U+0000")
+
+
+@pytest.mark.parametrize("query", ["", " ", "\t\n", "\0", " \0 "])
+def test_a_blank_query_is_refused(query):
+    assert violation_of(text.query, query) == FieldViolation("query", "must not be blank")
+
+
+def test_u0000_separates_the_words_of_a_query():
+    assert text.query("blue\0whale") == "blue whale"
+
+
+@pytest.mark.parametrize("given", ["a\0b", "a\nb", "\x9b"])
+def test_text_for_people_has_no_control_characters(given):
+    assert violation_of(text.plain, given, field="reason").field == "reason"
+
+
+def test_what_is_kept_is_stable():
+    """A name as it is kept is kept unchanged a second time."""
+    for name in ("e\u0301", DECOMPOSED, "\u212b", "가"):
+        assert text.key(text.key(name)) == text.key(name) == unicodedata.normalize("NFC", name)

@@ -1,0 +1,58 @@
+"""Bearer tokens."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from muniment_server.domain import tokens
+from muniment_server.domain.ids import RandomIds
+from muniment_server.domain.tokens import Token, TokenKind
+
+SECRET = bytes(range(32))
+TOKEN = "mun_s_7_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
+
+
+def test_a_token_names_its_kind_and_tenant_and_carries_256_bits():
+    assert tokens.mint(TokenKind.SESSION, tenant=7, secret=SECRET) == TOKEN
+    assert len(RandomIds().new_secret()) * 8 == 256
+
+
+def test_of_a_token_only_what_is_looked_up_is_kept():
+    assert tokens.parse(TOKEN) == Token(TokenKind.SESSION, 7, hashlib.sha256(TOKEN.encode()).digest())
+
+
+def test_a_host_key_is_told_from_a_session_token():
+    parsed = tokens.parse(tokens.mint(TokenKind.HOST, tenant=2**63 - 1, secret=SECRET))
+
+    assert parsed is not None
+    assert (parsed.kind, parsed.tenant) == (TokenKind.HOST, 2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", TOKEN[:-1], TOKEN + "A", TOKEN + "\n", " " + TOKEN, TOKEN.upper(), TOKEN.replace("_s_", "_x_"),
+        TOKEN.replace("_7_", "_0_"), TOKEN.replace("_7_", "_07_"), TOKEN.replace("_7_", "_-7_"),
+        TOKEN.replace("_7_", "__"), TOKEN.replace("_7_", "_٧_"), TOKEN.replace("_7_", f"_{2**63}_"),
+        TOKEN.replace("_7_", "_" + "9" * 30 + "_"), TOKEN[:-1] + "=", TOKEN[:-1] + "+", "x" * 10_000,
+    ],
+)  # fmt: skip
+def test_what_is_not_of_the_form_is_no_token(text):
+    assert tokens.parse(text) is None
+
+
+def test_every_bit_of_a_token_counts():
+    """No other text has the hash that is looked up."""
+    others = {tokens.digest(TOKEN[:place] + "~" + TOKEN[place + 1 :]) for place in range(len(TOKEN))}
+
+    assert len(others | {tokens.digest(TOKEN)}) == len(TOKEN) + 1
+
+
+def test_made_up_ids_are_random_uuids():
+    """C16: version 4, for other versions tell a time."""
+    made = {RandomIds().new_uuid() for _ in range(100)}
+
+    assert {made_id.version for made_id in made} == {4}
+    assert len(made) == 100

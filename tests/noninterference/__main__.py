@@ -1,0 +1,35 @@
+"""Deep runs: `python -m tests.noninterference --programs 1000 --seed 7`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from tests.noninterference.runner import Report, run_programs
+from tests.noninterference.worlds import private_postgres, two_worlds
+
+
+def main() -> None:
+    """Run programs until done or until one fails; print what was compared."""
+    parser = argparse.ArgumentParser(prog="python -m tests.noninterference", description=__doc__)
+    parser.add_argument("--programs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    begun = time.monotonic()
+
+    def progress(report: Report) -> None:
+        took = time.monotonic() - begun
+        line = f"{report.programs}/{arguments.programs} programs, {report.pairs:,} pairs equal, {took:.0f} s"
+        print(f"\r{line}", end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
+
+    with private_postgres() as postgres, two_worlds(postgres) as worlds:
+        report = run_programs(worlds, arguments.seed, arguments.programs, progress=progress)
+    print(f"\n{report.calls:,} calls, {report.pairs:,} pairs compared and equal; "
+          f"{report.hidden:,} operations above the observer; {report.not_compared} hosts' reads not covered by the law")
+    for (rpc, caller, status), count in sorted(report.coverage.items()):
+        print(f"{count:8,}  {rpc:16} {caller:13} {status}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+"""Runs programs in two worlds that differ only above an observer, and compares what is observed below.
+
+In the *purge* form what happens above the observer happens in world A only; in the *paired* form it happens
+in both, with different data. The models say at which level an operation takes place, world by world.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from google.protobuf.message_factory import GetMessageClass
+
+from muniment_server.domain.classification import Classification
+from tests.noninterference.model import METHODS, Disagreement, Model, Refusal
+from tests.noninterference.programs import CANARY, Operation, Seen, Writer
+from tests.noninterference.worlds import BEGINNING, World
+from tests.support.services import Outcome, reason_of
+
+Form = Literal["purge", "paired"]
+Judge = Literal["worlds", "model", "both"]
+LENGTH = 130
+
+
+class Leak(AssertionError):
+    """The observer can tell the worlds apart."""
+
+
+class Fault(AssertionError):
+    """INTERNAL, or something said that must not be: a wall is broken even if nothing leaked."""
+
+
+class Skip(Exception):
+    """World B cannot follow here. Nothing is done in either."""
+
+
+@dataclass
+class Report:
+    """What was compared."""
+
+    programs: int = 0
+    calls: int = 0
+    pairs: int = 0
+    """Calls of which all that is observed was compared, byte by byte, between two worlds."""
+    hidden: int = 0
+    """Operations above the observer."""
+    not_compared: int = 0
+    """Hosts' reads that show what is above the observer."""
+    coverage: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Compared pairs by RPC, level of the caller (or HOST) and status."""
+
+
+class Alarms(logging.Handler):
+    """What the server logs: the egress guard's alarms, and canaries that have no business there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.egress = 0
+        self.canaries = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.egress += record.levelno >= logging.CRITICAL
+        self.canaries += CANARY in record.getMessage() or CANARY in str(record.exc_info)
+
+    def __enter__(self) -> Alarms:
+        logger = logging.getLogger("muniment")
+        self._before = logger.level, logger.propagate
+        logger.setLevel(logging.DEBUG)
+        logger.propagate = False
+        logger.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logger = logging.getLogger("muniment")
+        logger.removeHandler(self)
+        logger.level, logger.propagate = self._before
+
+
+class Program:
+    """One program, in both worlds."""
+
+    def __init__(
+        self, worlds: tuple[World, World], seed: str, *, observer: int, form: Form, judge: Judge, report: Report
+    ) -> None:
+        self._worlds = worlds
+        self._observer = observer
+        self._form = form
+        self._judge = judge
+        self._report = report
+        pages: dict[str, Any] = {}
+        self._models = (Model(pages), Model(pages))
+        self._seen = (Seen(), Seen())
+        self._trail: list[str] = []
+        self._untrue_audits: set[str] = set()
+        hosts = self._make_hosts(seed)
+        self._writer = Writer(f"{seed}/{observer}/{form}", hosts, self._models[0], self._seen[0])
+
+    def run(self, length: int = LENGTH) -> None:
+        """Run it. Raises Leak, Fault or Disagreement, with the last operations."""
+        time = BEGINNING + timedelta(days=self._report.programs % 1000)
+        self._report.programs += 1
+        with Alarms() as alarms:
+            try:
+                self._models[0].now = time
+                for token, rpc, fields in self._writer.beginning(time):
+                    self._step(self._writer.operation(token, rpc, fields))
+                for _ in range(length):
+                    self._step(self._writer.next())
+                if alarms.canaries:
+                    raise Fault("content in the log")
+            except AssertionError as error:
+                error.add_note("\n".join(self._trail[-25:]))
+                error.egress = alarms.egress  # type: ignore[attr-defined]
+                raise
+
+    def _make_hosts(self, seed: str) -> dict[tuple[str, int], str]:
+        hosts = {}
+        for tenant in ("first", "second"):
+            for ceiling in sorted({1, self._observer, 4}):
+                keys = [world.add_host(f"{seed}/{self._observer}/{self._form}/{tenant}", ceiling) for world in self._worlds]
+                assert keys[0] == keys[1]
+                hosts[tenant, ceiling] = keys[0]
+                for model in self._models:
+                    model.hosts[keys[0]] = (tenant, ceiling)
+        return hosts
+
+    # One step: what world B does, both calls, the comparison.
+
+    def _step(self, operation: Operation) -> None:
+        for model in self._models:
+            model.now = operation.time
+        try:
+            other = self._in_b(operation)
+        except Skip:
+            return
+        level = self._models[0].level(operation.token)
+        self._trail.append(f"{'both ' if other == operation else 'A' + 'B' * (other is not None):5}{level or 'H'} {operation}")
+        expected, outcome = self._call(0, operation)
+        self._trail[-1] += f"-> {reason_of(outcome) or outcome.code.name}"
+        if other is None:
+            self._report.hidden += 1
+            self._check(0, expected, operation, outcome)
+            return
+        expected_b, outcome_b = self._call(1, other)
+        if other.rpc == operation.rpc and self._visible(operation, other, level, expected, expected_b):
+            self._compare(operation, outcome, outcome_b, level)
+        else:
+            self._report.hidden += 1
+        self._check(0, expected, operation, outcome)
+        self._check(1, expected_b, other, outcome_b)
+
+    def _call(self, which: int, operation: Operation) -> tuple[Any, Outcome]:
+        expected = self._models[which].expect(operation.name, operation.token, operation.rpc, operation.request)
+        outcome = self._worlds[which].call(
+            operation.name, operation.time, operation.path, operation.request, operation.metadata
+        )
+        self._report.calls += 1
+        return expected, outcome
+
+    def _visible(self, operation: Operation, other: Operation, level: int | None, expected: Any, expected_b: Any) -> bool:
+        """Whether the law covers the answer: sessions' always; hosts' as far as they show nothing above."""
+        if operation.token not in self._models[0].hosts:
+            return (level or 0) <= self._observer
+        tenant, ceiling = self._models[0].hosts[operation.token]
+        if operation.rpc == "ListAuditEvents" and not isinstance(expected, Refusal):
+            same = ceiling <= self._observer and tenant not in self._untrue_audits
+        else:
+            same = bool(expected == expected_b)
+        self._report.not_compared += not same
+        return same
+
+    def _compare(self, operation: Operation, a: Outcome, b: Outcome, level: int | None) -> None:
+        self._report.pairs += 1
+        caller = "HOST" if operation.token in self._models[0].hosts else Classification(level).name if level else "NOBODY"
+        self._report.coverage[operation.rpc, caller, reason_of(a) or a.code.name] += 1
+        if a != b and self._judge != "model":
+            raise Leak(f"level {self._observer} can tell the worlds apart:\nA {_told(operation, a)}\nB {_told(operation, b)}")
+
+    def _check(self, which: int, expected: Any, operation: Operation, outcome: Outcome) -> None:
+        if self._judge != "worlds":
+            if outcome.code.name in {"INTERNAL", "UNKNOWN"}:
+                raise Fault(f"{operation.rpc}: {outcome.code.name}")
+            if CANARY in outcome.message or any(CANARY in str(value) for _, value in outcome.trailers):
+                raise Fault(f"{operation.rpc}: the refusal repeats what was sent")
+        try:
+            self._models[which].learn(expected, operation.rpc, outcome)
+        except Disagreement:
+            if self._judge != "worlds":
+                raise
+        if outcome.code.name == "OK":
+            answer = GetMessageClass(METHODS[operation.rpc].output_type).FromString(outcome.response)
+            self._seen[which].learn(operation, answer)
+
+    # What world B does.
+
+    def _in_b(self, operation: Operation) -> Operation | None:
+        """What happens in world B in the place of *operation*; None: nothing."""
+        if operation.token in self._models[0].hosts:
+            return self._host_in_b(operation)
+        a, b = (model.level(operation.token) for model in self._models)
+        if a is None:
+            return operation if b is None else None
+        if a <= self._observer:
+            return operation
+        if self._form == "purge":
+            return None
+        ends = operation.rpc in {"CloseSession", "GetSession", "Nothing"}
+        return operation if ends else self._writer.instead(operation, self._seen[1])
+
+    def _host_in_b(self, operation: Operation) -> Operation | None:
+        if self._form == "paired":
+            return operation
+        match operation.rpc:
+            case "OpenSession":
+                return operation if self._reached_by_opening(operation) <= self._observer else None
+            case "RaiseTaint" | "CloseSession" | "ResetSession":
+                return self._session_changed_in_b(operation)
+        return operation
+
+    def _reached_by_opening(self, operation: Operation) -> int:
+        """The level of an OpenSession: its own, or the mark of the conversation. Refused earlier: none."""
+        tenant, ceiling = self._models[0].hosts[operation.token]
+        request = operation.parsed()
+        agent = self._models[0].agents.get((tenant, request.agent_id))
+        if agent is None or request.taint > ceiling:
+            return 0
+        conversation = agent.conversations.get(request.conversation_id)
+        return max(request.taint, conversation.taint if conversation else 0)
+
+    def _session_changed_in_b(self, operation: Operation) -> Operation | None:
+        tenant, ceiling = self._models[0].hosts[operation.token]
+        request = operation.parsed()
+        session = self._models[0].sessions.get(request.session_id)
+        level = self._models[0].open_level(request.session_id)
+        if level is None or session is None or session.tenant != tenant:
+            return operation if self._models[1].open_level(request.session_id) is None or level is not None else None
+        reached = level
+        if operation.rpc == "RaiseTaint" and request.taint <= ceiling:
+            reached = max(level, request.taint)
+        if reached <= self._observer:
+            return operation
+        if operation.rpc != "ResetSession" or level > ceiling:
+            return None
+        return self._reset_in_b(operation, tenant, session)
+
+    def _reset_in_b(self, operation: Operation, tenant: str, session: Any) -> Operation:
+        """A close above the observer, which world B knows nothing of, and an open at PUBLIC, which both see.
+
+        World B resets what it has of the conversation, or opens it. Its audit then tells another story.
+        """
+        model = self._models[1]
+        agent_id = session.agent.shown.agent_id
+        agent = model.agents[tenant, agent_id]
+        known = agent.conversations.get(session.conversation_id)
+        self._untrue_audits.add(tenant)
+        for session_id, one in model.sessions.items():
+            if one.agent is agent and one.conversation_id == session.conversation_id and model.open_level(session_id):
+                request = METHODS["ResetSession"].input_type
+                return replace(operation, request=GetMessageClass(request)(session_id=session_id).SerializeToString())
+        if known is not None and known.taint > 1:
+            raise Skip
+        fields = {
+            "agent_id": agent_id, "conversation_id": session.conversation_id, "taint": 1,
+            "ttl": session.expires - session.created,
+        }  # fmt: skip
+        request = GetMessageClass(METHODS["OpenSession"].input_type)(**fields)
+        return replace(operation, rpc="OpenSession", request=request.SerializeToString())
+
+
+def _told(operation: Operation, outcome: Outcome) -> str:
+    answer: Any = ""
+    if outcome.response:
+        answer = GetMessageClass(METHODS[operation.rpc].output_type).FromString(outcome.response)
+    return f"{outcome.code.name} {outcome.message} {reason_of(outcome)} {outcome.trailers} {answer}"
+
+
+def run_programs(
+    worlds: tuple[World, World],
+    seed: int,
+    programs: int,
+    *,
+    judge: Judge = "both",
+    progress: Callable[[Report], None] = lambda _: None,
+) -> Report:
+    """Run *programs* programs: every observer, both forms. Raises Leak, Fault or Disagreement."""
+    report = Report()
+    for number in range(programs):
+        rng = random.Random(f"{seed}.{number}")
+        # RESTRICTED has nothing above it: its two worlds are equal, and what is held against it is the model.
+        observer = rng.choices((1, 2, 3, 4), (3, 3, 4, 2))[0]
+        form: Form = rng.choice(("purge", "paired"))
+        Program(worlds, f"{seed}.{number}", observer=observer, form=form, judge=judge, report=report).run()
+        progress(report)
+    return report

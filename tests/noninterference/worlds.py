@@ -1,0 +1,157 @@
+"""Two worlds: two databases cloned from one template, two servers of one build, and nothing left to chance.
+
+Time and ids are injected, never masked: a mask would hide a leak. The time is one row that the harness sets
+before each operation; ids are HMAC(operation, n), so that an operation gets the same ids in both worlds
+whatever one of them has left out.
+"""
+
+from __future__ import annotations
+
+import hmac
+import shutil
+import tempfile
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import grpc
+import psycopg
+
+from muniment_server.domain import tokens
+from muniment_server.domain.tokens import TokenKind
+from muniment_server.rpc.server import SERVICES
+from muniment_server.store import roles
+from muniment_server.store.embedded import EmbeddedPostgres
+from tests.support.databases import Database, cloned, make_template
+from tests.support.services import Outcome, serving
+
+BEGINNING = datetime(2030, 1, 1, tzinfo=UTC)
+PATHS = {method.name: f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods}
+_KEY = b"the same in both worlds"
+
+_CLOCK = (
+    "CREATE SCHEMA test_clock",
+    "CREATE TABLE test_clock.now (time timestamptz NOT NULL)",
+    "INSERT INTO test_clock.now VALUES ('2030-01-01 00:00:00+00')",
+    "GRANT USAGE ON SCHEMA test_clock TO PUBLIC",
+    "GRANT SELECT ON test_clock.now TO PUBLIC",
+    """CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz
+       LANGUAGE sql STABLE PARALLEL SAFE
+       RETURN (SELECT now.time FROM test_clock.now)""",
+)
+"""The schema is none of ours, so that the comparison with the matrix of grants does not see it."""
+
+
+class ReplayedIds:
+    """Ids and secrets that are a function of the operation and of how many it has drawn."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.begin("")
+
+    def begin(self, operation: str) -> None:
+        """What is drawn from now on belongs to *operation*."""
+        with self._lock:
+            self._operation, self._drawn = operation, 0
+
+    def new_uuid(self) -> uuid.UUID:
+        return uuid.UUID(bytes=self._draw()[:16], version=4)
+
+    def new_number(self) -> int:
+        return int.from_bytes(self._draw()[:8]) >> 1 | 1
+
+    def new_secret(self) -> bytes:
+        return self._draw()
+
+    def _draw(self) -> bytes:
+        with self._lock:
+            self._drawn += 1
+            return derived(f"{self._operation}/{self._drawn}")
+
+
+def derived(name: str) -> bytes:
+    """32 bytes that depend on *name* only."""
+    return hmac.digest(_KEY, name.encode(), "sha256")
+
+
+@dataclass
+class World:
+    """One served database."""
+
+    database: Database
+    owner: psycopg.Connection[Any]
+    ids: ReplayedIds
+    channel: grpc.Channel
+    _calls: dict[str, Any] = field(default_factory=dict)
+
+    def call(
+        self, operation: str, time: datetime, path: str, request: bytes, metadata: Sequence[tuple[str, str]]
+    ) -> Outcome:
+        """Call the method at *path* at *time*; return all that is observed, whether it succeeds or fails."""
+        self.ids.begin(operation)
+        self.owner.execute("UPDATE test_clock.now SET time = %s", [time])
+        if path not in self._calls:
+            self._calls[path] = self.channel.unary_unary(path)
+        try:
+            response, call = self._calls[path].with_call(request, metadata=tuple(metadata), timeout=20.0)
+        except grpc.RpcError as error:
+            return _outcome(error, b"")
+        return _outcome(call, response)
+
+    def add_host(self, tenant: str, ceiling: int) -> str:
+        """A host key of *tenant*, the same in every world in which the same keys were made before."""
+        row = self.owner.execute("SELECT tenant FROM vault.tenant WHERE name = %s", [tenant]).fetchone()
+        row = row or self.owner.execute(
+            "INSERT INTO vault.tenant (name) VALUES (%s) RETURNING tenant", [tenant]
+        ).fetchone()
+        secret = derived(f"{tenant}/{ceiling}")
+        key = tokens.mint(TokenKind.HOST, tenant=row.tenant, secret=secret)  # type: ignore[union-attr]  # a row returned
+        self.owner.execute(
+            "INSERT INTO vault.host_key (tenant, host_key_id, key_hash, ceiling) VALUES (%s, %s, %s, %s)",
+            [row.tenant, uuid.UUID(bytes=secret[:16], version=4), tokens.digest(key), ceiling],  # type: ignore[union-attr]
+        )
+        return key
+
+
+def _outcome(call: Any, response: bytes) -> Outcome:
+    """Initial metadata are observed too: they stand before the trailers."""
+    seen = (*(call.initial_metadata() or ()), *(call.trailing_metadata() or ()))
+    return Outcome(call.code(), call.details(), tuple((name, value) for name, value in seen), response)
+
+
+@contextmanager
+def world(postgres: EmbeddedPostgres, *, damage: Sequence[str] = ()) -> Iterator[World]:
+    """One world. *damage* is SQL run in it beforehand, as the superuser."""
+    ids = ReplayedIds()
+    with cloned(postgres) as database, database.as_owner() as owner:
+        for statement in _CLOCK:
+            owner.execute(statement)
+        with database.as_admin() as admin:
+            for statement in damage:
+                admin.execute(statement)
+        with serving(database, ids=ids) as service:
+            yield World(database, owner, ids, service.channel)
+
+
+@contextmanager
+def two_worlds(postgres: EmbeddedPostgres, *, damage: Sequence[str] = ()) -> Iterator[tuple[World, World]]:
+    """Two worlds that nothing distinguishes yet."""
+    with world(postgres, damage=damage) as first, world(postgres, damage=damage) as second:
+        yield first, second
+
+
+@contextmanager
+def private_postgres() -> Iterator[EmbeddedPostgres]:
+    """A Postgres for a run without pytest."""
+    folder = Path(tempfile.mkdtemp(prefix="muniment-worlds-"))
+    try:
+        with EmbeddedPostgres(folder, roles=roles.ALL, durable=False, settings={"max_connections": "200"}) as server:
+            make_template(server)
+            yield server
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,27 @@
+"""Time in a test's database: moved, never waited for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tests.support.databases import Database
+
+_REPLACE = """
+CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN pg_catalog.now() + interval '{} seconds'
+"""
+
+
+class Clock:
+    """The one source of time of a database, replaced as its owner."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._ahead = timedelta()
+
+    def advance(self, **ahead: float) -> None:
+        """Move on by timedelta(**ahead)."""
+        self._ahead += timedelta(**ahead)
+        with self._database.as_owner() as owner:
+            owner.execute(_REPLACE.format(self._ahead.total_seconds()).encode())
