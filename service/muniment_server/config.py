@@ -91,3 +91,19 @@ def default_data_dir() -> Path:
     """Where the database of our own is kept: in the user's data home."""
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(home) / "muniment"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls which server, as far as the environment says."""
+
+    address: str | None
+    host_key: str | None = field(repr=False)
+    token: str | None = field(repr=False)
+
+
+def caller() -> Caller:
+    """The caller that MUNIMENT_ADDRESS, MUNIMENT_HOST_KEY and MUNIMENT_TOKEN name. Empty is absent."""
+    names = ("MUNIMENT_ADDRESS", "MUNIMENT_HOST_KEY", "MUNIMENT_TOKEN")
+    address, host_key, token = (os.environ.get(name, "").strip() or None for name in names)
+    return Caller(address, host_key, token)

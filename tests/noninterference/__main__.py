@@ -25,8 +25,10 @@ def main() -> None:
 
     with private_postgres() as postgres, two_worlds(postgres) as worlds:
         report = run_programs(worlds, arguments.seed, arguments.programs, progress=progress)
-    print(f"\n{report.calls:,} calls, {report.pairs:,} pairs compared and equal; "
-          f"{report.hidden:,} operations above the observer; {report.not_compared} hosts' reads not covered by the law")
+    print(
+        f"\n{report.calls:,} calls, {report.pairs:,} pairs compared and equal; "
+        f"{report.hidden:,} operations above the observer; {report.not_compared} hosts' reads not covered by the law"
+    )
     for (rpc, caller, status), count in sorted(report.coverage.items()):
         print(f"{count:8,}  {rpc:16} {caller:13} {status}")
 

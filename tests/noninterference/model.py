@@ -42,7 +42,14 @@ CODES = {
     "TAINT_CHANGED": "ABORTED",
     "METHOD_UNKNOWN": "UNIMPLEMENTED",
 }
-STEMS = {"meeting": "meet", "meetings": "meet", "budget": "budget", "budgets": "budget", "running": "run", "runs": "run"}
+STEMS = {
+    "meeting": "meet",
+    "meetings": "meet",
+    "budget": "budget",
+    "budgets": "budget",
+    "running": "run",
+    "runs": "run",
+}
 """The alphabet of words, and what the English stemmer makes of them. Other words are never searched for."""
 _ASKED_ONLY = {"user-name": ("user-nam", "user", "name")}
 """What else a query may hold that is more than stop words and signs; no memory does."""
@@ -165,6 +172,11 @@ class Model:
         if session is None or session.closed or session.expires <= self.now:
             return None
         return session.conversation.taint
+
+    def outlived(self, token: str, page_token: str) -> bool:
+        """Whether the session of *token* was raised since it was given *page_token*."""
+        level = self.level(token)
+        return level is not None and page_token in self._pages and self._pages[page_token].taint != level
 
     def expect(self, operation: str, token: str, rpc: str, request: bytes) -> Any:
         """The answer that must come: a message, a Refusal, Found or Untold. Its effect has taken place."""
@@ -372,9 +384,9 @@ class Model:
             agent_id=session.agent.shown.agent_id,
             conversation_id=session.conversation_id,
             taint=taint or session.conversation.taint,  # type: ignore[arg-type]  # a number of the enum
-            create_time=session.created,
-            expire_time=session.expires,
-            close_time=session.closed,
+            create_time=_time(session.created),
+            expire_time=_time(session.expires),
+            close_time=_time(session.closed),
         )
 
     # Agents and the audit.
@@ -397,8 +409,8 @@ class Model:
                 display_name=request.display_name,
                 language=request.language,
                 memory_settings=settings,
-                create_time=self.now,
-                update_time=self.now,
+                create_time=_time(self.now),
+                update_time=_time(self.now),
             )
         )
 
@@ -416,7 +428,7 @@ class Model:
     def _UpdateAgent(self, tenant: str, _: int, request: agent_service_pb2.UpdateAgentRequest) -> Message:
         shown = self._agent(tenant, request.agent_id).shown
         for name in ("display_name", "language"):
-            if request.HasField(name):  # type: ignore[arg-type]  # one of the two
+            if request.HasField(name):
                 setattr(shown, name, getattr(request, name))
         shown.memory_settings.MergeFrom(request.memory_settings)
         shown.update_time.FromDatetime(self.now)
@@ -476,10 +488,9 @@ class Model:
             self._bind(rpc, one, other)
         if getattr(known, "token", "") and re.fullmatch("mun_s_[0-9]+_[A-Za-z0-9_-]{43}", answer.token):
             known.token = answer.token
-        for one, other in ((getattr(known, "session", None), getattr(answer, "session", None)),):
-            if one is not None and other is not None:
-                one.session_id = _random(one.session_id, other.session_id)
-                one.conversation_id = _random(one.conversation_id, other.conversation_id)
+        if hasattr(known, "session"):
+            known.session.session_id = _random(known.session.session_id, answer.session.session_id)
+            known.session.conversation_id = _random(known.session.conversation_id, answer.session.conversation_id)
         if hasattr(known, "agent"):
             known.agent.agent_id = _random(known.agent.agent_id, answer.agent.agent_id)
 
@@ -493,7 +504,9 @@ class Model:
     def _adopt(self, rpc: str, answer: Any) -> None:
         if rpc == "CreateAgent":
             tenant = self.hosts[self._token][0]
-            self.agents[tenant, answer.agent.agent_id] = Agent(agent_pb2.Agent.FromString(answer.agent.SerializeToString()))
+            self.agents[tenant, answer.agent.agent_id] = Agent(
+                agent_pb2.Agent.FromString(answer.agent.SerializeToString())
+            )
         if rpc in {"OpenSession", "ResetSession"}:
             shown = answer.session
             tenant = self.hosts[self._token][0]
@@ -542,10 +555,15 @@ def _shown(key: str, level: int, version: Version) -> memory_pb2.Memory:
         tags=version.tags,
         classification=level,  # type: ignore[arg-type]  # a number of the enum
         etag=version.etag,
-        create_time=version.created,
-        update_time=version.updated,
-        expire_time=version.expires,
+        create_time=_time(version.created),
+        update_time=_time(version.updated),
+        expire_time=_time(version.expires),
     )
+
+
+def _time(time: datetime | None) -> Any:
+    """The messages take a datetime for a Timestamp; their stubs do not say so."""
+    return time
 
 
 def _join(memories: Iterable[memory_pb2.Memory]) -> Any:
@@ -601,9 +619,9 @@ def _passes(name: str, value: Any) -> bool:
         case "page_size" | "max_results":
             return bool(value >= 0)
         case "tag_match":
-            return value in (0, 1, 2)
+            return bool(value in (0, 1, 2))
         case "taint":
-            return 1 <= value <= 4
+            return bool(1 <= value <= 4)
         case "agent_id" | "conversation_id":
             return not value or _ID.fullmatch(value) is not None
         case "session_id":

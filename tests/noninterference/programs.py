@@ -109,7 +109,7 @@ class Writer:
             made += [
                 (host[tenant, 4], "OpenSession", {"agent_id": agent, "taint": level})
                 for level in LEVELS
-                if (tenant, agent) == (first, "alice") or self.rng.random() < 0.6
+                if (tenant, agent) == (first, "alice") or self.rng.random() < 0.4
             ]
         return made
 
@@ -117,7 +117,11 @@ class Writer:
         """The next operation. Time goes on."""
         self._number += 1
         self._time += timedelta(microseconds=self.rng.choice((1, 1000, 250_000, 7_000_001)))
-        request = fields if isinstance(fields, bytes) else GetMessageClass(METHODS[rpc].input_type)(**fields).SerializeToString()
+        request = (
+            fields
+            if isinstance(fields, bytes)
+            else GetMessageClass(METHODS[rpc].input_type)(**fields).SerializeToString()
+        )
         metadata = [("authorization", f"Bearer {token}")]
         if self.rng.random() < 0.08:
             request += self.rng.choice(_UNKNOWN_FIELDS)
@@ -129,6 +133,8 @@ class Writer:
         """What somebody does now."""
         if self.rng.random() < 0.02:
             self._time += timedelta(minutes=self.rng.choice((1, 11, 25)))
+        if (raised := self._raised_pages()) and self.rng.random() < 0.15:
+            return self._continued(self.rng.choice(raised))
         kinds = (self._session_does, self._host_does, self._next_page, self._out_of_form, self._wrong_caller)
         return self.rng.choices(kinds, (74, 15, 5, 4, 2))[0]()
 
@@ -144,7 +150,7 @@ class Writer:
         """The token and the id of some session: rarely one that has ended."""
         alive = [one for one in self._seen.sessions if self._model.level(one[0]) is not None]
         by_level = [[one for one in alive if self._model.level(one[0]) == level] for level in LEVELS]
-        if self.rng.random() < 0.03 or not alive:
+        if self.rng.random() < 0.06 or not alive:
             return self.rng.choice(self._seen.sessions)
         return self.rng.choice(self.rng.choice([some for some in by_level if some]))
 
@@ -160,7 +166,7 @@ class Writer:
         rng = self.rng
         key = rng.choice(KEYS)
         sent = SPELLINGS.get(key, key) if rng.random() < 0.3 else key
-        match rng.choices(("save", "get", "list", "search", "delete"), (36, 16, 16, 17, 15))[0]:
+        match rng.choices(("save", "get", "list", "search", "delete"), (40, 16, 17, 17, 10))[0]:
             case "save":
                 return "SaveMemory", {"key": sent, **self._content(), **self._expiry(), **self._etag(seen, key)}
             case "get":
@@ -170,7 +176,9 @@ class Writer:
                 return "ListMemories", {"tag": tag, "page_size": rng.choice((0, 1, 1, 2, 3, 251))}
             case "search":
                 return "SearchMemories", {
-                    "query": " ".join(rng.choices((*WORDS, "the", "user-name", "it's & | !", '"%_'), k=rng.choice((1, 1, 2, 3)))),
+                    "query": " ".join(
+                        rng.choices((*WORDS, "the", "user-name", "it's & | !", '"%_'), k=rng.choice((1, 1, 2, 3)))
+                    ),
                     "max_results": rng.choice((0, 0, 1, 2, 101)),
                     "tags": rng.sample(TAGS, rng.choice((0, 0, 1, 2))),
                     "tag_match": rng.choice((0, 1, 2)),
@@ -200,7 +208,13 @@ class Writer:
         """A page continued: mostly as it should be, sometimes by another caller or with another filter."""
         if not self._seen.pages:
             return self._session_does()
-        page = self.rng.choice(self._seen.pages[-6:])
+        return self._continued(self.rng.choice(self._seen.pages[-6:]))
+
+    def _raised_pages(self) -> list[Operation]:
+        """Pages begun at a lower taint than their session's is now."""
+        return [page for page in self._seen.pages if self._model.outlived(page.token, page.parsed().page_token)]
+
+    def _continued(self, page: Operation) -> Operation:
         request, token = page.parsed(), page.token
         if self.rng.random() < 0.12:
             token = self._session()[0]
@@ -216,22 +230,28 @@ class Writer:
         """A tenant and the token of one of its hosts."""
         tenant = self.rng.choices(self._tenants, (4, 1))[0]
         ceiling = self.rng.choice([ceiling for of, ceiling in sorted(self._hosts) if of == tenant])
-        return tenant, self._hosts[tenant, self._top if self.rng.random() < 0.5 else ceiling]
+        return tenant, self._hosts[tenant, self._top if self.rng.random() < 0.4 else ceiling]
 
     def _host_does(self) -> Operation:
         rng = self.rng
-        tenant, host = self._host()
-        agent = {"agent_id": rng.choices(AGENTS, (6, 3, 1))[0]}
-        session = {"session_id": self._session()[1]}
-        page = {"page_size": rng.choice((0, 1, 2, 5))}
+        _, host = self._host()
+        agent: dict[str, Any] = {"agent_id": rng.choices(AGENTS, (6, 3, 1))[0]}
+        session: dict[str, Any] = {"session_id": self._session()[1]}
+        page: dict[str, Any] = {"page_size": rng.choice((0, 1, 2, 5))}
         rpc = rng.choices(*zip(*_HOSTS_DO.items(), strict=True))[0]
+        fields: dict[str, Any]
         match rpc:
             case "OpenSession":
                 conversation = rng.choice(("", *CONVERSATIONS))
                 ttl = CONVERSATIONS.get(conversation)
-                fields = {**agent, "taint": rng.choice(LEVELS), "conversation_id": conversation, **({"ttl": ttl} if ttl else {})}
+                fields = {
+                    **agent,
+                    "taint": rng.choice(LEVELS),
+                    "conversation_id": conversation,
+                    **({"ttl": ttl} if ttl else {}),
+                }
             case "RaiseTaint":
-                fields = {**session, "taint": rng.choice(LEVELS), "reason": "read a file"}
+                fields = {**session, "taint": rng.choices(LEVELS, (1, 4, 3, 2))[0], "reason": "read a file"}
             case "GetSession" | "ResetSession" | "CloseSession":
                 fields = session
             case "ListSessions":
@@ -282,9 +302,9 @@ class Writer:
 
 _HOSTS_DO = {
     "OpenSession": 30,
-    "RaiseTaint": 14,
+    "RaiseTaint": 20,
     "ResetSession": 7,
-    "CloseSession": 4,
+    "CloseSession": 6,
     "GetSession": 6,
     "ListSessions": 10,
     "ListAuditEvents": 14,

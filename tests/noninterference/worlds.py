@@ -106,9 +106,10 @@ class World:
     def add_host(self, tenant: str, ceiling: int) -> str:
         """A host key of *tenant*, the same in every world in which the same keys were made before."""
         row = self.owner.execute("SELECT tenant FROM vault.tenant WHERE name = %s", [tenant]).fetchone()
-        row = row or self.owner.execute(
-            "INSERT INTO vault.tenant (name) VALUES (%s) RETURNING tenant", [tenant]
-        ).fetchone()
+        row = (
+            row
+            or self.owner.execute("INSERT INTO vault.tenant (name) VALUES (%s) RETURNING tenant", [tenant]).fetchone()
+        )
         secret = derived(f"{tenant}/{ceiling}")
         key = tokens.mint(TokenKind.HOST, tenant=row.tenant, secret=secret)  # type: ignore[union-attr]  # a row returned
         self.owner.execute(

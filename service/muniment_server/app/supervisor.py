@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import signal
 import subprocess
@@ -80,8 +81,9 @@ class Worker:
         """Tell it what to serve."""
         self._assignment = assignment
         assert self._process.stdin is not None
-        self._process.stdin.write(assignment.to_json() + "\n")
-        self._process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # it died already, which shows when it does not get ready
+            self._process.stdin.write(assignment.to_json() + "\n")
+            self._process.stdin.flush()
 
     def wait_until_ready(self) -> None:
         """Return when it serves. Raises WorkerFailed."""

@@ -141,7 +141,9 @@ def telling_database() -> Iterator[None]:
     except (EmbeddedPostgresError, PassfileError, CannotMigrate, ConfigError, NotReady) as error:
         raise Failure(str(error)) from None
     except psycopg.errors.InsufficientPrivilege as error:
-        raise Failure(said_by(error), "connect as the administrator who ran `muniment migrate`, or a superuser") from None
+        raise Failure(
+            said_by(error), "connect as the administrator who ran `muniment migrate`, or a superuser"
+        ) from None
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction) as error:
         raise Failure(said_by(error), "make the database ready first: muniment migrate") from None
     except psycopg.OperationalError as error:

@@ -34,7 +34,9 @@ def telling_files() -> Iterator[None]:
     except OSError as error:
         what = f"{error.filename}: " if error.filename else ""
         said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise Failure(f"{what}{said}", "check that the path exists and is yours, and that the address is right") from None
+        raise Failure(
+            f"{what}{said}", "check that the path exists and is yours, and that the address is right"
+        ) from None
 
 
 class Discreet(click.Command):

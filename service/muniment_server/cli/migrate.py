@@ -32,7 +32,7 @@ def migrate(database_url: str | None, passfile: Path | None, rotate: bool, data_
     \b
     Examples:
       muniment migrate --database-url postgresql://postgres@db.example/muniment --passfile /etc/muniment/passfile
-      muniment migrate --database-url postgresql://postgres@db.example/muniment --passfile /etc/muniment/passfile --rotate
+      muniment migrate --database-url postgresql://postgres@db.example/muniment --passfile passfile --rotate
       muniment migrate --data-dir .muniment
     """
     if rotate and (database_url is None or passfile is None):

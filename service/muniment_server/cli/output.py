@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -30,8 +31,8 @@ class Output:
     """Where the answer of a command goes."""
 
     def __init__(self, *, as_json: bool) -> None:
-        self._as_json = as_json
-        self.on_terminal = click.get_text_stream("stdout").isatty() and not as_json
+        self.as_json = as_json
+        self.on_terminal = sys.stdout.isatty() and not as_json
 
     def rows(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
         """Show many. *columns* are those of table and lines; JSON has all there is."""
@@ -52,8 +53,12 @@ class Output:
         Console().print(grid)
 
     def text(self, text: str) -> None:
-        """Show text as it is; on a terminal without what would steer it."""
-        click.echo(_harmless(text, kept="\\\n\t") if self.on_terminal else text, nl=self.on_terminal)
+        """Show text: on a terminal without what would steer it, in a pipe byte for byte."""
+        if self.on_terminal:
+            click.echo(_harmless(text, kept="\\\n\t"))
+        else:
+            sys.stdout.buffer.write(text.encode())
+            sys.stdout.buffer.flush()
 
     def _table(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
         rows = iter(rows)
@@ -68,7 +73,7 @@ class Output:
 
     def _lines(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
         for row in rows:
-            if self._as_json:
+            if self.as_json:
                 click.echo(json.dumps({name: _jsonable(value) for name, value in row.items()}))
             else:
                 click.echo("\t".join(_harmless(_cell(row[column])) for column in columns))
@@ -83,6 +88,12 @@ def with_output(command: Callable[..., None]) -> Callable[..., None]:
         command(*positional, output=Output(as_json=as_json), **arguments)
 
     return with_option
+
+
+def confirm(question: str) -> None:
+    """Ask, on a terminal. Raises Abort on no."""
+    if sys.stdin.isatty():
+        click.confirm(question, abort=True, err=True)
 
 
 def note(text: str) -> None:
@@ -135,7 +146,7 @@ def _harmless(text: str, *, kept: str = "") -> str:
 
 
 def _steers(letter: str) -> bool:
-    return letter == "\\" or unicodedata.category(letter) in _STEERING and letter not in "\u200c\u200d"
+    return letter == "\\" or (unicodedata.category(letter) in _STEERING and letter not in "\u200c\u200d")
 
 
 def _escaped(letter: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,13 @@ from muniment_server.app import development, supervisor
 from muniment_server.app.address import AddressInUse
 from muniment_server.app.supervisor import Running, WorkerFailed
 from muniment_server.cli.certificates import checked_tls
-from muniment_server.cli.database import data_dir_option, database_url_option, passfile_option, require_passfile, telling_database
+from muniment_server.cli.database import (
+    data_dir_option,
+    database_url_option,
+    passfile_option,
+    require_passfile,
+    telling_database,
+)
 from muniment_server.cli.failures import Failure
 from muniment_server.cli.parameters import LEVEL
 from muniment_server.config import ConfigError, DatabaseConfig, ServerConfig, Tls
@@ -23,6 +30,7 @@ from muniment_server.domain.classification import Classification
 
 _FORMAT = "%(asctime)s %(name)s %(levelname)s %(message)s"
 _FILE = click.Path(path_type=Path)
+_LONGEST_SOCKET_PATH = 107
 
 
 @click.command
@@ -39,7 +47,9 @@ _FILE = click.Path(path_type=Path)
 @database_url_option
 @passfile_option
 @click.option("--workers", type=click.IntRange(min=0), default=0, help="Processes. The default is one for each core.")
-@click.option("--threads", type=click.IntRange(min=1), default=4, show_default=True, help="Calls a worker runs at once.")
+@click.option(
+    "--threads", type=click.IntRange(min=1), default=4, show_default=True, help="Calls a worker runs at once."
+)
 @click.option(
     "--max-in-flight",
     type=click.IntRange(min=1),
@@ -129,6 +139,8 @@ def _absolute(listen: str) -> str:
 def _require_possible(config: ServerConfig) -> None:
     """What only shows on this machine. Raises ConfigError."""
     database = config.database
+    if len(os.fsencode(config.listen.removeprefix("unix:"))) > _LONGEST_SOCKET_PATH:
+        raise ConfigError(f"the path of a unix socket has at most {_LONGEST_SOCKET_PATH} bytes: choose a shorter one")
     if config.development and database.url is not None:
         raise ConfigError("--dev makes a host key in a database of our own: leave --database-url out, or --dev")
     if database.url is None and database.passfile is not None:
@@ -139,22 +151,32 @@ def _require_possible(config: ServerConfig) -> None:
 
 def _announce(config: ServerConfig, running: Running) -> None:
     """Say that calls are answered, and in development how to make some."""
-    workers = "1 worker" if running.workers == 1 else f"{running.workers} workers"
-    Console(soft_wrap=True, highlight=False).print(f"Muniment serves on {running.address} with {workers}.", markup=False)
-    if config.development and running.admin is not None:
+    key = None
+    if config.development and running.admin is not None:  # before the first line, for which scripts wait
         data_dir = config.database.data_dir
         key = development.write_credentials(data_dir, address=running.address, admin=running.admin)
+    workers = "1 worker" if running.workers == 1 else f"{running.workers} workers"
+    Console(soft_wrap=True, highlight=False).print(
+        f"Muniment serves on {running.address} with {workers}.", markup=False
+    )
+    if key is not None:
         _say_what_to_try(running.address, key, config)
 
 
 def _say_what_to_try(address: str, key: str, config: ServerConfig) -> None:
     """Lines to paste. They are not wrapped, whatever the width."""
     console = Console(soft_wrap=True, highlight=False)
-    console.print(f"Address and host key are in {config.database.data_dir / development.FILE}. To try it:\n", markup=False)
+    console.print(
+        f"Address and host key are in {config.database.data_dir / development.FILE}. To try it:\n", markup=False
+    )
     for line in (
         f"export MUNIMENT_ADDRESS={shlex.quote(address)}",
         f"export MUNIMENT_HOST_KEY={key}",
-        *([] if config.tls is None else [f"export MUNIMENT_TLS_CA={shlex.quote(str(config.tls.certificate.absolute()))}"]),
+        *(
+            []
+            if config.tls is None
+            else [f"export MUNIMENT_TLS_CA={shlex.quote(str(config.tls.certificate.absolute()))}"]
+        ),
         "muniment agent create alice",
         "export MUNIMENT_TOKEN=$(muniment session open alice --taint internal --quiet)",
         'muniment memory save plan "ship on Friday"',

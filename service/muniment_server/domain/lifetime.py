@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from muniment_server.domain.errors import DeadlineExceeded
@@ -24,18 +23,15 @@ class Lifetime:
         """Seconds left, never below 0. None: no limit."""
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
-    @contextmanager
-    def cancelling(self, cancel: Callable[[], None]) -> Iterator[None]:
-        """Call *cancel* if the life ends within this block; never after it. Raises DeadlineExceeded if it is over."""
+    def cancels(self, cancel: Callable[[], None] | None) -> None:
+        """Call *cancel* if the life ends from now on; None: nothing any more, and whatever was called has returned.
+
+        Raises DeadlineExceeded if the life is over.
+        """
         with self._lock:
             self._cancel = cancel
-        try:
-            if self._over:
-                raise DeadlineExceeded
-            yield
-        finally:
-            with self._lock:
-                self._cancel = None
+        if self._over and cancel is not None:
+            raise DeadlineExceeded
 
     def end(self) -> None:
         """End it. Returns at once: a cancel in flight must not hold the thread that serves all connections."""

@@ -22,6 +22,8 @@ from muniment_server.domain.records import (
     Session,
 )
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 
 def level_to_proto(level: Classification | None) -> classification_pb2.Classification.ValueType:
     """The number is the same in the contract; None is UNSPECIFIED."""
@@ -37,9 +39,8 @@ def time_to_proto(time: datetime | None) -> Timestamp | None:
     """An instant; None stays absent."""
     if time is None:
         return None
-    message = Timestamp()
-    message.FromDatetime(time)
-    return message
+    since = time - _EPOCH
+    return Timestamp(seconds=since.days * 86_400 + since.seconds, nanos=since.microseconds * 1000)
 
 
 def time_from_proto(message: Timestamp, *, field: str) -> datetime:

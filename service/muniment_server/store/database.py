@@ -13,11 +13,11 @@ from typing import Any
 import psycopg
 from psycopg import conninfo as libpq
 from psycopg.rows import namedtuple_row
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from muniment_server.domain.lifetime import Lifetime
 from muniment_server.store import queries, roles
-from muniment_server.store.failures import translated
+from muniment_server.store.failures import in_our_words
 
 _QUERIES = queries.load("connection")
 _LONGEST_STATEMENT = 30.0
@@ -65,14 +65,17 @@ class Database:
         Raises Unavailable, Overloaded or DeadlineExceeded.
         """
         pool = self._pools.get(role) or self._open(role)
-        with translated():
+        try:
             connection = pool.getconn(timeout=_POOL_WAIT)
             try:
-                with lifetime.cancelling(connection.cancel):
-                    connection.limit(lifetime.remaining())
-                    yield connection
+                lifetime.cancels(connection.cancel)
+                connection.limit(lifetime.remaining())
+                yield connection
             finally:
+                lifetime.cancels(None)
                 self._give_back(pool, connection)
+        except (psycopg.Error, PoolTimeout, PoolClosed, TooManyRequests) as error:
+            raise in_our_words(error) from None
 
     def close(self) -> None:
         """Close all pools."""

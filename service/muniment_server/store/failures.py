@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import psycopg
 from psycopg import errors
 from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
@@ -18,32 +15,20 @@ from muniment_server.domain.errors import (
     Unavailable,
 )
 
-_AWAY = (
-    errors.LockNotAvailable,
-    errors.DiskFull,
-    errors.ReadOnlySqlTransaction,
-    errors.IdleInTransactionSessionTimeout,
-)
 _RULES = {"expires_after_it_is_written": FieldViolation("expire_time", "must be in the future")}
 
 
-@contextmanager
-def translated() -> Iterator[None]:
-    """Turn the driver's errors into domain errors; what is not foreseen stays as it is, and is INTERNAL."""
-    try:
-        yield
-    except errors.QueryCanceled:
-        raise DeadlineExceeded from None
-    except (errors.DeadlockDetected, errors.SerializationFailure):
-        raise Conflict from None
-    except (PoolTimeout, TooManyRequests):
-        raise Overloaded from None
-    except (PoolClosed, *_AWAY):
-        raise Unavailable from None
-    except errors.CheckViolation as error:
-        rule = _RULES.get(error.diag.constraint_name or "")
-        if rule is None:
-            raise
-        raise InvalidArgument(rule) from None
-    except psycopg.OperationalError:  # the connection is gone, or could not be made
-        raise Unavailable from None
+def in_our_words(error: Exception) -> Exception:
+    """The domain error for what the driver or the pool raised; what is not foreseen stays itself, and is INTERNAL."""
+    match error:
+        case errors.QueryCanceled():
+            return DeadlineExceeded()
+        case errors.DeadlockDetected() | errors.SerializationFailure():
+            return Conflict()
+        case PoolTimeout() | TooManyRequests():
+            return Overloaded()
+        case errors.CheckViolation() if rule := _RULES.get(error.diag.constraint_name or ""):
+            return InvalidArgument(rule)
+        case PoolClosed() | psycopg.OperationalError():  # the connection is gone, or no room, time or lock was left
+            return Unavailable()
+    return error

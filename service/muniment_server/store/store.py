@@ -28,6 +28,7 @@ class SessionView:
 
     def __init__(self, fence: Fence) -> None:
         self._fence = fence
+        self.refuse = fence.refuse
         self.memories = Memories(fence)
 
     def session(self) -> Session:
@@ -39,6 +40,7 @@ class HostView:
     """What one host manages, on the control role's connection."""
 
     def __init__(self, control: Control) -> None:
+        self.refuse = control.refuse
         self.agents = Agents(control)
         self.sessions = Sessions(control)
 
@@ -64,14 +66,15 @@ class Store:
     @contextmanager
     def as_session(self, session: SessionIdentity, call: Call) -> Iterator[SessionView]:
         """The items at or below the session's taint. Raises StaleSession when the taint is not what it was."""
-        with self._fence(session, call) as fence:
-            yield SessionView(fence)
+        with self._database.connection(session.taint.role, call.lifetime) as connection:
+            audit_reads = session.taint >= self._audit_reads_from
+            yield SessionView(Fence(connection, session, call, self._ids, audit_reads=audit_reads))
 
     @contextmanager
     def as_host(self, host: HostIdentity, call: Call) -> Iterator[HostView]:
         """The agents and sessions of the host's tenant."""
-        with self._control(host, call) as control:
-            yield HostView(control)
+        with self._database.connection(roles.CONTROL, call.lifetime) as connection:
+            yield HostView(Control(connection, host, call, self._ids))
 
     @contextmanager
     def as_auditor(self, host: HostIdentity, call: Call) -> Iterator[Audit]:
@@ -98,25 +101,14 @@ class Store:
     def record_wrong_principal(self, principal: HostIdentity | SessionIdentity, call: Call) -> None:
         """Write the audit row of a caller that the method is not for."""
         if isinstance(principal, SessionIdentity):
-            with self._fence(principal, call) as fence:
-                fence.refuse("PRINCIPAL_NOT_ALLOWED")
+            with self.as_session(principal, call) as session:
+                session.refuse("PRINCIPAL_NOT_ALLOWED")
         else:
-            with self._control(principal, call) as control:
-                control.refuse("PRINCIPAL_NOT_ALLOWED", level=Classification.PUBLIC)
+            with self.as_host(principal, call) as host:
+                host.refuse("PRINCIPAL_NOT_ALLOWED", level=Classification.PUBLIC)
 
     def _find(self, query: str, token: Token, lifetime: Lifetime) -> Any:
         with self._database.connection(roles.CONTROL, lifetime) as connection:
             return connection.execute(
                 HOST_QUERIES[query], {"tenant": token.tenant, "token_hash": token.hash}
             ).fetchone()
-
-    @contextmanager
-    def _fence(self, session: SessionIdentity, call: Call) -> Iterator[Fence]:
-        with self._database.connection(session.taint.role, call.lifetime) as connection:
-            audit_reads = session.taint >= self._audit_reads_from
-            yield Fence(connection, session, call, self._ids, audit_reads=audit_reads)
-
-    @contextmanager
-    def _control(self, host: HostIdentity, call: Call) -> Iterator[Control]:
-        with self._database.connection(roles.CONTROL, call.lifetime) as connection:
-            yield Control(connection, host, call, self._ids)

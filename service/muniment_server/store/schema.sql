@@ -1,0 +1,1495 @@
+-- The whole schema with its grants, as the migrations make it: to be read, and held equal to them by a test.
+-- Renewed by `make schema`.
+
+CREATE SCHEMA muniment_auditor;
+
+CREATE SCHEMA muniment_confidential;
+
+CREATE SCHEMA muniment_control;
+
+CREATE SCHEMA muniment_internal;
+
+CREATE SCHEMA muniment_public;
+
+CREATE SCHEMA muniment_restricted;
+
+CREATE SCHEMA vault;
+
+CREATE FUNCTION vault.clock() RETURNS timestamp with time zone
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN now();
+
+CREATE TABLE muniment_confidential.audit (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    level smallint DEFAULT 3 NOT NULL,
+    event_id uuid NOT NULL,
+    "time" timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    written_by xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    session_id uuid NOT NULL,
+    method text NOT NULL,
+    outcome text NOT NULL,
+    kind smallint,
+    item_id uuid,
+    revision integer,
+    result_count integer,
+    CONSTRAINT audit_is_confidential CHECK ((level = 3))
+);
+
+CREATE TABLE muniment_control.audit (
+    tenant bigint NOT NULL,
+    agent bigint,
+    level smallint NOT NULL,
+    event_id uuid NOT NULL,
+    "time" timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    written_by xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    host_key_id uuid,
+    session_id uuid,
+    method text NOT NULL,
+    outcome text NOT NULL,
+    kind smallint,
+    item_id uuid,
+    revision integer,
+    reason text,
+    CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4)))
+);
+
+CREATE TABLE muniment_internal.audit (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    level smallint DEFAULT 2 NOT NULL,
+    event_id uuid NOT NULL,
+    "time" timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    written_by xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    session_id uuid NOT NULL,
+    method text NOT NULL,
+    outcome text NOT NULL,
+    kind smallint,
+    item_id uuid,
+    revision integer,
+    result_count integer,
+    CONSTRAINT audit_is_internal CHECK ((level = 2))
+);
+
+CREATE TABLE muniment_public.audit (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    level smallint DEFAULT 1 NOT NULL,
+    event_id uuid NOT NULL,
+    "time" timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    written_by xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    session_id uuid NOT NULL,
+    method text NOT NULL,
+    outcome text NOT NULL,
+    kind smallint,
+    item_id uuid,
+    revision integer,
+    result_count integer,
+    CONSTRAINT audit_is_public CHECK ((level = 1))
+);
+
+CREATE TABLE muniment_restricted.audit (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    level smallint DEFAULT 4 NOT NULL,
+    event_id uuid NOT NULL,
+    "time" timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    written_by xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    session_id uuid NOT NULL,
+    method text NOT NULL,
+    outcome text NOT NULL,
+    kind smallint,
+    item_id uuid,
+    revision integer,
+    result_count integer,
+    CONSTRAINT audit_is_restricted CHECK ((level = 4))
+);
+
+CREATE VIEW muniment_auditor.audit WITH (security_invoker='true') AS
+ SELECT audit.tenant,
+    audit.agent,
+    audit.level,
+    audit.event_id,
+    audit."time",
+    NULL::uuid AS host_key_id,
+    audit.session_id,
+    audit.method,
+    audit.outcome,
+    audit.kind,
+    audit.item_id,
+    audit.revision,
+    audit.result_count,
+    NULL::text AS reason
+   FROM muniment_public.audit
+UNION ALL
+ SELECT audit.tenant,
+    audit.agent,
+    audit.level,
+    audit.event_id,
+    audit."time",
+    NULL::uuid AS host_key_id,
+    audit.session_id,
+    audit.method,
+    audit.outcome,
+    audit.kind,
+    audit.item_id,
+    audit.revision,
+    audit.result_count,
+    NULL::text AS reason
+   FROM muniment_internal.audit
+UNION ALL
+ SELECT audit.tenant,
+    audit.agent,
+    audit.level,
+    audit.event_id,
+    audit."time",
+    NULL::uuid AS host_key_id,
+    audit.session_id,
+    audit.method,
+    audit.outcome,
+    audit.kind,
+    audit.item_id,
+    audit.revision,
+    audit.result_count,
+    NULL::text AS reason
+   FROM muniment_confidential.audit
+UNION ALL
+ SELECT audit.tenant,
+    audit.agent,
+    audit.level,
+    audit.event_id,
+    audit."time",
+    NULL::uuid AS host_key_id,
+    audit.session_id,
+    audit.method,
+    audit.outcome,
+    audit.kind,
+    audit.item_id,
+    audit.revision,
+    audit.result_count,
+    NULL::text AS reason
+   FROM muniment_restricted.audit
+UNION ALL
+ SELECT audit.tenant,
+    audit.agent,
+    audit.level,
+    audit.event_id,
+    audit."time",
+    audit.host_key_id,
+    audit.session_id,
+    audit.method,
+    audit.outcome,
+    audit.kind,
+    audit.item_id,
+    audit.revision,
+    NULL::integer AS result_count,
+    audit.reason
+   FROM muniment_control.audit;
+
+CREATE TABLE vault.conversation (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    conversation_id text NOT NULL COLLATE pg_catalog."C",
+    taint smallint NOT NULL,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    CONSTRAINT taint_is_a_level CHECK (((taint >= 1) AND (taint <= 4)))
+);
+
+CREATE TABLE vault.session (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    session_id uuid NOT NULL,
+    conversation_id text NOT NULL COLLATE pg_catalog."C",
+    token_hash bytea NOT NULL,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    expire_time timestamp with time zone NOT NULL,
+    close_time timestamp with time zone
+);
+
+CREATE VIEW muniment_confidential.session WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.agent,
+    session.session_id,
+    session.conversation_id,
+    conversation.taint,
+    session.create_time,
+    session.expire_time,
+    0 AS fence
+   FROM (vault.conversation
+     JOIN vault.session USING (tenant, agent, conversation_id))
+  WHERE ((conversation.taint = 3) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
+
+CREATE TABLE vault.agent (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    agent_id text NOT NULL COLLATE pg_catalog."C",
+    display_name text NOT NULL,
+    language text NOT NULL,
+    memory_enabled boolean NOT NULL,
+    user_profile_enabled boolean NOT NULL,
+    memory_char_limit integer NOT NULL,
+    user_char_limit integer NOT NULL,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    delete_time timestamp with time zone
+);
+
+CREATE VIEW muniment_confidential.agent WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    agent.agent_id,
+    agent.language,
+    agent.memory_enabled,
+    agent.user_profile_enabled,
+    agent.memory_char_limit,
+    agent.user_char_limit
+   FROM (muniment_confidential.session
+     JOIN vault.agent USING (tenant, agent));
+
+CREATE TABLE muniment_confidential.item (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 3 NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    change_id uuid NOT NULL,
+    tier smallint DEFAULT 1 NOT NULL,
+    content text NOT NULL,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    author text,
+    event_time timestamp with time zone,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    expire_time timestamp with time zone,
+    delete_time timestamp with time zone,
+    search tsvector GENERATED ALWAYS AS (to_tsvector('english'::regconfig, ((name || ' '::text) || content))) STORED,
+    CONSTRAINT expires_after_it_is_written CHECK ((expire_time > update_time)),
+    CONSTRAINT item_is_confidential CHECK ((level = 3)),
+    CONSTRAINT kind_is_known CHECK (((kind >= 1) AND (kind <= 4))),
+    CONSTRAINT only_blocks_may_be_empty CHECK (((content <> ''::text) OR (kind = 3))),
+    CONSTRAINT only_memories_and_passages_expire CHECK (((expire_time IS NULL) OR (kind = ANY (ARRAY[1, 4])))),
+    CONSTRAINT only_notes_have_a_second_tier CHECK (((tier = 1) OR ((kind = 2) AND (tier = 2)))),
+    CONSTRAINT only_passages_have_thread_and_author CHECK (((kind = 4) OR ((thread IS NULL) AND (author IS NULL)))),
+    CONSTRAINT passages_have_an_event_time CHECK (((kind = 4) = (event_time IS NOT NULL)))
+);
+
+CREATE TABLE vault.block_link (
+    tenant bigint NOT NULL,
+    owner bigint NOT NULL,
+    label text NOT NULL COLLATE pg_catalog."C",
+    consumer bigint NOT NULL,
+    CONSTRAINT nobody_consumes_its_own CHECK ((consumer <> owner))
+);
+
+CREATE VIEW muniment_confidential.link WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    block_link.owner,
+    block_link.label,
+    agent.agent_id AS owner_agent_id
+   FROM ((muniment_confidential.session
+     JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
+
+CREATE TABLE muniment_confidential.revision (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer NOT NULL,
+    change_id uuid NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    content text NOT NULL,
+    tags text[] NOT NULL,
+    update_time timestamp with time zone NOT NULL,
+    expire_time timestamp with time zone
+);
+
+CREATE TABLE muniment_internal.item (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 2 NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    change_id uuid NOT NULL,
+    tier smallint DEFAULT 1 NOT NULL,
+    content text NOT NULL,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    author text,
+    event_time timestamp with time zone,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    expire_time timestamp with time zone,
+    delete_time timestamp with time zone,
+    search tsvector GENERATED ALWAYS AS (to_tsvector('english'::regconfig, ((name || ' '::text) || content))) STORED,
+    CONSTRAINT expires_after_it_is_written CHECK ((expire_time > update_time)),
+    CONSTRAINT item_is_internal CHECK ((level = 2)),
+    CONSTRAINT kind_is_known CHECK (((kind >= 1) AND (kind <= 4))),
+    CONSTRAINT only_blocks_may_be_empty CHECK (((content <> ''::text) OR (kind = 3))),
+    CONSTRAINT only_memories_and_passages_expire CHECK (((expire_time IS NULL) OR (kind = ANY (ARRAY[1, 4])))),
+    CONSTRAINT only_notes_have_a_second_tier CHECK (((tier = 1) OR ((kind = 2) AND (tier = 2)))),
+    CONSTRAINT only_passages_have_thread_and_author CHECK (((kind = 4) OR ((thread IS NULL) AND (author IS NULL)))),
+    CONSTRAINT passages_have_an_event_time CHECK (((kind = 4) = (event_time IS NOT NULL)))
+);
+
+CREATE TABLE muniment_public.item (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 1 NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    change_id uuid NOT NULL,
+    tier smallint DEFAULT 1 NOT NULL,
+    content text NOT NULL,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    author text,
+    event_time timestamp with time zone,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    expire_time timestamp with time zone,
+    delete_time timestamp with time zone,
+    search tsvector GENERATED ALWAYS AS (to_tsvector('english'::regconfig, ((name || ' '::text) || content))) STORED,
+    CONSTRAINT expires_after_it_is_written CHECK ((expire_time > update_time)),
+    CONSTRAINT item_is_public CHECK ((level = 1)),
+    CONSTRAINT kind_is_known CHECK (((kind >= 1) AND (kind <= 4))),
+    CONSTRAINT only_blocks_may_be_empty CHECK (((content <> ''::text) OR (kind = 3))),
+    CONSTRAINT only_memories_and_passages_expire CHECK (((expire_time IS NULL) OR (kind = ANY (ARRAY[1, 4])))),
+    CONSTRAINT only_notes_have_a_second_tier CHECK (((tier = 1) OR ((kind = 2) AND (tier = 2)))),
+    CONSTRAINT only_passages_have_thread_and_author CHECK (((kind = 4) OR ((thread IS NULL) AND (author IS NULL)))),
+    CONSTRAINT passages_have_an_event_time CHECK (((kind = 4) = (event_time IS NOT NULL)))
+);
+
+CREATE VIEW muniment_confidential.visible WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    item_id,
+    revision,
+    change_id,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    update_time,
+    expire_time,
+    delete_time,
+    search
+   FROM ( SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            item_1.search
+           FROM muniment_public.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            item_1.search
+           FROM muniment_internal.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            item_1.search
+           FROM muniment_confidential.item item_1) item
+  WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
+
+CREATE VIEW muniment_confidential.shared_visible WITH (security_invoker='true', security_barrier='true') AS
+ SELECT link.session_id,
+    link.owner_agent_id,
+    visible.tenant,
+    visible.agent,
+    visible.kind,
+    visible.name,
+    visible.level,
+    visible.item_id,
+    visible.revision,
+    visible.change_id,
+    visible.tier,
+    visible.content,
+    visible.tags,
+    visible.thread,
+    visible.author,
+    visible.event_time,
+    visible.create_time,
+    visible.update_time,
+    visible.expire_time,
+    visible.delete_time,
+    visible.search
+   FROM (muniment_confidential.link
+     JOIN muniment_confidential.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
+
+CREATE TABLE muniment_confidential.shelf (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_control.session WITH (security_invoker='true') AS
+ SELECT session.tenant,
+    session.agent,
+    session.session_id,
+    session.conversation_id,
+    conversation.taint,
+    session.create_time,
+    session.expire_time,
+    session.token_hash,
+    0 AS fence
+   FROM (vault.conversation
+     JOIN vault.session USING (tenant, agent, conversation_id))
+  WHERE ((session.close_time IS NULL) AND (session.expire_time > vault.clock()));
+
+CREATE VIEW muniment_internal.session WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.agent,
+    session.session_id,
+    session.conversation_id,
+    conversation.taint,
+    session.create_time,
+    session.expire_time,
+    0 AS fence
+   FROM (vault.conversation
+     JOIN vault.session USING (tenant, agent, conversation_id))
+  WHERE ((conversation.taint = 2) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
+
+CREATE VIEW muniment_internal.agent WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    agent.agent_id,
+    agent.language,
+    agent.memory_enabled,
+    agent.user_profile_enabled,
+    agent.memory_char_limit,
+    agent.user_char_limit
+   FROM (muniment_internal.session
+     JOIN vault.agent USING (tenant, agent));
+
+CREATE VIEW muniment_internal.link WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    block_link.owner,
+    block_link.label,
+    agent.agent_id AS owner_agent_id
+   FROM ((muniment_internal.session
+     JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
+
+CREATE TABLE muniment_internal.revision (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer NOT NULL,
+    change_id uuid NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    content text NOT NULL,
+    tags text[] NOT NULL,
+    update_time timestamp with time zone NOT NULL,
+    expire_time timestamp with time zone
+);
+
+CREATE VIEW muniment_internal.visible WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    item_id,
+    revision,
+    change_id,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    update_time,
+    expire_time,
+    delete_time,
+    search
+   FROM ( SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            item_1.search
+           FROM muniment_public.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            item_1.search
+           FROM muniment_internal.item item_1) item
+  WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
+
+CREATE VIEW muniment_internal.shared_visible WITH (security_invoker='true', security_barrier='true') AS
+ SELECT link.session_id,
+    link.owner_agent_id,
+    visible.tenant,
+    visible.agent,
+    visible.kind,
+    visible.name,
+    visible.level,
+    visible.item_id,
+    visible.revision,
+    visible.change_id,
+    visible.tier,
+    visible.content,
+    visible.tags,
+    visible.thread,
+    visible.author,
+    visible.event_time,
+    visible.create_time,
+    visible.update_time,
+    visible.expire_time,
+    visible.delete_time,
+    visible.search
+   FROM (muniment_internal.link
+     JOIN muniment_internal.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
+
+CREATE TABLE muniment_internal.shelf (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_public.session WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.agent,
+    session.session_id,
+    session.conversation_id,
+    conversation.taint,
+    session.create_time,
+    session.expire_time,
+    0 AS fence
+   FROM (vault.conversation
+     JOIN vault.session USING (tenant, agent, conversation_id))
+  WHERE ((conversation.taint = 1) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
+
+CREATE VIEW muniment_public.agent WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    agent.agent_id,
+    agent.language,
+    agent.memory_enabled,
+    agent.user_profile_enabled,
+    agent.memory_char_limit,
+    agent.user_char_limit
+   FROM (muniment_public.session
+     JOIN vault.agent USING (tenant, agent));
+
+CREATE VIEW muniment_public.link WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    block_link.owner,
+    block_link.label,
+    agent.agent_id AS owner_agent_id
+   FROM ((muniment_public.session
+     JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
+
+CREATE TABLE muniment_public.revision (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer NOT NULL,
+    change_id uuid NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    content text NOT NULL,
+    tags text[] NOT NULL,
+    update_time timestamp with time zone NOT NULL,
+    expire_time timestamp with time zone
+);
+
+CREATE VIEW muniment_public.visible WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    item_id,
+    revision,
+    change_id,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    update_time,
+    expire_time,
+    delete_time,
+    search
+   FROM ( SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            item_1.search
+           FROM muniment_public.item item_1) item
+  WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
+
+CREATE VIEW muniment_public.shared_visible WITH (security_invoker='true', security_barrier='true') AS
+ SELECT link.session_id,
+    link.owner_agent_id,
+    visible.tenant,
+    visible.agent,
+    visible.kind,
+    visible.name,
+    visible.level,
+    visible.item_id,
+    visible.revision,
+    visible.change_id,
+    visible.tier,
+    visible.content,
+    visible.tags,
+    visible.thread,
+    visible.author,
+    visible.event_time,
+    visible.create_time,
+    visible.update_time,
+    visible.expire_time,
+    visible.delete_time,
+    visible.search
+   FROM (muniment_public.link
+     JOIN muniment_public.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
+
+CREATE TABLE muniment_public.shelf (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_restricted.session WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.agent,
+    session.session_id,
+    session.conversation_id,
+    conversation.taint,
+    session.create_time,
+    session.expire_time,
+    0 AS fence
+   FROM (vault.conversation
+     JOIN vault.session USING (tenant, agent, conversation_id))
+  WHERE ((conversation.taint = 4) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
+
+CREATE VIEW muniment_restricted.agent WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    agent.agent_id,
+    agent.language,
+    agent.memory_enabled,
+    agent.user_profile_enabled,
+    agent.memory_char_limit,
+    agent.user_char_limit
+   FROM (muniment_restricted.session
+     JOIN vault.agent USING (tenant, agent));
+
+CREATE TABLE muniment_restricted.item (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 4 NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    change_id uuid NOT NULL,
+    tier smallint DEFAULT 1 NOT NULL,
+    content text NOT NULL,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    author text,
+    event_time timestamp with time zone,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    expire_time timestamp with time zone,
+    delete_time timestamp with time zone,
+    search tsvector GENERATED ALWAYS AS (to_tsvector('english'::regconfig, ((name || ' '::text) || content))) STORED,
+    CONSTRAINT expires_after_it_is_written CHECK ((expire_time > update_time)),
+    CONSTRAINT item_is_restricted CHECK ((level = 4)),
+    CONSTRAINT kind_is_known CHECK (((kind >= 1) AND (kind <= 4))),
+    CONSTRAINT only_blocks_may_be_empty CHECK (((content <> ''::text) OR (kind = 3))),
+    CONSTRAINT only_memories_and_passages_expire CHECK (((expire_time IS NULL) OR (kind = ANY (ARRAY[1, 4])))),
+    CONSTRAINT only_notes_have_a_second_tier CHECK (((tier = 1) OR ((kind = 2) AND (tier = 2)))),
+    CONSTRAINT only_passages_have_thread_and_author CHECK (((kind = 4) OR ((thread IS NULL) AND (author IS NULL)))),
+    CONSTRAINT passages_have_an_event_time CHECK (((kind = 4) = (event_time IS NOT NULL)))
+);
+
+CREATE VIEW muniment_restricted.link WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    block_link.owner,
+    block_link.label,
+    agent.agent_id AS owner_agent_id
+   FROM ((muniment_restricted.session
+     JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
+
+CREATE TABLE muniment_restricted.revision (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer NOT NULL,
+    change_id uuid NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    content text NOT NULL,
+    tags text[] NOT NULL,
+    update_time timestamp with time zone NOT NULL,
+    expire_time timestamp with time zone
+);
+
+CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    item_id,
+    revision,
+    change_id,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    update_time,
+    expire_time,
+    delete_time,
+    search
+   FROM ( SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            item_1.search
+           FROM muniment_public.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            item_1.search
+           FROM muniment_internal.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            item_1.search
+           FROM muniment_confidential.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            item_1.search
+           FROM muniment_restricted.item item_1) item
+  WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
+
+CREATE VIEW muniment_restricted.shared_visible WITH (security_invoker='true', security_barrier='true') AS
+ SELECT link.session_id,
+    link.owner_agent_id,
+    visible.tenant,
+    visible.agent,
+    visible.kind,
+    visible.name,
+    visible.level,
+    visible.item_id,
+    visible.revision,
+    visible.change_id,
+    visible.tier,
+    visible.content,
+    visible.tags,
+    visible.thread,
+    visible.author,
+    visible.event_time,
+    visible.create_time,
+    visible.update_time,
+    visible.expire_time,
+    visible.delete_time,
+    visible.search
+   FROM (muniment_restricted.link
+     JOIN muniment_restricted.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
+
+CREATE TABLE muniment_restricted.shelf (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE TABLE vault.host_key (
+    tenant bigint NOT NULL,
+    host_key_id uuid NOT NULL,
+    key_hash bytea NOT NULL,
+    ceiling smallint NOT NULL,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    revoke_time timestamp with time zone,
+    CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4)))
+);
+
+CREATE TABLE vault.migration (
+    version integer NOT NULL,
+    name text NOT NULL,
+    apply_time timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE vault.shared_block (
+    tenant bigint NOT NULL,
+    owner bigint NOT NULL,
+    label text NOT NULL COLLATE pg_catalog."C"
+);
+
+CREATE TABLE vault.tenant (
+    tenant bigint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    CONSTRAINT tenant_has_a_name CHECK ((name <> ''::text))
+);
+
+ALTER TABLE vault.tenant ALTER COLUMN tenant ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME vault.tenant_tenant_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE ONLY muniment_confidential.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
+
+ALTER TABLE ONLY muniment_confidential.item
+    ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
+
+ALTER TABLE ONLY muniment_confidential.revision
+    ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
+
+ALTER TABLE ONLY muniment_confidential.shelf
+    ADD CONSTRAINT shelf_pkey PRIMARY KEY (tenant, agent);
+
+ALTER TABLE ONLY muniment_control.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
+
+ALTER TABLE ONLY muniment_internal.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
+
+ALTER TABLE ONLY muniment_internal.item
+    ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
+
+ALTER TABLE ONLY muniment_internal.revision
+    ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
+
+ALTER TABLE ONLY muniment_internal.shelf
+    ADD CONSTRAINT shelf_pkey PRIMARY KEY (tenant, agent);
+
+ALTER TABLE ONLY muniment_public.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
+
+ALTER TABLE ONLY muniment_public.item
+    ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
+
+ALTER TABLE ONLY muniment_public.revision
+    ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
+
+ALTER TABLE ONLY muniment_public.shelf
+    ADD CONSTRAINT shelf_pkey PRIMARY KEY (tenant, agent);
+
+ALTER TABLE ONLY muniment_restricted.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
+
+ALTER TABLE ONLY muniment_restricted.item
+    ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
+
+ALTER TABLE ONLY muniment_restricted.revision
+    ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
+
+ALTER TABLE ONLY muniment_restricted.shelf
+    ADD CONSTRAINT shelf_pkey PRIMARY KEY (tenant, agent);
+
+ALTER TABLE ONLY vault.agent
+    ADD CONSTRAINT agent_pkey PRIMARY KEY (tenant, agent);
+
+ALTER TABLE ONLY vault.agent
+    ADD CONSTRAINT agent_tenant_agent_id_key UNIQUE (tenant, agent_id);
+
+ALTER TABLE ONLY vault.block_link
+    ADD CONSTRAINT block_link_pkey PRIMARY KEY (tenant, consumer, owner, label);
+
+ALTER TABLE ONLY vault.block_link
+    ADD CONSTRAINT block_link_tenant_owner_label_consumer_key UNIQUE (tenant, owner, label, consumer);
+
+ALTER TABLE ONLY vault.conversation
+    ADD CONSTRAINT conversation_pkey PRIMARY KEY (tenant, agent, conversation_id);
+
+ALTER TABLE ONLY vault.host_key
+    ADD CONSTRAINT host_key_pkey PRIMARY KEY (tenant, host_key_id);
+
+ALTER TABLE ONLY vault.host_key
+    ADD CONSTRAINT host_key_tenant_key_hash_key UNIQUE (tenant, key_hash);
+
+ALTER TABLE ONLY vault.migration
+    ADD CONSTRAINT migration_pkey PRIMARY KEY (version);
+
+ALTER TABLE ONLY vault.session
+    ADD CONSTRAINT session_pkey PRIMARY KEY (tenant, session_id);
+
+ALTER TABLE ONLY vault.session
+    ADD CONSTRAINT session_tenant_token_hash_key UNIQUE (tenant, token_hash);
+
+ALTER TABLE ONLY vault.shared_block
+    ADD CONSTRAINT shared_block_pkey PRIMARY KEY (tenant, owner, label);
+
+ALTER TABLE ONLY vault.tenant
+    ADD CONSTRAINT tenant_pkey PRIMARY KEY (tenant);
+
+CREATE INDEX audit_newest ON muniment_confidential.audit USING btree (tenant, "time" DESC, event_id DESC);
+
+CREATE UNIQUE INDEX item_live ON muniment_confidential.item USING btree (tenant, agent, kind, name, level DESC) WHERE (delete_time IS NULL);
+
+CREATE INDEX item_passages ON muniment_confidential.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
+
+CREATE INDEX item_search ON muniment_confidential.item USING gin (search) WHERE (delete_time IS NULL);
+
+CREATE INDEX audit_newest ON muniment_control.audit USING btree (tenant, "time" DESC, event_id DESC);
+
+CREATE INDEX audit_newest ON muniment_internal.audit USING btree (tenant, "time" DESC, event_id DESC);
+
+CREATE UNIQUE INDEX item_live ON muniment_internal.item USING btree (tenant, agent, kind, name, level DESC) WHERE (delete_time IS NULL);
+
+CREATE INDEX item_passages ON muniment_internal.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
+
+CREATE INDEX item_search ON muniment_internal.item USING gin (search) WHERE (delete_time IS NULL);
+
+CREATE INDEX audit_newest ON muniment_public.audit USING btree (tenant, "time" DESC, event_id DESC);
+
+CREATE UNIQUE INDEX item_live ON muniment_public.item USING btree (tenant, agent, kind, name, level DESC) WHERE (delete_time IS NULL);
+
+CREATE INDEX item_passages ON muniment_public.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
+
+CREATE INDEX item_search ON muniment_public.item USING gin (search) WHERE (delete_time IS NULL);
+
+CREATE INDEX audit_newest ON muniment_restricted.audit USING btree (tenant, "time" DESC, event_id DESC);
+
+CREATE UNIQUE INDEX item_live ON muniment_restricted.item USING btree (tenant, agent, kind, name, level DESC) WHERE (delete_time IS NULL);
+
+CREATE INDEX item_passages ON muniment_restricted.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
+
+CREATE INDEX item_search ON muniment_restricted.item USING gin (search) WHERE (delete_time IS NULL);
+
+CREATE INDEX session_newest ON vault.session USING btree (tenant, agent, create_time DESC, session_id DESC);
+
+CREATE INDEX session_of_conversation ON vault.session USING btree (tenant, agent, conversation_id);
+
+ALTER TABLE ONLY muniment_confidential.item
+    ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_confidential.revision
+    ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_confidential.shelf
+    ADD CONSTRAINT shelf_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_internal.item
+    ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_internal.revision
+    ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_internal.shelf
+    ADD CONSTRAINT shelf_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_public.item
+    ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_public.revision
+    ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_public.shelf
+    ADD CONSTRAINT shelf_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted.item
+    ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted.revision
+    ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted.shelf
+    ADD CONSTRAINT shelf_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY vault.agent
+    ADD CONSTRAINT agent_tenant_fkey FOREIGN KEY (tenant) REFERENCES vault.tenant(tenant);
+
+ALTER TABLE ONLY vault.block_link
+    ADD CONSTRAINT block_link_tenant_consumer_fkey FOREIGN KEY (tenant, consumer) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY vault.block_link
+    ADD CONSTRAINT block_link_tenant_owner_label_fkey FOREIGN KEY (tenant, owner, label) REFERENCES vault.shared_block(tenant, owner, label) ON DELETE CASCADE;
+
+ALTER TABLE ONLY vault.conversation
+    ADD CONSTRAINT conversation_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY vault.host_key
+    ADD CONSTRAINT host_key_tenant_fkey FOREIGN KEY (tenant) REFERENCES vault.tenant(tenant);
+
+ALTER TABLE ONLY vault.session
+    ADD CONSTRAINT session_tenant_agent_conversation_id_fkey FOREIGN KEY (tenant, agent, conversation_id) REFERENCES vault.conversation(tenant, agent, conversation_id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY vault.shared_block
+    ADD CONSTRAINT shared_block_tenant_owner_fkey FOREIGN KEY (tenant, owner) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+GRANT USAGE ON SCHEMA muniment_auditor TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA muniment_confidential TO muniment_confidential;
+
+GRANT USAGE ON SCHEMA muniment_confidential TO muniment_restricted;
+
+GRANT USAGE ON SCHEMA muniment_confidential TO muniment_control;
+
+GRANT USAGE ON SCHEMA muniment_confidential TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA muniment_control TO muniment_control;
+
+GRANT USAGE ON SCHEMA muniment_control TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA muniment_internal TO muniment_internal;
+
+GRANT USAGE ON SCHEMA muniment_internal TO muniment_confidential;
+
+GRANT USAGE ON SCHEMA muniment_internal TO muniment_restricted;
+
+GRANT USAGE ON SCHEMA muniment_internal TO muniment_control;
+
+GRANT USAGE ON SCHEMA muniment_internal TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA muniment_public TO muniment_public;
+
+GRANT USAGE ON SCHEMA muniment_public TO muniment_internal;
+
+GRANT USAGE ON SCHEMA muniment_public TO muniment_confidential;
+
+GRANT USAGE ON SCHEMA muniment_public TO muniment_restricted;
+
+GRANT USAGE ON SCHEMA muniment_public TO muniment_control;
+
+GRANT USAGE ON SCHEMA muniment_public TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA muniment_restricted TO muniment_restricted;
+
+GRANT USAGE ON SCHEMA muniment_restricted TO muniment_control;
+
+GRANT USAGE ON SCHEMA muniment_restricted TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA vault TO muniment_public;
+
+GRANT USAGE ON SCHEMA vault TO muniment_internal;
+
+GRANT USAGE ON SCHEMA vault TO muniment_confidential;
+
+GRANT USAGE ON SCHEMA vault TO muniment_restricted;
+
+GRANT USAGE ON SCHEMA vault TO muniment_control;
+
+GRANT USAGE ON SCHEMA vault TO muniment_auditor;
+
+GRANT INSERT ON TABLE muniment_confidential.audit TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential.audit TO muniment_auditor;
+
+GRANT INSERT ON TABLE muniment_control.audit TO muniment_control;
+
+GRANT SELECT ON TABLE muniment_control.audit TO muniment_auditor;
+
+GRANT INSERT ON TABLE muniment_internal.audit TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.audit TO muniment_auditor;
+
+GRANT INSERT ON TABLE muniment_public.audit TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.audit TO muniment_auditor;
+
+GRANT INSERT ON TABLE muniment_restricted.audit TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.audit TO muniment_auditor;
+
+GRANT SELECT ON TABLE muniment_auditor.audit TO muniment_auditor;
+
+GRANT SELECT,INSERT ON TABLE vault.conversation TO muniment_control;
+
+GRANT UPDATE(taint) ON TABLE vault.conversation TO muniment_control;
+
+GRANT SELECT,INSERT ON TABLE vault.session TO muniment_control;
+
+GRANT UPDATE(close_time) ON TABLE vault.session TO muniment_control;
+
+GRANT SELECT ON TABLE muniment_confidential.session TO muniment_confidential;
+
+GRANT UPDATE(fence) ON TABLE muniment_confidential.session TO muniment_confidential;
+
+GRANT SELECT,INSERT,DELETE ON TABLE vault.agent TO muniment_control;
+
+GRANT SELECT(tenant) ON TABLE vault.agent TO muniment_auditor;
+
+GRANT SELECT(agent) ON TABLE vault.agent TO muniment_auditor;
+
+GRANT SELECT(agent_id) ON TABLE vault.agent TO muniment_auditor;
+
+GRANT UPDATE(display_name) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(language) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(memory_enabled) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(user_profile_enabled) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(memory_char_limit) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(user_char_limit) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(update_time) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(delete_time) ON TABLE vault.agent TO muniment_control;
+
+GRANT SELECT ON TABLE muniment_confidential.agent TO muniment_confidential;
+
+GRANT SELECT,INSERT ON TABLE muniment_confidential.item TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential.item TO muniment_restricted;
+
+GRANT UPDATE(item_id) ON TABLE muniment_confidential.item TO muniment_confidential;
+
+GRANT UPDATE(revision) ON TABLE muniment_confidential.item TO muniment_confidential;
+
+GRANT UPDATE(change_id) ON TABLE muniment_confidential.item TO muniment_confidential;
+
+GRANT UPDATE(content) ON TABLE muniment_confidential.item TO muniment_confidential;
+
+GRANT UPDATE(tags) ON TABLE muniment_confidential.item TO muniment_confidential;
+
+GRANT UPDATE(create_time) ON TABLE muniment_confidential.item TO muniment_confidential;
+
+GRANT UPDATE(update_time) ON TABLE muniment_confidential.item TO muniment_confidential;
+
+GRANT UPDATE(expire_time) ON TABLE muniment_confidential.item TO muniment_confidential;
+
+GRANT UPDATE(delete_time) ON TABLE muniment_confidential.item TO muniment_confidential;
+
+GRANT SELECT,INSERT,DELETE ON TABLE vault.block_link TO muniment_control;
+
+GRANT SELECT ON TABLE muniment_confidential.link TO muniment_confidential;
+
+GRANT INSERT ON TABLE muniment_confidential.revision TO muniment_confidential;
+
+GRANT SELECT,INSERT ON TABLE muniment_internal.item TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.item TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal.item TO muniment_restricted;
+
+GRANT UPDATE(item_id) ON TABLE muniment_internal.item TO muniment_internal;
+
+GRANT UPDATE(revision) ON TABLE muniment_internal.item TO muniment_internal;
+
+GRANT UPDATE(change_id) ON TABLE muniment_internal.item TO muniment_internal;
+
+GRANT UPDATE(content) ON TABLE muniment_internal.item TO muniment_internal;
+
+GRANT UPDATE(tags) ON TABLE muniment_internal.item TO muniment_internal;
+
+GRANT UPDATE(create_time) ON TABLE muniment_internal.item TO muniment_internal;
+
+GRANT UPDATE(update_time) ON TABLE muniment_internal.item TO muniment_internal;
+
+GRANT UPDATE(expire_time) ON TABLE muniment_internal.item TO muniment_internal;
+
+GRANT UPDATE(delete_time) ON TABLE muniment_internal.item TO muniment_internal;
+
+GRANT SELECT,INSERT ON TABLE muniment_public.item TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.item TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public.item TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public.item TO muniment_restricted;
+
+GRANT INSERT ON TABLE muniment_public.item TO muniment_control;
+
+GRANT UPDATE(item_id) ON TABLE muniment_public.item TO muniment_public;
+
+GRANT SELECT(item_id) ON TABLE muniment_public.item TO muniment_control;
+
+GRANT UPDATE(revision) ON TABLE muniment_public.item TO muniment_public;
+
+GRANT UPDATE(change_id) ON TABLE muniment_public.item TO muniment_public;
+
+GRANT UPDATE(content) ON TABLE muniment_public.item TO muniment_public;
+
+GRANT UPDATE(tags) ON TABLE muniment_public.item TO muniment_public;
+
+GRANT UPDATE(create_time) ON TABLE muniment_public.item TO muniment_public;
+
+GRANT UPDATE(update_time) ON TABLE muniment_public.item TO muniment_public;
+
+GRANT UPDATE(expire_time) ON TABLE muniment_public.item TO muniment_public;
+
+GRANT UPDATE(delete_time) ON TABLE muniment_public.item TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_confidential.visible TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential.shared_visible TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential.shelf TO muniment_confidential;
+
+GRANT INSERT ON TABLE muniment_confidential.shelf TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_confidential.shelf TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_control.session TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_control.session TO muniment_control;
+
+GRANT SELECT ON TABLE muniment_internal.session TO muniment_internal;
+
+GRANT UPDATE(fence) ON TABLE muniment_internal.session TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.agent TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.link TO muniment_internal;
+
+GRANT INSERT ON TABLE muniment_internal.revision TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.visible TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.shared_visible TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.shelf TO muniment_internal;
+
+GRANT INSERT ON TABLE muniment_internal.shelf TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_internal.shelf TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public.session TO muniment_public;
+
+GRANT UPDATE(fence) ON TABLE muniment_public.session TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.agent TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.link TO muniment_public;
+
+GRANT INSERT ON TABLE muniment_public.revision TO muniment_public;
+
+GRANT INSERT ON TABLE muniment_public.revision TO muniment_control;
+
+GRANT SELECT ON TABLE muniment_public.visible TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.shared_visible TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.shelf TO muniment_public;
+
+GRANT INSERT ON TABLE muniment_public.shelf TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_public.shelf TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_restricted.session TO muniment_restricted;
+
+GRANT UPDATE(fence) ON TABLE muniment_restricted.session TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.agent TO muniment_restricted;
+
+GRANT SELECT,INSERT ON TABLE muniment_restricted.item TO muniment_restricted;
+
+GRANT UPDATE(item_id) ON TABLE muniment_restricted.item TO muniment_restricted;
+
+GRANT UPDATE(revision) ON TABLE muniment_restricted.item TO muniment_restricted;
+
+GRANT UPDATE(change_id) ON TABLE muniment_restricted.item TO muniment_restricted;
+
+GRANT UPDATE(content) ON TABLE muniment_restricted.item TO muniment_restricted;
+
+GRANT UPDATE(tags) ON TABLE muniment_restricted.item TO muniment_restricted;
+
+GRANT UPDATE(create_time) ON TABLE muniment_restricted.item TO muniment_restricted;
+
+GRANT UPDATE(update_time) ON TABLE muniment_restricted.item TO muniment_restricted;
+
+GRANT UPDATE(expire_time) ON TABLE muniment_restricted.item TO muniment_restricted;
+
+GRANT UPDATE(delete_time) ON TABLE muniment_restricted.item TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.link TO muniment_restricted;
+
+GRANT INSERT ON TABLE muniment_restricted.revision TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.visible TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.shared_visible TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.shelf TO muniment_restricted;
+
+GRANT INSERT ON TABLE muniment_restricted.shelf TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_restricted.shelf TO muniment_restricted;
+
+GRANT SELECT ON TABLE vault.host_key TO muniment_control;
+
+GRANT SELECT ON TABLE vault.migration TO muniment_control;
+
+GRANT SELECT,INSERT,DELETE ON TABLE vault.shared_block TO muniment_control;

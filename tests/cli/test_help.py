@@ -1,0 +1,104 @@
+"""What the command says of itself."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from muniment_server.cli import main
+from muniment_server.cli.groups import LazyGroup
+from tests.cli.conftest import run
+
+_SECRET = re.compile(r"host.?key|token|password|secret")
+
+
+def commands(command: click.Command, *names: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command and group, with the words that lead to it."""
+    yield names, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from commands(found, *names, name)
+
+
+COMMANDS = [pytest.param(command, id=" ".join(names) or "muniment") for names, command in commands(main)]
+
+
+def examples(command: click.Command) -> list[str]:
+    """The `muniment …` of each line of the examples, without what the shell takes off."""
+    _, _, text = (command.help or "").partition("Examples:")
+    found = re.findall(r"^.*?\bmuniment (.*?)(?:\)| [<>] \S+)?$", text, re.MULTILINE)
+    return [line.strip() for line in found]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_shows_an_example_and_every_example_parses(command):
+    assert examples(command)
+    for example in examples(command):
+        parse(shlex.split(example))
+
+
+def parse(words: list[str]) -> None:
+    """Let click read *words*, and call nothing. Raises UsageError."""
+    command: click.Command = main
+    while isinstance(command, click.Group):
+        found = command.get_command(click.Context(command), words.pop(0))
+        assert found is not None
+        command = found
+    command.make_context(str(command.name), words)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_says_what_it_does(command):
+    context = click.Context(command, info_name="x")
+    assert command.help
+    assert all(len(line) <= 120 for line in command.get_help(context).splitlines())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_secret_is_an_argument(command):
+    """Whoever can list processes reads their arguments. The file of a TLS key and the id of a host key are none."""
+    names = [name for parameter in command.params for name in parameter.opts]
+    assert [name for name in names if _SECRET.search(name) and name != "host_key_id"] == []
+
+
+def test_the_summaries_agree_with_the_commands():
+    """The help of `muniment` is written down, so that no command need be loaded for it."""
+    assert isinstance(main, LazyGroup)
+    for name, lazy in main.lazy.items():
+        command = main.get_command(click.Context(main), name)
+        assert command is not None
+        assert command.name == name
+        assert lazy.summary.endswith(".")
+
+
+def test_alone_it_prints_its_help(tmp_path):
+    alone = run(tmp_path)
+    assert (alone.returncode, alone.stderr) == (0, "")
+    assert alone.stdout == run(tmp_path, "--help").stdout
+    assert run(tmp_path, "agent").stdout == run(tmp_path, "agent", "--help").stdout
+
+
+def test_it_says_its_version(tmp_path):
+    assert run(tmp_path, "--version").stdout.startswith("muniment, version ")
+
+
+def test_help_loads_no_driver_and_is_fast():
+    script = (
+        "import sys; from muniment_server.cli import main\n"
+        "try: main(['--help'])\n"
+        "finally: sys.stderr.write(' '.join({'grpc', 'psycopg', 'rich'} & set(sys.modules)))"
+    )
+    begin = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert time.monotonic() - begin < 0.6

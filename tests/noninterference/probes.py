@@ -1,0 +1,129 @@
+"""Pointed checks, for guards that neither two worlds nor a model can miss: locks, audit, start-up.
+
+Each passes on the system as it is, and raises AssertionError when its guard is gone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from typing import Any
+
+import psycopg
+import pytest
+from google.protobuf.message_factory import GetMessageClass
+from grpc_health.v1 import health_pb2
+
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import RandomIds
+from muniment_server.rpc import policy
+from muniment_server.store import fence
+from tests.noninterference.model import METHODS
+from tests.noninterference.worlds import BEGINNING, PATHS, World
+from tests.support.services import Outcome
+
+_numbers = itertools.count(1)
+
+
+class Probed:
+    """A tenant of its own in a world, with one host."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.name = f"probe-{next(_numbers)}"
+        self.host = world.add_host(self.name, 4)
+        self.call(self.host, "CreateAgent", agent_id="alice")
+
+    def call(self, token: str, rpc: str, **fields: Any) -> Outcome:
+        """Call *rpc*; return what is observed."""
+        request = GetMessageClass(METHODS[rpc].input_type)(**fields).SerializeToString()
+        operation = f"{self.name}.{next(_numbers)}"
+        return self.world.call(operation, BEGINNING, PATHS[rpc], request, [("authorization", f"Bearer {token}")])
+
+    def session(self, level: Classification) -> tuple[str, str]:
+        """The token and the id of a new session."""
+        answer = self.call(self.host, "OpenSession", agent_id="alice", taint=level).response
+        opened: Any = GetMessageClass(METHODS["OpenSession"].output_type).FromString(answer)
+        return opened.token, opened.session.session_id
+
+
+def a_raise_waits_for_the_writer(world: World) -> None:
+    """While a save is not committed, RaiseTaint of its conversation waits."""
+    probed = Probed(world)
+    _, session_id = probed.session(Classification.PUBLIC)
+    _assert_raise_waits(probed, session_id, "save_item", content="x", tags=[], expire_time=None, tier=1, position=0)
+
+
+def a_raise_waits_for_the_deleter(world: World) -> None:
+    """While a delete is not committed, RaiseTaint of its conversation waits."""
+    probed = Probed(world)
+    token, session_id = probed.session(Classification.PUBLIC)
+    probed.call(token, "SaveMemory", key="plan", content="x")
+    _assert_raise_waits(probed, session_id, "delete_item")
+
+
+def _assert_raise_waits(probed: Probed, session_id: str, query: str, **parameters: Any) -> None:
+    parameters |= {
+        "tenant": int(probed.host.split("_")[2]), "session_id": session_id, "kind": 1, "name": "plan", "method": "probe",
+        "item_id": uuid.uuid4(), "change_id": uuid.uuid4(), "etag_item": None, "etag_revision": None,
+    }  # fmt: skip
+    request = GetMessageClass(METHODS["RaiseTaint"].input_type)(session_id=session_id, taint=2)
+    with psycopg.connect(probed.world.database.conninfo("muniment_public")) as writer:
+        writer.execute(fence._QUERIES[query].encode(), parameters)
+        call: Any = probed.world.channel.unary_unary(PATHS["RaiseTaint"])
+        with pytest.raises(Exception, match="DEADLINE_EXCEEDED"):
+            call(request.SerializeToString(), metadata=(("authorization", f"Bearer {probed.host}"),), timeout=0.4)
+        writer.rollback()
+
+
+def no_level_lowers_a_taint(world: World) -> None:
+    """A level's role may lock its sessions, not change them: neither through the window nor behind it."""
+    Probed(world).session(Classification.INTERNAL)
+    for table in ("session", "vault.conversation"):
+        with world.database.connect("muniment_internal") as internal, pytest.raises(psycopg.Error):
+            internal.execute(f"UPDATE {table} SET taint = 1".encode())
+
+
+def every_effect_is_audited(world: World) -> None:
+    """A save, a read and a delete at CONFIDENTIAL leave one audit row each."""
+    probed = Probed(world)
+    token, session_id = probed.session(Classification.CONFIDENTIAL)
+    probed.call(token, "SaveMemory", key="plan", content="x")
+    probed.call(token, "GetMemory", key="plan")
+    probed.call(token, "DeleteMemory", key="plan")
+    rows = world.owner.execute(
+        "SELECT method FROM muniment_confidential.audit WHERE session_id = %s", [session_id]
+    ).fetchall()
+    assert sorted(row.method for row in rows) == ["DeleteMemory", "GetMemory", "SaveMemory"]
+
+
+def revoked_is_revoked(world: World) -> None:
+    """The first call after a host key is revoked is refused."""
+    probed = Probed(world)
+    assert probed.call(probed.host, "GetAgent", agent_id="alice").code.name == "OK"
+    tenant = int(probed.host.split("_")[2])
+    world.owner.execute("UPDATE vault.host_key SET revoke_time = now() WHERE tenant = %s", [tenant])
+    assert probed.call(probed.host, "GetAgent", agent_id="alice").code.name == "UNAUTHENTICATED"
+
+
+def no_policy_no_start(_: World) -> None:
+    """A service whose methods declare no policy stops the server from starting."""
+    health: Any = health_pb2.DESCRIPTOR.services_by_name["Health"]
+    with pytest.raises(policy.PolicyError):
+        policy.policies([health])
+
+
+def ids_are_random(_: World) -> None:
+    """Ids are of version 4: other versions have a time or a place in them."""
+    assert RandomIds().new_uuid().version == 4
+
+
+PROBES = (
+    a_raise_waits_for_the_writer,
+    a_raise_waits_for_the_deleter,
+    no_level_lowers_a_taint,
+    every_effect_is_audited,
+    revoked_is_revoked,
+    no_policy_no_start,
+    ids_are_random,
+)

@@ -1,0 +1,68 @@
+"""Fixtures for races: a Postgres that remembers when each transaction was committed, and one server for all."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from muniment_server.rpc.server import Limits
+from muniment_server.store import roles
+from muniment_server.store.embedded import EmbeddedPostgres
+from tests.races.crew import Crew
+from tests.support.databases import cloned, make_template
+from tests.support.services import Service, serving
+
+_THREADS = 12
+"""More than a worker has: calls shall meet."""
+_names = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def timed_postgres() -> Iterator[EmbeddedPostgres]:
+    """A Postgres of this folder's own. Deadlocks show at once, without fsync."""
+    settings = {"max_connections": "300", "track_commit_timestamp": "on", "deadlock_timeout": "50ms"}
+    folder = Path(tempfile.mkdtemp(prefix="muniment-races-"))
+    try:
+        with EmbeddedPostgres(folder, roles=roles.ALL, durable=False, settings=settings) as server:
+            make_template(server)
+            yield server
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def arena(timed_postgres: EmbeddedPostgres) -> Iterator[Service]:
+    """A real server over a database of the module's own; races keep apart by their agents."""
+    with (
+        cloned(timed_postgres) as database,
+        serving(database, limits=Limits(threads=_THREADS, most_in_flight=500)) as served,
+    ):
+        yield served
+
+
+@pytest.fixture
+def owner(arena: Service) -> Iterator[psycopg.Connection[Any]]:
+    """Looks at everything."""
+    with arena.database.as_owner() as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def crew() -> Iterator[Crew]:
+    """The threads of all races."""
+    crew = Crew()
+    yield crew
+    crew.end()
+
+
+@pytest.fixture
+def agent() -> str:
+    """The name of an agent that only this test has."""
+    return f"racer{next(_names)}"

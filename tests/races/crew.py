@@ -1,0 +1,75 @@
+"""Threads that begin together."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+
+from muniment_server.domain.classification import Classification
+from tests.support.services import Caller, Service
+
+RUNS = int(os.environ.get("MUNIMENT_RACES", "2000"))
+"""How often each pair of acts meets. More for a long night: MUNIMENT_RACES=20000."""
+
+
+class Crew:
+    """Runs jobs at once: all of them stand at a barrier before the first one begins."""
+
+    def __init__(self, size: int = 80) -> None:
+        self._threads = ThreadPoolExecutor(size, "crew")
+
+    def together(self, *jobs: Callable[[], Any]) -> list[Any]:
+        """What each job returns, in their order. Raises what one raised, once all have ended."""
+        start = threading.Barrier(len(jobs))
+
+        def begin(job: Callable[[], Any]) -> Any:
+            start.wait()
+            return job()
+
+        running = [self._threads.submit(begin, job) for job in jobs]
+        for future in running:
+            future.exception()
+        return [future.result() for future in running]
+
+    def end(self) -> None:
+        """Let the threads go."""
+        self._threads.shutdown()
+
+
+def stagger(dice: random.Random, *, longest: float = 0.002) -> None:
+    """Begin up to *longest* seconds later, so that over many runs every instant of the others' calls is met."""
+    time.sleep(dice.uniform(0, longest))
+
+
+def code_of(call: Callable[..., Any], **fields: Any) -> str:
+    """The name of the status code of a call, OK too."""
+    try:
+        call(**fields)
+    except grpc.RpcError as error:
+        return str(error.code().name)
+    return "OK"
+
+
+def runs_until(found: Callable[[], int], run: Callable[[int], None], *, most: int, batch: int = 20) -> tuple[int, int]:
+    """Run in batches until something is *found*, *most* times at most; how many runs it took, and what was found."""
+    for done in range(0, most, batch):
+        for number in range(done, done + batch):
+            run(number)
+        if count := found():
+            return done + batch, count
+    return most, 0
+
+
+def opened(arena: Service, agent_id: str, level: Classification, conversation_id: str = "") -> Caller:
+    """A new session of an agent that is there: one call, where `Service.session` makes two."""
+    answer = arena.host().open_session(agent_id=agent_id, taint=int(level), conversation_id=conversation_id)
+    caller = Caller(arena.channel, answer.token)
+    caller.session_id = answer.session.session_id
+    return caller

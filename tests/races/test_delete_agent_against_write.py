@@ -1,0 +1,173 @@
+"""DeleteAgent against eight writers and a host that opens, raises and resets: nothing is left, nobody is stuck."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from typing import Any
+
+import grpc
+import psycopg
+import pytest
+
+from muniment_server.domain.classification import Classification
+from muniment_server.store import control
+from tests.races.crew import RUNS, Crew, code_of, opened, runs_until, stagger
+from tests.races.mutants import spoiled
+from tests.support.services import Caller, Service
+
+_WRITERS = 8
+_MOST_SAVES = 50
+"""By then the agent is gone, and the session with it."""
+_LEFT = """
+SELECT 'conversation' AS what, count(*) FROM vault.conversation WHERE agent = ANY(%(agents)s)
+ UNION ALL
+SELECT 'session', count(*) FROM vault.session WHERE agent = ANY(%(agents)s)
+ UNION ALL
+SELECT 'agent', count(*) FROM vault.agent WHERE agent = ANY(%(agents)s)
+"""
+_LEFT_AT = """
+SELECT '{level}.item' AS what, count(*) FROM {level}.item WHERE agent = ANY(%(agents)s)
+ UNION ALL
+SELECT '{level}.revision', count(*) FROM {level}.revision WHERE agent = ANY(%(agents)s)
+ UNION ALL
+SELECT '{level}.shelf', count(*) FROM {level}.shelf WHERE agent = ANY(%(agents)s)
+"""
+_AUDITED = """
+SELECT method || ' ' || outcome AS what, count(*) AS times
+  FROM muniment_auditor.audit
+ WHERE agent = ANY(%s)
+ GROUP BY 1
+"""
+
+
+class Race:
+    """An agent with a session for each writer: half of them at a level of their own, half in one conversation."""
+
+    def __init__(self, arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str, *, deleters: int) -> None:
+        self._arena = arena
+        self._crew = crew
+        self._owner = owner
+        self._name = agent
+        self._deleters = deleters
+        self._dice = random.Random(agent)
+        self.agents: list[int] = []
+        self.answers: dict[str, int] = {}
+        self.effects: dict[str, int] = {}
+        self.deletions: list[list[str]] = []
+
+    def run(self, number: int) -> None:
+        """One round; the id of the agent is used again in the next."""
+        self._arena.host().create_agent(agent_id=self._name)
+        self._effect("CreateAgent")
+        found = self._owner.execute("SELECT agent FROM vault.agent WHERE agent_id = %s", [self._name]).fetchone()
+        self.agents.append(found.agent)  # type: ignore[union-attr]  # it was made just now
+        alone = [self._open(level, "") for level in Classification]
+        sessions = [*alone, *(self._open(Classification.INTERNAL, "shared") for _ in range(_WRITERS - len(alone)))]
+        writers = [partial(self._write, session, i) for i, session in enumerate(sessions)]
+        deleters = [self._delete] * self._deleters
+        answers = self._crew.together(*deleters, partial(self._manage, sessions[0]), *writers)
+        self.deletions.append(sorted(answers[: self._deleters]))
+
+    def left(self) -> dict[str, int]:
+        """Rows that still name one of the agents."""
+        questions = [_LEFT, *(_LEFT_AT.replace("{level}", level.role) for level in Classification)]
+        rows = self._owner.execute(" UNION ALL ".join(questions).encode(), {"agents": self.agents}).fetchall()
+        return {row.what: row.count for row in rows if row.count}
+
+    def audited(self) -> dict[str, int]:
+        """How often each act on one of the agents was recorded."""
+        return {row.what: row.times for row in self._owner.execute(_AUDITED.encode(), [self.agents]).fetchall()}
+
+    def _open(self, level: Classification, conversation_id: str) -> Caller:
+        session = opened(self._arena, self._name, level, conversation_id)
+        self._effect("OpenSession")
+        return session
+
+    def _delete(self) -> str:
+        stagger(self._dice, longest=0.015)
+        code = code_of(self._arena.host().delete_agent, agent_id=self._name)
+        if code == "OK":
+            self._effect("DeleteAgent")
+        return code
+
+    def _write(self, session: Caller, i: int) -> None:
+        for n in range(_MOST_SAVES):
+            code = code_of(session.save_memory, key=f"{i} {n % 3}", content=f"{n}")
+            self._answer("save", code)
+            if code != "OK":
+                return
+            self._effect("SaveMemory")
+
+    def _manage(self, session: Caller) -> None:
+        """Open, raise and reset until the agent is gone."""
+        host = self._arena.host()
+        for _ in range(_MOST_SAVES):
+            try:
+                session = self._open(Classification.PUBLIC, "")
+                host.raise_taint(session_id=session.session_id, taint=3)
+                self._effect("RaiseTaint")
+                host.reset_session(session_id=session.session_id)
+                self._effect("ResetSession")
+            except grpc.RpcError as error:
+                self._answer("manage", str(error.code().name))
+                return
+
+    def _answer(self, who: str, code: str) -> None:
+        self.answers[f"{who} {code}"] = self.answers.get(f"{who} {code}", 0) + 1
+
+    def _effect(self, method: str) -> None:
+        self.effects[method] = self.effects.get(method, 0) + 1
+
+
+def _deadlocks(owner: psycopg.Connection[Any]) -> int:
+    """How many the database has had."""
+    owner.execute("SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot()")
+    row: Any = owner.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").fetchone()
+    return int(row.deadlocks)
+
+
+def test_nothing_is_left_of_an_agent_that_was_deleted_under_its_writers(
+    arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
+) -> None:
+    """But its audit rows, one for each acknowledged effect."""
+    race = Race(arena, crew, owner, agent, deleters=1)
+    before = _deadlocks(owner)
+    for number in range(RUNS // _WRITERS):
+        race.run(number)
+
+    assert race.left() == {}
+    assert set(race.answers) == {"save OK", "save UNAUTHENTICATED", "manage NOT_FOUND"}
+    assert race.deletions == [["OK"]] * (RUNS // _WRITERS)
+    audited = race.audited()
+    assert audited.pop("ResetSession CLOSED") == race.effects["ResetSession"]
+    assert audited == {f"{method} OK": times for method, times in race.effects.items()}
+    assert _deadlocks(owner) == before
+    print(f"delete against write: {RUNS // _WRITERS} rounds of {_WRITERS} writers, {race.answers}, 0 rows left, 0 deadlocks")
+
+
+def test_of_two_that_delete_at_once_one_is_told_that_there_is_no_such_agent(
+    arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
+) -> None:
+    race = Race(arena, crew, owner, agent, deleters=2)
+    rounds = RUNS // _WRITERS // 4
+    for number in range(rounds):
+        race.run(number)
+
+    assert race.left() == {}
+    assert race.deletions == [["NOT_FOUND", "OK"]] * rounds
+    assert race.audited()["DeleteAgent OK"] == rounds
+    print(f"two deletes: {rounds} rounds, {race.answers}, 0 rows left")
+
+
+def test_a_deletion_that_does_not_wait_for_writers_would_show(
+    arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
+) -> None:
+    """Without the second step it deadlocks with them."""
+    race = Race(arena, crew, owner, agent, deleters=1)
+    before = _deadlocks(owner)
+    with spoiled(control.QUERIES, "lock_conversations", "FOR UPDATE", ""):
+        runs, found = runs_until(lambda: _deadlocks(owner) - before, race.run, most=100, batch=5)
+
+    assert found > 0
+    print(f"delete against write, mutant that locks no conversation: {found} deadlocks in {runs} rounds")

@@ -1,0 +1,204 @@
+"""Every ErrorReason of the contract, provoked over the network with the code of its example."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2
+
+from muniment.v1 import error_pb2
+from muniment_server.rpc.server import Limits
+from tests.rpc.answers import INTERNAL, PUBLIC, RESTRICTED, detail, packed_status
+from tests.support.services import Outcome, failure_of, reason_of, serving
+
+
+@contextmanager
+def locked(service, session):
+    """Hold the conversation of *session*, as a slow writer does."""
+    with service.database.as_owner() as owner, owner.transaction():
+        owner.execute("SELECT FROM vault.conversation WHERE conversation_id = %s FOR UPDATE", [session.conversation_id])
+        yield
+
+
+def in_background(call, **fields):
+    """*call* on a thread of its own; its outcome is in the list returned, once the thread has ended."""
+    outcomes = []
+
+    def run():
+        try:
+            outcomes.append(call(**fields))
+        except grpc.RpcError as error:
+            outcomes.append(Outcome(error.code(), error.details(), (), b""))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, outcomes
+
+
+def wait_until_blocked(service):
+    """Until a statement of the server waits for a lock; asks the database, which says when."""
+    with service.database.as_admin() as admin:
+        while not admin.execute(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        ).fetchall():
+            pass
+
+
+def field_invalid(service):
+    return failure_of(service.session(PUBLIC).save_memory, key="", content="text")
+
+
+def page_token_invalid(service):
+    one, other = service.session(PUBLIC), service.session(PUBLIC)
+    for key in ("a", "b"):
+        one.save_memory(key=key, content="text")
+    return failure_of(other.list_memories, page_token=one.list_memories(page_size=1).next_page_token)
+
+
+def credential_invalid(service):
+    session = service.session(PUBLIC)
+    session.close_session()
+    return failure_of(session.list_memories)
+
+
+def principal_not_allowed(service):
+    session = service.session(PUBLIC)
+    return failure_of(session.raise_taint, session_id=session.session_id, taint=INTERNAL)
+
+
+def ceiling_exceeded(service):
+    service.agent()
+    return failure_of(service.host(ceiling=INTERNAL).open_session, agent_id="alice", taint=RESTRICTED)
+
+
+def agent_not_found(service):
+    service.agent()
+    return failure_of(service.host("globex").get_agent, agent_id="alice")
+
+
+def session_not_found(service):
+    session = service.session(PUBLIC)
+    session.close_session()
+    return failure_of(service.host().raise_taint, session_id=session.session_id, taint=INTERNAL)
+
+
+def memory_not_found(service):
+    service.session(RESTRICTED).save_memory(key="plan", content="text")
+    return failure_of(service.session(PUBLIC).get_memory, key="plan")
+
+
+def agent_exists(service):
+    return failure_of(service.host().create_agent, agent_id=service.agent())
+
+
+def conversation_tainted(service):
+    service.session(INTERNAL, conversation_id="c")
+    return failure_of(service.host().open_session, agent_id="alice", taint=PUBLIC, conversation_id="c")
+
+
+def write_level_mismatch(service):
+    service.session(PUBLIC).save_memory(key="plan", content="text")
+    return failure_of(service.session(INTERNAL).delete_memory, key="plan")
+
+
+def etag_stale(service):
+    session = service.session(PUBLIC)
+    etag = session.save_memory(key="plan", content="1").memory.etag
+    session.save_memory(key="plan", content="2")
+    return failure_of(session.save_memory, key="plan", content="3", etag=etag)
+
+
+def taint_changed(service):
+    session = service.session(PUBLIC)
+    for key in ("a", "b"):
+        session.save_memory(key=key, content="text")
+    token = session.list_memories(page_size=1).next_page_token
+    service.host().raise_taint(session_id=session.session_id, taint=INTERNAL)
+    return failure_of(session.list_memories, page_token=token)
+
+
+def overloaded(service):
+    with serving(service.database, limits=Limits(threads=1, most_in_flight=1)) as small:
+        session = small.session(PUBLIC)
+        with locked(small, session):
+            thread, _ = in_background(session.save_memory, key="plan", content="text")
+            wait_until_blocked(small)
+            refused = failure_of(session.list_memories)
+        thread.join(20)
+    return refused
+
+
+def unavailable(service):
+    session = service.session(PUBLIC)
+    service.server.gate.open = False
+    return failure_of(session.list_memories)
+
+
+def deadline_exceeded(service):
+    """As the server tells it: a client stops listening at its own deadline."""
+    session = service.session(PUBLIC)
+    with service.database.as_owner() as owner:
+        owner.execute("ALTER FUNCTION vault.clock() SET statement_timeout = 1")  # keeps it from being inlined
+        owner.execute(
+            "CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz LANGUAGE plpgsql STABLE AS"
+            " $$ BEGIN RAISE query_canceled; END $$"
+        )
+    return failure_of(session.save_memory, key="plan", content="text")
+
+
+def method_unknown(service):
+    session = service.session(PUBLIC)
+    teleport = session.channel.unary_unary("/muniment.v1.MemoryService/Teleport")
+    return failure_of(lambda: teleport(b"", metadata=session.metadata, timeout=20))
+
+
+def internal(service):
+    session = service.session(PUBLIC)
+    with service.database.as_owner() as owner:
+        owner.execute("REVOKE SELECT ON muniment_public.item FROM muniment_public")
+    return failure_of(session.list_memories)
+
+
+PROVOKED = {
+    "FIELD_INVALID": (field_invalid, grpc.StatusCode.INVALID_ARGUMENT),
+    "PAGE_TOKEN_INVALID": (page_token_invalid, grpc.StatusCode.INVALID_ARGUMENT),
+    "CREDENTIAL_INVALID": (credential_invalid, grpc.StatusCode.UNAUTHENTICATED),
+    "PRINCIPAL_NOT_ALLOWED": (principal_not_allowed, grpc.StatusCode.PERMISSION_DENIED),
+    "CEILING_EXCEEDED": (ceiling_exceeded, grpc.StatusCode.PERMISSION_DENIED),
+    "AGENT_NOT_FOUND": (agent_not_found, grpc.StatusCode.NOT_FOUND),
+    "SESSION_NOT_FOUND": (session_not_found, grpc.StatusCode.NOT_FOUND),
+    "MEMORY_NOT_FOUND": (memory_not_found, grpc.StatusCode.NOT_FOUND),
+    "AGENT_EXISTS": (agent_exists, grpc.StatusCode.ALREADY_EXISTS),
+    "CONVERSATION_TAINTED": (conversation_tainted, grpc.StatusCode.FAILED_PRECONDITION),
+    "WRITE_LEVEL_MISMATCH": (write_level_mismatch, grpc.StatusCode.FAILED_PRECONDITION),
+    "ETAG_STALE": (etag_stale, grpc.StatusCode.ABORTED),
+    "TAINT_CHANGED": (taint_changed, grpc.StatusCode.ABORTED),
+    "OVERLOADED": (overloaded, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    "UNAVAILABLE": (unavailable, grpc.StatusCode.UNAVAILABLE),
+    "DEADLINE_EXCEEDED": (deadline_exceeded, grpc.StatusCode.DEADLINE_EXCEEDED),
+    "METHOD_UNKNOWN": (method_unknown, grpc.StatusCode.UNIMPLEMENTED),
+    "INTERNAL": (internal, grpc.StatusCode.INTERNAL),
+}
+
+
+def test_every_reason_of_the_contract_is_provoked():
+    """Whoever adds a reason adds what provokes it."""
+    reasons = {name.removeprefix("ERROR_REASON_") for name, number in error_pb2.ErrorReason.items() if number}
+
+    assert reasons == PROVOKED.keys()
+
+
+@pytest.mark.parametrize("reason", PROVOKED)
+def test_the_reason_is_told_with_its_code(service, reason):
+    provoke, code = PROVOKED[reason]
+    outcome = provoke(service)
+    info = detail(outcome, error_details_pb2.ErrorInfo)
+
+    assert (outcome.code, reason_of(outcome), info.domain) == (code, reason, "muniment.v1")
+    assert packed_status(outcome).code == code.value[0]
+    assert packed_status(outcome).message == outcome.message
+    assert packed_status(outcome).ByteSize() < 4096
+    assert {name for name, _ in outcome.trailers} == {"grpc-status-details-bin"}
