@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from tests.noninterference.runner import Report, run_programs
+from tests.noninterference.runner import REACHABLE, Report, run_programs
 from tests.noninterference.worlds import private_postgres, two_worlds
 
 
@@ -15,6 +15,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.noninterference", description=__doc__)
     parser.add_argument("--programs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, help="run the program of this number alone")
     arguments = parser.parse_args()
     begun = time.monotonic()
 
@@ -24,11 +25,13 @@ def main() -> None:
         print(f"\r{line}", end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
 
     with private_postgres() as postgres, two_worlds(postgres) as worlds:
-        report = run_programs(worlds, arguments.seed, arguments.programs, progress=progress)
+        report = run_programs(worlds, arguments.seed, arguments.programs, only=arguments.only, progress=progress)
     print(
         f"\n{report.calls:,} calls, {report.pairs:,} pairs compared and equal; "
         f"{report.hidden:,} operations above the observer; {report.not_compared} hosts' reads not covered by the law"
     )
+    for rpc, caller, status in sorted(REACHABLE - set(report.coverage)):
+        print(f"   never  {rpc:16} {caller:13} {status}")
     for (rpc, caller, status), count in sorted(report.coverage.items()):
         print(f"{count:8,}  {rpc:16} {caller:13} {status}")
 

@@ -607,7 +607,7 @@ def _passes(name: str, value: Any) -> bool:
     """The rules of the contract, as far as programs break them."""
     match name:
         case "key":
-            return 0 < len(value) and len(value.encode()) <= 4096
+            return 0 < len(value.encode()) <= 4096
         case "content":
             return 0 < len(value.encode()) <= 65536 and "\0" not in value
         case "tags":

@@ -63,10 +63,9 @@ def a_raise_waits_for_the_deleter(world: World) -> None:
 
 
 def _assert_raise_waits(probed: Probed, session_id: str, query: str, **parameters: Any) -> None:
-    parameters |= {
-        "tenant": int(probed.host.split("_")[2]), "session_id": session_id, "kind": 1, "name": "plan", "method": "probe",
-        "item_id": uuid.uuid4(), "change_id": uuid.uuid4(), "etag_item": None, "etag_revision": None,
-    }  # fmt: skip
+    parameters |= {"tenant": int(probed.host.split("_")[2]), "session_id": session_id}
+    parameters |= {"kind": 1, "name": "plan", "method": "probe", "etag_item": None, "etag_revision": None}
+    parameters |= {"item_id": uuid.uuid4(), "change_id": uuid.uuid4()}
     request = GetMessageClass(METHODS["RaiseTaint"].input_type)(session_id=session_id, taint=2)
     with psycopg.connect(probed.world.database.conninfo("muniment_public")) as writer:
         writer.execute(fence._QUERIES[query].encode(), parameters)

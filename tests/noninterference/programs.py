@@ -14,7 +14,7 @@ from typing import Any
 from google.protobuf.message_factory import GetMessageClass
 
 from tests.noninterference.model import FOR_SESSIONS, METHODS, Model
-from tests.noninterference.worlds import PATHS
+from tests.noninterference.worlds import BEGINNING, PATHS
 
 KEYS = ("plan", "Plan", "budget", "caf\u00e9", "running list")
 SPELLINGS = {"caf\u00e9": "cafe\u0301"}
@@ -95,7 +95,7 @@ class Writer:
         self._model = model
         self._seen = seen
         self._number = 0
-        self._time = datetime.min
+        self._time = BEGINNING
 
     def beginning(self, time: datetime) -> list[Any]:
         """What every program does first: agents, and sessions at every level."""
@@ -151,7 +151,7 @@ class Writer:
         alive = [one for one in self._seen.sessions if self._model.level(one[0]) is not None]
         by_level = [[one for one in alive if self._model.level(one[0]) == level] for level in LEVELS]
         if self.rng.random() < 0.06 or not alive:
-            return self.rng.choice(self._seen.sessions)
+            return self.rng.choice([one for one in self._seen.sessions if one not in alive] or alive)
         return self.rng.choice(self.rng.choice([some for some in by_level if some]))
 
     def _session_does(self) -> Operation:
@@ -226,15 +226,20 @@ class Writer:
 
     # Hosts.
 
-    def _host(self) -> tuple[str, str]:
-        """A tenant and the token of one of its hosts."""
-        tenant = self.rng.choices(self._tenants, (4, 1))[0]
+    def _host(self, tenant: str = "") -> str:
+        """The token of a host, of *tenant* if one is named."""
+        tenant = tenant or self.rng.choices(self._tenants, (4, 1))[0]
         ceiling = self.rng.choice([ceiling for of, ceiling in sorted(self._hosts) if of == tenant])
-        return tenant, self._hosts[tenant, self._top if self.rng.random() < 0.4 else ceiling]
+        return self._hosts[tenant, self._top if self.rng.random() < 0.4 else ceiling]
+
+    def _host_of(self, session_id: str) -> str:
+        """A host that knows the session; now and then one that must not."""
+        session = self._model.sessions.get(session_id)
+        return self._host(session.tenant if session and self.rng.random() < 0.9 else "")
 
     def _host_does(self) -> Operation:
         rng = self.rng
-        _, host = self._host()
+        host = self._host()
         agent: dict[str, Any] = {"agent_id": rng.choices(AGENTS, (6, 3, 1))[0]}
         session: dict[str, Any] = {"session_id": self._session()[1]}
         page: dict[str, Any] = {"page_size": rng.choice((0, 1, 2, 5))}
@@ -251,9 +256,10 @@ class Writer:
                     **({"ttl": ttl} if ttl else {}),
                 }
             case "RaiseTaint":
+                host = self._host_of(session["session_id"])
                 fields = {**session, "taint": rng.choices(LEVELS, (1, 4, 3, 2))[0], "reason": "read a file"}
             case "GetSession" | "ResetSession" | "CloseSession":
-                fields = session
+                host, fields = self._host_of(session["session_id"]), session
             case "ListSessions":
                 fields = {**agent, **page, "include_closed": rng.random() < 0.5}
             case "ListAgents":
@@ -272,7 +278,7 @@ class Writer:
         token = self._session()[0]
         rpc, fields = self.rng.choice(_OUT_OF_FORM)
         if rpc not in FOR_SESSIONS:
-            token = self._host()[1]
+            token = self._host()
         if "expire_time" in fields:
             fields = {**fields, "expire_time": self._time - timedelta(seconds=self.rng.choice((0, 1, 3600)))}
         return self.operation(token, rpc, fields if fields else b"\xff\xff\xff", mark="" if fields else "!")
@@ -280,7 +286,7 @@ class Writer:
     def _wrong_caller(self) -> Operation:
         rng = self.rng
         session, session_id = self._session()
-        host = self._host()[1]
+        host = self._host()
         token, rpc, fields = rng.choice(
             (
                 (session, "RaiseTaint", {"session_id": session_id, "taint": 1}),

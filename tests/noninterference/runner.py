@@ -11,7 +11,6 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import Any, Literal
 
 import grpc
@@ -89,6 +88,7 @@ class Program:
         self, worlds: tuple[World, World], seed: str, *, observer: int, form: Form, judge: Judge, report: Report
     ) -> None:
         self._worlds = worlds
+        self._seed = seed
         self._observer = observer
         self._form = form
         self._judge = judge
@@ -103,7 +103,7 @@ class Program:
 
     def run(self, length: int = LENGTH) -> None:
         """Run it. Raises Leak, Fault or Disagreement, with the last operations."""
-        time = BEGINNING + timedelta(days=self._report.programs % 1000)
+        time = BEGINNING
         self._report.programs += 1
         with Alarms() as alarms:
             try:
@@ -115,7 +115,7 @@ class Program:
                 if alarms.canaries:
                     raise Fault("content in the log")
             except AssertionError as error:
-                error.add_note("\n".join(self._trail[-25:]))
+                error.add_note("\n".join((f"program {self._seed}", *self._trail[-25:])))
                 error.egress = alarms.egress  # type: ignore[attr-defined]
                 raise
 
@@ -297,11 +297,12 @@ def run_programs(
     programs: int,
     *,
     judge: Judge = "both",
+    only: int | None = None,
     progress: Callable[[Report], None] = lambda _: None,
 ) -> Report:
     """Run *programs* programs: every observer, both forms. Raises Leak, Fault or Disagreement."""
     report = Report()
-    for number in range(programs):
+    for number in range(programs) if only is None else (only,):
         rng = random.Random(f"{seed}.{number}")
         # RESTRICTED has nothing above it: its two worlds are equal, and what is held against it is the model.
         observer = rng.choices((1, 2, 3, 4), (3, 3, 4, 2))[0]

@@ -11,7 +11,7 @@ from tests.noninterference.probes import Probed
 from tests.noninterference.runner import REACHABLE, run_programs
 from tests.noninterference.worlds import two_worlds, world
 
-PROGRAMS = int(os.environ.get("MUNIMENT_NI_PROGRAMS", "64"))
+PROGRAMS = int(os.environ.get("MUNIMENT_NI_PROGRAMS", "56"))
 SEED = int(os.environ.get("MUNIMENT_NI_SEED", "1"))
 
 

@@ -72,7 +72,9 @@ class Kept(NamedTuple):
 def broken(owner: psycopg.Connection[Any]) -> list[tuple[str, str, str]]:
     """Everything that contradicts itself, at any level; empty when all is well."""
     return [
-        (level.name, *map(str, row)) for level in Classification for row in owner.execute(_at(level, _BROKEN)).fetchall()
+        (level.name, *map(str, row))
+        for level in Classification
+        for row in owner.execute(_at(level, _BROKEN)).fetchall()
     ]
 
 

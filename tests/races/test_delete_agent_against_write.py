@@ -44,7 +44,9 @@ SELECT method || ' ' || outcome AS what, count(*) AS times
 class Race:
     """An agent with a session for each writer: half of them at a level of their own, half in one conversation."""
 
-    def __init__(self, arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str, *, deleters: int) -> None:
+    def __init__(
+        self, arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str, *, deleters: int
+    ) -> None:
         self._arena = arena
         self._crew = crew
         self._owner = owner
@@ -143,7 +145,9 @@ def test_nothing_is_left_of_an_agent_that_was_deleted_under_its_writers(
     assert audited.pop("ResetSession CLOSED") == race.effects["ResetSession"]
     assert audited == {f"{method} OK": times for method, times in race.effects.items()}
     assert _deadlocks(owner) == before
-    print(f"delete against write: {RUNS // _WRITERS} rounds of {_WRITERS} writers, {race.answers}, 0 rows left, 0 deadlocks")
+    print(
+        f"delete against write: {RUNS // _WRITERS} rounds of {_WRITERS} writers, {race.answers}, 0 rows left, 0 deadlocks"
+    )
 
 
 def test_of_two_that_delete_at_once_one_is_told_that_there_is_no_such_agent(

@@ -105,9 +105,7 @@ def test_the_taint_is_the_highest_that_was_acknowledged(race: Race, agent: str, 
 
 def test_an_open_that_lowers_the_mark_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     commits = Commits(owner, agent)
-    with spoiled(
-        control.QUERIES, "open_session", "greatest(marked.taint, excluded.taint)", "excluded.taint"
-    ):
+    with spoiled(control.QUERIES, "open_session", "greatest(marked.taint, excluded.taint)", "excluded.taint"):
         runs, wrong = runs_until(lambda: race.wrong_taints(commits.taints()), race.run, most=400)
 
     assert wrong > 0

@@ -19,6 +19,7 @@ import psycopg
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from muniment.v1.memory_pb2 import Memory
 from muniment_server.domain.classification import Classification
 from muniment_server.store import fence
 from tests.races import ledgers
@@ -103,7 +104,10 @@ class FirstSaves:
     def run(self, number: int) -> None:
         """One meeting."""
         self._crew.together(
-            *(partial(self._save, session, f"new {number}", f"{number} {i}") for i, session in enumerate(self._sessions))
+            *(
+                partial(self._save, session, f"new {number}", f"{number} {i}")
+                for i, session in enumerate(self._sessions)
+            )
         )
 
     def _save(self, session: Caller, key: str, content: str) -> None:
@@ -185,43 +189,45 @@ class Mix:
         self.answers: Counter[str] = Counter()
         self.acknowledged: list[tuple[Classification, str]] = []
         self.deleted = 0
-        self.accepted: list[str] = []
-        """Etags that a save or a deletion was accepted with: of one version, one only."""
+        self.accepted: Counter[str] = Counter()
+        """With which etags of own-level versions a save or a deletion was accepted: each is good for one."""
 
     def loop(self, session: Caller, who: str, times: int) -> None:
         """One writer's calls."""
         for number in range(times):
             key = f"key {self._dice.randrange(3)}"
-            seen = self._seen(session, key) if self._dice.random() < 0.4 else ""
+            seen = self._seen(session, key) if self._dice.random() < 0.4 else Memory()
             if self._dice.random() < 0.3:
                 self._delete(session, key, seen)
             else:
                 self._save(session, key, f"{who} {number}", seen)
 
-    def _seen(self, session: Caller, key: str) -> str:
+    def _seen(self, session: Caller, key: str) -> Memory:
         try:
-            return str(session.get_memory(key=key).memory.etag)
+            seen: Memory = session.get_memory(key=key).memory
         except grpc.RpcError as error:
             self.answers[f"get {error.code().name}"] += 1
-            return ""
+            return Memory()
+        return seen
 
-    def _save(self, session: Caller, key: str, content: str, etag: str) -> None:
+    def _save(self, session: Caller, key: str, content: str, seen: Memory) -> None:
         expires = {"expire_time": _soon()} if self._dice.random() < 0.3 else {}
         try:
-            saved = session.save_memory(key=key, content=content, etag=etag, **expires).memory
+            saved = session.save_memory(key=key, content=content, etag=seen.etag, **expires).memory
         except grpc.RpcError as error:
             self.answers[f"save {error.code().name}"] += 1
             return
         self.answers["save OK"] += 1
         self.acknowledged.append((Classification(saved.classification), content))
-        self.accepted += [etag] if etag else []
+        if seen.classification == saved.classification:  # that of a lower version is good again after a deletion
+            self.accepted[seen.etag] += 1
 
-    def _delete(self, session: Caller, key: str, etag: str) -> None:
-        code = code_of(session.delete_memory, key=key, etag=etag)
+    def _delete(self, session: Caller, key: str, seen: Memory) -> None:
+        code = code_of(session.delete_memory, key=key, etag=seen.etag)
         self.answers[f"delete {code}"] += 1
         if code == "OK":
             self.deleted += 1
-            self.accepted += [etag] if etag else []
+            self.accepted.update([seen.etag] if seen.etag else [])
 
 
 def test_a_mix_of_everything_leaves_what_was_acknowledged(
@@ -237,11 +243,14 @@ def test_a_mix_of_everything_leaves_what_was_acknowledged(
     kept = [(version.level, version.content) for version in ledgers.versions(owner, agent)]
     assert sorted(kept) == sorted(mix.acknowledged)
     assert _deleted(owner, agent) == mix.deleted
+    assert [etag for etag, times in mix.accepted.items() if times > 1] == []
     assert set(mix.answers) <= {
         "get NOT_FOUND", "save OK", "save ABORTED", "save INVALID_ARGUMENT", "delete OK", "delete ABORTED",
         "delete NOT_FOUND", "delete FAILED_PRECONDITION",
     }  # fmt: skip
-    print(f"mix: {len(everyone)} writers, {dict(mix.answers)}, {len(kept)} versions kept")
+    print(
+        f"mix: {len(everyone)} writers, {dict(mix.answers)}, {len(kept)} kept, {len(mix.accepted)} etags accepted once"
+    )
 
 
 def _deleted(owner: psycopg.Connection[Any], agent: str) -> int:

@@ -116,7 +116,12 @@ def test_a_reset_in_one_statement_would_show(race: Race, agent: str, owner: psyc
     """A session opened while the reset waits is not seen by it."""
     with (
         spoiled(control.QUERIES, "lock_session", "FOR NO KEY UPDATE", ""),
-        spoiled(control.QUERIES, "reset_session", "session.taint <= %(ceiling)s", "session.taint <= %(ceiling)s FOR NO KEY UPDATE"),
+        spoiled(
+            control.QUERIES,
+            "reset_session",
+            "session.taint <= %(ceiling)s",
+            "session.taint <= %(ceiling)s FOR NO KEY UPDATE",
+        ),
     ):
         runs, left = runs_until(Commits(owner, agent).left_open, race.run, most=1500)
 

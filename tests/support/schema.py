@@ -21,7 +21,12 @@ _NOISE = re.compile(r"^(--.*|SET .*|SELECT pg_catalog\.set_config.*|\\.*|)\n", r
 def dump(postgres: EmbeddedPostgres, database: str) -> str:
     """The schema of *database*, without what changes from one version of pg_dump to the next."""
     finished = subprocess.run(
-        [str(find_bindir() / "pg_dump"), "--schema-only", "--no-owner", postgres.conninfo(user="postgres", dbname=database)],
+        [
+            str(find_bindir() / "pg_dump"),
+            "--schema-only",
+            "--no-owner",
+            postgres.conninfo(user="postgres", dbname=database),
+        ],
         capture_output=True,
         text=True,
         check=True,

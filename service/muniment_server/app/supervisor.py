@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from muniment_server.app import access, address
+from muniment_server.app.assignment import READY, Assignment
 from muniment_server.app.hardening import forbid_core_dumps
-from muniment_server.app.worker import READY, Assignment
 from muniment_server.config import ServerConfig
 from muniment_server.store import roles
 from muniment_server.store.embedded import EmbeddedPostgres, EmbeddedPostgresError

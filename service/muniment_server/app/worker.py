@@ -12,13 +12,13 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import grpc
 import psycopg
 from psycopg import conninfo as libpq
 
+from muniment_server.app.assignment import READY, Assignment
 from muniment_server.app.hardening import forbid_core_dumps
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError
@@ -29,36 +29,14 @@ from muniment_server.store import roles, walls
 from muniment_server.store.database import Database
 from muniment_server.store.store import Store
 
-READY = "ready"
-"""What a worker says once it serves."""
 _SECONDS_BETWEEN_CHECKS = 60.0
 _LOG = logging.getLogger("muniment.worker")
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """What one worker is told."""
-
-    conninfo: str
-    listen: str
-    threads: int
-    most_in_flight: int
-    connections: int
-    """How many connections all workers may open together."""
-    drain_seconds: float
-    development: bool
-    audit_reads_from: int
-    share_port: bool
-    tls: Mapping[str, str] | None
-
-    def to_json(self) -> str:
-        """One line."""
-        return json.dumps(asdict(self))
 
 
 def main() -> None:
     """Serve until the input ends or SIGTERM comes."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.getLogger("psycopg").setLevel(logging.CRITICAL)  # it would log what the driver says
     forbid_core_dumps()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the supervisor, which ends the input
     line = sys.stdin.readline()

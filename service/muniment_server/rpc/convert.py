@@ -51,8 +51,10 @@ def time_from_proto(message: Timestamp, *, field: str) -> datetime:
         raise InvalidArgument(FieldViolation(field, "is not a time between the years 1 and 9999")) from None
 
 
-def duration_from_proto(message: Duration) -> timedelta:
-    """A length of time, cut to microseconds."""
+def duration_from_proto(message: Duration, *, field: str) -> timedelta:
+    """A length of time that is not negative, cut to microseconds. Raises InvalidArgument for nanos that cannot be."""
+    if not 0 <= message.nanos < 1_000_000_000:
+        raise InvalidArgument(FieldViolation(field, "is not a duration"))
     return message.ToTimedelta()
 
 

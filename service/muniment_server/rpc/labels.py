@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from muniment_server.domain.classification import Classification
 from muniment_server.rpc.policy import is_level, names_level
 
+_LEVELS = frozenset(map(int, Classification))
 _MANDATORY = "classification"
 """A field of this name is the label of an item or of a whole answer, and never absent."""
 
@@ -24,7 +25,7 @@ def may_leave(message: Message, limit: Classification) -> bool:
 def _passes(field: str, value: int, limit: Classification) -> bool:
     if value == 0:
         return field != _MANDATORY
-    return Classification(value).can_flow_to(limit)
+    return value in _LEVELS and Classification(value).can_flow_to(limit)
 
 
 def _labels(message: Message) -> Iterator[tuple[str, int]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
@@ -22,13 +23,13 @@ from muniment.v1 import (
     session_service_pb2,
     session_service_pb2_grpc,
 )
-from muniment_server.domain.errors import Unauthenticated
-from muniment_server.domain.lifetime import Lifetime
-from muniment_server.domain.tokens import TokenKind
-from muniment_server.rpc import policy, status
+from muniment_server.domain.errors import PrincipalNotAllowed
+from muniment_server.domain.records import HostIdentity
+from muniment_server.rpc import policy
 from muniment_server.rpc.chain import CallPool, Handler, PutBehindWalls
-from muniment_server.rpc.context import Wall, seconds_left
+from muniment_server.rpc.context import CallContext, Wall
 from muniment_server.rpc.credentials import Credentials, bearer_token
+from muniment_server.rpc.policy import Method
 from muniment_server.rpc.rules import Rules, load_pool
 from muniment_server.rpc.servicers.agent import AgentServicer
 from muniment_server.rpc.servicers.audit import AuditServicer
@@ -143,20 +144,24 @@ class Server:
 class _Reflection:
     """Reflection shows the contract: to all in development, to hosts otherwise."""
 
+    _METHOD = Method(
+        path="", name="Reflection", for_hosts=True, for_sessions=False, request_type="", parse=lambda _: Message()
+    )
+
     def __init__(self, credentials: Credentials, *, open_to_all: bool) -> None:
         self._credentials = credentials
         self._open_to_all = open_to_all
+        self._tell_errors = TellErrors()
         self._pool = ThreadPoolExecutor(2, "reflection")
 
     def wrap(self, handler: Handler) -> Handler:
         """The handler, on threads of its own: a stream holds one for as long as it lives."""
-
         stream = handler.stream_stream
         assert stream is not None
 
         def behaviour(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-            if not self._open_to_all and not self._is_host(context):
-                context.abort_with_status(status.status_of(Unauthenticated()))
+            if not self._open_to_all:
+                self._tell_errors(CallContext(self._METHOD, context, b""), self._admit)
             yield from stream(requests, context)
 
         behaviour.experimental_thread_pool = self._pool  # type: ignore[attr-defined]  # grpc looks for it
@@ -164,10 +169,9 @@ class _Reflection:
             behaviour, handler.request_deserializer, handler.response_serializer
         )
 
-    def _is_host(self, context: grpc.ServicerContext) -> bool:
-        try:
-            token = bearer_token(context)
-            self._credentials.principal(token, Lifetime(seconds_left(context)))
-        except Unauthenticated:
-            return False
-        return token.kind is TokenKind.HOST
+    def _admit(self, call: CallContext) -> Message:
+        """Let a host in. Raises Unauthenticated or PrincipalNotAllowed."""
+        principal = self._credentials.principal(bearer_token(call.grpc_context), call.lifetime)
+        if not isinstance(principal, HostIdentity):
+            raise PrincipalNotAllowed
+        return Message()

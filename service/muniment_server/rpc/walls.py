@@ -17,8 +17,10 @@ from muniment_server.domain.errors import (
     FieldViolation,
     InvalidArgument,
     InvalidPageToken,
+    MethodUnknown,
     MunimentError,
     PrincipalNotAllowed,
+    SessionNotFound,
     StaleSession,
     TaintChanged,
     Unavailable,
@@ -97,25 +99,26 @@ class FollowTaint:
     that a closed session is UNAUTHENTICATED whatever else is wrong with its call.
     """
 
-    _UNCONFIRMED = (InvalidArgument, InvalidPageToken, TaintChanged)
+    _UNCONFIRMED = (InvalidArgument, InvalidPageToken, TaintChanged, SessionNotFound, MethodUnknown)
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
 
     def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+        last: MunimentError = TaintChanged()
         for _ in range(_MOST_RUNS):
             try:
                 return proceed(call)
             except StaleSession:
                 call.principal = self._look(call)
-            except Conflict:
-                continue
+            except Conflict as conflict:
+                last = conflict
             except self._UNCONFIRMED:
                 found = self._look(call)
                 if found == call.principal:
                     raise
                 call.principal = found
-        raise TaintChanged
+        raise last
 
     def _look(self, call: CallContext) -> SessionIdentity | HostIdentity:
         if not isinstance(call.principal, SessionIdentity):

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg import conninfo as libpq
 from psycopg.rows import namedtuple_row
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
+from psycopg_pool import ConnectionPool
 
 from muniment_server.domain.lifetime import Lifetime
 from muniment_server.store import queries, roles
@@ -22,8 +22,8 @@ from muniment_server.store.failures import in_our_words
 _QUERIES = queries.load("connection")
 _LONGEST_STATEMENT = 30.0
 """Seconds a statement may run when the caller sets no deadline."""
-_POOL_WAIT = 5.0
-"""Seconds to wait for a connection before the call is refused."""
+_POOL_WAIT = 2.0
+"""Seconds to wait for a connection. There is one for each thread: only a database that is away makes it wait."""
 _LIFETIME = 1800.0
 _SETTINGS = "-c TimeZone=UTC -c client_min_messages=warning"
 
@@ -39,10 +39,14 @@ class RoleConnection(psycopg.Connection[Any]):
 
     def limit(self, seconds: float | None) -> None:
         """Bound the statements to come. Rounded up to a power of two, so that calls alike need no round trip."""
-        wanted = _milliseconds(_LONGEST_STATEMENT if seconds is None else min(seconds, _LONGEST_STATEMENT))
+        wanted = _milliseconds(_within(_LONGEST_STATEMENT, seconds))
         if wanted != self.statement_timeout:
             self.execute(_QUERIES["set_statement_timeout"], {"milliseconds": str(wanted)})
             self.statement_timeout = wanted
+
+
+def _within(longest: float, remaining: float | None) -> float:
+    return longest if remaining is None else min(longest, remaining)
 
 
 def _milliseconds(seconds: float) -> int:
@@ -66,7 +70,7 @@ class Database:
         """
         pool = self._pools.get(role) or self._open(role)
         try:
-            connection = pool.getconn(timeout=_POOL_WAIT)
+            connection = pool.getconn(timeout=_within(_POOL_WAIT, lifetime.remaining()))
             try:
                 lifetime.cancels(connection.cancel)
                 connection.limit(lifetime.remaining())
@@ -74,7 +78,7 @@ class Database:
             finally:
                 lifetime.cancels(None)
                 self._give_back(pool, connection)
-        except (psycopg.Error, PoolTimeout, PoolClosed, TooManyRequests) as error:
+        except psycopg.Error as error:
             raise in_our_words(error) from None
 
     def close(self) -> None:
@@ -99,6 +103,7 @@ class Database:
             max_size=self._pool_size,
             max_lifetime=_LIFETIME,
             max_idle=_LIFETIME,
+            reconnect_timeout=0.0,  # no waiting longer each time: the next call tries again
             open=True,
             name=role,
         )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import psycopg
 from psycopg import errors
-from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
 from muniment_server.domain.errors import (
     Conflict,
     DeadlineExceeded,
     FieldViolation,
     InvalidArgument,
-    Overloaded,
     Unavailable,
 )
 
@@ -25,10 +23,8 @@ def in_our_words(error: Exception) -> Exception:
             return DeadlineExceeded()
         case errors.DeadlockDetected() | errors.SerializationFailure():
             return Conflict()
-        case PoolTimeout() | TooManyRequests():
-            return Overloaded()
         case errors.CheckViolation() if rule := _RULES.get(error.diag.constraint_name or ""):
             return InvalidArgument(rule)
-        case PoolClosed() | psycopg.OperationalError():  # the connection is gone, or no room, time or lock was left
+        case psycopg.OperationalError():  # no connection, or no room, time or lock was left
             return Unavailable()
     return error

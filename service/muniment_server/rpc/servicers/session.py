@@ -24,7 +24,7 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
         self._store = store
 
     def OpenSession(self, request: pb.OpenSessionRequest, context: CallContext) -> pb.OpenSessionResponse:
-        ttl = convert.duration_from_proto(request.ttl) if request.HasField("ttl") else DEFAULT_TTL
+        ttl = convert.duration_from_proto(request.ttl, field="ttl") if request.HasField("ttl") else DEFAULT_TTL
         with self._store.as_host(context.host, context.call) as view:
             session, token = view.sessions.open(
                 request.agent_id,

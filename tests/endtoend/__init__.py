@@ -1,0 +1,1 @@
+"""Real data through the Python client, a served process and its database, held against a model."""

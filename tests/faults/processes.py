@@ -1,0 +1,171 @@
+"""A real server, `muniment serve --dev`, with two workers and a durable Postgres of its own; and how to hit its parts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.rows import namedtuple_row
+
+from muniment_server.app.access import SUPERUSER, cluster_directory
+from muniment_server.store.database import operator_conninfo
+from muniment_server.store.embedded import conninfo_of_running
+
+WORKERS = 2
+_PROC = Path("/proc")
+_SERVES = "Muniment serves"
+_SLOWEST_START = 20.0
+
+
+class ServerProcess:
+    """One server on one data directory and one port, started as often as it is killed."""
+
+    def __init__(self, *options: str) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="muniment-faults-"))
+        self._folder.chmod(0o711)  # root's Postgres runs as another account, which must come through
+        self._options = options
+        self.address = f"127.0.0.1:{_free_port()}"
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def host_key(self) -> str:
+        """The host key of development mode."""
+        return str(json.loads((self._data_dir / "development.json").read_text())["host_key"])
+
+    @property
+    def log(self) -> str:
+        """What all its starts have logged."""
+        return (self._folder / "log").read_text()
+
+    def start(self) -> None:
+        """Start, and return when it says that it serves. The workers of one just killed may hold the port a moment."""
+        wait_until(self._starts, "the server starts", seconds=_SLOWEST_START)
+
+    def kill(self) -> None:
+        """Kill the supervisor with SIGKILL, and with it the whole server."""
+        os.kill(self._running.pid, signal.SIGKILL)
+        self._collect()
+
+    def terminate(self) -> int:
+        """Ask it to end, with SIGTERM; its exit status."""
+        self.ask_to_end()
+        return self.wait_for_end()
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM."""
+        self._running.send_signal(signal.SIGTERM)
+
+    def wait_for_end(self) -> int:
+        """Its exit status, once it has ended."""
+        return self._collect()
+
+    def destroy(self) -> None:
+        """End it and remove all that it kept."""
+        if self._process is not None:
+            self.terminate()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def workers(self) -> list[int]:
+        """The worker processes."""
+        return [pid for pid in _children(self._running.pid) if b"muniment_server.app.worker" in _command(pid)]
+
+    def postmaster(self) -> int | None:
+        """The parent of all Postgres processes; None while it does not run."""
+        return next((pid for pid in _children(self._running.pid) if _name(pid) == "postgres"), None)
+
+    def backends(self) -> list[int]:
+        """The Postgres processes that serve a level's connection."""
+        postmaster = self.postmaster()
+        return [pid for pid in _children(postmaster or 0) if b": muniment_" in _command(pid)]
+
+    def postgres(self) -> list[int]:
+        """Every Postgres process."""
+        postmaster = self.postmaster()
+        return [postmaster, *_children(postmaster)] if postmaster else []
+
+    def as_owner(self) -> psycopg.Connection[Any]:
+        """A connection to its database that may look at everything."""
+        admin = conninfo_of_running(cluster_directory(self._data_dir), user=SUPERUSER)
+        assert admin is not None
+        return psycopg.connect(operator_conninfo(admin), autocommit=True, row_factory=namedtuple_row)
+
+    @property
+    def _data_dir(self) -> Path:
+        return self._folder / "data"
+
+    @property
+    def _running(self) -> subprocess.Popen[str]:
+        assert self._process is not None
+        return self._process
+
+    def _starts(self) -> bool:
+        command = [
+            *(sys.executable, "-m", "muniment_server.cli", "serve", "--dev", "--workers", str(WORKERS)),
+            *("--data-dir", str(self._data_dir), "--listen", self.address, *self._options),
+        ]
+        self._data_dir.mkdir(mode=0o711, exist_ok=True)
+        with (self._folder / "log").open("a") as log:
+            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self._process.stdout is not None
+        if _SERVES in self._process.stdout.readline():
+            return True
+        self._collect()
+        return False
+
+    def _collect(self) -> int:
+        running = self._running
+        running.communicate()
+        self._process = None
+        return running.returncode
+
+
+def wait_until(condition: Callable[[], object], what: str, *, seconds: float = 20.0) -> float:
+    """Wait for *condition*; how many seconds it took."""
+    begun = time.monotonic()
+    while not condition():
+        assert time.monotonic() < begun + seconds, f"not within {seconds} s: {what}"
+        time.sleep(0.005)
+    return time.monotonic() - begun
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _children(parent: int) -> list[int]:
+    return [pid for pid in map(int, filter(str.isdecimal, os.listdir(_PROC))) if _parent(pid) == parent]
+
+
+def _parent(pid: int) -> int:
+    """Its parent; -1 when it has ended, as a zombie too."""
+    _, _, rest = _read(pid, "stat").rpartition(b") ")
+    state, *numbers = rest.split() or [b"X"]
+    return -1 if state in (b"X", b"Z") else int(numbers[0])
+
+
+def _name(pid: int) -> str:
+    return _read(pid, "comm").decode().strip()
+
+
+def _command(pid: int) -> bytes:
+    return _read(pid, "cmdline").replace(b"\0", b" ")
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return (_PROC / str(pid) / name).read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""

@@ -1,0 +1,71 @@
+"""What a database must show of what callers were promised."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import psycopg
+
+from tests.faults.load import Load, Save
+from tests.races import ledgers
+
+_TAINTS = """
+SELECT session.session_id::text, conversation.taint
+  FROM vault.session JOIN vault.conversation USING (tenant, agent, conversation_id)
+"""
+_UNTOLD = """
+SELECT 'a session that was opened without audit' AS what, session_id
+  FROM vault.session
+ WHERE NOT EXISTS (
+           SELECT
+             FROM muniment_control.audit
+            WHERE (audit.method, audit.outcome) = ('OpenSession', 'OK') AND audit.session_id = session.session_id
+       )
+ UNION ALL
+SELECT 'an audited session that is not there', audit.session_id
+  FROM muniment_control.audit
+ WHERE (audit.method, audit.outcome) = ('OpenSession', 'OK')
+   AND NOT EXISTS (SELECT FROM vault.session WHERE session.session_id = audit.session_id)
+ UNION ALL
+SELECT 'a taint that is not what was audited last', session_id
+  FROM vault.session JOIN vault.conversation USING (tenant, agent, conversation_id)
+ WHERE conversation.taint <> (
+           SELECT max(audit.level) FROM muniment_control.audit WHERE audit.session_id = session.session_id
+       )
+"""
+
+
+def broken(owner: psycopg.Connection[Any], load: Load) -> list[str]:
+    """Every promise that the database does not keep, and all in it that contradicts itself."""
+    return [
+        *(" ".join(map(str, row)) for row in ledgers.broken(owner)),
+        *(" ".join(map(str, row)) for row in owner.execute(_UNTOLD.encode()).fetchall()),
+        *_of_writers(owner, load),
+        *_of_raises(owner, load),
+    ]
+
+
+def taints(owner: psycopg.Connection[Any]) -> dict[str, int]:
+    """The taint of every session."""
+    return dict(tuple(row) for row in owner.execute(_TAINTS.encode()).fetchall())
+
+
+def _of_writers(owner: psycopg.Connection[Any], load: Load) -> list[str]:
+    """Acknowledged: once. Not acknowledged: at most once. Never sent: never. What is on its way now is left out."""
+    acknowledged, unknown = Counter(load.acknowledged), set(load.unknown)
+    found = Counter(Save(*version[:3]) for version in ledgers.versions(owner))
+    return [
+        *(f"acknowledged and lost: {save}" for save in acknowledged if found[save] == 0),
+        *(f"kept {times} times: {save}" for save, times in found.items() if times > 1),
+        *(f"never sent: {save}" for save in found if save not in acknowledged and save not in unknown),
+    ]
+
+
+def _of_raises(owner: psycopg.Connection[Any], load: Load) -> list[str]:
+    raiser, found = load.raiser, taints(owner)
+    return [
+        f"told {raiser.acknowledged[session]}, asked for {raiser.attempted[session]}, is at {found.get(session)}: {session}"
+        for session in raiser.sessions
+        if not raiser.acknowledged[session] <= found.get(session, 0) <= raiser.attempted[session]
+    ]

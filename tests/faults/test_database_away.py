@@ -1,0 +1,65 @@
+"""A database that stands still: every one of its processes stopped, as on a machine that swaps or a disk that hangs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import grpc
+import pytest
+
+from muniment.v1.memory_service_pb2 import GetMemoryRequest
+from muniment.v1.memory_service_pb2_grpc import MemoryServiceStub
+from muniment_server.domain.classification import Classification
+from tests.faults import promises
+from tests.faults.load import TYPED, Load, bearer
+from tests.faults.processes import ServerProcess, wait_until
+
+_STILL = 2.0
+_IMPATIENT = 0.3
+_PATIENT = 20.0
+
+
+def test_calls_fail_typed_or_succeed_later_and_nothing_is_lost(server: ServerProcess, load: Load) -> None:
+    token = load.open_session(Classification.PUBLIC)[1]
+    with load.running(), ThreadPoolExecutor(8) as threads:
+        wait_until(lambda: len(load.acknowledged) > 20, "writes before")
+        with _standing_still(server):
+            impatient = [_get(load, token, timeout=_IMPATIENT) for _ in range(3)]
+            patient = [threads.submit(_get, load, token, timeout=_PATIENT) for _ in range(8)]
+            time.sleep(_STILL)
+        again = time.monotonic()
+        answers = [call.result() for call in patient]
+        recovery = wait_until(lambda: load.recovered_since(again), "recovery")
+
+    assert set(impatient) <= TYPED
+    assert set(answers) <= {"NOT_FOUND", *TYPED}  # NOT_FOUND is the answer: nobody saved it
+    assert set(load.codes) <= {"OK", *TYPED}
+    with server.as_owner() as owner:
+        assert promises.broken(owner, load) == []
+    print(f"database still for {_STILL:.0f} s: {impatient=}, patient={answers}, {dict(load.codes)}, back in {recovery:.2f} s")
+
+
+@contextmanager
+def _standing_still(server: ServerProcess) -> Iterator[None]:
+    """Stop the postmaster first, so that it starts no process that is not stopped."""
+    processes = server.postgres()
+    for pid in processes:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in reversed(processes):
+            os.kill(pid, signal.SIGCONT)
+
+
+def _get(load: Load, token: str, *, timeout: float) -> str:
+    """The status of a read."""
+    request = GetMemoryRequest(key="nobody's")
+    with pytest.raises(grpc.RpcError) as caught:
+        MemoryServiceStub(load.channel).GetMemory(request, metadata=bearer(token), timeout=timeout)
+    return str(caught.value.code().name)

@@ -1,0 +1,97 @@
+"""The gate closes while the walls in the database do not stand, and opens when they do again.
+
+A worker looks once a minute. Here its look is called directly, on a real server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from muniment_server.app.worker import check_walls
+from muniment_server.domain.classification import Classification
+from muniment_server.store.database import Database as RoleDatabase
+from tests.support.databases import Database
+from tests.support.services import Caller, Service
+
+PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
+_SERVING, _NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+_BREACHES = {
+    "a grant too many": (
+        "GRANT SELECT ON muniment_restricted.item TO muniment_public",
+        "REVOKE SELECT ON muniment_restricted.item FROM muniment_public",
+    ),
+    "a right on one column": (
+        "GRANT UPDATE (taint) ON vault.conversation TO muniment_internal",
+        "REVOKE UPDATE (taint) ON vault.conversation FROM muniment_internal",
+    ),
+    "a grant too few": (
+        "REVOKE INSERT ON muniment_public.audit FROM muniment_public",
+        "GRANT INSERT ON muniment_public.audit TO muniment_public",
+    ),
+    "a window without barrier": (
+        "ALTER VIEW muniment_public.session SET (security_barrier = false)",
+        "ALTER VIEW muniment_public.session SET (security_barrier = true)",
+    ),
+    "a level that is not pinned": (
+        "ALTER TABLE muniment_public.item DROP CONSTRAINT item_is_public",
+        "ALTER TABLE muniment_public.item ADD CONSTRAINT item_is_public CHECK (level = 1)",
+    ),
+}
+
+
+@pytest.fixture
+def look(service: Service, database: Database) -> Iterator[Callable[[], None]]:
+    """What a worker does once a minute."""
+    connections = RoleDatabase(database.conninfo, pool_size=1)
+    yield lambda: check_walls(service.server, connections, connections=10)
+    connections.close()
+
+
+def _health(service: Service) -> int:
+    return int(health_pb2_grpc.HealthStub(service.channel).Check(health_pb2.HealthCheckRequest()).status)
+
+
+def _codes(service: Service, session: Caller) -> set[grpc.StatusCode]:
+    """The statuses of a few calls of everybody."""
+    return {
+        session.observe("SaveMemory", key="plan", content="x").code,
+        session.observe("GetMemory", key="plan").code,
+        service.host().observe("ListAgents").code,
+        service.host().observe("RaiseTaint", session_id=session.session_id, taint=1).code,
+    }
+
+
+@pytest.mark.parametrize("breach", _BREACHES)
+def test_nothing_passes_while_a_wall_is_down(
+    breach: str, service: Service, look: Callable[[], None], at: Callable[[Classification], Caller]
+) -> None:
+    session = at(PUBLIC)
+    down, up = _BREACHES[breach]
+    look()
+    assert (_codes(service, session), _health(service)) == ({grpc.StatusCode.OK}, _SERVING)
+
+    with service.database.as_owner() as owner:
+        owner.execute(down.encode())
+        look()
+        assert (_codes(service, session), _health(service)) == ({grpc.StatusCode.UNAVAILABLE}, _NOT_SERVING)
+
+        owner.execute(up.encode())
+        look()
+        assert (_codes(service, session), _health(service)) == ({grpc.StatusCode.OK}, _SERVING)
+
+
+@pytest.mark.parametrize("standing", [True, False])
+def test_a_database_that_cannot_be_looked_at_leaves_the_gate_as_it_is(
+    standing: bool, service: Service, database: Database
+) -> None:
+    service.server.set_serving(standing)
+    away = RoleDatabase(lambda role: database.conninfo(role).replace(database.name, "not_there"), pool_size=1)
+
+    check_walls(service.server, away, connections=10)
+    away.close()
+
+    assert _health(service) == (_SERVING if standing else _NOT_SERVING)

@@ -1,0 +1,109 @@
+"""kill -9 in mid-write, of every part of a server in turn: 5.7 of the threats, law 9."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import statistics
+import time
+from collections import Counter
+
+import pytest
+
+from tests.faults import promises
+from tests.faults.load import TYPED, Load
+from tests.faults.processes import WORKERS, ServerProcess, wait_until
+
+CYCLES = int(os.environ.get("MUNIMENT_KILLS", "50"))
+"""How many kills. More for a long night: MUNIMENT_KILLS=2000."""
+_VICTIMS = ("worker", "supervisor", "postmaster", "backend")
+_CHECKPOINT = 10
+_SLOWEST_RECOVERY = 20.0
+_MOST_WRITES = 40
+"""How many are acknowledged between a recovery and the next kill, at most."""
+
+
+class Killer:
+    """Kills one part after the other, and waits until every caller is served again."""
+
+    def __init__(self, server: ServerProcess, load: Load) -> None:
+        self._server = server
+        self._load = load
+        self._dice = random.Random(5)
+        self.recoveries: dict[str, list[float]] = {victim: [] for victim in _VICTIMS}
+
+    def cycle(self, number: int) -> None:
+        """One kill and its recovery."""
+        victim = _VICTIMS[number % len(_VICTIMS)]
+        self._let_them_write()
+        killed = time.monotonic()
+        self._kill(victim)
+        wait_until(lambda: self._load.recovered_since(killed), f"recovery of the {victim}", seconds=_SLOWEST_RECOVERY)
+        self.recoveries[victim].append(time.monotonic() - killed)
+        wait_until(self._whole, f"both workers after the {victim}", seconds=_SLOWEST_RECOVERY)
+
+    def _let_them_write(self) -> None:
+        enough = len(self._load.acknowledged) + self._dice.randrange(_MOST_WRITES)
+        wait_until(lambda: len(self._load.acknowledged) >= enough, "writes between the kills")
+
+    def _kill(self, victim: str) -> None:
+        if victim == "supervisor":
+            self._server.kill()
+            self._server.start()
+            return
+        found = {
+            "worker": self._server.workers,
+            "postmaster": lambda: [self._server.postmaster()],
+            "backend": self._server.backends,
+        }[victim]()
+        os.kill(self._dice.choice(found), signal.SIGKILL)
+
+    def _whole(self) -> bool:
+        return len(self._server.workers()) == WORKERS and self._server.postmaster() is not None
+
+
+def test_what_was_acknowledged_survives_every_kill(
+    server: ServerProcess, load: Load, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And is there once; what was not is there at most once; audit rows are the effects; no taint falls; tokens work."""
+    killer = Killer(server, load)
+    begun = time.monotonic()
+    with load.running():
+        for number in range(CYCLES):
+            killer.cycle(number)
+            if (number + 1) % _CHECKPOINT == 0:
+                with load.paused(), server.as_owner() as owner:
+                    assert promises.broken(owner, load) == []
+                with capsys.disabled():
+                    print(f"\n{number + 1} kills in {time.monotonic() - begun:.0f} s, {_count(load)}", end="", flush=True)
+
+    with server.as_owner() as owner:
+        assert promises.broken(owner, load) == []
+    assert set(load.codes) <= {"OK", *TYPED}
+    print(f"\nkills: {CYCLES} in {time.monotonic() - begun:.0f} s, {_count(load)}, {dict(load.codes)}")
+    print(f"recovery, seconds: {_seconds(killer.recoveries)}")
+
+
+def test_every_taint_is_the_same_after_a_restart(server: ServerProcess, load: Load) -> None:
+    with load.running():
+        wait_until(lambda: sum(load.raiser.acknowledged.values()) > 110, "some raises")
+    with server.as_owner() as owner:
+        before = promises.taints(owner)
+
+    server.kill()
+    server.start()
+
+    with server.as_owner() as owner:
+        assert promises.taints(owner) == before
+    assert set(Counter(before.values())) >= {1, 2, 3}
+
+
+def _count(load: Load) -> str:
+    return f"{len(load.acknowledged)} saves acknowledged, {len(load.unknown)} not, {load.raiser.codes['OK']} raises"
+
+
+def _seconds(recoveries: dict[str, list[float]]) -> str:
+    every = [seconds for found in recoveries.values() for seconds in found]
+    each = (f"{victim} {statistics.median(found):.2f}" for victim, found in recoveries.items() if found)
+    return f"median {statistics.median(every):.2f}, slowest {max(every):.2f}; medians: {', '.join(each)}"

@@ -1,0 +1,102 @@
+"""More calls than a server takes on: the excess is refused at once, and told when to come again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+
+from muniment.v1.memory_service_pb2 import SaveMemoryRequest, SaveMemoryResponse
+from muniment.v1.memory_service_pb2_grpc import MemoryServiceStub
+from muniment_server.domain.classification import Classification
+from muniment_server.rpc.server import Limits
+from tests.faults.processes import wait_until
+from tests.support.databases import Database
+from tests.support.services import Caller, Service, serving
+
+_CALLS = 300
+_IN_FLIGHT = 4
+_SAVE = "/muniment.v1.MemoryService/SaveMemory"
+
+
+@pytest.fixture
+def small(database: Database) -> Iterator[Service]:
+    """A server with one thread, that takes on four calls."""
+    with serving(database, limits=Limits(threads=1, most_in_flight=_IN_FLIGHT)) as served:
+        yield served
+
+
+def test_the_excess_is_refused_at_once_and_the_rest_is_served(small: Service) -> None:
+    session = small.session(Classification.PUBLIC)
+    with _row_held(small):
+        begun = time.monotonic()
+        calls = [_save(session, number) for number in range(_CALLS)]
+        wait_until(lambda: sum(call.done() for call in calls) >= _CALLS - _IN_FLIGHT, "the excess is refused", seconds=3)
+        took = time.monotonic() - begun
+        refused = [call for call in calls if call.done()]
+        assert {_told(call) for call in refused} == {("RESOURCE_EXHAUSTED", True)}
+
+    served = [call for call in calls if call not in refused]
+    assert [call.result().memory.content for call in served] == ["x"] * _IN_FLIGHT
+    print(f"overload: {len(refused)} of {_CALLS} refused in {took:.2f} s, with RetryInfo")
+
+
+def _save(session: Caller, number: int) -> Any:
+    request = SaveMemoryRequest(key=f"{number}", content="x")
+    return MemoryServiceStub(session.channel).SaveMemory.future(request, metadata=session.metadata, timeout=10)
+
+
+def _told(call: Any) -> tuple[str, bool]:
+    """The code of a refused call, and whether it says when to come again."""
+    status = rpc_status.from_call(call.exception())
+    details = status.details if status is not None else []
+    return call.code().name, any(detail.Is(error_details_pb2.RetryInfo.DESCRIPTOR) for detail in details)
+
+
+@contextmanager
+def _row_held(service: Service) -> Iterator[None]:
+    """Every write waits meanwhile."""
+    with service.database.as_owner() as owner, owner.transaction():
+        owner.execute("SELECT FROM vault.conversation FOR UPDATE")
+        yield
+
+
+@pytest.mark.parametrize("timeout", [1.0, None], ids=["with a deadline", "without a deadline"])
+def test_a_client_that_never_sends_its_request_does_not_stop_the_others(timeout: float | None, small: Service) -> None:
+    """It sends the headers of a call, and nothing more: the server's one thread must not wait for it for long."""
+    session = small.session(Classification.PUBLIC)
+    with _stalled(session, timeout):
+        codes = Counter(session.observe("SaveMemory", key="plan", content="x").code.name for _ in range(3))
+
+    assert codes == {"OK": 3}
+
+
+@contextmanager
+def _stalled(session: Caller, timeout: float | None) -> Iterator[None]:
+    """A call whose message does not come."""
+    end = threading.Event()
+
+    def never() -> Iterator[SaveMemoryRequest]:
+        end.wait()
+        yield from ()
+
+    stub: Callable[..., Any] = session.channel.stream_unary(
+        _SAVE, request_serializer=SaveMemoryRequest.SerializeToString, response_deserializer=SaveMemoryResponse.FromString
+    )
+    call = stub.future(never(), metadata=session.metadata, timeout=timeout)  # type: ignore[attr-defined]
+    time.sleep(0.2)
+    try:
+        yield
+    finally:
+        end.set()
+        call.cancel()
+
+

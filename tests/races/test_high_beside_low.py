@@ -1,0 +1,180 @@
+"""Law 6: a high session never makes a low one wait, nor a host that works elsewhere.
+
+At the level of the store for the high side, which holds in one transaction all that its role may lock; over gRPC for
+the low side, with a lock timeout of 50 ms, so that whoever waits for it is told UNAVAILABLE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from muniment_server.domain.classification import Classification
+from muniment_server.store import fence, roles
+from muniment_server.store.embedded import EmbeddedPostgres
+from tests.races.crew import code_of
+from tests.support.databases import cloned
+from tests.support.services import Caller, Service, serving
+
+PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
+_LOWER = (PUBLIC, INTERNAL, CONFIDENTIAL)
+_SAVE, _DELETE = (fence._QUERIES[name].encode() for name in ("save_item", "delete_item"))
+_ROW_LOCKS = ("FOR KEY SHARE", "FOR SHARE", "FOR NO KEY UPDATE", "FOR UPDATE")
+_MODES = (
+    "ACCESS SHARE", "ROW SHARE", "ROW EXCLUSIVE", "SHARE UPDATE EXCLUSIVE", "SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE",
+    "ACCESS EXCLUSIVE",
+)  # fmt: skip
+_RELATIONS = """
+SELECT schema.nspname || '.' || relation.relname AS name
+  FROM pg_class AS relation JOIN pg_namespace AS schema ON schema.oid = relation.relnamespace
+ WHERE relation.relkind IN ('r', 'v', 'p')
+   AND (schema.nspname = 'vault' OR schema.nspname LIKE 'muniment%')
+ ORDER BY 1
+"""
+
+
+@pytest.fixture
+def impatient(timed_postgres: EmbeddedPostgres) -> Iterator[Service]:
+    """A server whose roles wait 50 ms for a lock."""
+    with cloned(timed_postgres) as database:
+        with database.as_admin() as admin:
+            for role in roles.SERVING:
+                admin.execute(
+                    sql.SQL("ALTER ROLE {} IN DATABASE {} SET lock_timeout = '50ms'").format(
+                        sql.Identifier(role), sql.Identifier(database.name)
+                    )
+                )
+        with serving(database) as served:
+            yield served
+
+
+@pytest.fixture
+def low(impatient: Service) -> list[Caller]:
+    """A session at each lower level, with memories in reach."""
+    sessions = [impatient.session(level) for level in _LOWER]
+    for session in sessions:
+        session.save_memory(key="plan", content="low plan")
+        session.save_memory(key="old", content="to be deleted")
+    return sessions
+
+
+def test_nobody_below_waits_for_a_high_transaction_that_holds_all_it_can(impatient: Service, low: list[Caller]) -> None:
+    high = impatient.session(RESTRICTED)
+    with _holding_all(impatient, high) as held:
+        answers = _low_life(impatient, low)
+        on_it = code_of(impatient.host().raise_taint, session_id=high.session_id, taint=int(RESTRICTED))
+
+    assert {name: code for name, code in answers.items() if code != "OK"} == {}
+    assert {
+        "SaveMemory",
+        "FOR UPDATE of muniment_restricted.shelf",
+        "FOR UPDATE of muniment_restricted.session",
+    } <= held
+    assert [name for name in held if name.startswith("FOR") and any(lower.role in name for lower in _LOWER)] == []
+    assert on_it == "UNAVAILABLE"  # what does wait, shows that it was held
+    print(f"law 6: {len(answers)} calls beside a RESTRICTED transaction, 0 waited; it held {sorted(held)}")
+
+
+def test_a_right_to_lock_lower_rows_would_show(impatient: Service, low: list[Caller]) -> None:
+    """UPDATE of one column is enough to lock."""
+    high = impatient.session(RESTRICTED)
+    with impatient.database.as_owner() as owner:
+        owner.execute("GRANT UPDATE (tags) ON muniment_public.item TO muniment_restricted")
+    with _holding_all(impatient, high):
+        answers = _low_life(impatient, low)
+
+    waited = sorted(name for name, code in answers.items() if code == "UNAVAILABLE")
+    assert "SaveMemory at PUBLIC" in waited
+    print(f"law 6, mutant with a right to lock: {waited} waited")
+
+
+@contextmanager
+def _holding_all(arena: Service, high: Caller) -> Iterator[set[str]]:
+    """An open transaction of the highest role that tries every lock there is, and keeps what it gets."""
+    with arena.database.connect(RESTRICTED.role) as connection, connection.transaction():
+        connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        _write(connection, arena, high)
+        names = [row.name for row in connection.execute(_RELATIONS).fetchall()]
+        tried = {
+            **{f"{mode} of {name}": f"LOCK TABLE {name} IN {mode} MODE" for name in names for mode in _MODES},
+            **{f"{lock} of {name}": f"SELECT * FROM {name} {lock}" for name in names for lock in _ROW_LOCKS},
+        }
+        yield {"SaveMemory", *(what for what, text in tried.items() if _gets(connection, text))}
+
+
+def _write(connection: psycopg.Connection[Any], arena: Service, high: Caller) -> None:
+    """What a session at the highest level does: save a key that lower levels have, and delete one of its own."""
+    who = {"tenant": int(high.token.split("_")[2]), "session_id": high.session_id, "kind": 1}
+    etag = {"etag_item": None, "etag_revision": None}
+    new = {"content": "high plan", "tags": [], "tier": 1, "position": 0, "expire_time": None}
+    for name in ("plan", "old", "high"):
+        ids = {"item_id": arena.ids.new_uuid(), "change_id": arena.ids.new_uuid(), "method": "SaveMemory"}
+        saved = connection.execute(_SAVE, {**who, **etag, **new, **ids, "name": name})
+        assert saved.rowcount == 1
+    ids = {"change_id": arena.ids.new_uuid(), "method": "DeleteMemory"}
+    connection.execute(_DELETE, {**who, **etag, **ids, "name": "old"})
+
+
+def _gets(connection: psycopg.Connection[Any], text: str) -> bool:
+    """Whether the role gets this lock. One that is refused takes nothing with it."""
+    try:
+        with connection.transaction():
+            connection.execute(text.encode())
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported, psycopg.errors.WrongObjectType):
+        return False
+    return True
+
+
+def _low_life(arena: Service, low: list[Caller]) -> dict[str, str]:
+    """Everything that sessions below do, and hosts, though not with that conversation; each with its status."""
+    answers: dict[str, str] = {}
+    for level, session in zip(_LOWER, low, strict=True):
+        for call, fields in _of_a_session():
+            answers[f"{_rpc(call)} at {level.name}"] = code_of(getattr(session, call), **fields)
+        for call, fields in _of_a_host(arena, level):
+            answers[f"{_rpc(call)} at {level.name}"] = code_of(getattr(arena.host(), call), **fields)
+    for call, fields in _of_agents():
+        answers[_rpc(call)] = code_of(getattr(arena.host(), call), **fields)
+    return answers
+
+
+def _of_a_session() -> list[tuple[str, dict[str, Any]]]:
+    return [
+        ("get_memory", {"key": "plan"}),
+        ("list_memories", {}),
+        ("search_memories", {"query": "plan"}),
+        ("delete_memory", {"key": "old"}),
+        ("save_memory", {"key": "plan", "content": "another low plan"}),
+        ("get_session", {}),
+    ]
+
+
+def _of_a_host(arena: Service, level: Classification) -> list[tuple[str, dict[str, Any]]]:
+    one, other = arena.session(level), arena.session(level)
+    return [
+        ("open_session", {"agent_id": "alice", "taint": int(level)}),
+        ("raise_taint", {"session_id": one.session_id, "taint": int(level) + 1}),
+        ("reset_session", {"session_id": one.session_id}),
+        ("close_session", {"session_id": other.session_id}),
+    ]
+
+
+def _of_agents() -> list[tuple[str, dict[str, Any]]]:
+    return [
+        ("create_agent", {"agent_id": "bob"}),
+        ("delete_agent", {"agent_id": "bob"}),
+        ("get_agent", {"agent_id": "alice"}),
+        ("update_agent", {"agent_id": "alice", "display_name": "Alice"}),
+        ("list_agents", {}),
+        ("list_sessions", {"agent_id": "alice"}),
+        ("list_audit_events", {}),
+    ]
+
+
+def _rpc(call: str) -> str:
+    return "".join(part.capitalize() for part in call.split("_"))

@@ -1,0 +1,121 @@
+"""What the text of a named query must keep to (reference/statements.md 9). Each rule says what it found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_KEYWORDS = {
+    "select", "from", "where", "join", "left", "right", "inner", "cross", "lateral", "on", "using", "and", "or", "not",
+    "exists", "order", "group", "limit", "for", "union", "all", "set", "returning", "values", "with", "as", "only",
+    "no", "update", "insert", "into", "delete", "do", "conflict", "having", "unnest", "aclexplode", "distinct",
+}  # fmt: skip
+_VOLATILE = ("gen_random_uuid", "random", "nextval", "clock_timestamp", "timeofday", "txid_current", "uuid_generate")
+_TENANT = "%(tenant)s"
+
+
+def problems(text: str) -> Iterator[str]:
+    """What is wrong with the text of one query."""
+    flat = " ".join(text.split())
+    yield from _untenanted(flat)
+    yield from _inserts(flat)
+    yield from _returning(flat)
+    yield from _clock(flat)
+    yield from _volatile(flat)
+    yield from _locks(flat)
+    yield from _forbidden(flat)
+
+
+def _ctes(text: str) -> set[str]:
+    return set(re.findall(r"(?:WITH|,) (?:RECURSIVE )?(\w+) AS (?:MATERIALIZED )?\(", text))
+
+
+def _relations(text: str) -> Iterator[tuple[str, str]]:
+    """(relation, the name it goes by) of every table or window that the text reads or changes."""
+    pattern = r"\b(?:FROM|JOIN|UPDATE|DELETE FROM) ((?:\w+\.)?\w+)(?: AS (\w+))?(?=[\s;)]|$)"
+    for match in re.finditer(pattern, text):
+        relation, alias = match[1], match[2]
+        before = text[: match.start()].rstrip()
+        if re.search(r"FOR NO KEY$|FOR$|DO$|DISTINCT$", before) or relation.lower() in _KEYWORDS:
+            continue
+        if relation in _ctes(text):
+            continue
+        yield relation, alias or relation.split(".")[-1]
+
+
+def _untenanted(text: str) -> Iterator[str]:
+    """Every table and window has its own `X.tenant = %(tenant)s`: nothing else keeps tenants apart."""
+    for relation, name in _relations(text):
+        if f"{name}.tenant = {_TENANT}" not in text:
+            yield f"{relation} is not held to the tenant"
+
+
+def _inserts(text: str) -> Iterator[str]:
+    for match in re.finditer(r"INSERT INTO (\S+)( AS \w+)? \(([^)]*)\) (?:SELECT|VALUES) ?\(?([^,]*),", text):
+        if not match[2]:
+            yield f"the insert into {match[1]} has no alias"
+        if match[3].split(",")[0].strip() != "tenant":
+            yield f"the insert into {match[1]} does not begin with the tenant"
+        if match[4].strip() != _TENANT:
+            yield f"the insert into {match[1]} takes its tenant from elsewhere"
+
+
+def _returning(text: str) -> Iterator[str]:
+    for match in re.finditer(r"RETURNING (.*?)(?: \)|$|;)", text):
+        for column in match[1].split(","):
+            if not re.fullmatch(r"\w+\.\w+(?: AS \w+)?", column.strip()):
+                yield f"RETURNING {column.strip()} does not say of which row"
+
+
+def _clock(text: str) -> Iterator[str]:
+    for match in re.finditer(r"(CASE\b.*?\bEND|coalesce\([^()]*(?:\([^()]*\)[^()]*)*\)|RETURNING [^)]*\))", text):
+        if "clock()" in match[0]:
+            yield "the clock is read inside CASE, coalesce or RETURNING"
+    if re.search(r"\b(now\(\)|current_timestamp|localtimestamp|statement_timestamp)", text, re.IGNORECASE):
+        yield "a clock that tests cannot replace"
+
+
+def _volatile(text: str) -> Iterator[str]:
+    for name in _VOLATILE:
+        if re.search(rf"\b{name}\s*\(", text):
+            yield f"{name} is volatile: ids are parameters"
+    if re.search(r"\bCASE (?!WHEN\b)(?!%\(\w+\)s WHEN)\S+ WHEN", text):
+        yield "CASE x WHEN looks its operator up each time"
+
+
+def _locks(text: str) -> Iterator[str]:
+    """A SELECT that locks reads one relation, so that the lock order is that of the text."""
+    for select in _selects(text):
+        if re.search(r"FOR (?:NO KEY )?UPDATE|FOR (?:KEY )?SHARE", select):
+            outer = re.sub(r"\([^()]*\)", "", re.sub(r"\([^()]*\)", "", select))
+            if len(re.findall(r"\b(?:FROM|JOIN)\b", outer)) > 1 or re.search(r"FROM [\w.]+(?: AS \w+)?\s*,", outer):
+                yield "a SELECT that locks reads several relations"
+
+
+def _selects(text: str) -> Iterator[str]:
+    """The bodies of CTEs, and what is left of the text."""
+    depth, start, rest = 0, 0, []
+    for place, character in enumerate(text):
+        if character == "(":
+            if depth == 0:
+                rest.append(text[start:place])
+                start = place + 1
+            depth += 1
+        elif character == ")":
+            depth -= 1
+            if depth == 0:
+                yield text[start:place]
+                start = place + 1
+    yield "".join(rest) + text[start:]
+
+
+def _forbidden(text: str) -> Iterator[str]:
+    for pattern, why in (
+        (r"\bOFFSET\b", "pages are found by key, never by number"),
+        (r"\bSET (?:LOCAL )?ROLE\b", "the login is the role"),
+        (r"pg_(?:try_)?advisory", "no advisory locks: any role may take any"),
+        (r"\bSET TRANSACTION|ISOLATION LEVEL\b", "READ COMMITTED only"),
+        (r"\bTRUNCATE\b", "nothing is lost"),
+    ):
+        if re.search(pattern, text, re.IGNORECASE):
+            yield why

@@ -1,0 +1,243 @@
+"""The windows: what a level's connection can see and do, even with SQL of an attacker's choice."""
+
+from __future__ import annotations
+
+import uuid
+
+import psycopg
+import pytest
+
+from muniment_server.domain.classification import Classification
+from tests.support.databases import cloned
+from tests.support.services import serving
+
+LEVELS = tuple(Classification)
+UP = [(low, high) for low in LEVELS for high in LEVELS if low < high]
+
+BARRED = ("session", "agent", "link")
+
+
+@pytest.fixture(scope="module")
+def filled(postgres):
+    """A database with a session and a memory `plan` of two agents at every level, with a canary for each level."""
+    with cloned(postgres) as database:
+        with serving(database) as service:
+            for agent_id in ("alice", "bob"):
+                for level in LEVELS:
+                    service.session(level, agent_id=agent_id).save_memory(key="plan", content=f"CANARY-{level.name}")
+        yield database
+
+
+def rows(connection, statement, *arguments):
+    return connection.execute(statement.encode(), arguments or None).fetchall()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_c01_the_items_a_connection_sees_are_those_at_or_below_its_level(filled, level):
+    """Without any WHERE: no statement can be written that reads more."""
+    with filled.connect(level.role) as connection:
+        found = {number for (number,) in rows(connection, "SELECT DISTINCT level FROM visible")}
+
+    assert found == {lower.value for lower in LEVELS if lower <= level}
+
+
+@pytest.mark.parametrize(("low", "high"), UP)
+def test_c07_a_window_with_its_owners_rights_would_leak(filled, low, high):
+    """Why `security_invoker` is pinned: the same view without it shows a higher table to a role without any grant."""
+    with filled.as_admin() as admin, admin.transaction(force_rollback=True):
+        admin.execute("SET LOCAL ROLE muniment_owner")
+        for name, option in (("leak", "false"), ("wall", "true")):
+            admin.execute(
+                f"CREATE VIEW {low.role}.{name} WITH (security_invoker = {option}) AS"
+                f" SELECT content FROM {high.role}.item".encode()
+            )
+            admin.execute(f"GRANT SELECT ON {low.role}.{name} TO {low.role}".encode())
+        admin.execute(f"SET LOCAL ROLE {low.role}".encode())
+        leaked = {content for (content,) in rows(admin, f"SELECT content FROM {low.role}.leak")}
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            rows(admin, f"SELECT content FROM {low.role}.wall")
+
+    assert leaked == {f"CANARY-{high.name}"}
+
+
+HOSTILE = """
+CREATE FUNCTION pg_temp.tell(session_id uuid) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS
+$$ BEGIN RAISE NOTICE 'heard %', session_id; RETURN true; END $$
+"""
+
+
+def heard(admin, role):
+    """The sessions that a cheap, talkative predicate of *role* is told of."""
+    said = []
+
+    def handler(notice: psycopg.errors.Diagnostic) -> None:
+        said.append(notice.message_primary or "")
+
+    admin.add_notice_handler(handler)
+    try:
+        admin.execute(HOSTILE)
+        admin.execute(f"SET LOCAL ROLE {role}".encode())
+        admin.execute(f"SET LOCAL search_path = {role}, pg_temp".encode())
+        admin.execute("SELECT FROM session WHERE pg_temp.tell(session_id)")
+    finally:
+        admin.remove_notice_handler(handler)
+    return {uuid.UUID(message.removeprefix("heard ")) for message in said if message.startswith("heard ")}
+
+
+def sessions_at(admin, *levels):
+    """The sessions of these levels."""
+    found = rows(
+        admin,
+        "SELECT session_id FROM vault.session JOIN vault.conversation USING (tenant, agent, conversation_id)"
+        " WHERE taint = ANY(%s)",
+        list(map(int, levels)),
+    )
+    return {session_id for (session_id,) in found}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_c08_a_hostile_predicate_hears_no_session_of_another_level(filled, level):
+    with filled.as_admin() as admin, admin.transaction(force_rollback=True):
+        own = sessions_at(admin, level)
+
+        assert heard(admin, level.role) == own
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_c08_without_the_barrier_it_would(filled, level):
+    """Why `security_barrier` is pinned."""
+    with filled.as_admin() as admin, admin.transaction(force_rollback=True):
+        everybody = sessions_at(admin, *LEVELS)
+        admin.execute(f"ALTER VIEW {level.role}.session RESET (security_barrier)".encode())
+
+        assert heard(admin, level.role) == everybody
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_c08_the_window_on_sessions_shows_no_token(filled, level):
+    with filled.connect(level.role) as connection:
+        columns = rows(
+            connection,
+            "SELECT attname FROM pg_attribute WHERE attrelid = 'session'::regclass AND attnum > 0 ORDER BY attnum",
+        )
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            rows(connection, "SELECT token_hash FROM vault.session")
+
+    assert [name for (name,) in columns] == [
+        "tenant", "agent", "session_id", "conversation_id", "taint", "create_time", "expire_time", "fence",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("window", BARRED)
+def test_c08_a_window_shows_only_what_concerns_open_sessions_of_its_level(filled, level, window):
+    with filled.as_owner() as owner:
+        own = sessions_at(owner, level)
+    with filled.connect(level.role) as connection:
+        found = {session_id for (session_id,) in rows(connection, f"SELECT session_id FROM {window}")}
+
+    assert found <= own
+    assert found == (set() if window == "link" else own)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE session SET taint = 1",
+        "UPDATE session SET fence = 1",
+        "UPDATE session SET fence = 0, taint = 1",
+        "UPDATE session SET expire_time = now() + interval '9 days'",
+        "UPDATE session SET conversation_id = 'other'",
+        "UPDATE vault.conversation SET taint = 1",
+        "UPDATE vault.session SET close_time = NULL",
+        "DELETE FROM session",
+        "INSERT INTO session (tenant) VALUES (1)",
+    ],
+)
+def test_c49_the_right_that_row_locks_need_cannot_change_a_session(filled, level, statement):
+    with filled.connect(level.role) as connection, pytest.raises(psycopg.Error):
+        connection.execute(statement.encode())
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_c49_and_it_does_lock(filled, level):
+    with filled.connect(level.role) as one, filled.connect(level.role) as other:
+        (session,) = rows(one, "SELECT tenant, session_id FROM session ORDER BY session_id LIMIT 1")
+        lock = "SELECT FROM session WHERE tenant = %s AND session_id = %s FOR NO KEY UPDATE NOWAIT"
+        with one.transaction():
+            rows(one, lock, *session)
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                other.execute(lock, session)
+
+
+def test_c49_on_the_whole_window_it_could_lower_the_taint(filled):
+    """Why UPDATE is granted on one meaningless column: on all of a plain view the taint falls."""
+    with filled.as_admin() as admin, admin.transaction(force_rollback=True):
+        admin.execute("SET LOCAL ROLE muniment_owner")
+        admin.execute(
+            "CREATE VIEW muniment_internal.plain WITH (security_barrier) AS SELECT * FROM vault.conversation"
+            " WHERE taint = 2"
+        )
+        admin.execute("GRANT SELECT, UPDATE ON muniment_internal.plain TO muniment_internal")
+        admin.execute("SET LOCAL ROLE muniment_internal")
+        lowered = admin.execute("UPDATE muniment_internal.plain SET taint = 1").rowcount
+
+    assert lowered == 2
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_row_is_written_at_the_own_level_only(filled, level):
+    """An insert that names another level is refused by the CHECK of the table."""
+    with filled.connect(level.role) as connection:
+        (row,) = rows(connection, "SELECT tenant, agent FROM session LIMIT 1")
+        for other in (other for other in Classification if other != level):
+            with pytest.raises(psycopg.Error):
+                connection.execute(
+                    "INSERT INTO item (tenant, agent, kind, name, level, item_id, change_id, content)"
+                    " VALUES (%s, %s, 1, 'x', %s, %s, %s, 'x')",
+                    [row.tenant, row.agent, other.value, uuid.uuid4(), uuid.uuid4()],
+                )
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_nothing_that_was_written_can_be_read_back_from_ledger_or_audit(filled, level):
+    with filled.connect(level.role) as connection:
+        for table in ("revision", "audit"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                rows(connection, f"SELECT count(*) FROM {table}")
+
+
+def test_the_control_role_reads_no_content(filled):
+    with filled.connect("muniment_control") as connection:
+        for level in LEVELS:
+            for column in ("content", "name", "tags", "search"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    rows(connection, f"SELECT {column} FROM {level.role}.item")
+
+
+def test_the_auditor_reads_no_item_and_no_token(filled):
+    with filled.connect("muniment_auditor") as connection:
+        for statement in (
+            "SELECT content FROM muniment_public.item", "SELECT token_hash FROM vault.session",
+            "SELECT key_hash FROM vault.host_key", "SELECT display_name FROM vault.agent",
+        ):  # fmt: skip
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                rows(connection, statement)
+        assert rows(connection, "SELECT count(*) FROM audit")[0][0] > 0
+
+
+@pytest.mark.parametrize("role", ["muniment_public", "muniment_restricted"])
+def test_a_level_has_the_settings_that_bound_it(filled, role):
+    with filled.connect(role) as connection:
+        found = {
+            name: connection.execute(f"SHOW {name}".encode()).fetchone()[0]
+            for name in ("jit", "lock_timeout", "idle_in_transaction_session_timeout", "search_path")
+        }
+
+    assert found == {
+        "jit": "off",
+        "lock_timeout": "5s",
+        "idle_in_transaction_session_timeout": "5s",
+        "search_path": '"$user", public',
+    }
