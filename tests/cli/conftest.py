@@ -101,7 +101,7 @@ def _parent(entry: Path) -> int:
         return 0
 
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = 15) -> None:
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
     """Return when *condition* holds; fail when it never does."""
     end = time.monotonic() + seconds
     while not condition():

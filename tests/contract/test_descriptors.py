@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import MethodOptions
 
 from muniment.v1 import classification_pb2, policy_pb2
@@ -31,7 +32,7 @@ SECRET_FIELDS = {
 
 def messages():
     """Every message of ours, from the files that the services use."""
-    seen = {}
+    seen: dict[str, Descriptor] = {}
     files = [service.file for service in SERVICES]
     for file in files:
         for message in file.message_types_by_name.values():

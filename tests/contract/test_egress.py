@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from muniment.v1 import memory_pb2, memory_service_pb2, session_pb2, session_service_pb2
+from muniment.v1 import classification_pb2, memory_pb2, memory_service_pb2, session_pb2, session_service_pb2
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import EgressViolation
 from muniment_server.domain.records import HostIdentity, SessionIdentity
@@ -16,6 +16,8 @@ from muniment_server.rpc.context import CallContext
 from muniment_server.rpc.server import SERVICES
 from muniment_server.rpc.walls import GuardEgress
 
+PUBLIC = classification_pb2.CLASSIFICATION_PUBLIC
+CONFIDENTIAL = classification_pb2.CLASSIFICATION_CONFIDENTIAL
 PAIRS = [(label, limit) for label in Classification for limit in Classification]
 GET = policy.policies(SERVICES)["/muniment.v1.MemoryService/GetMemory"]
 
@@ -27,9 +29,9 @@ def memory(level):
 def answers(level):
     """Answers of every shape that hold one memory of *level*."""
     yield memory_service_pb2.GetMemoryResponse(memory=memory(level))
-    yield memory_service_pb2.ListMemoriesResponse(memories=[memory(1), memory(level)], classification=1)
+    yield memory_service_pb2.ListMemoriesResponse(memories=[memory(1), memory(level)], classification=PUBLIC)
     yield memory_service_pb2.SearchMemoriesResponse(
-        results=[memory_service_pb2.MemoryResult(memory=memory(level))], classification=1
+        results=[memory_service_pb2.MemoryResult(memory=memory(level))], classification=PUBLIC
     )
     yield memory_service_pb2.ListMemoriesResponse(classification=level)
     yield memory_service_pb2.DeleteMemoryResponse(revealed=level)
@@ -76,7 +78,7 @@ def test_what_is_above_a_session_is_held_back_and_raises_an_alarm(limit, caplog)
 
 def test_what_is_above_the_ceiling_of_a_host_is_held_back():
     call = _call(HostIdentity(1, UUID(int=1), Classification.INTERNAL))
-    too_high = session_service_pb2.GetSessionResponse(session=session_pb2.Session(taint=3))
+    too_high = session_service_pb2.GetSessionResponse(session=session_pb2.Session(taint=CONFIDENTIAL))
 
     with pytest.raises(EgressViolation):
         GuardEgress()(call, lambda _: too_high)

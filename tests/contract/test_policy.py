@@ -37,8 +37,8 @@ def table():
 def made_up(*, principals=(), flow=0, declared=True, level=False):
     """A service `Vault` with one method `Peek`, in a pool of its own with the contract's files."""
     pool = DescriptorPool()
-    for file in (classification_pb2, policy_pb2):
-        for needed in (*file.DESCRIPTOR.dependencies, file.DESCRIPTOR):
+    for module in (classification_pb2, policy_pb2):
+        for needed in (*module.DESCRIPTOR.dependencies, module.DESCRIPTOR):
             pool.AddSerializedFile(needed.serialized_pb)
     file = FileDescriptorProto(name=f"vault{next(_numbers)}.proto", package="vault", syntax="proto3")
     file.dependency.extend(["muniment/v1/policy.proto", "muniment/v1/classification.proto"])

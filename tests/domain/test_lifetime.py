@@ -72,7 +72,10 @@ def test_the_end_returns_at_once():
     may_finish = threading.Event()
     lifetime = Lifetime()
 
-    lifetime.cancels(lambda: may_finish.wait(10) and None)
+    def cancel() -> None:
+        may_finish.wait(10)
+
+    lifetime.cancels(cancel)
     lifetime.end()
     may_finish.set()
 

@@ -20,8 +20,10 @@ from muniment.v1.session_service_pb2_grpc import SessionServiceStub
 from muniment_server.domain.classification import Classification
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
-TYPED = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"}
-"""What a caller may be told while something is broken."""
+TYPED = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED"}
+"""What a caller may be told while something is broken. CANCELLED is grpc's own word, for calls that a worker had not
+picked up when it stopped.
+"""
 AGENT = "alice"
 _LEVELS = (PUBLIC, PUBLIC, CONFIDENTIAL, CONFIDENTIAL)
 _TIMEOUT = 2.0
@@ -55,6 +57,8 @@ class Writer:
         self.acknowledged: list[Save] = []
         self.unknown: list[Save] = []
         self.codes: Counter[str] = Counter()
+        self.surprises: list[str] = []
+        """What the caller was told that it should not have been."""
         self.last_success_begun = 0.0
         """When the call began that was acknowledged last."""
 
@@ -83,6 +87,8 @@ class Writer:
             self._stub.SaveMemory(request, metadata=self._metadata, timeout=_TIMEOUT)
         except grpc.RpcError as error:
             self.codes[error.code().name] += 1
+            if error.code().name not in TYPED:
+                self.surprises.append(f"{error.code().name}: {error.details()} after {time.monotonic() - begun:.3f} s")
             return False
         self.codes["OK"] += 1
         self.acknowledged.append(save)
@@ -99,6 +105,7 @@ class Raiser:
         self.acknowledged = dict.fromkeys(self.sessions, int(PUBLIC))
         self.attempted = dict(self.acknowledged)
         self.codes: Counter[str] = Counter()
+        self.surprises: list[str] = []
 
     def run(self) -> None:
         """Raise until the load is over, or nothing is left to raise."""
@@ -117,6 +124,8 @@ class Raiser:
             stub.RaiseTaint(request, metadata=self._load.metadata, timeout=_TIMEOUT)
         except grpc.RpcError as error:
             self.codes[error.code().name] += 1
+            if error.code().name not in TYPED:
+                self.surprises.append(f"{error.code().name}: {error.details()}")
             return
         self.codes["OK"] += 1
         self.acknowledged[session_id] = int(level)
@@ -145,6 +154,10 @@ class Load:
         return opened.session.session_id, opened.token
 
     @property
+    def _callers(self) -> list[Writer | Raiser]:
+        return [*self.writers, self.raiser]
+
+    @property
     def acknowledged(self) -> list[Save]:
         """Every save that was acknowledged."""
         return [save for writer in self.writers for save in writer.acknowledged]
@@ -157,12 +170,17 @@ class Load:
     @property
     def codes(self) -> Counter[str]:
         """How often each status came."""
-        return sum((caller.codes for caller in (*self.writers, self.raiser)), Counter())
+        return sum((caller.codes for caller in self._callers), Counter())
+
+    @property
+    def surprises(self) -> list[str]:
+        """All that anybody was told that is not of the documented statuses of a fault."""
+        return [surprise for caller in self._callers for surprise in caller.surprises]
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Everybody calls, for as long as the block lasts."""
-        threads = [threading.Thread(target=self._run, args=[caller]) for caller in (*self.writers, self.raiser)]
+        threads = [threading.Thread(target=self._run, args=[caller]) for caller in self._callers]
         for thread in threads:
             thread.start()
         try:
@@ -214,7 +232,7 @@ def channel_to(address: str) -> grpc.Channel:
         options=[
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.initial_reconnect_backoff_ms", 50),
-            ("grpc.min_reconnect_backoff_ms", 50),
+            ("grpc.min_reconnect_backoff_ms", 2000),  # how long an attempt may take, too
             ("grpc.max_reconnect_backoff_ms", 200),
         ],
     )

@@ -1,4 +1,4 @@
-"""A real server, `muniment serve --dev`, with two workers and a durable Postgres of its own; and how to hit its parts."""
+"""A real server, `muniment serve --dev`, with two workers and a durable Postgres; and how to hit its parts."""
 
 from __future__ import annotations
 

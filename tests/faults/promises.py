@@ -65,7 +65,7 @@ def _of_writers(owner: psycopg.Connection[Any], load: Load) -> list[str]:
 def _of_raises(owner: psycopg.Connection[Any], load: Load) -> list[str]:
     raiser, found = load.raiser, taints(owner)
     return [
-        f"told {raiser.acknowledged[session]}, asked for {raiser.attempted[session]}, is at {found.get(session)}: {session}"
+        f"told {raiser.acknowledged[session]}, asked {raiser.attempted[session]}, at {found.get(session)}: {session}"
         for session in raiser.sessions
         if not raiser.acknowledged[session] <= found.get(session, 0) <= raiser.attempted[session]
     ]

@@ -6,6 +6,7 @@ A worker looks once a minute. Here its look is called directly, on a real server
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import grpc
 import pytest
@@ -52,7 +53,8 @@ def look(service: Service, database: Database) -> Iterator[Callable[[], None]]:
 
 
 def _health(service: Service) -> int:
-    return int(health_pb2_grpc.HealthStub(service.channel).Check(health_pb2.HealthCheckRequest()).status)
+    health: Any = health_pb2_grpc.HealthStub(service.channel)  # the stubs of its types know no methods
+    return int(health.Check(health_pb2.HealthCheckRequest()).status)
 
 
 def _codes(service: Service, session: Caller) -> set[grpc.StatusCode]:

@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from tests.faults import promises
-from tests.faults.load import TYPED, Load
+from tests.faults.load import Load
 from tests.faults.processes import WORKERS, ServerProcess, wait_until
 
 CYCLES = int(os.environ.get("MUNIMENT_KILLS", "50"))
@@ -52,12 +52,12 @@ class Killer:
             self._server.kill()
             self._server.start()
             return
-        found = {
+        parts = {
             "worker": self._server.workers,
-            "postmaster": lambda: [self._server.postmaster()],
+            "postmaster": lambda: self._server.postgres()[:1],
             "backend": self._server.backends,
-        }[victim]()
-        os.kill(self._dice.choice(found), signal.SIGKILL)
+        }
+        os.kill(self._dice.choice(parts[victim]()), signal.SIGKILL)
 
     def _whole(self) -> bool:
         return len(self._server.workers()) == WORKERS and self._server.postmaster() is not None
@@ -66,7 +66,7 @@ class Killer:
 def test_what_was_acknowledged_survives_every_kill(
     server: ServerProcess, load: Load, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And is there once; what was not is there at most once; audit rows are the effects; no taint falls; tokens work."""
+    """And is there once; what was not is there at most once; audit rows are the effects; no taint falls."""
     killer = Killer(server, load)
     begun = time.monotonic()
     with load.running():
@@ -76,11 +76,13 @@ def test_what_was_acknowledged_survives_every_kill(
                 with load.paused(), server.as_owner() as owner:
                     assert promises.broken(owner, load) == []
                 with capsys.disabled():
-                    print(f"\n{number + 1} kills in {time.monotonic() - begun:.0f} s, {_count(load)}", end="", flush=True)
+                    print(
+                        f"\n{number + 1} kills in {time.monotonic() - begun:.0f} s, {_count(load)}", end="", flush=True
+                    )
 
     with server.as_owner() as owner:
         assert promises.broken(owner, load) == []
-    assert set(load.codes) <= {"OK", *TYPED}
+    assert load.surprises == []
     print(f"\nkills: {CYCLES} in {time.monotonic() - begun:.0f} s, {_count(load)}, {dict(load.codes)}")
     print(f"recovery, seconds: {_seconds(killer.recoveries)}")
 

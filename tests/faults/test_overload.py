@@ -6,10 +6,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import grpc
+import psycopg
 import pytest
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
@@ -18,12 +19,14 @@ from muniment.v1.memory_service_pb2 import SaveMemoryRequest, SaveMemoryResponse
 from muniment.v1.memory_service_pb2_grpc import MemoryServiceStub
 from muniment_server.domain.classification import Classification
 from muniment_server.rpc.server import Limits
+from tests.faults.load import channel_to
 from tests.faults.processes import wait_until
 from tests.support.databases import Database
 from tests.support.services import Caller, Service, serving
 
 _CALLS = 300
 _IN_FLIGHT = 4
+_PATIENCE = 5.0
 _SAVE = "/muniment.v1.MemoryService/SaveMemory"
 
 
@@ -36,22 +39,32 @@ def small(database: Database) -> Iterator[Service]:
 
 def test_the_excess_is_refused_at_once_and_the_rest_is_served(small: Service) -> None:
     session = small.session(Classification.PUBLIC)
-    with _row_held(small):
+    with _row_held(small) as row, _channels(small) as channels:
         begun = time.monotonic()
-        calls = [_save(session, number) for number in range(_CALLS)]
-        wait_until(lambda: sum(call.done() for call in calls) >= _CALLS - _IN_FLIGHT, "the excess is refused", seconds=3)
+        calls = [_save(session, channels[number % len(channels)], number) for number in range(_CALLS)]
+        wait_until(
+            lambda: sum(call.done() for call in calls) >= _CALLS - _IN_FLIGHT, "the excess is refused", seconds=3
+        )
         took = time.monotonic() - begun
         refused = [call for call in calls if call.done()]
-        assert {_told(call) for call in refused} == {("RESOURCE_EXHAUSTED", True)}
+        row.rollback()
+        served = [call.result().memory.content for call in calls if call not in refused]
 
-    served = [call for call in calls if call not in refused]
-    assert [call.result().memory.content for call in served] == ["x"] * _IN_FLIGHT
+    assert Counter(map(_told, refused)) == {("RESOURCE_EXHAUSTED", True): _CALLS - _IN_FLIGHT}
+    assert served == ["x"] * _IN_FLIGHT
     print(f"overload: {len(refused)} of {_CALLS} refused in {took:.2f} s, with RetryInfo")
 
 
-def _save(session: Caller, number: int) -> Any:
+@contextmanager
+def _channels(service: Service) -> Iterator[list[grpc.Channel]]:
+    """Connections for 75 calls each: of more than 100 on one, the protocol itself refuses some."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(channel_to(service.address)) for _ in range(_CALLS // 75)]
+
+
+def _save(session: Caller, channel: grpc.Channel, number: int) -> Any:
     request = SaveMemoryRequest(key=f"{number}", content="x")
-    return MemoryServiceStub(session.channel).SaveMemory.future(request, metadata=session.metadata, timeout=10)
+    return MemoryServiceStub(channel).SaveMemory.future(request, metadata=session.metadata, timeout=10)
 
 
 def _told(call: Any) -> tuple[str, bool]:
@@ -62,11 +75,12 @@ def _told(call: Any) -> tuple[str, bool]:
 
 
 @contextmanager
-def _row_held(service: Service) -> Iterator[None]:
-    """Every write waits meanwhile."""
-    with service.database.as_owner() as owner, owner.transaction():
+def _row_held(service: Service) -> Iterator[psycopg.Connection[Any]]:
+    """Every write waits, until the connection is rolled back."""
+    with service.database.as_owner() as owner:
+        owner.execute("BEGIN")
         owner.execute("SELECT FROM vault.conversation FOR UPDATE")
-        yield
+        yield owner
 
 
 @pytest.mark.parametrize("timeout", [1.0, None], ids=["with a deadline", "without a deadline"])
@@ -74,9 +88,9 @@ def test_a_client_that_never_sends_its_request_does_not_stop_the_others(timeout:
     """It sends the headers of a call, and nothing more: the server's one thread must not wait for it for long."""
     session = small.session(Classification.PUBLIC)
     with _stalled(session, timeout):
-        codes = Counter(session.observe("SaveMemory", key="plan", content="x").code.name for _ in range(3))
+        saved = session.save_memory(key="plan", content="x", timeout=_PATIENCE)
 
-    assert codes == {"OK": 3}
+    assert saved.memory.content == "x"
 
 
 @contextmanager
@@ -89,7 +103,9 @@ def _stalled(session: Caller, timeout: float | None) -> Iterator[None]:
         yield from ()
 
     stub: Callable[..., Any] = session.channel.stream_unary(
-        _SAVE, request_serializer=SaveMemoryRequest.SerializeToString, response_deserializer=SaveMemoryResponse.FromString
+        _SAVE,
+        request_serializer=SaveMemoryRequest.SerializeToString,
+        response_deserializer=SaveMemoryResponse.FromString,
     )
     call = stub.future(never(), metadata=session.metadata, timeout=timeout)  # type: ignore[attr-defined]
     time.sleep(0.2)
@@ -98,5 +114,3 @@ def _stalled(session: Caller, timeout: float | None) -> Iterator[None]:
     finally:
         end.set()
         call.cancel()
-
-

@@ -8,10 +8,7 @@ checked: equal versions have equal etags, others have others.
 from __future__ import annotations
 
 import re
-import unicodedata
-import uuid
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,130 +17,37 @@ from google.protobuf.message_factory import GetMessageClass
 
 from muniment.v1 import agent_pb2, agent_service_pb2, audit_service_pb2, memory_pb2, memory_service_pb2, session_pb2
 from muniment.v1 import session_service_pb2 as sessions_pb
-from muniment_server.rpc.server import SERVICES
+from tests.noninterference.values import (
+    CODES,
+    FOR_BOTH,
+    FOR_SESSIONS,
+    LATER,
+    METHODS,
+    Agent,
+    Conversation,
+    Disagreement,
+    Found,
+    Page,
+    Refusal,
+    Refused,
+    Session,
+    Untold,
+    Version,
+    agree,
+    join,
+    keeps_the_rule,
+    key_of,
+    memories_in,
+    nfc,
+    page_size,
+    random_id,
+    score,
+    shown,
+    stamp,
+    stated,
+    tags_of,
+)
 from tests.support.services import Outcome, reason_of
-
-METHODS = {method.name: method for service in SERVICES for method in service.methods}
-FOR_SESSIONS = {"SaveMemory", "GetMemory", "ListMemories", "SearchMemories", "DeleteMemory"}
-FOR_BOTH = {"GetSession", "CloseSession"}
-CODES = {
-    "FIELD_INVALID": "INVALID_ARGUMENT",
-    "PAGE_TOKEN_INVALID": "INVALID_ARGUMENT",
-    "CREDENTIAL_INVALID": "UNAUTHENTICATED",
-    "PRINCIPAL_NOT_ALLOWED": "PERMISSION_DENIED",
-    "CEILING_EXCEEDED": "PERMISSION_DENIED",
-    "AGENT_NOT_FOUND": "NOT_FOUND",
-    "SESSION_NOT_FOUND": "NOT_FOUND",
-    "MEMORY_NOT_FOUND": "NOT_FOUND",
-    "AGENT_EXISTS": "ALREADY_EXISTS",
-    "CONVERSATION_TAINTED": "FAILED_PRECONDITION",
-    "WRITE_LEVEL_MISMATCH": "FAILED_PRECONDITION",
-    "ETAG_STALE": "ABORTED",
-    "TAINT_CHANGED": "ABORTED",
-    "METHOD_UNKNOWN": "UNIMPLEMENTED",
-}
-STEMS = {
-    "meeting": "meet",
-    "meetings": "meet",
-    "budget": "budget",
-    "budgets": "budget",
-    "running": "run",
-    "runs": "run",
-}
-"""The alphabet of words, and what the English stemmer makes of them. Other words are never searched for."""
-_ASKED_ONLY = {"user-name": ("user-nam", "user", "name")}
-"""What else a query may hold that is more than stop words and signs; no memory does."""
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
-_ETAG = re.compile(r"[A-Za-z0-9_-]{27}")
-_LATER = "?"
-"""Stands in an expected message for what nobody can foretell."""
-
-
-class Disagreement(AssertionError):
-    """The service does not answer as it must."""
-
-
-class Refused(Exception):
-    """The service must say no."""
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A no, with its reason."""
-
-    reason: str
-
-
-@dataclass(frozen=True)
-class Found:
-    """A search's answer: who matches, with which score, and how many of them may be told."""
-
-    scores: dict[str, float]
-    memories: dict[str, memory_pb2.Memory]
-    limit: int
-
-
-@dataclass(frozen=True)
-class Untold:
-    """OK, with an answer that this model does not foretell: the audit."""
-
-    ceiling: int
-
-
-@dataclass(frozen=True)
-class Page:
-    """What a page token stands for. Its validity does not depend on who has seen it."""
-
-    caller: str
-    rpc: str
-    filters: tuple[object, ...]
-    taint: int
-    last: Any
-
-
-@dataclass
-class Version:
-    """The live version of one key at one level."""
-
-    symbol: str
-    revision: int
-    content: str
-    tags: list[str]
-    created: datetime
-    updated: datetime
-    expires: datetime | None
-
-    @property
-    def etag(self) -> str:
-        return f"{self.symbol}.{self.revision}"
-
-
-@dataclass
-class Conversation:
-    taint: int
-
-
-@dataclass
-class Agent:
-    """An agent with all that it remembers, by key and level."""
-
-    shown: agent_pb2.Agent
-    conversations: dict[str, Conversation] = field(default_factory=dict)
-    memories: dict[str, dict[int, Version]] = field(default_factory=dict)
-
-
-@dataclass
-class Session:
-    tenant: str
-    agent: Agent
-    conversation_id: str
-    created: datetime
-    expires: datetime
-    closed: datetime | None = None
-
-    @property
-    def conversation(self) -> Conversation:
-        return self.agent.conversations[self.conversation_id]
 
 
 class Model:
@@ -219,7 +123,7 @@ class Model:
             message: Any = GetMessageClass(METHODS[rpc].input_type).FromString(request)
         except DecodeError:
             raise Refused("FIELD_INVALID") from None
-        if not all(_passes(field.name, value) for field, value in _stated(message)):
+        if not all(keeps_the_rule(field.name, value) for field, value in stated(message)):
             raise Refused("FIELD_INVALID")
         return message
 
@@ -236,10 +140,10 @@ class Model:
     def _all_seen(self, session: Session, taint: int) -> dict[str, memory_pb2.Memory]:
         """The highest visible version of each key, by key."""
         seen = {key: self._seen(session, key, taint) for key in sorted(session.agent.memories)}
-        return {key: _shown(key, max(some), some[max(some)]) for key, some in seen.items() if some}
+        return {key: shown(key, max(some), some[max(some)]) for key, some in seen.items() if some}
 
     def _SaveMemory(self, session: Session, taint: int, request: memory_service_pb2.SaveMemoryRequest) -> Message:
-        key, tags = _key(request.key), _tags(request.tags)
+        key, tags = key_of(request.key), tags_of(request.tags)
         expires = request.expire_time.ToDatetime(tzinfo=UTC) if request.HasField("expire_time") else None
         seen = self._seen(session, key, taint)
         if request.etag and (not seen or seen[max(seen)].etag != self._etags.get(request.etag)):
@@ -253,38 +157,38 @@ class Model:
         elif (own.content, own.tags, own.expires) != (request.content, tags, expires):
             own.content, own.tags, own.expires = request.content, tags, expires
             own.revision, own.updated = own.revision + 1, self.now
-        return memory_service_pb2.SaveMemoryResponse(memory=_shown(key, taint, own))
+        return memory_service_pb2.SaveMemoryResponse(memory=shown(key, taint, own))
 
     def _GetMemory(self, session: Session, taint: int, request: memory_service_pb2.GetMemoryRequest) -> Message:
-        key = _key(request.key)
+        key = key_of(request.key)
         seen = self._seen(session, key, taint)
         if not seen:
             raise Refused("MEMORY_NOT_FOUND")
-        return memory_service_pb2.GetMemoryResponse(memory=_shown(key, max(seen), seen[max(seen)]))
+        return memory_service_pb2.GetMemoryResponse(memory=shown(key, max(seen), seen[max(seen)]))
 
     def _DeleteMemory(self, session: Session, taint: int, request: memory_service_pb2.DeleteMemoryRequest) -> Message:
-        seen = self._seen(session, _key(request.key), taint)
+        seen = self._seen(session, key_of(request.key), taint)
         if taint not in seen:
             raise Refused("WRITE_LEVEL_MISMATCH" if seen else "MEMORY_NOT_FOUND")
         if request.etag and seen[taint].etag != self._etags.get(request.etag):
             raise Refused("ETAG_STALE")
-        del session.agent.memories[_key(request.key)][taint]
+        del session.agent.memories[key_of(request.key)][taint]
         revealed: Any = max((at for at in seen if at < taint), default=0)
         return memory_service_pb2.DeleteMemoryResponse(revealed=revealed)
 
     def _ListMemories(self, session: Session, taint: int, request: memory_service_pb2.ListMemoriesRequest) -> Message:
-        tag = _text(request.tag).strip()
+        tag = nfc(request.tag).strip()
         after = self._last("ListMemories", request.page_token, (tag,), taint) or ""
         seen = self._all_seen(session, taint)
         wanted = [one for key, one in seen.items() if key > after and (not tag or tag in one.tags)]
-        page = wanted[: _page_size(request.page_size)]
+        page = wanted[: page_size(request.page_size)]
         more = self._more(page != wanted, (tag,), taint, page and page[-1].key)
-        return memory_service_pb2.ListMemoriesResponse(memories=page, next_page_token=more, classification=_join(page))
+        return memory_service_pb2.ListMemoriesResponse(memories=page, next_page_token=more, classification=join(page))
 
     def _SearchMemories(self, session: Session, taint: int, request: memory_service_pb2.SearchMemoriesRequest) -> Found:
         if not request.query.replace("\0", " ").strip():
             raise Refused("FIELD_INVALID")
-        asked = set(_tags(request.tags))
+        asked = set(tags_of(request.tags))
         every = request.tag_match != 2
         seen = self._all_seen(session, taint)
         wanted = {
@@ -292,7 +196,7 @@ class Model:
             for key, one in seen.items()
             if not asked or (asked <= set(one.tags) if every else asked & set(one.tags))
         }
-        scores = {key: _score(request.query, f"{key} {one.content}") for key, one in wanted.items()}
+        scores = {key: score(request.query, f"{key} {one.content}") for key, one in wanted.items()}
         found = {key: score for key, score in scores.items() if score}
         return Found(found, wanted, min(request.max_results or 10, 100))
 
@@ -306,9 +210,9 @@ class Model:
         if conversation and conversation.taint > request.taint:
             raise Refused("CONVERSATION_TAINTED")
         ttl = request.ttl.ToTimedelta() if request.HasField("ttl") else timedelta(hours=24)
-        session = Session(tenant, agent, request.conversation_id or _LATER, self.now, self.now + ttl)
-        shown = self._session(_LATER, session, request.taint)
-        return sessions_pb.OpenSessionResponse(session=shown, token=_LATER)
+        session = Session(tenant, agent, request.conversation_id or LATER, self.now, self.now + ttl)
+        shown = self._session(LATER, session, request.taint)
+        return sessions_pb.OpenSessionResponse(session=shown, token=LATER)
 
     def _GetSession(self, of: Any, limit: int, request: sessions_pb.GetSessionRequest) -> Message:
         session_id = self._named(of, request)
@@ -332,7 +236,7 @@ class Model:
             ),
             reverse=True,
         )
-        page = wanted[: _page_size(request.page_size)]
+        page = wanted[: page_size(request.page_size)]
         more = self._more(page != wanted, filters, 0, page and page[-1])
         shown = [self._session(session_id, self.sessions[session_id]) for _, session_id in page]
         return sessions_pb.ListSessionsResponse(sessions=shown, next_page_token=more)
@@ -351,7 +255,7 @@ class Model:
                 session.closed = self.now
         old.conversation.taint = 1
         new = Session(tenant, old.agent, old.conversation_id, self.now, self.now + (old.expires - old.created))
-        return sessions_pb.ResetSessionResponse(session=self._session(_LATER, new), token=_LATER)
+        return sessions_pb.ResetSessionResponse(session=self._session(LATER, new), token=LATER)
 
     def _CloseSession(self, of: Any, limit: int, request: sessions_pb.CloseSessionRequest) -> Message:
         session_id = self._named(of, request)
@@ -384,9 +288,9 @@ class Model:
             agent_id=session.agent.shown.agent_id,
             conversation_id=session.conversation_id,
             taint=taint or session.conversation.taint,  # type: ignore[arg-type]  # a number of the enum
-            create_time=_time(session.created),
-            expire_time=_time(session.expires),
-            close_time=_time(session.closed),
+            create_time=stamp(session.created),
+            expire_time=stamp(session.expires),
+            close_time=stamp(session.closed),
         )
 
     # Agents and the audit.
@@ -405,12 +309,12 @@ class Model:
         settings.MergeFrom(request.memory_settings)
         return agent_service_pb2.CreateAgentResponse(
             agent=agent_pb2.Agent(
-                agent_id=request.agent_id or _LATER,
+                agent_id=request.agent_id or LATER,
                 display_name=request.display_name,
                 language=request.language,
                 memory_settings=settings,
-                create_time=_time(self.now),
-                update_time=_time(self.now),
+                create_time=stamp(self.now),
+                update_time=stamp(self.now),
             )
         )
 
@@ -420,7 +324,7 @@ class Model:
     def _ListAgents(self, tenant: str, _: int, request: agent_service_pb2.ListAgentsRequest) -> Message:
         after = self._last("ListAgents", request.page_token, (), 0) or ""
         wanted = sorted(agent_id for of, agent_id in self.agents if of == tenant and agent_id > after)
-        page = wanted[: _page_size(request.page_size)]
+        page = wanted[: page_size(request.page_size)]
         more = self._more(page != wanted, (), 0, page and page[-1])
         shown = [self.agents[tenant, agent_id].shown for agent_id in page]
         return agent_service_pb2.ListAgentsResponse(agents=shown, next_page_token=more)
@@ -460,7 +364,7 @@ class Model:
 
     def _more(self, more: bool, filters: tuple[object, ...], taint: int, last: Any) -> str:
         self._page = (filters, (taint, last))
-        return _LATER if more else ""
+        return LATER if more else ""
 
     # What an answer teaches.
 
@@ -470,35 +374,35 @@ class Model:
             self._pages[answer.next_page_token] = Page(self._token, rpc, filters, taint or 0, last)
         if isinstance(expected, Untold):
             levels = [event.classification for event in answer.audit_events]
-            _agree(rpc, all(0 < level <= expected.ceiling for level in levels), "an event above the ceiling")
+            agree(rpc, all(0 < level <= expected.ceiling for level in levels), "an event above the ceiling")
         elif isinstance(expected, Found):
             self._learn_found(expected, rpc, answer)
         else:
             known: Any = type(answer)()
             known.CopyFrom(expected)
             self._fill(rpc, known, answer)
-            _agree(rpc, known == answer, f"expected {known}but told {answer}")
+            agree(rpc, known == answer, f"expected {known}but told {answer}")
             self._adopt(rpc, answer)
 
     def _fill(self, rpc: str, known: Any, answer: Any) -> None:
         """Put into *known* what could not be foretold, where it is consistent with what was told before."""
         if getattr(known, "next_page_token", "") and answer.next_page_token:
             known.next_page_token = answer.next_page_token
-        for one, other in zip(_memories(known), _memories(answer), strict=False):
+        for one, other in zip(memories_in(known), memories_in(answer), strict=False):
             self._bind(rpc, one, other)
         if getattr(known, "token", "") and re.fullmatch("mun_s_[0-9]+_[A-Za-z0-9_-]{43}", answer.token):
             known.token = answer.token
         if hasattr(known, "session"):
-            known.session.session_id = _random(known.session.session_id, answer.session.session_id)
-            known.session.conversation_id = _random(known.session.conversation_id, answer.session.conversation_id)
+            known.session.session_id = random_id(known.session.session_id, answer.session.session_id)
+            known.session.conversation_id = random_id(known.session.conversation_id, answer.session.conversation_id)
         if hasattr(known, "agent"):
-            known.agent.agent_id = _random(known.agent.agent_id, answer.agent.agent_id)
+            known.agent.agent_id = random_id(known.agent.agent_id, answer.agent.agent_id)
 
     def _bind(self, rpc: str, known: memory_pb2.Memory, told: memory_pb2.Memory) -> None:
         """One version, one etag, and the other way round."""
         same = self._versions.setdefault(known.etag, told.etag) == told.etag
         only = self._etags.setdefault(told.etag, known.etag) == known.etag
-        _agree(rpc, same and only, f"the etag of {known.key!r} is not its version's")
+        agree(rpc, same and only, f"the etag of {known.key!r} is not its version's")
         known.etag = told.etag
 
     def _adopt(self, rpc: str, answer: Any) -> None:
@@ -519,118 +423,14 @@ class Model:
     def _learn_found(self, expected: Found, rpc: str, answer: memory_service_pb2.SearchMemoriesResponse) -> None:
         told = [(result.memory.key, result.score) for result in answer.results]
         keys = [key for key, _ in told]
-        _agree(rpc, set(keys) <= set(expected.scores), f"{keys} match, not only {list(expected.scores)}")
-        _agree(rpc, len(set(keys)) == min(len(expected.scores), expected.limit) == len(keys), "too many, or too few")
-        _agree(rpc, told == sorted(told, key=lambda one: (-one[1], one[0])), "not in order")
-        _agree(rpc, all(abs(expected.scores[key] - score) < 1e-5 for key, score in told), "other scores")
+        agree(rpc, set(keys) <= set(expected.scores), f"{keys} match, not only {list(expected.scores)}")
+        agree(rpc, len(set(keys)) == min(len(expected.scores), expected.limit) == len(keys), "too many, or too few")
+        agree(rpc, told == sorted(told, key=lambda one: (-one[1], one[0])), "not in order")
+        agree(rpc, all(abs(expected.scores[key] - score) < 1e-5 for key, score in told), "other scores")
         left = max((score for key, score in expected.scores.items() if key not in keys), default=0.0)
-        _agree(rpc, all(score > left - 1e-5 for _, score in told), "a better match is left out")
+        agree(rpc, all(score > left - 1e-5 for _, score in told), "a better match is left out")
         for result in answer.results:
             known = memory_pb2.Memory.FromString(expected.memories[result.memory.key].SerializeToString())
             self._bind(rpc, known, result.memory)
-            _agree(rpc, known == result.memory, f"expected {known}but told {result.memory}")
-        _agree(rpc, answer.classification == _join([result.memory for result in answer.results]), "the label is wrong")
-
-
-def _agree(rpc: str, holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise Disagreement(f"{rpc}: {otherwise}")
-
-
-def _random(known: str, told: str) -> str:
-    """An id made by the server is a UUID of version 4."""
-    return told if known == _LATER and uuid.UUID(told).version == 4 else known
-
-
-def _memories(message: Any) -> Iterable[memory_pb2.Memory]:
-    if hasattr(message, "memories"):
-        return list(message.memories)
-    return [message.memory] if hasattr(message, "memory") else []
-
-
-def _shown(key: str, level: int, version: Version) -> memory_pb2.Memory:
-    return memory_pb2.Memory(
-        key=key,
-        content=version.content,
-        tags=version.tags,
-        classification=level,  # type: ignore[arg-type]  # a number of the enum
-        etag=version.etag,
-        create_time=_time(version.created),
-        update_time=_time(version.updated),
-        expire_time=_time(version.expires),
-    )
-
-
-def _time(time: datetime | None) -> Any:
-    """The messages take a datetime for a Timestamp; their stubs do not say so."""
-    return time
-
-
-def _join(memories: Iterable[memory_pb2.Memory]) -> Any:
-    return max((memory.classification for memory in memories), default=1)
-
-
-def _page_size(asked: int) -> int:
-    return min(asked or 50, 250)
-
-
-def _text(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
-
-
-def _key(key: str) -> str:
-    if _text(key) != _text(key).strip() or len(_text(key)) > 256 or "\n" in key:
-        raise Refused("FIELD_INVALID")
-    return _text(key)
-
-
-def _tags(tags: Iterable[str]) -> list[str]:
-    stripped = [_text(tag).strip() for tag in tags]
-    if not all(stripped):
-        raise Refused("FIELD_INVALID")
-    return list(dict.fromkeys(stripped))
-
-
-def _score(query: str, text: str) -> float:
-    """ts_rank of a query of any word, all of one weight: each next occurrence counts 1/n² of the first."""
-    asked = {stem for word in query.lower().split() for stem in (*_ASKED_ONLY.get(word, ()), STEMS.get(word)) if stem}
-    said = [STEMS.get(word, word) for word in text.lower().split()]
-    sums = [sum(1 / n**2 for n in range(1, said.count(word) + 1)) for word in asked]
-    return 0.1 * sum(sums) / 1.64493406685 / len(asked) if asked else 0.0
-
-
-def _stated(message: Any) -> Iterable[tuple[Any, Any]]:
-    return ((field, getattr(message, field.name)) for field in message.DESCRIPTOR.fields)
-
-
-def _passes(name: str, value: Any) -> bool:
-    """The rules of the contract, as far as programs break them."""
-    match name:
-        case "key":
-            return 0 < len(value.encode()) <= 4096
-        case "content":
-            return 0 < len(value.encode()) <= 65536 and "\0" not in value
-        case "tags":
-            return len(value) <= 32 and all(value)
-        case "etag":
-            return not value or _ETAG.fullmatch(value) is not None
-        case "query":
-            return 0 < len(value) <= 1024
-        case "page_size" | "max_results":
-            return bool(value >= 0)
-        case "tag_match":
-            return bool(value in (0, 1, 2))
-        case "taint":
-            return bool(1 <= value <= 4)
-        case "agent_id" | "conversation_id":
-            return not value or _ID.fullmatch(value) is not None
-        case "session_id":
-            return not value or _is_uuid(value)
-    return True
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        return str(uuid.UUID(text)) == text
-    except ValueError:
-        return False
+            agree(rpc, known == result.memory, f"expected {known}but told {result.memory}")
+        agree(rpc, answer.classification == join([result.memory for result in answer.results]), "the label is wrong")

@@ -566,6 +566,12 @@ STATE = (
     ),
     Mutant("M51 the cache is never refreshed", "model", (setting(Credentials, "fresh_session", _remember_forever),)),
     Mutant(
+        "M51 refusals on a remembered session are not confirmed",
+        "closed is closed",
+        (setting(walls.FollowTaint, "_UNCONFIRMED", ()),),
+        probe=probes.closed_is_closed,
+    ),
+    Mutant(
         "M51 a host key is remembered",
         "revoked is revoked",
         (setting(Credentials, "principal", _remember_hosts),),

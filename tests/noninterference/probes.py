@@ -18,7 +18,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.rpc import policy
 from muniment_server.store import fence
-from tests.noninterference.model import METHODS
+from tests.noninterference.values import METHODS
 from tests.noninterference.worlds import BEGINNING, PATHS, World
 from tests.support.services import Outcome
 
@@ -105,6 +105,17 @@ def revoked_is_revoked(world: World) -> None:
     assert probed.call(probed.host, "GetAgent", agent_id="alice").code.name == "UNAUTHENTICATED"
 
 
+def closed_is_closed(world: World) -> None:
+    """A session that has ended is UNAUTHENTICATED, whatever else is wrong with its call and whatever is remembered."""
+    probed = Probed(world)
+    _, other_id = probed.session(Classification.PUBLIC)
+    for rpc in ("GetSession", "CloseSession"):
+        token, session_id = probed.session(Classification.PUBLIC)
+        probed.call(token, "GetSession")
+        probed.call(probed.host, "CloseSession", session_id=session_id)
+        assert probed.call(token, rpc, session_id=other_id).code.name == "UNAUTHENTICATED"
+
+
 def no_policy_no_start(_: World) -> None:
     """A service whose methods declare no policy stops the server from starting."""
     health: Any = health_pb2.DESCRIPTOR.services_by_name["Health"]
@@ -123,6 +134,7 @@ PROBES = (
     no_level_lowers_a_taint,
     every_effect_is_audited,
     revoked_is_revoked,
+    closed_is_closed,
     no_policy_no_start,
     ids_are_random,
 )

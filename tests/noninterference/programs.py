@@ -13,7 +13,8 @@ from typing import Any
 
 from google.protobuf.message_factory import GetMessageClass
 
-from tests.noninterference.model import FOR_SESSIONS, METHODS, Model
+from tests.noninterference.model import Model
+from tests.noninterference.values import FOR_SESSIONS, METHODS
 from tests.noninterference.worlds import BEGINNING, PATHS
 
 KEYS = ("plan", "Plan", "budget", "caf\u00e9", "running list")

@@ -9,10 +9,10 @@ import pytest
 
 from muniment_server.store.embedded import EmbeddedPostgres
 from muniment_server.store.walls import differences
-from tests.noninterference.model import Disagreement
 from tests.noninterference.mutants import MUTANTS, Mutant, applied
 from tests.noninterference.probes import PROBES
 from tests.noninterference.runner import Fault, Form, Judge, Leak, Program, Report
+from tests.noninterference.values import Disagreement
 from tests.noninterference.worlds import World, two_worlds, world
 
 _MOST_PROGRAMS = 8

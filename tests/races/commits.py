@@ -23,10 +23,10 @@ _WRITTEN = """
      WHERE audit.outcome = 'OK'
 """
 _LATE = """
-WITH written AS ({written}),
-done AS (
-    SELECT session.tenant, session.agent, session.conversation_id, audit.level, audit.method, audit.outcome, audit.session_id,
-           pg_xact_commit_timestamp(audit.xmin) AS time
+WITH written AS MATERIALIZED ({written}),
+done AS MATERIALIZED (
+    SELECT session.tenant, session.agent, session.conversation_id, audit.level, audit.method, audit.outcome,
+           audit.session_id, pg_xact_commit_timestamp(audit.xmin) AS time
       FROM muniment_control.audit
            JOIN vault.session USING (tenant, session_id)
            JOIN vault.agent ON (agent.tenant, agent.agent) = (session.tenant, session.agent)
@@ -104,6 +104,7 @@ class Commits:
     """What was committed for the agents whose id is LIKE a pattern."""
 
     def __init__(self, owner: psycopg.Connection[Any], agents: str) -> None:
+        owner.execute("SET enable_nestloop = off")  # nothing here was ever analyzed
         self._owner = owner
         self._agents = agents
 

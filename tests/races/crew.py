@@ -67,9 +67,15 @@ def runs_until(found: Callable[[], int], run: Callable[[int], None], *, most: in
     return most, 0
 
 
-def opened(arena: Service, agent_id: str, level: Classification, conversation_id: str = "") -> Caller:
+class Opened(Caller):
+    """A session, that knows its id."""
+
+    def __init__(self, arena: Service, token: str, session_id: str) -> None:
+        super().__init__(arena.channel, token)
+        self.session_id = session_id
+
+
+def opened(arena: Service, agent_id: str, level: Classification, conversation_id: str = "") -> Opened:
     """A new session of an agent that is there: one call, where `Service.session` makes two."""
     answer = arena.host().open_session(agent_id=agent_id, taint=int(level), conversation_id=conversation_id)
-    caller = Caller(arena.channel, answer.token)
-    caller.session_id = answer.session.session_id
-    return caller
+    return Opened(arena, answer.token, answer.session.session_id)

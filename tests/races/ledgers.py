@@ -72,9 +72,9 @@ class Kept(NamedTuple):
 def broken(owner: psycopg.Connection[Any]) -> list[tuple[str, str, str]]:
     """Everything that contradicts itself, at any level; empty when all is well."""
     return [
-        (level.name, *map(str, row))
+        (level.name, str(what), str(which))
         for level in Classification
-        for row in owner.execute(_at(level, _BROKEN)).fetchall()
+        for what, which in owner.execute(_at(level, _BROKEN)).fetchall()
     ]
 
 

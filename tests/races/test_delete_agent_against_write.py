@@ -8,7 +8,6 @@ from typing import Any
 
 import grpc
 import psycopg
-import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.store import control
@@ -146,7 +145,8 @@ def test_nothing_is_left_of_an_agent_that_was_deleted_under_its_writers(
     assert audited == {f"{method} OK": times for method, times in race.effects.items()}
     assert _deadlocks(owner) == before
     print(
-        f"delete against write: {RUNS // _WRITERS} rounds of {_WRITERS} writers, {race.answers}, 0 rows left, 0 deadlocks"
+        f"delete against write: {RUNS // _WRITERS} rounds of {_WRITERS} writers, {race.answers}, "
+        "0 rows left, 0 deadlocks"
     )
 
 

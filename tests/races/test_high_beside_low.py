@@ -99,7 +99,7 @@ def _holding_all(arena: Service, high: Caller) -> Iterator[set[str]]:
     with arena.database.connect(RESTRICTED.role) as connection, connection.transaction():
         connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
         _write(connection, arena, high)
-        names = [row.name for row in connection.execute(_RELATIONS).fetchall()]
+        names = [str(name) for (name,) in connection.execute(_RELATIONS).fetchall()]
         tried = {
             **{f"{mode} of {name}": f"LOCK TABLE {name} IN {mode} MODE" for name in names for mode in _MODES},
             **{f"{lock} of {name}": f"SELECT * FROM {name} {lock}" for name in names for lock in _ROW_LOCKS},

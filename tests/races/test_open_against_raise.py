@@ -115,8 +115,10 @@ def test_an_open_that_lowers_the_mark_would_show(race: Race, agent: str, owner: 
 def test_an_open_that_goes_by_its_snapshot_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     """As if the mark were read before the wait, and written after it."""
     commits = Commits(owner, agent)
-    seen = """greatest(excluded.taint, (SELECT seen.taint FROM vault.conversation AS seen WHERE seen.tenant = marked.tenant
-              AND (seen.agent, seen.conversation_id) = (marked.agent, marked.conversation_id)))"""
+    seen = """greatest(excluded.taint, (
+        SELECT seen.taint FROM vault.conversation AS seen
+         WHERE (seen.tenant, seen.agent, seen.conversation_id)
+               = (marked.tenant, marked.agent, marked.conversation_id)))"""
     with spoiled(control.QUERIES, "open_session", "greatest(marked.taint, excluded.taint)", seen):
         runs, wrong = runs_until(lambda: race.wrong_taints(commits.taints()), race.run, most=1500)
 

@@ -60,7 +60,8 @@ def test_of_a_counter_no_increment_is_lost(
     counters = sessions(INTERNAL, conversation_id=conversation_id)
     counters[0].save_memory(key="counter", content="0")
 
-    answers = sum(crew.together(*(partial(_increment, session, RUNS // _WRITERS) for session in counters)), Counter())
+    counted = crew.together(*(partial(_increment, session, RUNS // _WRITERS) for session in counters))
+    answers: Counter[str] = sum(counted, Counter())
 
     last = counters[0].get_memory(key="counter").memory
     versions = ledgers.versions(owner, agent)
@@ -77,8 +78,9 @@ def test_an_etag_that_is_not_judged_on_the_row_itself_would_show(
     counters[0].save_memory(key="counter", content="0")
     judged = "OR (own.item_id, own.revision) = (%(etag_item)s, %(etag_revision)s)"
     with spoiled(fence._QUERIES, "save_item", judged, "OR own.item_id = %(etag_item)s"):
-        answers = sum(crew.together(*(partial(_increment, session, 40) for session in counters)), Counter())
+        counted = crew.together(*(partial(_increment, session, 40) for session in counters))
 
+    answers: Counter[str] = sum(counted, Counter())
     lost = answers["OK"] - int(counters[0].get_memory(key="counter").memory.content)
     assert lost > 0
     print(f"counter, mutant that does not judge the etag on the row: {lost} of {answers['OK']} increments lost")
@@ -157,8 +159,10 @@ def test_a_revision_counted_from_the_snapshot_would_show(
 ) -> None:
     """Two overwrites count to the same number, and one is not kept."""
     race = FirstSaves(crew, sessions(PUBLIC, _MEETING))
-    seen = """(SELECT max(seen.revision) FROM item AS seen WHERE seen.tenant = excluded.tenant AND seen.delete_time IS NULL
-              AND (seen.agent, seen.kind, seen.name) = (excluded.agent, excluded.kind, excluded.name))"""
+    seen = """(SELECT max(seen.revision) FROM item AS seen
+                WHERE (seen.tenant, seen.agent, seen.kind, seen.name)
+                      = (excluded.tenant, excluded.agent, excluded.kind, excluded.name)
+                  AND seen.delete_time IS NULL)"""
     with spoiled(fence._QUERIES, "save_item", "ELSE own.revision + 1 END", f"ELSE coalesce({seen}, 1) + 1 END"):
         runs, refused = runs_until(lambda: race.refused["INTERNAL"], race.run, most=400)
 
@@ -171,8 +175,10 @@ def test_a_ledger_that_copies_what_the_snapshot_shows_would_show(
 ) -> None:
     """Another writer's content is kept twice, and this one's is lost."""
     race = FirstSaves(crew, sessions(PUBLIC, _MEETING))
-    seen = """coalesce((SELECT seen.content FROM item AS seen WHERE seen.tenant = %(tenant)s AND seen.delete_time IS NULL
-              AND seen.agent = fence.agent AND (seen.kind, seen.name) = (%(kind)s, %(name)s)), %(content)s)"""
+    seen = """coalesce((SELECT seen.content FROM item AS seen
+                         WHERE (seen.tenant, seen.agent, seen.kind, seen.name)
+                               = (%(tenant)s, fence.agent, %(kind)s, %(name)s)
+                           AND seen.delete_time IS NULL), %(content)s)"""
     with spoiled(fence._QUERIES, "save_item", "%(kind)s, %(name)s, put.content,", f"%(kind)s, %(name)s, {seen},"):
         runs, lost = runs_until(lambda: race.lost(ledgers.versions(owner, agent)), race.run, most=400)
     owner.execute("DELETE FROM vault.agent WHERE agent_id = %s", [agent])  # its ledgers are broken, as they should

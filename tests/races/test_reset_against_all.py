@@ -1,4 +1,4 @@
-"""ResetSession against RaiseTaint, OpenSession and writes of one conversation: a late act must not hit the successor."""
+"""ResetSession against RaiseTaint, OpenSession and writes of one conversation: nothing late hits the successor."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Race:
         self.acknowledged: set[tuple[Classification, str]] = set()
 
     def run(self, number: int) -> None:
-        """One meeting. The successor writes at once; at the level that others opened its conversation at, if they did."""
+        """One meeting. The successor writes at once: at PUBLIC, or where a later open has taken it."""
         name = f"{number}"
         one, other = (opened(self._arena, self._agent, CONFIDENTIAL, name) for _ in range(2))
         self._crew.together(
@@ -86,7 +86,7 @@ def race(arena: Service, crew: Crew, agent: str) -> Race:
 
 
 def test_a_reset_ends_all_that_was_before_it(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
-    """Its successor is not raised by a late raise; no session of before stays open or writes; nothing acknowledged is lost."""
+    """No late raise raises its successor, no session of before stays open or writes, nothing acknowledged is lost."""
     for number in range(RUNS):
         race.run(number)
 

@@ -8,13 +8,12 @@ from functools import partial
 from typing import Any
 
 import psycopg
-import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.store import control, fence, roles
 from tests.races.crew import Crew, opened
 from tests.races.mutants import spoiled
-from tests.support.services import Caller, Service, new_host_key
+from tests.support.services import Caller, Service
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 _CLIENTS = 64

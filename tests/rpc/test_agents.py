@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from google.protobuf.message import Message
 
+from muniment.v1.agent_pb2 import Agent
 from tests.rpc.answers import LEVELS, PUBLIC, RESTRICTED, events, invalid, keys, pages, refusal
 from tests.support.services import failure_of
 
@@ -12,7 +12,7 @@ NO_AGENT = "NOT_FOUND AGENT_NOT_FOUND"
 SETTINGS = {"memory_enabled": False, "user_profile_enabled": False, "memory_char_limit": 0, "user_char_limit": 7}
 
 
-def settings_of(agent: Message) -> dict[str, object]:
+def settings_of(agent: Agent) -> dict[str, object]:
     return {field.name: value for field, value in agent.memory_settings.ListFields()}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -23,13 +25,13 @@ def closed(database):
 
 
 def health(service, name=""):
-    stub = health_pb2_grpc.HealthStub(service.channel)
+    stub: Any = health_pb2_grpc.HealthStub(service.channel)
     return stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=20).status
 
 
 def ask(channel, metadata=None, **question):
     """One question to reflection; its one answer."""
-    stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+    stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
     request = reflection_pb2.ServerReflectionRequest(**question)
     (answer,) = stub.ServerReflectionInfo(iter([request]), metadata=metadata, timeout=20)
     return answer

@@ -196,7 +196,7 @@ def test_c14_no_word_of_the_driver_is_told(service, fault, caplog):
 
     assert (outcome.code.name, reason_of(outcome)) == ("INTERNAL", "INTERNAL")
     assert not DRIVER_WORDS.search(outcome.message)
-    assert not [value for _, value in outcome.trailers if b"CANARY" in bytes(value)]
+    assert not [value for _, value in outcome.trailers if "CANARY" in repr(value)]
     assert "CANARY" not in caplog.text
 
 
@@ -238,7 +238,7 @@ def test_every_field_that_breaks_a_rule_is_named(at):
 def test_a_violation_does_not_repeat_what_was_sent(at):
     outcome = failure_of(at(PUBLIC).save_memory, key="CANARY\n", content="x", etag="CANARY" * 11)
 
-    assert not [value for _, value in outcome.trailers if b"CANARY" in bytes(value)]
+    assert not [value for _, value in outcome.trailers if "CANARY" in repr(value)]
 
 
 @pytest.mark.parametrize(

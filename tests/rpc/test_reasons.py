@@ -31,7 +31,7 @@ def in_background(call, **fields):
         try:
             outcomes.append(call(**fields))
         except grpc.RpcError as error:
-            outcomes.append(Outcome(error.code(), error.details(), (), b""))
+            outcomes.append(Outcome(error.code(), error.details() or "", (), b""))
 
     thread = threading.Thread(target=run)
     thread.start()

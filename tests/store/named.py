@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from muniment_server.store import queries, roles
@@ -30,7 +30,7 @@ class Named(NamedTuple):
         return f"{self.file}.{self.name}-{self.role.removeprefix('muniment_')}"
 
 
-def named(*files: dict[str, tuple[str, ...]]) -> list[Named]:
+def named(*files: Mapping[str, tuple[str, ...]]) -> list[Named]:
     """The queries of these files, each once for every role that runs it."""
     return [
         Named(file, name, text, role)

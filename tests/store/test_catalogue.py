@@ -88,7 +88,8 @@ def test_a_row_that_breaks_a_rule_cannot_be_written_by_anybody(migrated, row):
             " user_profile_enabled, memory_char_limit, user_char_limit) VALUES (%s, 1, 'a', '', '', true, true, 1, 1)",
             [tenant],
         )
-        written = [_written(owner, columns | {"tenant": tenant} | change) for change in ({}, row)]
+        columns["tenant"] = tenant
+        written = [_written(owner, columns), _written(owner, columns | row)]
 
     assert written == [True, False]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_after_any_mixture_of_calls_nothing_is_lost(service, seed):
     for step in range(150):
         session = chance.choice(sessions)
         key = chance.choice(["a", "b", "c"])
-        fields = {"etag": chance.choice(etags)} if chance.random() < 0.3 else {}
+        fields: dict[str, Any] = {"etag": chance.choice(etags)} if chance.random() < 0.3 else {}
         if chance.random() < 0.25:
             session.observe("DeleteMemory", key=key, **fields)
             continue

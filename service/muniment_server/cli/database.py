@@ -124,11 +124,12 @@ def require_passfile(passfile: Path) -> None:
 @contextmanager
 def own_database(data_dir: Path) -> Iterator[str]:
     """The administrator's conninfo of the database in *data_dir*, as it is: not migrated first."""
-    running = conninfo_of_running(data_dir / access.CLUSTER, user=access.SUPERUSER)
+    directory = access.cluster_directory(data_dir)
+    running = conninfo_of_running(directory, user=access.SUPERUSER)
     if running is not None:
         yield running
         return
-    with EmbeddedPostgres(data_dir / access.CLUSTER, roles=roles.ALL) as embedded:
+    with EmbeddedPostgres(directory, roles=roles.ALL) as embedded:
         yield embedded.conninfo(user=access.SUPERUSER)
 
 

@@ -9,6 +9,7 @@ import click
 
 from muniment_server.cli.database import data_dir_option, database_url_option, passfile_option
 from muniment_server.cli.examination import examine
+from muniment_server.cli.failures import telling_files
 from muniment_server.config import DatabaseConfig
 
 
@@ -29,7 +30,8 @@ def doctor(data_dir: Path, database_url: str | None, passfile: Path | None) -> N
       muniment doctor --database-url postgresql://postgres@db.example/muniment --passfile /etc/muniment/passfile
     """
     healthy = True
-    for finding in examine(DatabaseConfig(data_dir, database_url, passfile)):
-        click.secho(str(finding), fg=None if finding.good else "red")
-        healthy = healthy and finding.good
+    with telling_files():
+        for finding in examine(DatabaseConfig(data_dir, database_url, passfile)):
+            click.secho(str(finding), fg=None if finding.good else "red")
+            healthy = healthy and finding.good
     sys.exit(0 if healthy else 1)

@@ -96,7 +96,7 @@ def _credentials(file: Path) -> Iterator[Finding]:
 
 
 def _running(data_dir: Path) -> Finding:
-    if conninfo_of_running(data_dir / access.CLUSTER, user=access.SUPERUSER) is None:
+    if conninfo_of_running(access.cluster_directory(data_dir), user=access.SUPERUSER) is None:
         return _good("no server runs here: its database is started for this look")
     return _good("a server runs here")
 

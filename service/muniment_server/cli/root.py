@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import click
 
 from muniment_server.cli.groups import Lazy, LazyGroup
@@ -35,3 +38,6 @@ def main() -> None:
       muniment memory save plan "ship on Friday" --agent alice --taint internal
       muniment memory search friday --agent alice --taint internal
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no ✓ gets its number, not a traceback
+            stream.reconfigure(errors="backslashreplace")

@@ -17,7 +17,7 @@ TAG_LIMIT = 64
 
 _JOINERS = "\u200c\u200d"
 """ZWNJ and ZWJ: format characters that Persian, Hindi, Tamil and emoji need."""
-_REFUSED = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
+_REFUSED = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
 """Controls, formats, line ends; unassigned code points, because their NFC may change with Unicode."""
 
 
@@ -67,7 +67,7 @@ def _checked(name: str, *, field: str, limit: int) -> str:
     if len(name) > limit:
         raise _invalid(field, f"must be at most {limit} code points")
     if any(unicodedata.category(character) in _REFUSED and character not in _JOINERS for character in name):
-        raise _invalid(field, "must not contain control, format, private or unassigned characters")
+        raise _invalid(field, "must not contain control, format or unassigned characters")
     return name
 
 

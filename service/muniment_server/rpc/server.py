@@ -49,6 +49,8 @@ SERVICES = tuple(
 )
 
 _MIB = 1024 * 1024
+_MOST_REFUSALS = 1000
+"""Refusals under way at once. Beyond them grpc itself refuses, and does not say when to come again."""
 _OPTIONS: dict[str, int] = {
     "grpc.max_receive_message_length": _MIB,
     "grpc.max_send_message_length": 4 * _MIB,
@@ -102,7 +104,7 @@ class Server:
             calls,
             interceptors=[interceptor],
             options=[*_OPTIONS.items(), ("grpc.so_reuseport", int(share_port))],
-            maximum_concurrent_rpcs=2 * limits.most_in_flight,
+            maximum_concurrent_rpcs=limits.most_in_flight + _MOST_REFUSALS,
         )
         self._register(store, pool)
 

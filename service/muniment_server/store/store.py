@@ -51,7 +51,7 @@ class Store:
     def __init__(self, database: Database, ids: IdSource, *, audit_reads_from: Classification) -> None:
         self._database = database
         self._ids = ids
-        self._audit_reads_from = audit_reads_from
+        self._audit_reads_from = min(audit_reads_from, Classification.CONFIDENTIAL)
 
     def find_host(self, token: Token, lifetime: Lifetime) -> HostIdentity | None:
         """Who holds *token*; None when the key is unknown or revoked. Never cached: revoked is revoked."""

@@ -27,6 +27,12 @@ _AGENT_COLUMNS = (
 _HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link")
 
 
+_BARRIER = "security_barrier=true"
+_INVOKER = "security_invoker=true"
+_NOT_EXPIRED = "where expire_time > vault.clock()"
+_OPEN_SESSIONS = ("reads vault.conversation", "reads vault.session", "where close_time IS NULL", _NOT_EXPIRED)
+
+
 class Fact(NamedTuple):
     """One right, or one thing that a right rests on."""
 
@@ -48,8 +54,8 @@ def problems(connection: psycopg.Connection[Any], *, connections: int, durable: 
 
 def differences(connection: psycopg.Connection[Any]) -> list[str]:
     """How the grants in the catalogue differ from the matrix."""
-    rows = connection.execute(_QUERIES["facts"], {"roles": list(roles.ALL), "serving": list(roles.SERVING)})
-    found = {Fact(*row) for row in rows}
+    names = {"roles": list(roles.ALL), "serving": list(roles.SERVING)}
+    found = {Fact(*row) for query in ("rights", "footing") for row in connection.execute(_QUERIES[query], names)}
     expected = matrix()
     too_much = [f"not in the matrix: {fact}" for fact in sorted(found - expected)]
     return too_much + [f"missing: {fact}" for fact in sorted(expected - found)]
@@ -97,6 +103,7 @@ def matrix() -> frozenset[Fact]:
 
 def _common() -> Iterator[Fact]:
     yield Fact("PUBLIC", "function vault.clock", "EXECUTE")
+    yield Fact("function", "vault.clock", "RETURN now()")
     for role in roles.ALL:
         yield Fact(role, "database", "CONNECT")
     yield Fact(roles.OWNER, "database", "CREATE")
@@ -153,14 +160,27 @@ def _auditor() -> Iterator[Fact]:
 
 
 def _windows() -> Iterator[Fact]:
-    """Whose rights a window uses, and whether a cheap function may look behind it."""
-    for level in roles.LEVELS:
-        for window in ("session", "agent", "link", "shared_visible"):
-            yield Fact("window", f"{level}.{window}", "security_barrier=true")
-        for window in ("visible", "shared_visible"):
-            yield Fact("window", f"{level}.{window}", "security_invoker=true")
-    yield Fact("window", f"{roles.CONTROL}.session", "security_invoker=true")
-    yield Fact("window", f"{roles.AUDITOR}.audit", "security_invoker=true")
+    """Whose rights a window uses, whether a cheap function may look behind it, what it reads and leaves out."""
+    for level in Classification:
+        yield from _level_windows(level)
+    yield from _window(roles.CONTROL, "session", _INVOKER, *_OPEN_SESSIONS)
+    audits = [f"reads {schema}.audit" for schema in (roles.CONTROL, *roles.LEVELS)]
+    yield from _window(roles.AUDITOR, "audit", _INVOKER, *audits)
+
+
+def _level_windows(level: Classification) -> Iterator[Fact]:
+    role = level.role
+    items = [f"reads {lower.role}.item" for lower in Classification if lower.can_flow_to(level)]
+    yield from _window(role, "session", _BARRIER, *_OPEN_SESSIONS, f"where taint = {level.value}")
+    yield from _window(role, "agent", _BARRIER, f"reads {role}.session", "reads vault.agent")
+    yield from _window(role, "link", _BARRIER, f"reads {role}.session", "reads vault.agent", "reads vault.block_link")
+    yield from _window(role, "visible", _INVOKER, *items, "where delete_time IS NULL", _NOT_EXPIRED)
+    yield from _window(role, "shared_visible", _INVOKER, _BARRIER, f"reads {role}.link", f"reads {role}.visible")
+
+
+def _window(schema: str, name: str, *facts: str) -> Iterator[Fact]:
+    for fact in facts:
+        yield Fact("window", f"{schema}.{name}", fact)
 
 
 def _owned() -> Iterator[Fact]:

@@ -1,7 +1,7 @@
 -- What the catalogue says about the walls. Any role may read it.
 
--- name: facts
--- Every right in our schemas and on this database, and what would undo one, as (subject, object, fact).
+-- name: rights
+-- Every right in our schemas, on this database and to come, as (subject, object, fact).
 WITH ours AS (
     SELECT pg_namespace.oid, pg_namespace.nspname, pg_namespace.nspowner, pg_namespace.nspacl
       FROM pg_catalog.pg_namespace
@@ -39,6 +39,28 @@ granted AS (
      WHERE pg_database.datname = current_database()
        AND (acl.grantee = 0 OR acl.grantee IN (SELECT pg_roles.oid FROM pg_catalog.pg_roles WHERE pg_roles.rolname = ANY(%(roles)s)))
      UNION ALL
+    SELECT acl.grantee, 'every later object of ' || pg_get_userbyid(pg_default_acl.defaclrole), acl.privilege_type,
+           pg_default_acl.defaclrole
+      FROM pg_catalog.pg_default_acl
+           CROSS JOIN LATERAL aclexplode(pg_default_acl.defaclacl) AS acl
+     WHERE pg_get_userbyid(pg_default_acl.defaclrole) = ANY(%(roles)s)
+        OR pg_default_acl.defaclnamespace IN (SELECT ours.oid FROM ours)
+     UNION ALL
+    SELECT acl.grantee, 'parameter ' || pg_parameter_acl.parname, acl.privilege_type, 10
+      FROM pg_catalog.pg_parameter_acl
+           CROSS JOIN LATERAL aclexplode(pg_parameter_acl.paracl) AS acl
+     WHERE acl.grantee = 0
+        OR acl.grantee IN (SELECT pg_roles.oid FROM pg_catalog.pg_roles WHERE pg_roles.rolname = ANY(%(roles)s))
+     UNION ALL
+    SELECT acl.grantee, 'function ' || pg_namespace.nspname || '.' || pg_proc.proname, acl.privilege_type || ' as its owner',
+           pg_proc.proowner
+      FROM pg_catalog.pg_proc
+           JOIN pg_catalog.pg_namespace ON pg_namespace.oid = pg_proc.pronamespace
+           CROSS JOIN LATERAL aclexplode(coalesce(pg_proc.proacl, acldefault('f', pg_proc.proowner))) AS acl
+     WHERE pg_proc.prosecdef
+       AND pg_namespace.nspname NOT IN ('pg_catalog', 'information_schema')
+       AND (acl.grantee = 0 OR acl.grantee IN (SELECT pg_roles.oid FROM pg_catalog.pg_roles WHERE pg_roles.rolname = ANY(%(roles)s)))
+     UNION ALL
     SELECT acl.grantee, 'schema ' || pg_namespace.nspname, acl.privilege_type, pg_namespace.nspowner
       FROM pg_catalog.pg_namespace
            CROSS JOIN LATERAL aclexplode(pg_namespace.nspacl) AS acl
@@ -48,8 +70,22 @@ granted AS (
 )
 SELECT CASE granted.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(granted.grantee) END AS subject, granted.object, granted.fact
   FROM granted
- WHERE granted.grantee <> granted.owner
- UNION ALL
+ WHERE granted.grantee <> granted.owner;
+
+-- name: footing
+-- What the rights rest on: owners, windows, pinned levels, triggers, functions, roles, as (subject, object, fact).
+WITH ours AS (
+    SELECT pg_namespace.oid, pg_namespace.nspname, pg_namespace.nspowner, pg_namespace.nspacl
+      FROM pg_catalog.pg_namespace
+     WHERE pg_namespace.nspname = 'vault'
+        OR pg_namespace.nspname LIKE 'muniment\_%%'
+),
+relation AS (
+    SELECT pg_class.*, ours.nspname || '.' || pg_class.relname AS object
+      FROM pg_catalog.pg_class
+           JOIN ours ON ours.oid = pg_class.relnamespace
+     WHERE pg_class.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+)
 SELECT pg_get_userbyid(relation.relowner), relation.object, 'owns'
   FROM relation
  UNION ALL
@@ -59,6 +95,40 @@ SELECT pg_get_userbyid(ours.nspowner), 'schema ' || ours.nspname, 'owns'
 SELECT 'window', relation.object, unnest(relation.reloptions)
   FROM relation
  WHERE relation.relkind = 'v'
+ UNION
+SELECT 'window', relation.object, 'reads ' || source_schema.nspname || '.' || source.relname
+  FROM relation
+       JOIN pg_catalog.pg_rewrite ON pg_rewrite.ev_class = relation.oid
+       JOIN pg_catalog.pg_depend ON pg_depend.classid = 'pg_catalog.pg_rewrite'::regclass AND pg_depend.objid = pg_rewrite.oid
+       JOIN pg_catalog.pg_class AS source ON pg_depend.refclassid = 'pg_catalog.pg_class'::regclass AND source.oid = pg_depend.refobjid
+       JOIN pg_catalog.pg_namespace AS source_schema ON source_schema.oid = source.relnamespace
+ WHERE relation.relkind = 'v'
+   AND source.oid <> relation.oid
+ UNION
+SELECT 'window', relation.object, 'where ' || condition.matched[1]
+  FROM relation
+       CROSS JOIN LATERAL regexp_matches(
+           pg_get_viewdef(relation.oid), '(taint = \d|(?:close|delete)_time IS NULL|expire_time > vault\.clock\(\))', 'g'
+       ) AS condition (matched)
+ WHERE relation.relkind = 'v'
+ UNION ALL
+SELECT 'window', stranger_schema.nspname || '.' || stranger.relname, 'reads ' || relation.object
+  FROM relation
+       JOIN pg_catalog.pg_depend ON pg_depend.refclassid = 'pg_catalog.pg_class'::regclass AND pg_depend.refobjid = relation.oid
+       JOIN pg_catalog.pg_rewrite ON pg_depend.classid = 'pg_catalog.pg_rewrite'::regclass AND pg_rewrite.oid = pg_depend.objid
+       JOIN pg_catalog.pg_class AS stranger ON stranger.oid = pg_rewrite.ev_class
+       JOIN pg_catalog.pg_namespace AS stranger_schema ON stranger_schema.oid = stranger.relnamespace
+ WHERE stranger.relnamespace NOT IN (SELECT ours.oid FROM ours)
+ UNION
+SELECT 'trigger', relation.object, pg_trigger.tgname
+  FROM relation
+       JOIN pg_catalog.pg_trigger ON pg_trigger.tgrelid = relation.oid
+ WHERE NOT pg_trigger.tgisinternal
+ UNION ALL
+SELECT 'function', ours.nspname || '.' || pg_proc.proname,
+       coalesce(pg_get_function_sqlbody(pg_proc.oid), pg_proc.prosrc) || CASE WHEN pg_proc.prosecdef THEN ' as its owner' ELSE '' END
+  FROM pg_catalog.pg_proc
+       JOIN ours ON ours.oid = pg_proc.pronamespace
  UNION ALL
 SELECT 'pinned', relation.object, pg_get_constraintdef(pg_constraint.oid)
   FROM relation

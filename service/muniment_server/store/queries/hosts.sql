@@ -328,10 +328,11 @@ opened AS (
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, reason)
-    SELECT %(tenant)s, %(change_id)s, found.agent, found.taint, %(host_key_id)s::uuid, found.session_id, 'ResetSession', 'CLOSED', %(reason)s
+    SELECT %(tenant)s, %(change_id)s::uuid, found.agent, found.taint, %(host_key_id)s::uuid, found.session_id, 'ResetSession',
+           'CLOSED', %(reason)s
       FROM found
      UNION ALL
-    SELECT %(tenant)s, %(open_change_id)s, opened.agent, 1, %(host_key_id)s::uuid, opened.session_id, 'ResetSession', 'OK', %(reason)s
+    SELECT %(tenant)s, %(open_change_id)s::uuid, opened.agent, 1, %(host_key_id)s::uuid, opened.session_id, 'ResetSession', 'OK', %(reason)s
       FROM opened
 )
 SELECT opened.session_id, agent.agent_id, opened.conversation_id, 1::smallint AS taint, opened.create_time, opened.expire_time,

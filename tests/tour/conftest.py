@@ -1,0 +1,56 @@
+"""What the tour walks on: a folder with `.venv` in it, and the server that `make run` starts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Server, environment_in
+from tests.tour.readme import ROOT
+
+
+def recipe(target: str, *variables: str) -> list[str]:
+    """The command that a target of the Makefile runs, once its environment is there.
+
+    Whatever `make` and its variables started these tests, this one does not inherit.
+    """
+    dry = ["make", "--dry-run", "--no-print-directory", "--old-file=.venv/.stamp", target, *variables]
+    done = subprocess.run(dry, cwd=ROOT, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True)
+    return shlex.split(done.stdout)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """In the place of the repository's: `.venv` is there, and `.muniment` will be."""
+    with tempfile.TemporaryDirectory(prefix="muniment-tour-") as name:
+        place = Path(name)
+        place.chmod(0o711)
+        (place / ".venv").symlink_to(sys.prefix)
+        yield place
+
+
+@pytest.fixture
+def environment(folder: Path) -> dict[str, str]:
+    """A plain one: the tour itself puts `.venv` on the PATH."""
+    return {**environment_in(folder), "PATH": os.pathsep.join(["/usr/local/bin", "/usr/bin", "/bin"])}
+
+
+@pytest.fixture
+def exported(folder: Path) -> Iterator[dict[str, str]]:
+    """The variables that `make run` says to export, while its server runs, on a free port."""
+    command = recipe("run", "LISTEN=127.0.0.1:0")
+    assert command[:2] == [".venv/bin/muniment", "serve"]
+    server = Server(folder, *command[2:], environment=environment_in(folder))
+    try:
+        said = server.read_to_the_last_line()
+        yield dict(re.findall(r"^  export (MUNIMENT_ADDRESS|MUNIMENT_HOST_KEY)=(\S+)$", said, re.MULTILINE))
+    finally:
+        server.end()

@@ -1,0 +1,39 @@
+"""grpcurl, built from `proto/tools/go.mod` where there is Go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.tour.readme import ROOT
+
+TOOLS = ROOT / "proto" / "tools"
+_SECONDS = 900
+"""It compiles for about 100 seconds of CPU when Go's cache is empty."""
+
+
+def build(folder: Path) -> None:
+    """Put grpcurl into *folder*. Skips the test where it cannot; fails it when REQUIRE_ALL_CLIENTS=1."""
+    if shutil.which("go") is None:
+        not_run("there is no Go on the PATH to build it with")
+    done = subprocess.run(
+        ["go", "-C", str(TOOLS), "install", "tool"],
+        env={**os.environ, "GOBIN": str(folder), "GOFLAGS": "-buildvcs=false"},
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        not_run(f"Go could not build it: {done.stderr.strip()[-400:]}")
+
+
+def not_run(why: str) -> None:
+    """Say that this part of the tour was not run."""
+    if os.environ.get("REQUIRE_ALL_CLIENTS") == "1":
+        pytest.fail(f"grpcurl is required, and {why}")
+    pytest.skip(f"GRPCURL NOT RUN: {why}")

@@ -1,0 +1,114 @@
+"""Every command that the README shows is run, and says what the README says it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+import muniment
+from muniment_server.store import roles
+from muniment_server.store.embedded import EmbeddedPostgres
+from tests.cli.test_tls import make as make_certificate
+from tests.tour import grpcurl, shell
+from tests.tour.conftest import recipe
+from tests.tour.readme import PYTHON_README, README, normal, section, steps
+
+TEXT = README.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("tool", ["buf", "grpcurl"])
+def test_the_tour(tool, folder, exported, environment, request):
+    """From the first block to the last, with one tool or the other, in one shell."""
+    if tool == "grpcurl":
+        built = request.config.cache.mkdir("grpcurl")
+        grpcurl.build(built)
+        environment["PATH"] += f"{os.pathsep}{built}"
+    walk = [*steps(section("A tour of five minutes", TEXT), tool), *steps(section("Operations", TEXT))]
+
+    ran = shell.run(walk, folder, {**environment, **exported})
+
+    assert tool in {step.way for step in walk}
+    for step, came in zip(walk, ran, strict=True):
+        assert (step.text, came.failed) == (step.text, step.fails), came.said
+        if step.shown is not None:
+            assert (step.text, normal(came.said)) == (step.text, normal(step.shown))
+
+
+def test_the_two_commands():
+    """`make test` is what runs this; `make run` is what the tour walks on."""
+    (block,) = steps(section("Two commands", TEXT))
+    commands = [line.split("#")[0].split() for line in block.text.splitlines()]
+
+    assert commands == [["make", "run"], ["make", "test"]]
+    assert recipe("run")[:3] == [".venv/bin/muniment", "serve", "--dev"]
+    assert recipe("test") == [".venv/bin/python", "-m", "pytest", "-q"]
+
+
+def test_grpcurl_is_the_version_that_is_tested():
+    (version,) = re.findall(r"go install github.com/fullstorydev/grpcurl/cmd/grpcurl@(\S+?)`", TEXT)
+
+    assert f"github.com/fullstorydev/grpcurl {version} " in (grpcurl.TOOLS / "go.mod").read_text()
+
+
+def test_the_python_is_that_of_the_client():
+    def first(text):
+        return next(step for step in steps(text) if step.language == "python")
+
+    assert first(TEXT) == first(PYTHON_README.read_text(encoding="utf-8"))
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="NOT RUN: no openssl to make certificates with")
+def test_production(folder, environment):
+    """The block that ends in a server of TLS, over a Postgres that it did not start."""
+    (block,) = (step for step in steps(section("Operations", TEXT), "production") if step.way)
+    make_certificate(folder, "ca", "-addext", "basicConstraints=critical,CA:TRUE")
+    make_certificate(folder, "server", "-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "subjectAltName=IP:127.0.0.1")
+    with EmbeddedPostgres(folder / "elsewhere", roles=roles.ALL) as postgres:
+        environment |= {
+            "PATH": f"{folder}/.venv/bin{os.pathsep}{environment['PATH']}",
+            "ADMIN_URL": url_of(postgres.conninfo(user="postgres")),
+            "DATABASE_URL": url_of(postgres.conninfo(user="postgres"), "user"),
+            "LISTEN": "127.0.0.1:0",
+        }
+        with serving(block.text, folder, environment) as (said, address):
+            (key,) = re.findall(r"mun_h_\S+", said)
+            with muniment.connect(address, host_key=key, tls=muniment.TLS(ca=str(folder / "ca.pem"))) as host:
+                host.create_agent("alice")
+                with pytest.raises(muniment.CeilingExceeded):
+                    host.open_session("alice", muniment.Classification.RESTRICTED)
+
+
+def url_of(conninfo: str, *without: str) -> str:
+    """A conninfo as a URL, some of it left out."""
+    given = {name: value for name, value in conninfo_to_dict(conninfo).items() if name not in without}
+    return f"postgresql:///?{urlencode(given)}"
+
+
+@contextmanager
+def serving(block: str, folder: Path, environment: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """What a block says whose last command serves, and where; the server is ended with ours."""
+    script = re.sub(r"muniment serve", "exec muniment serve", block)
+    said = ""
+    with (
+        (folder / "errors").open("w+") as errors,
+        subprocess.Popen(
+            ["bash", "-e", "-c", script], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
+        assert process.stdout is not None
+        while "serves on" not in said:
+            line = process.stdout.readline()
+            assert line, (folder / "errors").read_text()
+            said += line
+        yield said, said.rpartition("serves on ")[2].split()[0]
+        process.terminate()
+        assert process.wait(30) == 0
