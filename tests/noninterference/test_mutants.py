@@ -75,11 +75,12 @@ def test_a_broken_schema_is_noticed(postgres, mutant):
 def test_a_broken_wall_stops_the_server_from_starting(sound, mutant):
     """The damage is done in a transaction, and undone with it: roles are not a database's own."""
     with sound[0].database.as_admin() as admin:
-        assert differences(admin) == []
+        undamaged = differences(admin)
+        assert all("vault.clock" in difference for difference in undamaged)  # these worlds have a clock of their own
         with admin.transaction(force_rollback=True):
             for statement in mutant.damage:
                 admin.execute(statement)
-            assert differences(admin) != []
+            assert differences(admin) != undamaged
 
 
 @pytest.mark.parametrize("mutant", [one for one in MUTANTS if one.probe], ids=str)
