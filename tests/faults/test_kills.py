@@ -109,3 +109,18 @@ def _seconds(recoveries: dict[str, list[float]]) -> str:
     every = [seconds for found in recoveries.values() for seconds in found]
     each = (f"{victim} {statistics.median(found):.2f}" for victim, found in recoveries.items() if found)
     return f"median {statistics.median(every):.2f}, slowest {max(every):.2f}; medians: {', '.join(each)}"
+
+
+def test_what_is_lost_or_falls_would_show(server: ServerProcess, load: Load) -> None:
+    """The checks above on a database from which a version, an audit row and a raise are taken."""
+    with load.running():
+        wait_until(lambda: sum(load.raiser.acknowledged.values()) > 105, "some raises")
+    with server.as_owner() as owner:
+        assert promises.broken(owner, load) == []
+        owner.execute("DELETE FROM muniment_public.revision WHERE name = 'shared' AND revision = 2")
+        owner.execute("DELETE FROM muniment_confidential.audit WHERE revision = 3")
+        owner.execute("UPDATE vault.conversation SET taint = 1 WHERE taint = 2")
+        found = " ".join(promises.broken(owner, load))
+
+    for symptom in ("acknowledged and lost", "a gap", "a version without audit", "told 2", "an audited save without"):
+        assert symptom in found

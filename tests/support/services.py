@@ -41,9 +41,11 @@ class Outcome(NamedTuple):
 class Caller:
     """One principal: knows its token and calls every RPC by its name in snake case, fields as keywords."""
 
-    def __init__(self, channel: grpc.Channel, token: str) -> None:
+    def __init__(self, channel: grpc.Channel, token: str, session_id: str = "", conversation_id: str = "") -> None:
         self.channel = channel
         self.token = token
+        self.session_id = session_id
+        self.conversation_id = conversation_id
         self.metadata: tuple[tuple[str, str], ...] = (("authorization", f"Bearer {token}"),)
 
     def __getattr__(self, name: str) -> Any:
@@ -61,7 +63,7 @@ class Caller:
     def send(self, rpc: str, request: bytes, *, timeout: float = 20.0) -> Any:
         """Call *rpc* with *request* as it is on the wire."""
         method = _METHODS[rpc]
-        stub = self.channel.unary_unary(
+        stub: Any = self.channel.unary_unary(
             f"/{method.containing_service.full_name}/{rpc}",
             request_serializer=None,
             response_deserializer=GetMessageClass(method.output_type).FromString,
@@ -72,11 +74,11 @@ class Caller:
         """Call *rpc*; return all that is observed of it, whether it succeeds or fails."""
         method = _METHODS[rpc]
         request: Message = GetMessageClass(method.input_type)(**fields)
-        stub = self.channel.unary_unary(f"/{method.containing_service.full_name}/{rpc}")
+        stub: Any = self.channel.unary_unary(f"/{method.containing_service.full_name}/{rpc}")
         try:
             response, call = stub.with_call(request.SerializeToString(), metadata=self.metadata, timeout=20.0)
         except grpc.RpcError as error:
-            return Outcome(error.code(), error.details(), tuple(error.trailing_metadata() or ()), b"")
+            return _failure(error)
         return Outcome(call.code(), call.details(), tuple(call.trailing_metadata() or ()), response)
 
 
@@ -115,16 +117,13 @@ class Service:
         opened = self.host(tenant).open_session(
             agent_id=self.agent(agent_id, tenant), taint=int(taint), conversation_id=conversation_id
         )
-        caller = Caller(self.channel, opened.token)
-        caller.session_id = opened.session.session_id
-        caller.conversation_id = opened.session.conversation_id
-        return caller
+        return Caller(self.channel, opened.token, opened.session.session_id, opened.session.conversation_id)
 
 
 def new_host_key(database: Database, tenant: str, ceiling: Classification) -> str:
     """A host key, made as `muniment host-key create` makes one."""
     with database.as_owner() as owner:
-        row = owner.execute("SELECT tenant FROM vault.tenant WHERE name = %s", [tenant]).fetchone()
+        row: Any = owner.execute("SELECT tenant FROM vault.tenant WHERE name = %s", [tenant]).fetchone()
         row = row or owner.execute("INSERT INTO vault.tenant (name) VALUES (%s) RETURNING tenant", [tenant]).fetchone()
         key = tokens.mint(TokenKind.HOST, tenant=row.tenant, secret=RandomIds().new_secret())
         owner.execute(
@@ -159,12 +158,17 @@ def serving(
         connections.close()
 
 
+def _failure(error: Any) -> Outcome:
+    """What is observed of a call that failed. The stubs raise errors that are calls, too."""
+    return Outcome(error.code(), error.details(), tuple(error.trailing_metadata() or ()), b"")
+
+
 def failure_of(call: Any, **fields: Any) -> Outcome:
     """What a caller observes of a call that must fail."""
     try:
         call(**fields)
     except grpc.RpcError as error:
-        return Outcome(error.code(), error.details(), tuple(error.trailing_metadata() or ()), b"")
+        return _failure(error)
     raise AssertionError("the call succeeded")
 
 
@@ -175,5 +179,5 @@ def reason_of(outcome: Outcome) -> str:
             for packed in status_pb2.Status.FromString(value).details:
                 info = error_details_pb2.ErrorInfo()
                 if packed.Unpack(info):
-                    return info.reason
+                    return str(info.reason)
     return ""

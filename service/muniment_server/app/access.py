@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psycopg
 from psycopg import conninfo as libpq
 from psycopg.rows import namedtuple_row
 
 from muniment_server.config import DatabaseConfig
-from muniment_server.store import migrate, roles, walls
+from muniment_server.store import database, migrate, roles, walls
+from muniment_server.store.database import RoleConnection, WrongRole
 from muniment_server.store.embedded import EmbeddedPostgres, conninfo_of_running
 from muniment_server.store.passfile import with_passfile
 
@@ -76,10 +76,22 @@ def require_ready(conninfo: str, *, connections: int) -> None:
 
 
 def problems_of(conninfo: str, *, connections: int) -> list[str]:
-    """What is wrong with the database that the serving roles reach by *conninfo*."""
-    as_control = libpq.make_conninfo(conninfo, user=roles.CONTROL)
-    with psycopg.connect(as_control, autocommit=True, row_factory=namedtuple_row) as connection:
+    """What is wrong with the database that the serving roles reach by *conninfo*.
+
+    Raises psycopg.OperationalError when a role does not log in.
+    """
+    for role in roles.SERVING:
+        with _logged_in(conninfo, role) as connection:
+            try:
+                database.verify(connection, role)
+            except WrongRole:
+                return [f"{role} logs in as another role, or as one with too much power: run `muniment migrate`"]
+    with _logged_in(conninfo, roles.CONTROL) as connection:
         return walls.problems(connection, connections=connections)
+
+
+def _logged_in(conninfo: str, role: str) -> RoleConnection:
+    return RoleConnection.connect(libpq.make_conninfo(conninfo, user=role), autocommit=True, row_factory=namedtuple_row)
 
 
 def without_user(conninfo: str) -> str:

@@ -98,7 +98,7 @@ class Database:
             self._conninfo(role),
             connection_class=RoleConnection,
             kwargs={"autocommit": True, "row_factory": namedtuple_row, "options": _SETTINGS},
-            configure=lambda connection: _verify(connection, role),
+            configure=lambda connection: verify(connection, role),
             min_size=0,
             max_size=self._pool_size,
             max_lifetime=_LIFETIME,
@@ -119,8 +119,8 @@ class Database:
             threading.Thread(target=pool.check, daemon=True).start()
 
 
-def _verify(connection: RoleConnection, role: str) -> None:
-    """Refuse a connection that is not what its pool is for."""
+def verify(connection: RoleConnection, role: str) -> None:
+    """Refuse a connection that is not what it is for. Raises WrongRole."""
     found: Any = connection.execute(_QUERIES["who_am_i"]).fetchone()
     if found.role != role or found.login != role or found.too_powerful or found.schema != role:
         raise WrongRole
