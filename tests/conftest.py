@@ -21,9 +21,7 @@ def postgres() -> Iterator[EmbeddedPostgres]:
     """A Postgres for this run, with the template. Without fsync: what kill -9 and power may do is tested elsewhere."""
     folder = Path(tempfile.mkdtemp(prefix="muniment-tests-"))
     try:
-        with EmbeddedPostgres(
-            folder, roles=roles.ALL, durable=False, settings={"max_connections": "200"}
-        ) as server:
+        with EmbeddedPostgres(folder, roles=roles.ALL, durable=False, settings={"max_connections": "200"}) as server:
             make_template(server)
             yield server
     finally:

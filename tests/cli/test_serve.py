@@ -8,6 +8,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -164,6 +165,19 @@ def test_sigterm_lets_calls_in_flight_finish(serving, data_dir):
         call.join()
     assert server.process.wait(10) == 0
     assert [memory.content for memory in saved] == ["ship on Friday"]
+
+
+def test_ctrl_c_ends_it_in_order_even_while_it_starts(folder, data_dir):
+    """A terminal sends SIGINT to the whole process group, loading workers included."""
+    command = [sys.executable, "-m", "muniment_server.cli", "serve", *OWN, "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment_in(folder), stdout=-1, stderr=-1, text=True, start_new_session=True
+    ) as process:
+        wait_until((data_dir / "postgres" / "data" / "postmaster.pid").exists, "the database does not start")
+        os.killpg(process.pid, signal.SIGINT)
+        said, errors = process.communicate(timeout=30)
+    assert (process.returncode, "Traceback" in errors) == (0, False), errors
+    assert said.startswith("Muniment serves on")
 
 
 def is_waiting(connection: psycopg.Connection) -> bool:

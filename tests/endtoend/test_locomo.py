@@ -13,8 +13,8 @@ from muniment import Classification, Memory, MemoryNotFound, SearchResults
 from tests.endtoend.locomo import Fact, highest
 
 PAGE = 17
-FOUND_FLOOR = 0.97
-"""Of the facts a session sees, the share that its own rarest words must bring among the top 10."""
+FOUND_FLOOR = 0.99
+"""Of the facts a session sees, the share that its own rarest words must bring among the top 10. Measured: all."""
 SECONDS = 60
 
 
@@ -31,12 +31,11 @@ def test_lists_hold_what_is_visible_in_order_each_key_once(loaded):
         seen = loaded.model.seen(*at)
         pages = pages_of(session)
         assert [as_fact(at[0], memory) for page in pages for memory in page] == list(seen.values())
-        assert [len(page) for page in pages] == [PAGE] * (len(seen) // PAGE) + [len(seen) % PAGE] * (
-            len(seen) % PAGE > 0
-        )
+        assert {len(page) for page in pages[:-1]} <= {PAGE}
+        assert 0 < len(pages[-1]) <= PAGE
         for page in pages:
             assert page.classification == highest(memory.classification for memory in page)
-        return {"listed": len(seen), "pages": len(pages), "by tag": list_by_tag(at, session)}
+        return {"listed": len(seen), "pages": len(pages), "lists by tag": list_by_tag(at, session)}
 
     def list_by_tag(at, session):
         tags = sorted({fact.tag for fact in loaded.model.of(at[0])})
@@ -137,10 +136,11 @@ def test_all_of_it_takes_less_than_a_minute(loaded, capsys):
 def summary(loaded) -> str:
     """Facts saved and seen by level, then what was counted on the way."""
     model = loaded.model
-    lines = [f"{'level':14} saved   seen"]
+    lines = [f"{'level':14} saved   seen  shadowed"]
     for level in Classification:
         saved = sum(fact.level == level for fact in model.facts)
         seen = sum(len(model.seen(agent_id, level)) for agent_id in model.agents)
-        lines.append(f"{level.name:14} {saved:5,} {seen:6,}")
+        shadowed = sum(fact.level.can_flow_to(level) for fact in model.facts) - seen
+        lines.append(f"{level.name:14} {saved:5,} {seen:6,} {shadowed:9,}")
     lines += [f"{count:7,} {what}" for what, count in loaded.counted.items()]
     return "\n".join(lines)

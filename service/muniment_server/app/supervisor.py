@@ -120,8 +120,13 @@ class Worker:
 
 
 def _start_process() -> subprocess.Popen[str]:
+    """Out of reach of the terminal's signals, even while it loads: Ctrl-C is for us, who end it in order."""
     return subprocess.Popen(
-        [sys.executable, "-m", "muniment_server.app.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "muniment_server.app.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
 
 
