@@ -39,9 +39,10 @@ class Killer:
         self._let_them_write()
         killed = time.monotonic()
         self._kill(victim)
-        wait_until(lambda: self._load.recovered_since(killed), f"recovery of the {victim}", seconds=_SLOWEST_RECOVERY)
+        wait_until(self._whole, f"every part after the {victim}", seconds=_SLOWEST_RECOVERY)
+        whole = time.monotonic()
+        wait_until(lambda: self._load.recovered_since(whole), f"recovery of the {victim}", seconds=_SLOWEST_RECOVERY)
         self.recoveries[victim].append(time.monotonic() - killed)
-        wait_until(self._whole, f"both workers after the {victim}", seconds=_SLOWEST_RECOVERY)
 
     def _let_them_write(self) -> None:
         enough = len(self._load.acknowledged) + self._dice.randrange(_MOST_WRITES)
@@ -57,7 +58,10 @@ class Killer:
             "postmaster": lambda: self._server.postgres()[:1],
             "backend": self._server.backends,
         }
-        os.kill(self._dice.choice(parts[victim]()), signal.SIGKILL)
+        wait_until(parts[victim], f"a {victim}")
+        chosen = self._dice.choice(parts[victim]())
+        os.kill(chosen, signal.SIGKILL)
+        wait_until(lambda: chosen not in parts[victim](), f"the end of the {victim}")
 
     def _whole(self) -> bool:
         return len(self._server.workers()) == WORKERS and self._server.postmaster() is not None
