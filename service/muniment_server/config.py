@@ -1,4 +1,4 @@
-"""What a server is told by the command line and the environment. The environment is read here and nowhere else."""
+"""What a server is told. The environment is read here and by the options of the command line, nowhere else."""
 
 from __future__ import annotations
 
@@ -63,7 +63,12 @@ class ServerConfig:
         """How many worker processes there are."""
         if self.listen.startswith("unix:"):
             return 1
-        return self.workers or len(os.sched_getaffinity(0))
+        return self.workers or _cores()
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def split_address(listen: str) -> tuple[str, int]:

@@ -62,11 +62,7 @@ class Server:
 
     def children(self) -> dict[int, str]:
         """The command lines of the processes it started, by pid."""
-        found = {}
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdecimal() and _parent(entry) == self.process.pid:
-                found[int(entry.name)] = (entry / "cmdline").read_text()
-        return {pid: command for pid, command in found.items() if command}
+        return children_of(self.process.pid)
 
     def stop(self) -> int:
         """Ask it to end, and return its exit status."""
@@ -92,6 +88,19 @@ class Server:
             if not line:
                 raise AssertionError(self.errors.read_text())
             self.said += line
+
+
+def children_of(parent: int) -> dict[int, str]:
+    """The command lines of the processes that *parent* started, by pid."""
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal() and _parent(entry) == parent]
+    return {pid: command for pid in pids if (command := _command_line(pid))}
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _parent(entry: Path) -> int:

@@ -23,7 +23,7 @@ import muniment
 from muniment import Classification
 from muniment_server.app import access
 from muniment_server.store.embedded import conninfo_of_running
-from tests.cli.conftest import environment_in, run, wait_until
+from tests.cli.conftest import children_of, environment_in, run, wait_until
 
 OWN = ("--data-dir", ".muniment")
 DEV = (*OWN, "--dev", "--workers", "2")
@@ -173,7 +173,7 @@ def test_ctrl_c_ends_it_in_order_even_while_it_starts(folder, data_dir):
     with subprocess.Popen(
         command, cwd=folder, env=environment_in(folder), stdout=-1, stderr=-1, text=True, start_new_session=True
     ) as process:
-        wait_until((data_dir / "postgres" / "data" / "postmaster.pid").exists, "the database does not start")
+        wait_until(lambda: "app.worker" in "".join(children_of(process.pid).values()), "no worker is started")
         os.killpg(process.pid, signal.SIGINT)
         said, errors = process.communicate(timeout=30)
     assert (process.returncode, "Traceback" in errors) == (0, False), errors

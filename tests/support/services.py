@@ -150,6 +150,7 @@ def serving(
     server = Server(store, limits=limits, open_reflection=open_reflection)
     port = server.listen("127.0.0.1:0", None)
     server.start()
+    server.set_serving(True)
     try:
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             yield Service(database, server, store, port, ids, channel)

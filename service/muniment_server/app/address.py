@@ -64,6 +64,15 @@ def _held_path(path: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise AddressInUse(f"another server listens on {path}: stop it, or choose another path") from None
-        path.unlink(missing_ok=True)
+        _remove_socket(path)
         yield
-        path.unlink(missing_ok=True)
+        _remove_socket(path)
+
+
+def _remove_socket(path: Path) -> None:
+    """Remove what a killed server left, and nothing else."""
+    if not path.exists():
+        return
+    if not path.is_socket():
+        raise AddressInUse(f"{path} is not a socket: choose another path")
+    path.unlink()

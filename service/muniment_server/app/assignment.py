@@ -23,7 +23,6 @@ class Assignment:
     drain_seconds: float
     development: bool
     audit_reads_from: int
-    share_port: bool
     tls: Mapping[str, str] | None
 
     def to_json(self) -> str:

@@ -142,7 +142,6 @@ def _assignment(config: ServerConfig, conninfo: str, listen: str, connections: i
         drain_seconds=config.drain_seconds,
         development=config.development,
         audit_reads_from=config.audit_reads_from,
-        share_port=True,
         tls={name: str(path) for name, path in files.items() if path is not None} or None,
     )
 

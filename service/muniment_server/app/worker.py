@@ -21,7 +21,7 @@ from psycopg import conninfo as libpq
 from muniment_server.app.assignment import READY, Assignment
 from muniment_server.app.hardening import forbid_core_dumps
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import MunimentError
+from muniment_server.domain.errors import MunimentError, Unavailable
 from muniment_server.domain.ids import RandomIds
 from muniment_server.domain.lifetime import Lifetime
 from muniment_server.rpc.server import Limits, Server
@@ -30,6 +30,8 @@ from muniment_server.store.database import Database
 from muniment_server.store.store import Store
 
 _SECONDS_BETWEEN_CHECKS = 60.0
+_SECONDS_WHILE_CLOSED = 1.0
+_SECONDS_FOR_A_CHECK = 5.0
 _LOG = logging.getLogger("muniment.worker")
 
 
@@ -61,13 +63,14 @@ def _serve(assignment: Assignment, ended: threading.Event) -> None:
         store,
         limits=Limits(threads=assignment.threads, most_in_flight=assignment.most_in_flight),
         open_reflection=assignment.development,
-        share_port=assignment.share_port,
+        share_port=True,
     )
     server.listen(assignment.listen, _credentials(assignment.tls))
     server.start()
+    check_walls(server, database, connections=assignment.connections)
     sys.stdout.write(f"{READY}\n")
     sys.stdout.flush()
-    while not ended.wait(_SECONDS_BETWEEN_CHECKS):
+    while not ended.wait(_SECONDS_BETWEEN_CHECKS if server.gate.open else _SECONDS_WHILE_CLOSED):
         check_walls(server, database, connections=assignment.connections)
     server.stop(assignment.drain_seconds)
     database.close()
@@ -76,11 +79,13 @@ def _serve(assignment: Assignment, ended: threading.Event) -> None:
 def check_walls(server: Server, database: Database, *, connections: int) -> None:
     """Close the gate while the walls in the database do not stand as they must; open it when they do again."""
     try:
-        with database.connection(roles.CONTROL, Lifetime()) as connection:
+        with database.connection(roles.CONTROL, Lifetime(_SECONDS_FOR_A_CHECK)) as connection:
             problems = walls.problems(connection, connections=connections)
-    except (MunimentError, psycopg.Error) as error:  # away or in trouble: calls find out for themselves
-        _LOG.warning("the walls could not be looked at: %s", type(error).__name__)
+    except Unavailable:  # away: calls find that out for themselves
+        _LOG.warning("the walls could not be looked at: the database is away")
         return
+    except (MunimentError, psycopg.Error) as error:  # not allowed to look is not all right
+        problems = [f"the walls may not be looked at ({type(error).__name__}): run `muniment doctor`"]
     for problem in problems:
         _LOG.critical("gate closed: %s", problem)
     server.set_serving(not problems)

@@ -9,6 +9,7 @@ import hmac
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from uuid import UUID
 
 from muniment_server.domain.classification import Classification
@@ -24,6 +25,15 @@ PAGE_BYTES = 3 * 1024 * 1024
 
 _MAC_BYTES = 16
 _ETAG_BYTES = 16 + 4
+
+
+NEWEST = (datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
+"""Where a list that goes from the newest to the oldest begins."""
+
+
+def before(last: Sequence[str] | None) -> tuple[datetime, UUID]:
+    """Where a list from the newest to the oldest goes on, after the time and id that a page token names."""
+    return (datetime.fromisoformat(last[0]), UUID(last[1])) if last else NEWEST
 
 
 def page_size(asked: int) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from itertools import takewhile
 from typing import Any, TypeAlias
 
 import grpc
@@ -24,9 +23,10 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 _HEALTH = "/grpc.health.v1.Health/"
 """Passed through as it is: wrapped, a Watch would hold a thread for as long as it lives."""
 _REFLECTION = "/grpc.reflection."
-_UNKNOWN = Method(
-    path="", name="Unknown", for_hosts=True, for_sessions=True, request_type="", parse=lambda _: Message()
-)
+_UNKNOWN = Method.beside("Unknown", for_sessions=True)
+_REFLECT = Method.beside("Reflection", for_sessions=False)
+_LONGEST_REFLECTION = 60.0
+"""Seconds that a stream may hold its thread."""
 
 
 class CallPool(ThreadPoolExecutor):
@@ -41,11 +41,15 @@ class CallPool(ThreadPoolExecutor):
         """Run *fn* on a thread. Called by grpc on its one serving thread."""
         with self._count:
             self.in_flight += 1
-        future = super().submit(fn, *args, **kwargs)
+        try:
+            future = super().submit(fn, *args, **kwargs)
+        except RuntimeError:  # shut down
+            self._done(None)
+            raise
         future.add_done_callback(self._done)
         return future
 
-    def _done(self, _: Future[Any]) -> None:
+    def _done(self, _: Future[Any] | None) -> None:
         with self._count:
             self.in_flight -= 1
 
@@ -63,16 +67,17 @@ class PutBehindWalls(grpc.ServerInterceptor):
         *,
         pool: CallPool,
         most_in_flight: int,
-        reflection: Callable[[Handler], Handler],
+        open_reflection: bool,
     ) -> None:
         self._methods = methods
         self._walls = walls
         self._pool = pool
         self._most_in_flight = most_in_flight
-        self._reflection = reflection
         self._handlers: dict[str, Handler] = {}
-        until_known = list(takewhile(lambda wall: not isinstance(wall, Authorize), walls))
-        self._unknown = _handler(self._behind(until_known, _UNKNOWN, _unknown), None)
+        until_allowed = walls[: 1 + next(i for i, wall in enumerate(walls) if isinstance(wall, Authorize))]
+        self._unknown = _handler(self._behind(until_allowed, _UNKNOWN, _unknown), None)
+        self._admit = None if open_reflection else self._behind(until_allowed, _REFLECT, lambda _: Message())
+        self._reflection_pool = ThreadPoolExecutor(4, "reflection")
         self._overloaded = _overloaded_handler()
 
     def intercept_service(
@@ -95,6 +100,26 @@ class PutBehindWalls(grpc.ServerInterceptor):
             behaviour = self._behind(self._walls, self._methods[path], _servicer(handler))
             self._handlers[path] = _handler(behaviour, handler.response_serializer)
         return self._handlers.get(path, self._unknown)
+
+    def _reflection(self, handler: Handler) -> Handler:
+        """Shows the contract: to all in development, to hosts otherwise. On threads of its own, and not for ever."""
+        stream: Any = handler.stream_stream
+
+        def behaviour(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+            if self._admit is not None:
+                self._admit(b"", context)
+            end = threading.Timer(_LONGEST_REFLECTION, context.cancel)
+            end.daemon = True
+            end.start()
+            try:
+                yield from stream(requests, context)
+            finally:
+                end.cancel()
+
+        behaviour.experimental_thread_pool = self._reflection_pool  # type: ignore[attr-defined]  # grpc looks for it
+        return grpc.stream_stream_rpc_method_handler(
+            behaviour, handler.request_deserializer, handler.response_serializer
+        )
 
     @staticmethod
     def _behind(walls: Sequence[Wall], method: Method, innermost: Proceed) -> Callable[..., Message]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -22,6 +23,7 @@ from muniment_server.domain.records import (
     Session,
 )
 
+_NANOS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -45,15 +47,15 @@ def time_to_proto(time: datetime | None) -> Timestamp | None:
 
 def time_from_proto(message: Timestamp, *, field: str) -> datetime:
     """An instant, cut to microseconds. Raises InvalidArgument for what is outside the years 1 to 9999."""
-    try:
-        return message.ToDatetime(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        raise InvalidArgument(FieldViolation(field, "is not a time between the years 1 and 9999")) from None
+    if 0 <= message.nanos < _NANOS:
+        with contextlib.suppress(ValueError, OverflowError):
+            return message.ToDatetime(tzinfo=UTC)
+    raise InvalidArgument(FieldViolation(field, "is not a time between the years 1 and 9999"))
 
 
 def duration_from_proto(message: Duration, *, field: str) -> timedelta:
     """A length of time that is not negative, cut to microseconds. Raises InvalidArgument for nanos that cannot be."""
-    if not 0 <= message.nanos < 1_000_000_000:
+    if not 0 <= message.nanos < _NANOS:
         raise InvalidArgument(FieldViolation(field, "is not a duration"))
     return message.ToTimedelta()
 

@@ -32,6 +32,11 @@ class Method:
     """The full name of the request message."""
     parse: Callable[[bytes], Message]
 
+    @classmethod
+    def beside(cls, name: str, *, for_sessions: bool) -> Method:
+        """What stands for a call that is not of the contract, so that it meets the same walls."""
+        return cls("", name, for_hosts=True, for_sessions=for_sessions, request_type="", parse=lambda _: Message())
+
 
 def policies(services: Iterable[ServiceDescriptor]) -> Mapping[str, Method]:
     """The methods of *services* by path. Raises PolicyError naming every method whose policy has a hole."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import grpc
+from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
@@ -23,13 +22,10 @@ from muniment.v1 import (
     session_service_pb2,
     session_service_pb2_grpc,
 )
-from muniment_server.domain.errors import PrincipalNotAllowed
-from muniment_server.domain.records import HostIdentity
 from muniment_server.rpc import policy
-from muniment_server.rpc.chain import CallPool, Handler, PutBehindWalls
-from muniment_server.rpc.context import CallContext, Wall
-from muniment_server.rpc.credentials import Credentials, bearer_token
-from muniment_server.rpc.policy import Method
+from muniment_server.rpc.chain import CallPool, PutBehindWalls
+from muniment_server.rpc.context import Wall
+from muniment_server.rpc.credentials import Credentials
 from muniment_server.rpc.rules import Rules, load_pool
 from muniment_server.rpc.servicers.agent import AgentServicer
 from muniment_server.rpc.servicers.audit import AuditServicer
@@ -38,15 +34,30 @@ from muniment_server.rpc.servicers.session import SessionServicer
 from muniment_server.rpc.walls import Authenticate, Authorize, FollowTaint, Gate, GuardEgress, TellErrors, Validate
 from muniment_server.store.store import Store
 
-SERVICES = tuple(
-    file.DESCRIPTOR.services_by_name[name]
-    for file, name in (
-        (agent_service_pb2, "AgentService"),
-        (session_service_pb2, "SessionService"),
-        (memory_service_pb2, "MemoryService"),
-        (audit_service_pb2, "AuditService"),
-    )
+_SERVED: tuple[tuple[ServiceDescriptor, Callable[[Any, grpc.Server], None], type[Any]], ...] = (
+    (
+        agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"],
+        agent_service_pb2_grpc.add_AgentServiceServicer_to_server,
+        AgentServicer,
+    ),
+    (
+        session_service_pb2.DESCRIPTOR.services_by_name["SessionService"],
+        session_service_pb2_grpc.add_SessionServiceServicer_to_server,
+        SessionServicer,
+    ),
+    (
+        memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"],
+        memory_service_pb2_grpc.add_MemoryServiceServicer_to_server,
+        MemoryServicer,
+    ),
+    (
+        audit_service_pb2.DESCRIPTOR.services_by_name["AuditService"],
+        audit_service_pb2_grpc.add_AuditServiceServicer_to_server,
+        AuditServicer,
+    ),
 )
+"""Every service of the contract: what it declares, how it is registered, and who serves it."""
+SERVICES = tuple(declared for declared, _, _ in _SERVED)
 
 _MIB = 1024 * 1024
 _MOST_REFUSALS = 1000
@@ -98,7 +109,7 @@ class Server:
             walls,
             pool=calls,
             most_in_flight=limits.most_in_flight,
-            reflection=_Reflection(credentials, open_to_all=open_reflection).wrap,
+            open_reflection=open_reflection,
         )
         self.grpc = grpc.server(
             calls,
@@ -115,9 +126,8 @@ class Server:
         return self.grpc.add_secure_port(address, credentials)
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Begin to answer. Calls are refused until `set_serving` opens the gate."""
         self.grpc.start()
-        self.set_serving(True)
 
     def set_serving(self, serving: bool) -> None:
         """Open or close the gate, and say so to those who ask for health."""
@@ -132,48 +142,10 @@ class Server:
         self.grpc.stop(grace).wait()
 
     def _register(self, store: Store, pool: DescriptorPool) -> None:
-        agent_service_pb2_grpc.add_AgentServiceServicer_to_server(AgentServicer(store), self.grpc)
-        session_service_pb2_grpc.add_SessionServiceServicer_to_server(SessionServicer(store), self.grpc)
-        memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(MemoryServicer(store), self.grpc)
-        audit_service_pb2_grpc.add_AuditServiceServicer_to_server(AuditServicer(store), self.grpc)
+        for _, register, servicer in _SERVED:
+            register(servicer(store), self.grpc)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
         for file in (health_pb2, reflection_pb2):
             pool.AddSerializedFile(file.DESCRIPTOR.serialized_pb)
         names = [*(service.full_name for service in SERVICES), health.SERVICE_NAME, reflection.SERVICE_NAME]
         reflection.enable_server_reflection(names, self.grpc, pool=pool)
-
-
-class _Reflection:
-    """Reflection shows the contract: to all in development, to hosts otherwise."""
-
-    _METHOD = Method(
-        path="", name="Reflection", for_hosts=True, for_sessions=False, request_type="", parse=lambda _: Message()
-    )
-
-    def __init__(self, credentials: Credentials, *, open_to_all: bool) -> None:
-        self._credentials = credentials
-        self._open_to_all = open_to_all
-        self._tell_errors = TellErrors()
-        self._pool = ThreadPoolExecutor(2, "reflection")
-
-    def wrap(self, handler: Handler) -> Handler:
-        """The handler, on threads of its own: a stream holds one for as long as it lives."""
-        stream = handler.stream_stream
-        assert stream is not None
-
-        def behaviour(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-            if not self._open_to_all:
-                self._tell_errors(CallContext(self._METHOD, context, b""), self._admit)
-            yield from stream(requests, context)
-
-        behaviour.experimental_thread_pool = self._pool  # type: ignore[attr-defined]  # grpc looks for it
-        return grpc.stream_stream_rpc_method_handler(
-            behaviour, handler.request_deserializer, handler.response_serializer
-        )
-
-    def _admit(self, call: CallContext) -> Message:
-        """Let a host in. Raises Unauthenticated or PrincipalNotAllowed."""
-        principal = self._credentials.principal(bearer_token(call.grpc_context), call.lifetime)
-        if not isinstance(principal, HostIdentity):
-            raise PrincipalNotAllowed
-        return Message()

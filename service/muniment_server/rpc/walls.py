@@ -1,4 +1,4 @@
-"""The walls a call passes, outermost first. Each is one class; `server.build` says how they stand."""
+"""The walls a call passes, outermost first. Each is one class; `Server` says how they stand."""
 
 from __future__ import annotations
 
@@ -44,8 +44,6 @@ class TellErrors:
         begun = time.monotonic()
         try:
             return proceed(call)
-        except MunimentError as error:
-            self._refuse(call, error, begun)
         except Exception as error:  # noqa: BLE001 - the one place where what nobody foresaw becomes INTERNAL
             self._refuse(call, error, begun)
 
@@ -69,10 +67,10 @@ def _trace(error: Exception) -> str:
 
 
 class Gate:
-    """Closed while the walls in the database do not stand: nothing passes."""
+    """Closed until the walls in the database are seen to stand, and while they do not: no call of ours passes."""
 
     def __init__(self) -> None:
-        self.open = True
+        self.open = False
 
     def __call__(self, call: CallContext, proceed: Proceed) -> Message:
         if not self.open:

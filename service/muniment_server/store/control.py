@@ -16,7 +16,7 @@ QUERIES = queries.load("hosts")
 
 
 class Control:
-    """Every statement carries the host's tenant, key and ceiling."""
+    """The control role's connection, bound to one host and one call: to its tenant, key and ceiling."""
 
     def __init__(self, connection: RoleConnection, host: HostIdentity, call: Call, ids: IdSource) -> None:
         self.connection = connection
@@ -37,12 +37,15 @@ class Control:
         """Run a named query that writes an audit row; return its first row, or None."""
         return self.execute(query, change_id=self.ids.new_uuid(), **parameters).fetchone()
 
-    def refuse(self, outcome: str, *, level: Classification, session_id: UUID | None = None) -> None:
+    def refuse(
+        self, outcome: str, *, level: Classification, agent_id: str | None = None, session_id: UUID | None = None
+    ) -> None:
         """Write the audit row of a call that a rule refused before it came to a statement."""
         self.execute(
             "record_host_refusal",
             change_id=self.ids.new_uuid(),
             level=level,
+            agent_id=agent_id,
             session_id=session_id,
             method=self._call.method,
             outcome=outcome,

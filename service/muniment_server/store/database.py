@@ -5,6 +5,8 @@ The role is the context: no setting of a connection carries authority, and none 
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,23 +21,32 @@ from muniment_server.domain.lifetime import Lifetime
 from muniment_server.store import queries, roles
 from muniment_server.store.failures import in_our_words
 
+_LOG = logging.getLogger("muniment.database")
 _QUERIES = queries.load("connection")
 _LONGEST_STATEMENT = 30.0
 """Seconds a statement may run when the caller sets no deadline."""
 _POOL_WAIT = 2.0
 """Seconds to wait for a connection. There is one for each thread: only a database that is away makes it wait."""
 _LIFETIME = 1800.0
+_SECONDS_TO_CANCEL = 2.0
+_NETWORK = {"connect_timeout": 2, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
+"""A host that swallows packets may not hold a thread for long. Seconds, seconds, milliseconds."""
 _SETTINGS = "-c TimeZone=UTC -c client_min_messages=warning"
 
 
 class WrongRole(psycopg.OperationalError):
-    """A connection is logged in as another role than it was asked for, or as one with too much power."""
+    """A connection is another role's, or of one with too much power, or on a standby, where taint lags behind."""
 
 
 class RoleConnection(psycopg.Connection[Any]):
     """A connection that knows which statement timeout it has, in milliseconds."""
 
     statement_timeout: int = 0
+
+    def cancel_now(self) -> None:
+        """Cancel the statement that runs, if the server can be told. Called from another thread."""
+        with contextlib.suppress(psycopg.Error):
+            self.cancel_safe(timeout=_SECONDS_TO_CANCEL)
 
     def limit(self, seconds: float | None) -> None:
         """Bound the statements to come. Rounded up to a power of two, so that calls alike need no round trip."""
@@ -66,13 +77,13 @@ class Database:
     def connection(self, role: str, lifetime: Lifetime) -> Iterator[RoleConnection]:
         """A connection logged in as *role*, for as long as the block and *lifetime* last.
 
-        Raises Unavailable, Overloaded or DeadlineExceeded.
+        What the driver raises within the block is raised in our words: see `failures`.
         """
         pool = self._pools.get(role) or self._open(role)
         try:
             connection = pool.getconn(timeout=_within(_POOL_WAIT, lifetime.remaining()))
             try:
-                lifetime.cancels(connection.cancel)
+                lifetime.cancels(connection.cancel_now)
                 connection.limit(lifetime.remaining())
                 yield connection
             finally:
@@ -97,7 +108,7 @@ class Database:
         return ConnectionPool(
             self._conninfo(role),
             connection_class=RoleConnection,
-            kwargs={"autocommit": True, "row_factory": namedtuple_row, "options": _SETTINGS},
+            kwargs={"autocommit": True, "row_factory": namedtuple_row, "options": _SETTINGS, **_NETWORK},
             configure=lambda connection: verify(connection, role),
             min_size=0,
             max_size=self._pool_size,
@@ -112,9 +123,7 @@ class Database:
     def _give_back(pool: ConnectionPool[RoleConnection], connection: RoleConnection) -> None:
         """Return it clean. One that broke is a sign that the others did too: look at them now, not call by call."""
         broken = connection.closed
-        if not broken and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-            connection.rollback()
-        pool.putconn(connection)
+        pool.putconn(connection)  # rolls back what is open
         if broken:
             threading.Thread(target=pool.check, daemon=True).start()
 
@@ -122,7 +131,8 @@ class Database:
 def verify(connection: RoleConnection, role: str) -> None:
     """Refuse a connection that is not what it is for. Raises WrongRole."""
     found: Any = connection.execute(_QUERIES["who_am_i"]).fetchone()
-    if found.role != role or found.login != role or found.too_powerful or found.schema != role:
+    if found.role != role or found.login != role or found.too_powerful or found.schema != role or found.is_standby:
+        _LOG.critical("a connection for %s is another role's, too powerful, or on a standby: refused", role)
         raise WrongRole
     connection.limit(None)
 

@@ -25,6 +25,8 @@ def in_our_words(error: Exception) -> Exception:
             return Conflict()
         case errors.CheckViolation() if rule := _RULES.get(error.diag.constraint_name or ""):
             return InvalidArgument(rule)
+        case errors.ReadOnlySqlTransaction() | errors.IdleInTransactionSessionTimeout():  # a failover; a slow worker
+            return Unavailable()
         case psycopg.OperationalError():  # no connection, or no room, time or lock was left
             return Unavailable()
     return error

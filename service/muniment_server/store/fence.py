@@ -65,7 +65,7 @@ class Fence:
             self._connection.execute("BEGIN")
             answer = self._execute(query, kind=kind, **parameters)
         items = _items(answer.fetchall())
-        only = items[0] if query == "get_item" and items else None
+        only = items[0] if len(items) == 1 else None
         with self._connection.pipeline():
             logged = self._execute(
                 "record_read",

@@ -20,12 +20,6 @@ from muniment_server.store import roles
 OLDEST_SERVER = 150000
 """`security_invoker` windows begin with Postgres 15."""
 
-_SETTINGS = {
-    "jit": "off",
-    "lock_timeout": "5s",
-    "idle_in_transaction_session_timeout": "5s",
-    "statement_timeout": "30s",
-}
 _LOCK = 0x6D756E69  # "muni"
 
 
@@ -105,13 +99,14 @@ def _make_roles(connection: psycopg.Connection) -> Iterator[str]:
                 sql.Identifier(role), sql.SQL(login)
             )
         )
-        for setting, value in _SETTINGS.items():
+        yield f"created role {role}"
+    for role in roles.ALL:
+        for setting, value in roles.SETTINGS.items():
             connection.execute(
                 sql.SQL("ALTER ROLE {} SET {} = {}").format(
                     sql.Identifier(role), sql.Identifier(setting), sql.Literal(value)
                 )
             )
-        yield f"created role {role}"
 
 
 def _set_passwords(connection: psycopg.Connection, passwords: Mapping[str, str]) -> Iterator[str]:

@@ -18,12 +18,12 @@ from psycopg.rows import namedtuple_row
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import IdSource
+from muniment_server.domain.paging import NEWEST
 from muniment_server.domain.records import AuditEvent, HostIdentity, ItemKind
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.store import queries, roles
 from muniment_server.store.audit import Audit
 from muniment_server.store.database import operator_conninfo
-from muniment_server.store.sessions import NEWEST
 
 _QUERIES = {**queries.load("operator"), **queries.load("history")}
 

@@ -44,7 +44,8 @@ def with_passfile(url: str, passfile: Path | None) -> str:
     given = libpq.conninfo_to_dict(url)
     if "user" in given or "password" in given:
         raise PassfileError("the URL must name host and database, not a user: the server logs in as its own roles")
-    return libpq.make_conninfo(url, **({"passfile": str(passfile)} if passfile else {}))
+    primary = libpq.make_conninfo(url, target_session_attrs="read-write")  # of several hosts
+    return libpq.make_conninfo(primary, passfile=str(passfile)) if passfile else primary
 
 
 def _write(passfile: Path, passwords: Mapping[str, str], kept: list[str]) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -12,9 +12,6 @@ from muniment_server.domain.errors import AgentNotFound, CeilingExceeded, Conver
 from muniment_server.domain.records import Session
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.store.control import Control
-
-NEWEST = (datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
-"""Where a list that goes from the newest to the oldest begins."""
 
 
 class Sessions:
@@ -30,7 +27,7 @@ class Sessions:
 
         Raises CeilingExceeded, AgentNotFound or ConversationTainted.
         """
-        self._check_ceiling(taint)
+        self._check_ceiling(taint, agent_id=agent_id)
         token = self._mint()
         row = self._control.change(
             "open_session",
@@ -72,7 +69,7 @@ class Sessions:
 
     def raise_taint(self, session_id: UUID, *, taint: Classification, reason: str) -> Session:
         """Raise the conversation of an open session. Raises CeilingExceeded or SessionNotFound."""
-        self._check_ceiling(taint, session_id)
+        self._check_ceiling(taint, session_id=session_id)
         return _found(self._control.change("raise_taint", session_id=session_id, taint=taint, reason=reason or None))
 
     def reset(self, session_id: UUID, *, reason: str) -> tuple[Session, str]:
@@ -102,9 +99,11 @@ class Sessions:
         if self._control.change("close_session", session_id=session_id) is None:
             raise SessionNotFound
 
-    def _check_ceiling(self, taint: Classification, session_id: UUID | None = None) -> None:
+    def _check_ceiling(
+        self, taint: Classification, *, agent_id: str | None = None, session_id: UUID | None = None
+    ) -> None:
         if not taint.can_flow_to(self._control.host.ceiling):
-            self._control.refuse("CEILING_EXCEEDED", level=taint, session_id=session_id)
+            self._control.refuse("CEILING_EXCEEDED", level=taint, agent_id=agent_id, session_id=session_id)
             raise CeilingExceeded
 
     def _mint(self) -> str:

@@ -28,21 +28,28 @@ class SessionView:
 
     def __init__(self, fence: Fence) -> None:
         self._fence = fence
-        self.refuse = fence.refuse
         self.memories = Memories(fence)
 
     def session(self) -> Session:
         """The session itself."""
         return session_of_row(self._fence.look("get_own_session"))
 
+    def refuse(self, outcome: str) -> None:
+        """Write the audit row of a call that a rule refused before it came to a statement."""
+        self._fence.refuse(outcome)
+
 
 class HostView:
     """What one host manages, on the control role's connection."""
 
     def __init__(self, control: Control) -> None:
-        self.refuse = control.refuse
+        self._control = control
         self.agents = Agents(control)
         self.sessions = Sessions(control)
+
+    def refuse(self, outcome: str, *, level: Classification) -> None:
+        """Write the audit row of a call that a rule refused before it came to a statement."""
+        self._control.refuse(outcome, level=level)
 
 
 class Store:

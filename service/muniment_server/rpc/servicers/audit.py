@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Literal
-from uuid import UUID
 
 from muniment.v1 import audit_service_pb2 as pb
 from muniment.v1 import audit_service_pb2_grpc
 from muniment_server.domain import paging
 from muniment_server.rpc import convert
 from muniment_server.rpc.context import CallContext
-from muniment_server.store.sessions import NEWEST
 from muniment_server.store.store import Store
 
 
@@ -25,14 +23,13 @@ class AuditServicer(audit_service_pb2_grpc.AuditServiceServicer):
         start_time = _time(request, "start_time")
         end_time = _time(request, "end_time")
         pager = context.pager(request.agent_id, request.session_id, str(start_time), str(end_time))
-        last = pager.last(request.page_token)
         with self._store.as_auditor(context.host, context.call) as audit:
             events, more = audit.list(
                 agent_id=request.agent_id or None,
                 session_id=convert.uuid_from_proto(request.session_id),
                 start_time=start_time,
                 end_time=end_time,
-                before=(datetime.fromisoformat(last[0]), UUID(last[1])) if last else NEWEST,
+                before=paging.before(pager.last(request.page_token)),
                 limit=paging.page_size(request.page_size),
             )
         return pb.ListAuditEventsResponse(

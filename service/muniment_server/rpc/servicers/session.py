@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from uuid import UUID
 
 from muniment.v1 import session_service_pb2 as pb
@@ -13,7 +12,6 @@ from muniment_server.domain.errors import FieldViolation, InvalidArgument, Sessi
 from muniment_server.domain.records import DEFAULT_TTL, Session, SessionIdentity
 from muniment_server.rpc import convert
 from muniment_server.rpc.context import CallContext
-from muniment_server.store.sessions import NEWEST
 from muniment_server.store.store import Store
 
 
@@ -39,12 +37,11 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
 
     def ListSessions(self, request: pb.ListSessionsRequest, context: CallContext) -> pb.ListSessionsResponse:
         pager = context.pager(request.agent_id, request.include_closed)
-        last = pager.last(request.page_token)
         with self._store.as_host(context.host, context.call) as view:
             sessions, more = view.sessions.list(
                 request.agent_id,
                 include_closed=request.include_closed,
-                before=(datetime.fromisoformat(last[0]), UUID(last[1])) if last else NEWEST,
+                before=paging.before(pager.last(request.page_token)),
                 limit=paging.page_size(request.page_size),
             )
         return pb.ListSessionsResponse(

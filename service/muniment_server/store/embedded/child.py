@@ -68,7 +68,7 @@ def _leash() -> Callable[[], None]:
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
     def leash() -> None:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CORE, (1, 1))  # too small for a file, and Linux then feeds no collector
         if prctl is not None:
             prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
             if os.getppid() != parent:  # we died before the line above

@@ -70,7 +70,15 @@ granted AS (
 )
 SELECT CASE granted.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(granted.grantee) END AS subject, granted.object, granted.fact
   FROM granted
- WHERE granted.grantee <> granted.owner;
+ WHERE granted.grantee <> granted.owner
+ UNION ALL
+SELECT pg_roles.rolname, 'setting', unnest(pg_roles.rolconfig)
+  FROM pg_catalog.pg_roles
+ WHERE pg_roles.rolname = ANY(%(roles)s)
+ UNION ALL
+SELECT pg_get_userbyid(pg_class.relowner), pg_class.relname, 'owns'
+  FROM pg_catalog.pg_class
+ WHERE pg_get_userbyid(pg_class.relowner) = ANY(%(serving)s);
 
 -- name: footing
 -- What the rights rest on: owners, windows, pinned levels, triggers, functions, roles, as (subject, object, fact).

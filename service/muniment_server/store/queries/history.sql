@@ -40,8 +40,8 @@ shown AS (
        AND (ledger.kind, ledger.name) = (%(kind)s, %(name)s)
 ),
 logged AS (
-    INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, kind)
-    SELECT %(tenant)s, gen_random_uuid(), %(agent)s, seen.level, 'history', 'OK', %(kind)s
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, kind, reason)
+    SELECT %(tenant)s, gen_random_uuid(), %(agent)s, seen.level, 'history', 'OK', %(kind)s, 'by ' || session_user
       FROM (SELECT DISTINCT shown.level FROM shown) AS seen
 )
 SELECT shown.*
@@ -70,6 +70,12 @@ old AS (
                   AND newer.revision = old.revision + 1
                   AND newer.update_time < %(before)s
            )
+        OR old.expire_time < %(before)s -- expired, and its row was taken by a successor
+       AND NOT EXISTS (
+               SELECT
+                 FROM item
+                WHERE (item.tenant, item.agent, item.item_id) = (old.tenant, old.agent, old.item_id)
+           )
  RETURNING old.tenant
 ),
 purged AS (
@@ -78,8 +84,8 @@ purged AS (
     SELECT tenant FROM old
 ),
 logged AS (
-    INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, method, outcome)
-    SELECT purged.tenant, gen_random_uuid(), %(number)s, 'purge', 'OK'
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, method, outcome, reason)
+    SELECT purged.tenant, gen_random_uuid(), %(number)s, 'purge', 'OK', 'by ' || session_user
       FROM purged
 )
 SELECT (SELECT count(*) FROM dead) AS items, (SELECT count(*) FROM old) AS revisions;

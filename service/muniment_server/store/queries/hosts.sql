@@ -1,4 +1,5 @@
 -- Host keys, agents, conversations and sessions, as the control role.
+-- The key is looked up in every call; statements that are bounded by its ceiling look at it again.
 -- Locks are taken in this order: agent, conversation, session.
 
 -- name: find_host_key
@@ -18,20 +19,31 @@ SELECT session.tenant, session.session_id, session.taint
 
 -- name: record_host_refusal
 -- The audit row of one refused call of a host.
-INSERT INTO audit AS logged (tenant, event_id, level, host_key_id, session_id, method, outcome)
-VALUES (%(tenant)s, %(change_id)s, %(level)s, %(host_key_id)s, %(session_id)s::uuid, %(method)s, %(outcome)s);
+INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome)
+SELECT %(tenant)s, %(change_id)s,
+       coalesce(
+           (
+               SELECT agent.agent
+                 FROM vault.agent
+                WHERE agent.tenant = %(tenant)s
+                  AND agent.agent_id = %(agent_id)s
+           ),
+           (
+               SELECT session.agent
+                 FROM vault.session
+                WHERE session.tenant = %(tenant)s
+                  AND session.session_id = %(session_id)s::uuid
+           )
+       ),
+       %(level)s, %(host_key_id)s, %(session_id)s::uuid, %(method)s, %(outcome)s;
 
 -- name: create_agent
--- Create an agent with its four shelves. No row: the key is revoked, or the id is taken.
+-- Create an agent with its four shelves. No row: the id is taken.
 WITH created AS (
     INSERT INTO vault.agent AS created (tenant, agent, agent_id, display_name, language, memory_enabled,
                                         user_profile_enabled, memory_char_limit, user_char_limit, create_time, update_time)
     SELECT %(tenant)s, %(agent)s, %(agent_id)s, %(display_name)s, %(language)s, %(memory_enabled)s, %(user_profile_enabled)s,
            %(memory_char_limit)s, %(user_char_limit)s, vault.clock(), vault.clock()
-      FROM vault.host_key AS host
-     WHERE host.tenant = %(tenant)s
-       AND host.host_key_id = %(host_key_id)s
-       AND host.revoke_time IS NULL
         ON CONFLICT DO NOTHING
  RETURNING created.agent, created.agent_id, created.display_name, created.language, created.memory_enabled,
            created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.create_time, created.update_time

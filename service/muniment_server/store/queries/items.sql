@@ -168,18 +168,18 @@ SELECT found.name, found.content, found.tags, found.level, found.item_id, found.
 
 -- name: list_items
 -- One page by name, each name at its highest visible level, tags looked at after the shadow. Nulls: nothing more.
--- bytes: the size of the page up to and with this row; a page ends where it passes page_bytes, and one row tells so.
+-- bytes: the size of the page up to and with this row. The row that passes page_bytes is there too: it tells of more.
 SELECT found.name, found.content, found.tags, found.level, found.item_id, found.revision,
        found.create_time, found.update_time, found.expire_time, found.bytes
   FROM session
        LEFT JOIN LATERAL (
            SELECT sized.*
              FROM (
-                      SELECT seen.*,
-                             sum(256 + octet_length(seen.name) + octet_length(seen.content) + octet_length(seen.tags::text))
-                                 OVER (ORDER BY seen.name ROWS UNBOUNDED PRECEDING) AS bytes
+                      SELECT seen.*, sum(seen.own_bytes) OVER (ORDER BY seen.name ROWS UNBOUNDED PRECEDING) AS bytes
                         FROM (
-                                 SELECT DISTINCT ON (visible.name) visible.*
+                                 SELECT DISTINCT ON (visible.name) visible.*,
+                                        256 + octet_length(visible.name) + octet_length(visible.content)
+                                        + octet_length(visible.tags::text) AS own_bytes
                                    FROM visible
                                   WHERE visible.tenant = %(tenant)s
                                     AND (visible.agent, visible.kind) = (session.agent, %(kind)s)
@@ -190,7 +190,7 @@ SELECT found.name, found.content, found.tags, found.level, found.item_id, found.
                        ORDER BY seen.name
                        LIMIT %(limit)s
                   ) AS sized
-            WHERE sized.bytes - octet_length(sized.content) <= %(page_bytes)s
+            WHERE sized.bytes - sized.own_bytes <= %(page_bytes)s
        ) AS found ON TRUE
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s

@@ -14,8 +14,14 @@ VALUES (%(name)s)
 RETURNING tenant.tenant;
 
 -- name: create_host_key
-INSERT INTO vault.host_key AS host_key (tenant, host_key_id, key_hash, ceiling)
-VALUES (%(tenant)s, %(host_key_id)s, %(key_hash)s, %(ceiling)s);
+WITH created AS (
+    INSERT INTO vault.host_key AS created (tenant, host_key_id, key_hash, ceiling)
+    VALUES (%(tenant)s, %(host_key_id)s, %(key_hash)s, %(ceiling)s)
+ RETURNING created.tenant, created.host_key_id, created.ceiling
+)
+INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
+SELECT created.tenant, gen_random_uuid(), created.ceiling, created.host_key_id, 'host-key create', 'OK', 'by ' || session_user
+  FROM created;
 
 -- name: list_host_keys
 SELECT tenant.name AS tenant, host_key.host_key_id, host_key.ceiling, host_key.create_time, host_key.revoke_time
@@ -24,11 +30,20 @@ SELECT tenant.name AS tenant, host_key.host_key_id, host_key.ceiling, host_key.c
  ORDER BY tenant.name, host_key.create_time, host_key.host_key_id;
 
 -- name: revoke_host_key
-UPDATE vault.host_key AS host_key
-   SET revoke_time = vault.clock()
- WHERE host_key.host_key_id = %(host_key_id)s
-   AND host_key.revoke_time IS NULL
-RETURNING host_key.tenant;
+WITH revoked AS (
+    UPDATE vault.host_key AS revoked
+       SET revoke_time = vault.clock()
+     WHERE revoked.host_key_id = %(host_key_id)s
+       AND revoked.revoke_time IS NULL
+ RETURNING revoked.tenant, revoked.host_key_id, revoked.ceiling
+),
+logged AS (
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
+    SELECT revoked.tenant, gen_random_uuid(), revoked.ceiling, revoked.host_key_id, 'host-key revoke', 'OK', 'by ' || session_user
+      FROM revoked
+)
+SELECT revoked.tenant
+  FROM revoked;
 
 -- name: find_agent
 SELECT agent.tenant, agent.agent
