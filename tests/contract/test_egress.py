@@ -85,4 +85,4 @@ def test_what_is_above_the_ceiling_of_a_host_is_held_back():
 
 
 def _call(principal):
-    return CallContext(method=GET, grpc_context=None, request_bytes=b"", principal=principal)  # type: ignore[arg-type]  # never asked
+    return CallContext(method=GET, grpc_context=None, receive=bytes, principal=principal)  # type: ignore[arg-type]  # never asked

@@ -53,10 +53,10 @@ def _machine() -> Iterator[Finding]:
     else:
         yield _bad(f"Python {platform.python_version()}: install 3.11 or newer")
     forbid_core_dumps()
-    if resource.getrlimit(resource.RLIMIT_CORE) == (0, 0):
+    if max(resource.getrlimit(resource.RLIMIT_CORE)) <= 1:  # bytes
         yield _good("no core dumps: a server's memory does not end in a file")
     else:
-        yield _bad("core dumps cannot be turned off: run under `ulimit -c 0`")
+        yield _bad("core dumps cannot be turned off: run under `ulimit -Hc 1`")
 
 
 def _own_database(data_dir: Path) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import grpc
 from google.protobuf.message import Message
@@ -15,13 +15,15 @@ from muniment_server.domain.errors import DeadlineExceeded, MethodUnknown, Overl
 from muniment_server.domain.lifetime import Lifetime
 from muniment_server.rpc import status
 from muniment_server.rpc.context import CallContext, Proceed, Wall, seconds_left
+from muniment_server.rpc.patience import Patience
 from muniment_server.rpc.policy import Method
 from muniment_server.rpc.walls import Authorize
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
-_HEALTH = "/grpc.health.v1.Health/"
-"""Passed through as it is: wrapped, a Watch would hold a thread for as long as it lives."""
+_HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+_HEALTH_WATCH = "/grpc.health.v1.Health/Watch"
+"""Passed through as it is: wrapped, it would hold a thread for as long as it lives."""
 _REFLECTION = "/grpc.reflection."
 _UNKNOWN = Method.beside("Unknown", for_sessions=True)
 _REFLECT = Method.beside("Reflection", for_sessions=False)
@@ -68,16 +70,19 @@ class PutBehindWalls(grpc.ServerInterceptor):
         pool: CallPool,
         most_in_flight: int,
         open_reflection: bool,
+        patience: Patience,
     ) -> None:
         self._methods = methods
         self._walls = walls
         self._pool = pool
         self._most_in_flight = most_in_flight
+        self._patience = patience
         self._handlers: dict[str, Handler] = {}
         until_allowed = walls[: 1 + next(i for i, wall in enumerate(walls) if isinstance(wall, Authorize))]
         self._unknown = _handler(self._behind(until_allowed, _UNKNOWN, _unknown), None)
         self._admit = None if open_reflection else self._behind(until_allowed, _REFLECT, lambda _: Message())
         self._reflection_pool = ThreadPoolExecutor(4, "reflection")
+        self._health_pool = ThreadPoolExecutor(2, "health")
         self._overloaded = _overloaded_handler()
 
     def intercept_service(
@@ -87,15 +92,19 @@ class PutBehindWalls(grpc.ServerInterceptor):
     ) -> Handler | None:
         """The handler for one call."""
         path = handler_call_details.method
-        if path.startswith(_HEALTH):
+        if path == _HEALTH_WATCH:
             return continuation(handler_call_details)
-        if self._pool.in_flight >= self._most_in_flight:
+        if self._pool.in_flight >= self._most_in_flight and path != _HEALTH_CHECK:
             return self._overloaded
         return self._handlers.get(path) or self._make(path, continuation(handler_call_details))
 
-    def _make(self, path: str, handler: Handler | None) -> Handler:
-        if handler is not None and path.startswith(_REFLECTION):
-            self._handlers[path] = self._reflection(handler)
+    def _make(self, path: str, handler: Handler | None) -> Handler | None:
+        if path.startswith(
+            _REFLECTION
+        ):  # a version we do not have is for grpc to refuse, so that tools ask for another
+            return self._reflection(handler) if handler is not None else None
+        if handler is not None and path == _HEALTH_CHECK:
+            self._handlers[path] = self._health_check(handler)
         elif handler is not None and path in self._methods:
             behaviour = self._behind(self._walls, self._methods[path], _servicer(handler))
             self._handlers[path] = _handler(behaviour, handler.response_serializer)
@@ -107,7 +116,7 @@ class PutBehindWalls(grpc.ServerInterceptor):
 
         def behaviour(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
             if self._admit is not None:
-                self._admit(b"", context)
+                self._admit(iter(()), context)
             end = threading.Timer(_LONGEST_REFLECTION, context.cancel)
             end.daemon = True
             end.start()
@@ -121,21 +130,29 @@ class PutBehindWalls(grpc.ServerInterceptor):
             behaviour, handler.request_deserializer, handler.response_serializer
         )
 
-    @staticmethod
-    def _behind(walls: Sequence[Wall], method: Method, innermost: Proceed) -> Callable[..., Message]:
+    def _health_check(self, handler: Handler) -> Handler:
+        """For everybody, and on threads of its own: it must be answered when all others are busy."""
+        check: Any = handler.unary_unary
+        parse: Any = handler.request_deserializer
+
+        def behaviour(requests: Iterator[bytes], context: grpc.ServicerContext) -> Message:
+            return cast(Message, check(parse(self._patience.receive(requests, context)), context))
+
+        behaviour.experimental_thread_pool = self._health_pool  # type: ignore[attr-defined]  # grpc looks for it
+        return _handler(behaviour, handler.response_serializer)
+
+    def _behind(self, walls: Sequence[Wall], method: Method, innermost: Proceed) -> Callable[..., Message]:
         way = innermost
         for wall in reversed(walls):
             way = partial(wall, proceed=way)
-        return partial(_serve, method, way)
+        return partial(self._serve, method, way)
 
-
-def _serve(method: Method, way: Proceed, request: bytes, context: grpc.ServicerContext) -> Message:
-    """One call: from bytes to a response, or to an abort."""
-    lifetime = Lifetime(seconds_left(context))
-    call = CallContext(method=method, grpc_context=context, request_bytes=request, lifetime=lifetime)
-    if not context.add_callback(lifetime.end):
-        context.abort_with_status(status.status_of(DeadlineExceeded()))
-    return way(call)
+    def _serve(self, method: Method, way: Proceed, requests: Iterator[bytes], context: grpc.ServicerContext) -> Message:
+        """One call: to a response, or to an abort."""
+        lifetime = Lifetime(seconds_left(context))
+        if not context.add_callback(lifetime.end):
+            context.abort_with_status(status.status_of(DeadlineExceeded()))
+        return way(CallContext(method, context, partial(self._patience.receive, requests, context), lifetime=lifetime))
 
 
 def _servicer(handler: Handler) -> Proceed:
@@ -148,15 +165,15 @@ def _unknown(_: CallContext) -> Message:
 
 
 def _handler(behaviour: Callable[..., Message], serializer: Callable[[Message], bytes] | None) -> Handler:
-    """Requests come as bytes: they are parsed behind the walls."""
-    return grpc.unary_unary_rpc_method_handler(behaviour, request_deserializer=None, response_serializer=serializer)
+    """Requests come as a stream of bytes: they are waited for and parsed behind the walls. Callers notice nothing."""
+    return grpc.stream_unary_rpc_method_handler(behaviour, request_deserializer=None, response_serializer=serializer)
 
 
 def _overloaded_handler() -> Handler:
     """Refuses at once, on a thread of its own: those of the pool are what is short."""
     told = status.status_of(Overloaded())
 
-    def refuse(_: bytes, context: grpc.ServicerContext) -> Message:
+    def refuse(_: Iterator[bytes], context: grpc.ServicerContext) -> Message:
         context.abort_with_status(told)
         raise AssertionError("abort returns never")
 

@@ -25,7 +25,9 @@ class CallContext:
 
     method: Method
     grpc_context: grpc.ServicerContext
-    request_bytes: bytes
+    receive: Callable[[], bytes]
+    """Waits for the message of the call: only for callers who may call."""
+    request_bytes: bytes | None = None
     lifetime: Lifetime = field(default_factory=Lifetime)
     token: Token | None = None
     principal: HostIdentity | SessionIdentity | None = None

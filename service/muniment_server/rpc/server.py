@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from muniment_server.rpc import policy
 from muniment_server.rpc.chain import CallPool, PutBehindWalls
 from muniment_server.rpc.context import Wall
 from muniment_server.rpc.credentials import Credentials
+from muniment_server.rpc.patience import Patience
 from muniment_server.rpc.rules import Rules, load_pool
 from muniment_server.rpc.servicers.agent import AgentServicer
 from muniment_server.rpc.servicers.audit import AuditServicer
@@ -93,7 +95,8 @@ class Server:
         pool = load_pool()
         credentials = Credentials(store)
         self.gate = Gate()
-        self._health = health.HealthServicer()
+        self._health = health.HealthServicer(experimental_thread_pool=ThreadPoolExecutor(4, "watch"))
+        self._patience = Patience()
         calls = CallPool(limits.threads)
         walls: list[Wall] = [
             TellErrors(),
@@ -110,6 +113,7 @@ class Server:
             pool=calls,
             most_in_flight=limits.most_in_flight,
             open_reflection=open_reflection,
+            patience=self._patience,
         )
         self.grpc = grpc.server(
             calls,
@@ -127,6 +131,7 @@ class Server:
 
     def start(self) -> None:
         """Begin to answer. Calls are refused until `set_serving` opens the gate."""
+        self._patience.start()
         self.grpc.start()
 
     def set_serving(self, serving: bool) -> None:
@@ -140,6 +145,7 @@ class Server:
         """Say NOT_SERVING, take no new calls, let those in flight finish within *grace* seconds."""
         self._health.enter_graceful_shutdown()
         self.grpc.stop(grace).wait()
+        self._patience.end()
 
     def _register(self, store: Store, pool: DescriptorPool) -> None:
         for _, register, servicer in _SERVED:

@@ -147,12 +147,14 @@ class Authorize:
 
 
 class Validate:
-    """Parses the request and judges it by the rules of the contract."""
+    """Receives the request, parses it and judges it by the rules of the contract."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
 
     def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+        if call.request_bytes is None:
+            call.request_bytes = call.receive()
         try:
             call.request = call.method.parse(call.request_bytes)
         except DecodeError:

@@ -1,0 +1,55 @@
+"""Waiting for a request that may never come.
+
+The synchronous server waits for the message of a call on a thread of its pool, for as long as the caller likes: a few
+callers who send headers and nothing more would stop everybody. So a call is taken as a stream, its message is asked
+for behind the walls that know the caller, and a caller who takes too long is cut off.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import grpc
+
+from muniment_server.domain.errors import DeadlineExceeded, FieldViolation, InvalidArgument
+
+_SECONDS = 3.0
+_LOOK_EVERY = 0.5
+
+
+class Patience:
+    """Cuts off callers whose message does not come."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[grpc.ServicerContext, float] = {}
+        self._ended = threading.Event()
+
+    def receive(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
+        """The one message of a call. Raises InvalidArgument when there is none, DeadlineExceeded when it is cut off."""
+        self._waiting[context] = time.monotonic()
+        try:
+            request = next(requests, None)
+        except grpc.RpcError:
+            raise DeadlineExceeded from None
+        finally:
+            del self._waiting[context]
+        if request is None:
+            raise InvalidArgument(FieldViolation("", "is missing: send one message"))
+        return request
+
+    def start(self) -> None:
+        """Begin to look."""
+        threading.Thread(target=self._look, name="patience", daemon=True).start()
+
+    def end(self) -> None:
+        """Look no more."""
+        self._ended.set()
+
+    def _look(self) -> None:
+        while not self._ended.wait(_LOOK_EVERY):
+            latest = time.monotonic() - _SECONDS
+            for context, since in list(self._waiting.items()):
+                if since < latest:
+                    context.cancel()
