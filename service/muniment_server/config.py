@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from muniment_server.domain.classification import Classification
+from muniment_server.store import roles
 
 
 class ConfigError(ValueError):
@@ -57,6 +58,11 @@ class ServerConfig:
                 f"refusing to listen in the clear on {self.listen}: give --tls-cert and --tls-key, "
                 "or listen on 127.0.0.1 or unix:PATH"
             )
+
+    @property
+    def connections(self) -> int:
+        """How many connections all workers may open together."""
+        return self.worker_count * self.threads * len(roles.SERVING)
 
     @property
     def worker_count(self) -> int:

@@ -15,6 +15,8 @@ from tests.faults.load import Load
 from tests.faults.processes import ServerProcess
 from tests.support.databases import make_template
 
+_LOG_SHOWN = 10_000
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[EmbeddedPostgres]:
@@ -36,6 +38,7 @@ def server() -> Iterator[ServerProcess]:
         server.start()
         yield server
     finally:
+        print(server.log[-_LOG_SHOWN:])  # which pytest shows when the test fails
         server.destroy()
 
 

@@ -14,15 +14,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from muniment_server.app import access, address
+from muniment_server.app.access import Served
 from muniment_server.app.assignment import READY, Assignment
 from muniment_server.app.hardening import forbid_core_dumps
 from muniment_server.config import ServerConfig
-from muniment_server.store import roles
 from muniment_server.store.embedded import EmbeddedPostgres, EmbeddedPostgresError
 
 _LOG = logging.getLogger("muniment.supervisor")
 _WATCH_SECONDS = 0.2
 _SLOWEST_RESTART = 10.0
+_LONG_LIFE = 60.0
+"""A worker that lived as long is started again at once."""
 _GRACE_SECONDS = 5.0
 """Beyond the drain, before a worker that does not end is killed."""
 
@@ -50,21 +52,29 @@ def run(config: ServerConfig, *, on_ready: Callable[[Running], None]) -> None:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    connections = config.worker_count * config.threads * len(roles.SERVING)
     with (
         address.held(config.listen) as listen,
-        access.served_database(config.database, connections=connections) as served,
         _workers(config) as workers,
+        access.served_database(config.database, connections=config.connections) as served,
     ):
-        access.require_ready(served.conninfo, connections=connections)
-        assignment = _assignment(config, served.conninfo, listen, connections)
-        for worker in workers:
-            worker.assign(assignment)
-        for worker in workers:
-            worker.wait_until_ready()
-        admin = served.embedded.conninfo(user=access.SUPERUSER) if served.embedded else None
-        on_ready(Running(listen, len(workers), admin))
-        _watch(workers, served.embedded, stopping)
+        try:
+            _begin(config, workers, served, listen, on_ready)
+            _watch(workers, served.embedded, stopping)
+        finally:
+            _drain(workers)  # before the database stops
+
+
+def _begin(
+    config: ServerConfig, workers: list[Worker], served: Served, listen: str, on_ready: Callable[[Running], None]
+) -> None:
+    access.require_ready(served.conninfo, connections=config.connections)
+    assignment = _assignment(config, served.conninfo, listen)
+    for worker in workers:
+        worker.assign(assignment)
+    for worker in workers:
+        worker.wait_until_ready()
+    admin = served.embedded.conninfo(user=access.SUPERUSER) if served.embedded else None
+    on_ready(Running(listen, len(workers), admin))
 
 
 class Worker:
@@ -96,8 +106,10 @@ class Worker:
         if self._process.poll() is None or time.monotonic() < self._not_before:
             return
         _LOG.error("a worker died with %s: starting another", self._process.returncode)
-        self._delay = min(_SLOWEST_RESTART, max(0.1, 2 * self._delay))
-        self._not_before = time.monotonic() + self._delay
+        now = time.monotonic()
+        lived_long = now - self._not_before > _LONG_LIFE
+        self._delay = 0.1 if lived_long else min(_SLOWEST_RESTART, max(0.1, 2 * self._delay))
+        self._not_before = now + self._delay
         self._process = _start_process()
         assert self._assignment is not None
         self.assign(self._assignment)
@@ -130,7 +142,7 @@ def _start_process() -> subprocess.Popen[str]:
     )
 
 
-def _assignment(config: ServerConfig, conninfo: str, listen: str, connections: int) -> Assignment:
+def _assignment(config: ServerConfig, conninfo: str, listen: str) -> Assignment:
     tls = config.tls
     files = {"certificate": tls.certificate, "key": tls.key, "client_ca": tls.client_ca} if tls else {}
     return Assignment(
@@ -138,7 +150,7 @@ def _assignment(config: ServerConfig, conninfo: str, listen: str, connections: i
         listen=listen,
         threads=config.threads,
         most_in_flight=config.most_in_flight,
-        connections=connections,
+        connections=config.connections,
         drain_seconds=config.drain_seconds,
         development=config.development,
         audit_reads_from=config.audit_reads_from,
@@ -148,14 +160,20 @@ def _assignment(config: ServerConfig, conninfo: str, listen: str, connections: i
 
 @contextmanager
 def _workers(config: ServerConfig) -> Iterator[list[Worker]]:
+    """The worker processes, which load their code while the database starts."""
     workers = [Worker(config) for _ in range(config.worker_count)]
     try:
         yield workers
     finally:
-        for worker in workers:
-            worker.end()
-        for worker in workers:
-            worker.wait_until_ended()
+        _drain(workers)
+
+
+def _drain(workers: list[Worker]) -> None:
+    """End them all, in their own time. Twice is fine."""
+    for worker in workers:
+        worker.end()
+    for worker in workers:
+        worker.wait_until_ended()
 
 
 def _watch(workers: list[Worker], embedded: EmbeddedPostgres | None, stopping: threading.Event) -> None:
