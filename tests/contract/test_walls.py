@@ -15,6 +15,7 @@ from muniment_server.rpc.walls import (
     FollowTaint,
     Gate,
     GuardEgress,
+    KeepThreadsFree,
     TellErrors,
     Validate,
 )
@@ -48,6 +49,7 @@ def test_the_walls_stand_in_the_pinned_order(interceptor):
         FollowTaint,
         Authorize,
         Validate,
+        KeepThreadsFree,
         GuardEgress,
     ]
 

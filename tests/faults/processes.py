@@ -139,6 +139,11 @@ def wait_until(condition: Callable[[], object], what: str, *, seconds: float = 2
     return time.monotonic() - begun
 
 
+def runs(pid: int) -> bool:
+    """Whether process *pid* has not ended; a zombie has."""
+    return _parent(pid) != -1
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -13,13 +13,14 @@ import pytest
 
 from tests.faults import promises
 from tests.faults.load import Load
-from tests.faults.processes import WORKERS, ServerProcess, wait_until
+from tests.faults.processes import WORKERS, ServerProcess, runs, wait_until
 
 CYCLES = int(os.environ.get("MUNIMENT_KILLS", "50"))
 """How many kills. More for a long night: MUNIMENT_KILLS=2000."""
 _VICTIMS = ("worker", "supervisor", "postmaster", "backend")
 _CHECKPOINT = 10
-_SLOWEST_RECOVERY = 20.0
+_SLOWEST_RECOVERY = 15.0
+_ORPHANS = 3
 _MOST_WRITES = 40
 """How many are acknowledged between a recovery and the next kill, at most."""
 
@@ -89,6 +90,25 @@ def test_what_was_acknowledged_survives_every_kill(
     assert load.surprises == []
     print(f"\nkills: {CYCLES} in {time.monotonic() - begun:.0f} s, {_count(load)}, {dict(load.codes)}")
     print(f"recovery, seconds: {_seconds(killer.recoveries)}")
+
+
+def test_a_worker_whose_supervisor_dies_while_it_loads_does_not_stay(server: ServerProcess, load: Load) -> None:
+    """It shares the port with the next server's workers: what it took and never answered would be lost callers."""
+    with load.running():
+        for _ in range(_ORPHANS):
+            _orphan_one_that_loads(server, load)
+
+
+def _orphan_one_that_loads(server: ServerProcess, load: Load) -> None:
+    before = server.workers()
+    os.kill(before[0], signal.SIGKILL)
+    wait_until(lambda: set(server.workers()) - set(before), "a worker that loads")
+    orphans = server.workers()
+    server.kill()
+    server.start()
+    started = time.monotonic()
+    wait_until(lambda: load.recovered_since(started), "recovery", seconds=_SLOWEST_RECOVERY)
+    wait_until(lambda: not any(map(runs, orphans)), "the end of the workers of before")
 
 
 def test_every_taint_is_the_same_after_a_restart(server: ServerProcess, load: Load) -> None:

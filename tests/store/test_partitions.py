@@ -107,7 +107,7 @@ def test_a_query_that_forgot_its_tenant_touches_several(partitioned, query):
     """The test above can fail."""
     spoiled = re.sub(r"(\w+)\.tenant = %\(tenant\)s", r"\1.tenant IS NOT NULL", query.text)
     if spoiled == query.text:
-        assert "VALUES" in query.text
+        assert "INSERT" in query.text  # it looks for nothing: it only writes its tenant
     else:
         assert len(partitions(plan_of(partitioned, query, spoiled))) == 4
 

@@ -8,6 +8,8 @@ import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.lifetime import Lifetime
+from muniment_server.store.database import Database as RoleDatabase
 from tests.support.databases import cloned
 from tests.support.services import serving
 
@@ -227,17 +229,38 @@ def test_the_auditor_reads_no_item_and_no_token(filled):
         assert rows(connection, "SELECT count(*) FROM audit")[0][0] > 0
 
 
+_BOUNDS = {
+    "jit": "off",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "5s",
+    "synchronous_commit": "on",
+    "default_transaction_read_only": "off",
+    "search_path": '"$user"',
+}
+
+
 @pytest.mark.parametrize("role", ["muniment_public", "muniment_restricted"])
 def test_a_level_has_the_settings_that_bound_it(filled, role):
+    """Whatever the role has set for itself: injected SQL may do that."""
     with filled.connect(role) as connection:
-        found = {
-            name: connection.execute(f"SHOW {name}".encode()).fetchone()[0]
-            for name in ("jit", "lock_timeout", "idle_in_transaction_session_timeout", "search_path")
-        }
+        connection.execute("ALTER ROLE CURRENT_USER SET synchronous_commit = off")
+        connection.execute("ALTER ROLE CURRENT_USER SET lock_timeout = 0")
+    served = RoleDatabase(filled.conninfo, pool_size=1)
+    try:
+        with served.connection(role, Lifetime()) as connection:
+            found = {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in _BOUNDS}
+    finally:
+        served.close()
+        with filled.connect(role) as connection:
+            connection.execute("ALTER ROLE CURRENT_USER RESET ALL")
 
-    assert found == {
-        "jit": "off",
-        "lock_timeout": "5s",
-        "idle_in_transaction_session_timeout": "5s",
-        "search_path": '"$user", public',
-    }
+    assert found == _BOUNDS
+
+
+@pytest.mark.parametrize("role", ["muniment_public", "muniment_restricted"])
+def test_no_level_reaches_large_objects(filled, role):
+    """They belong to no schema: one level could leave there what a lower one reads."""
+    with filled.connect(role) as connection:
+        for statement in ("SELECT lo_create(0)", "SELECT lo_from_bytea(0, 'x')", "SELECT lo_get(1)"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement)

@@ -6,6 +6,7 @@ it dies, the pipe ends and so does the worker.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import signal
@@ -38,7 +39,8 @@ _LOG = logging.getLogger("muniment.worker")
 def main() -> None:
     """Serve until the input ends or SIGTERM comes."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    logging.getLogger("psycopg").setLevel(logging.CRITICAL)  # it would log what the driver says
+    for library in ("psycopg", "grpc"):  # they would log what the driver says, and headers that do not decode
+        logging.getLogger(library).setLevel(logging.CRITICAL + 1)
     forbid_core_dumps()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the supervisor, which ends the input
     line = sys.stdin.readline()
@@ -68,12 +70,18 @@ def _serve(assignment: Assignment, ended: threading.Event) -> None:
     server.listen(assignment.listen, _credentials(assignment.tls))
     server.start()
     check_walls(server, database, connections=assignment.connections)
-    sys.stdout.write(f"{READY}\n")
-    sys.stdout.flush()
+    _say_ready()
     while not ended.wait(_SECONDS_BETWEEN_CHECKS if server.gate.open else _SECONDS_WHILE_CLOSED):
         check_walls(server, database, connections=assignment.connections)
     server.stop(assignment.drain_seconds)
     database.close()
+
+
+def _say_ready() -> None:
+    """Tell the supervisor. If it died meanwhile the input has ended, and the port, which others share, is let go."""
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.write(f"{READY}\n")
+        sys.stdout.flush()
 
 
 def check_walls(server: Server, database: Database, *, connections: int) -> None:

@@ -111,13 +111,7 @@ def _other_database(config: DatabaseConfig, url: str) -> Iterator[Finding]:
         yield _bad(str(error))
         return
     admin = url if "user" in libpq.conninfo_to_dict(url) else None
-    yield from _database(conninfo, admin=admin, connections=_connections_of_a_server(config))
-
-
-def _connections_of_a_server(config: DatabaseConfig) -> int:
-    """How many a server with defaults may open."""
-    server = ServerConfig(config)
-    return server.worker_count * server.threads * len(roles.SERVING)
+    yield from _database(conninfo, admin=admin, connections=ServerConfig(config).connections)
 
 
 def _without_login(url: str) -> str:

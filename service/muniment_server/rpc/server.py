@@ -33,7 +33,16 @@ from muniment_server.rpc.servicers.agent import AgentServicer
 from muniment_server.rpc.servicers.audit import AuditServicer
 from muniment_server.rpc.servicers.memory import MemoryServicer
 from muniment_server.rpc.servicers.session import SessionServicer
-from muniment_server.rpc.walls import Authenticate, Authorize, FollowTaint, Gate, GuardEgress, TellErrors, Validate
+from muniment_server.rpc.walls import (
+    Authenticate,
+    Authorize,
+    FollowTaint,
+    Gate,
+    GuardEgress,
+    KeepThreadsFree,
+    TellErrors,
+    Validate,
+)
 from muniment_server.store.store import Store
 
 _SERVED: tuple[tuple[ServiceDescriptor, Callable[[Any, grpc.Server], None], type[Any]], ...] = (
@@ -73,6 +82,7 @@ _OPTIONS: dict[str, int] = {
     "grpc.server_handshake_timeout_ms": 10_000,
     "grpc.http2.max_ping_strikes": 2,
     "grpc.max_connection_age_ms": 10 * 60_000,  # spreads clients over the workers
+    "grpc.max_connection_age_grace_ms": 2 * 60_000,  # longer than calls take: who reads no answers is let go
     "grpc.enable_channelz": 0,
 }
 
@@ -105,6 +115,7 @@ class Server:
             FollowTaint(credentials),
             Authorize(store),
             Validate(Rules(pool, {method.request_type for method in methods.values()})),
+            KeepThreadsFree(limits.threads),
             GuardEgress(),
         ]
         interceptor = PutBehindWalls(

@@ -31,7 +31,20 @@ _LIFETIME = 1800.0
 _SECONDS_TO_CANCEL = 2.0
 _NETWORK = {"connect_timeout": 2, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
 """A host that swallows packets may not hold a thread for long. Seconds, seconds, milliseconds."""
-_SETTINGS = "-c TimeZone=UTC -c client_min_messages=warning"
+_SETTINGS = " ".join(
+    f"-c {setting}"
+    for setting in (
+        "TimeZone=UTC",
+        "client_min_messages=warning",
+        "jit=off",
+        "lock_timeout=5s",
+        "idle_in_transaction_session_timeout=5s",
+        "synchronous_commit=on",
+        "default_transaction_read_only=off",
+        'search_path="$user"',
+    )
+)
+"""What every connection brings: it wins over what a role may have set for itself."""
 
 
 class WrongRole(psycopg.OperationalError):
@@ -119,13 +132,17 @@ class Database:
             name=role,
         )
 
-    @staticmethod
-    def _give_back(pool: ConnectionPool[RoleConnection], connection: RoleConnection) -> None:
+    def _give_back(self, pool: ConnectionPool[RoleConnection], connection: RoleConnection) -> None:
         """Return it clean. One that broke is a sign that the others did too: look at them now, not call by call."""
         broken = connection.closed
         pool.putconn(connection)  # rolls back what is open
         if broken:
-            threading.Thread(target=pool.check, daemon=True).start()
+            threading.Thread(target=self._check, daemon=True).start()
+
+    def _check(self) -> None:
+        """Replace every idle connection that is broken, of all roles."""
+        for pool in list(self._pools.values()):
+            pool.check()
 
 
 def verify(connection: RoleConnection, role: str) -> None:

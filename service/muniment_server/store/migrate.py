@@ -100,13 +100,8 @@ def _make_roles(connection: psycopg.Connection) -> Iterator[str]:
             )
         )
         yield f"created role {role}"
-    for role in roles.ALL:
-        for setting, value in roles.SETTINGS.items():
-            connection.execute(
-                sql.SQL("ALTER ROLE {} SET {} = {}").format(
-                    sql.Identifier(role), sql.Identifier(setting), sql.Literal(value)
-                )
-            )
+    for role in roles.ALL:  # connections bring their settings: a role that may set its own could undo others
+        connection.execute(sql.SQL("ALTER ROLE {} RESET ALL").format(sql.Identifier(role)))
 
 
 def _set_passwords(connection: psycopg.Connection, passwords: Mapping[str, str]) -> Iterator[str]:
@@ -129,8 +124,20 @@ def _close_database(connection: psycopg.Connection) -> None:
         sql.SQL("REVOKE CREATE ON SCHEMA public FROM PUBLIC"),
     ):
         connection.execute(statement)
-    if connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() != (True,):
+    if connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() == (True,):
+        _close_large_objects(connection)
+    else:
         connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(owner))
+
+
+def _close_large_objects(connection: psycopg.Connection) -> None:
+    """Large objects belong to no schema: one level could leave there what a lower one reads. Only a superuser can."""
+    functions = connection.execute(
+        "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace"
+        " AND proname ~ '^(lo_|loread$|lowrite$)' AND has_function_privilege('public', oid, 'EXECUTE')"
+    ).fetchall()
+    for (function,) in functions:
+        connection.execute(sql.SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(sql.SQL(function)))
 
 
 def _apply(connection: psycopg.Connection) -> Iterator[str]:

@@ -15,11 +15,3 @@ LEVELS = tuple(level.role for level in Classification)
 SERVING = (CONTROL, AUDITOR, *LEVELS)
 """The roles that a serving process logs in as."""
 ALL = (OWNER, *SERVING)
-
-SETTINGS = {
-    "jit": "off",
-    "lock_timeout": "5s",
-    "idle_in_transaction_session_timeout": "5s",
-    "statement_timeout": "30s",
-}
-"""What every role logs in with."""

@@ -1250,6 +1250,40 @@ GRANT USAGE ON SCHEMA vault TO muniment_control;
 
 GRANT USAGE ON SCHEMA vault TO muniment_auditor;
 
+REVOKE ALL ON FUNCTION pg_catalog.lo_close(integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lo_creat(integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lo_create(oid) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lo_from_bytea(oid, bytea) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lo_get(oid) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lo_get(oid, bigint, integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lo_lseek(integer, integer, integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lo_lseek64(integer, bigint, integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lo_open(oid, integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lo_put(oid, bigint, bytea) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lo_tell(integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lo_tell64(integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lo_truncate(integer, integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lo_truncate64(integer, bigint) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lo_unlink(oid) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.loread(integer, integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION pg_catalog.lowrite(integer, bytea) FROM PUBLIC;
+
 GRANT INSERT ON TABLE muniment_confidential.audit TO muniment_confidential;
 
 GRANT SELECT ON TABLE muniment_confidential.audit TO muniment_auditor;

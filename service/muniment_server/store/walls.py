@@ -106,8 +106,6 @@ def _common() -> Iterator[Fact]:
     yield Fact("function", "vault.clock", "RETURN now()")
     for role in roles.ALL:
         yield Fact(role, "database", "CONNECT")
-        for setting, value in roles.SETTINGS.items():
-            yield Fact(role, "setting", f"{setting}={value}")
     yield Fact(roles.OWNER, "database", "CREATE")
     yield Fact("pinned", "muniment_control.audit", "CHECK (((level >= 1) AND (level <= 4)))")
 

@@ -75,7 +75,7 @@ def test_no_core_is_dumped(embedded):
     with embedded() as server:
         limits = Path(f"/proc/{server.pid}/limits").read_text().splitlines()
 
-    assert [line.split()[4:6] for line in limits if line.startswith("Max core file size")] == [["0", "0"]]
+    assert [line.split()[4:6] for line in limits if line.startswith("Max core file size")] == [["1", "1"]]
 
 
 def test_no_port_is_opened(embedded):

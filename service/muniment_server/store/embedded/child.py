@@ -65,10 +65,12 @@ def _rights(account: Account) -> dict[str, Any]:
 def _leash() -> Callable[[], None]:
     """What a child does between dropping its rights and exec. The order matters: setuid clears the signal."""
     parent = os.getpid()
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    core = 1 if most == resource.RLIM_INFINITY else min(1, most)  # 1: no room for a file, and Linux feeds no collector
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
     def leash() -> None:
-        resource.setrlimit(resource.RLIMIT_CORE, (1, 1))  # too small for a file, and Linux then feeds no collector
+        resource.setrlimit(resource.RLIMIT_CORE, (core, core))
         if prctl is not None:
             prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
             if os.getppid() != parent:  # we died before the line above

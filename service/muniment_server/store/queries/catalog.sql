@@ -43,8 +43,9 @@ granted AS (
            pg_default_acl.defaclrole
       FROM pg_catalog.pg_default_acl
            CROSS JOIN LATERAL aclexplode(pg_default_acl.defaclacl) AS acl
-     WHERE pg_get_userbyid(pg_default_acl.defaclrole) = ANY(%(roles)s)
-        OR pg_default_acl.defaclnamespace IN (SELECT ours.oid FROM ours)
+     WHERE NOT pg_get_userbyid(pg_default_acl.defaclrole) = ANY(%(serving)s) -- those can create nothing
+       AND (pg_get_userbyid(pg_default_acl.defaclrole) = ANY(%(roles)s)
+            OR pg_default_acl.defaclnamespace IN (SELECT ours.oid FROM ours))
      UNION ALL
     SELECT acl.grantee, 'parameter ' || pg_parameter_acl.parname, acl.privilege_type, 10
       FROM pg_catalog.pg_parameter_acl
@@ -72,9 +73,9 @@ SELECT CASE granted.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(granted.gr
   FROM granted
  WHERE granted.grantee <> granted.owner
  UNION ALL
-SELECT pg_roles.rolname, 'setting', unnest(pg_roles.rolconfig)
-  FROM pg_catalog.pg_roles
- WHERE pg_roles.rolname = ANY(%(roles)s)
+SELECT pg_get_userbyid(pg_db_role_setting.setrole), 'setting', unnest(pg_db_role_setting.setconfig)
+  FROM pg_catalog.pg_db_role_setting
+ WHERE pg_get_userbyid(pg_db_role_setting.setrole) = ANY(%(roles)s)
  UNION ALL
 SELECT pg_get_userbyid(pg_class.relowner), pg_class.relname, 'owns'
   FROM pg_catalog.pg_class

@@ -199,13 +199,19 @@ SELECT found.name, found.content, found.tags, found.level, found.item_id, found.
 -- name: search_items
 -- The best matches of any word, each name at its highest visible level, tags looked at after the shadow. Nulls: no match.
 -- The score counts nothing over other rows; of equal scores the name decides. bytes: as in list_items.
+-- Bounded, for what it costs: the first 32 words of the query, and a snippet of the first 4,000 characters.
 WITH wanted AS MATERIALIZED ( -- quoted by hand: inside quotes nothing is syntax
     SELECT string_agg('''' || replace(replace(word.lexeme, '\', '\\'), '''', '''''') || '''', ' | ' ORDER BY word.lexeme)::tsquery AS words
-      FROM unnest(to_tsvector('pg_catalog.english', %(query)s)) AS word
+      FROM (
+               SELECT first.lexeme
+                 FROM unnest(to_tsvector('pg_catalog.english', %(query)s)) AS first
+                ORDER BY first.positions[1], first.lexeme
+                LIMIT 32
+           ) AS word
 )
 SELECT found.name, found.content, found.tags, found.level, found.item_id, found.revision,
        found.create_time, found.update_time, found.expire_time, found.bytes, found.score,
-       ts_headline('pg_catalog.english', found.content, (SELECT wanted.words FROM wanted),
+       ts_headline('pg_catalog.english', left(found.content, 4000), (SELECT wanted.words FROM wanted),
                    'StartSel="", StopSel="", MaxWords=40, MinWords=20') AS snippet
   FROM session
        LEFT JOIN LATERAL (
