@@ -273,8 +273,8 @@ class Program:
         self._untrue_audits.add(tenant)
         for session_id, one in model.sessions.items():
             if one.agent is agent and one.conversation_id == session.conversation_id and model.open_level(session_id):
-                request = METHODS["ResetSession"].input_type
-                return replace(operation, request=GetMessageClass(request)(session_id=session_id).SerializeToString())
+                reset = GetMessageClass(METHODS["ResetSession"].input_type)(session_id=session_id)
+                return replace(operation, request=reset.SerializeToString())
         if known is not None and known.taint > 1:
             raise Skip
         fields = {

@@ -248,7 +248,7 @@ def test_a_level_has_the_settings_that_bound_it(filled, role):
     served = RoleDatabase(filled.conninfo, pool_size=1)
     try:
         with served.connection(role, Lifetime()) as connection:
-            found = {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in _BOUNDS}
+            found = {name: rows(connection, f"SHOW {name}")[0][0] for name in _BOUNDS}
     finally:
         served.close()
         with filled.connect(role) as connection:
