@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import psycopg
 from psycopg import conninfo as libpq
 from psycopg.rows import namedtuple_row
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from muniment_server.domain.lifetime import Lifetime
 from muniment_server.store import queries, roles
@@ -25,6 +26,7 @@ _LOG = logging.getLogger("muniment.database")
 _QUERIES = queries.load("connection")
 _LONGEST_STATEMENT = 30.0
 """Seconds a statement may run when the caller sets no deadline."""
+_POOL_PAUSE = 0.1
 _POOL_WAIT = 2.0
 """Seconds to wait for a connection. There is one for each thread: only a database that is away makes it wait."""
 _LIFETIME = 1800.0
@@ -69,6 +71,17 @@ class RoleConnection(psycopg.Connection[Any]):
             self.statement_timeout = wanted
 
 
+def _taken_from(pool: ConnectionPool[RoleConnection], seconds: float) -> RoleConnection:
+    """A connection, within *seconds*. Asked for again and again: each time the pool tries to connect anew."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return pool.getconn(timeout=_POOL_PAUSE)
+        except PoolTimeout:
+            if time.monotonic() >= end:
+                raise
+
+
 def _within(longest: float, remaining: float | None) -> float:
     return longest if remaining is None else min(longest, remaining)
 
@@ -94,7 +107,7 @@ class Database:
         """
         pool = self._pools.get(role) or self._open(role)
         try:
-            connection = pool.getconn(timeout=_within(_POOL_WAIT, lifetime.remaining()))
+            connection = _taken_from(pool, _within(_POOL_WAIT, lifetime.remaining()))
             try:
                 lifetime.cancels(connection.cancel_now)
                 connection.limit(lifetime.remaining())
