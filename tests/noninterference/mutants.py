@@ -332,8 +332,8 @@ ORDER = (
             edit(
                 ITEMS,
                 "list_items",
-                "visible.* FROM visible WHERE",
-                "visible.* FROM (SELECT * FROM visible AS v WHERE v.tenant = %(tenant)s AND v.agent = session.agent"
+                "AS own_bytes FROM visible WHERE",
+                "AS own_bytes FROM (SELECT * FROM visible AS v WHERE v.tenant = %(tenant)s AND v.agent = session.agent"
                 " AND v.name > %(after)s ORDER BY v.name LIMIT %(limit)s) AS visible WHERE",
             ),
         ),
@@ -536,13 +536,13 @@ STATE = (
     Mutant(
         "M49 the ceiling is not checked first",
         "model",
-        (setting(sessions.Sessions, "_check_ceiling", lambda *_: None),),
+        (setting(sessions.Sessions, "_check_ceiling", lambda *_, **__: None),),
     ),
     Mutant(
         "M49 the ceiling is not checked on open",
         "model",
         (
-            setting(sessions.Sessions, "_check_ceiling", lambda *_: None),
+            setting(sessions.Sessions, "_check_ceiling", lambda *_, **__: None),
             edit(HOSTS, "open_session", "%(taint)s::smallint <= (", "0 < ("),
         ),
     ),
@@ -550,7 +550,7 @@ STATE = (
         "M50 the ceiling is not checked on raise",
         "model",
         (
-            setting(sessions.Sessions, "_check_ceiling", lambda *_: None),
+            setting(sessions.Sessions, "_check_ceiling", lambda *_, **__: None),
             edit(HOSTS, "raise_taint", "greatest(session.taint, %(taint)s::smallint) <= (", "0 < ("),
         ),
     ),
