@@ -10,6 +10,9 @@ from pathlib import Path
 from muniment_server.domain.classification import Classification
 from muniment_server.store import roles
 
+LONG_THREADS = 2
+"""Threads of a worker that run searches, beside those that run all other calls."""
+
 
 class ConfigError(ValueError):
     """The configuration cannot be. The text says what to change."""
@@ -62,7 +65,7 @@ class ServerConfig:
     @property
     def connections(self) -> int:
         """How many connections all workers may open together."""
-        return self.worker_count * self.threads * len(roles.SERVING)
+        return self.worker_count * (self.threads + LONG_THREADS) * len(roles.SERVING)
 
     @property
     def worker_count(self) -> int:

@@ -15,7 +15,6 @@ from muniment_server.rpc.walls import (
     FollowTaint,
     Gate,
     GuardEgress,
-    KeepThreadsFree,
     TellErrors,
     Validate,
 )
@@ -49,7 +48,6 @@ def test_the_walls_stand_in_the_pinned_order(interceptor):
         FollowTaint,
         Authorize,
         Validate,
-        KeepThreadsFree,
         GuardEgress,
     ]
 

@@ -11,6 +11,7 @@ from google.rpc import error_details_pb2
 
 from muniment_server.domain.errors import Conflict
 from muniment_server.rpc.server import Limits
+from muniment_server.store import database as store_database
 from muniment_server.store.items import Items
 from tests.rpc.answers import CONFIDENTIAL, LEVELS, PUBLIC, detail, fields_of, in_future, invalid, refusal
 from tests.rpc.test_reasons import in_background, locked, wait_until_blocked
@@ -81,17 +82,14 @@ def test_a_caller_who_goes_away_cancels_the_statement(small):
     assert refusal(session.get_memory, key="plan") == "NOT_FOUND MEMORY_NOT_FOUND"
 
 
-def test_a_lock_that_is_not_let_go_is_unavailable(service):
-    """The role's own limit: no session waits for ever."""
-    session = service.session(PUBLIC)
-    with service.database.as_admin() as admin:
-        admin.execute("ALTER ROLE muniment_public SET lock_timeout = '50ms'")
-    try:
+def test_a_lock_that_is_not_let_go_is_unavailable(database, monkeypatch):
+    """The connection's own limit: no session waits for ever."""
+    short = store_database._SETTINGS.replace("lock_timeout=5s", "lock_timeout=50ms")
+    monkeypatch.setattr(store_database, "_SETTINGS", short)
+    with serving(database) as service:
+        session = service.session(PUBLIC)
         with locked(service, session):
             assert refusal(session.save_memory, key="plan", content="text") == "UNAVAILABLE UNAVAILABLE"
-    finally:
-        with service.database.as_admin() as admin:
-            admin.execute("ALTER ROLE muniment_public SET lock_timeout = '5s'")
 
 
 def test_a_closed_gate_lets_nothing_pass(service):

@@ -145,7 +145,7 @@ def serving(
     """Serve *database* on a free port."""
     limits = limits or Limits()
     ids = ids or RandomIds()
-    connections = RoleDatabase(database.conninfo, pool_size=limits.threads)
+    connections = RoleDatabase(database.conninfo, pool_size=limits.connections)
     store = Store(connections, ids, audit_reads_from=audit_reads_from)
     server = Server(store, limits=limits, open_reflection=open_reflection)
     port = server.listen("127.0.0.1:0", None)

@@ -21,6 +21,7 @@ from psycopg import conninfo as libpq
 
 from muniment_server.app.assignment import READY, Assignment
 from muniment_server.app.hardening import forbid_core_dumps
+from muniment_server.config import LONG_THREADS
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, Unavailable
 from muniment_server.domain.ids import RandomIds
@@ -59,11 +60,12 @@ def _wait_for_end(ended: threading.Event) -> None:
 
 
 def _serve(assignment: Assignment, ended: threading.Event) -> None:
-    database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_size=assignment.threads)
+    limits = Limits(threads=assignment.threads, long_threads=LONG_THREADS, most_in_flight=assignment.most_in_flight)
+    database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_size=limits.connections)
     store = Store(database, RandomIds(), audit_reads_from=Classification(assignment.audit_reads_from))
     server = Server(
         store,
-        limits=Limits(threads=assignment.threads, most_in_flight=assignment.most_in_flight),
+        limits=limits,
         open_reflection=assignment.development,
         share_port=True,
     )

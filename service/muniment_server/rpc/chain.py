@@ -25,6 +25,8 @@ _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 _HEALTH_WATCH = "/grpc.health.v1.Health/Watch"
 """Passed through as it is: wrapped, it would hold a thread for as long as it lives."""
 _REFLECTION = "/grpc.reflection."
+_LONG = frozenset({"/muniment.v1.MemoryService/SearchMemories"})
+"""Calls that may take long, on threads of their own, so that they do not hold every one."""
 _UNKNOWN = Method.beside("Unknown", for_sessions=True)
 _REFLECT = Method.beside("Reflection", for_sessions=False)
 _LONGEST_REFLECTION = 60.0
@@ -68,6 +70,7 @@ class PutBehindWalls(grpc.ServerInterceptor):
         walls: Sequence[Wall],
         *,
         pool: CallPool,
+        long_pool: CallPool,
         most_in_flight: int,
         open_reflection: bool,
         patience: Patience,
@@ -75,6 +78,7 @@ class PutBehindWalls(grpc.ServerInterceptor):
         self._methods = methods
         self._walls = walls
         self._pool = pool
+        self._long_pool = long_pool
         self._most_in_flight = most_in_flight
         self._patience = patience
         self._handlers: dict[str, Handler] = {}
@@ -94,7 +98,7 @@ class PutBehindWalls(grpc.ServerInterceptor):
         path = handler_call_details.method
         if path == _HEALTH_WATCH:
             return continuation(handler_call_details)
-        if self._pool.in_flight >= self._most_in_flight and path != _HEALTH_CHECK:
+        if self._in_flight() >= self._most_in_flight and path != _HEALTH_CHECK:
             return self._overloaded
         return self._handlers.get(path) or self._make(path, continuation(handler_call_details))
 
@@ -107,8 +111,13 @@ class PutBehindWalls(grpc.ServerInterceptor):
             self._handlers[path] = self._health_check(handler)
         elif handler is not None and path in self._methods:
             behaviour = self._behind(self._walls, self._methods[path], _servicer(handler))
+            if path in _LONG:
+                behaviour = _on(self._long_pool, behaviour)
             self._handlers[path] = _handler(behaviour, handler.response_serializer)
         return self._handlers.get(path, self._unknown)
+
+    def _in_flight(self) -> int:
+        return self._pool.in_flight + self._long_pool.in_flight
 
     def _reflection(self, handler: Handler) -> Handler:
         """Shows the contract: to all in development, to hosts otherwise. On threads of its own, and not for ever."""
@@ -125,9 +134,8 @@ class PutBehindWalls(grpc.ServerInterceptor):
             finally:
                 end.cancel()
 
-        behaviour.experimental_thread_pool = self._reflection_pool  # type: ignore[attr-defined]  # grpc looks for it
         return grpc.stream_stream_rpc_method_handler(
-            behaviour, handler.request_deserializer, handler.response_serializer
+            _on(self._reflection_pool, behaviour), handler.request_deserializer, handler.response_serializer
         )
 
     def _health_check(self, handler: Handler) -> Handler:
@@ -138,8 +146,7 @@ class PutBehindWalls(grpc.ServerInterceptor):
         def behaviour(requests: Iterator[bytes], context: grpc.ServicerContext) -> Message:
             return cast(Message, check(parse(self._patience.receive(requests, context)), context))
 
-        behaviour.experimental_thread_pool = self._health_pool  # type: ignore[attr-defined]  # grpc looks for it
-        return _handler(behaviour, handler.response_serializer)
+        return _handler(_on(self._health_pool, behaviour), handler.response_serializer)
 
     def _behind(self, walls: Sequence[Wall], method: Method, innermost: Proceed) -> Callable[..., Message]:
         way = innermost
@@ -177,5 +184,10 @@ def _overloaded_handler() -> Handler:
         context.abort_with_status(told)
         raise AssertionError("abort returns never")
 
-    refuse.experimental_thread_pool = ThreadPoolExecutor(1, "refuse")  # type: ignore[attr-defined]  # grpc looks for it
-    return _handler(refuse, None)
+    return _handler(_on(ThreadPoolExecutor(1, "refuse"), refuse), None)
+
+
+def _on(pool: ThreadPoolExecutor, behaviour: Callable[..., Any]) -> Callable[..., Any]:
+    """*behaviour*, to be run on *pool*: grpc looks for this attribute."""
+    behaviour.experimental_thread_pool = pool  # type: ignore[attr-defined]
+    return behaviour

@@ -39,7 +39,6 @@ from muniment_server.rpc.walls import (
     FollowTaint,
     Gate,
     GuardEgress,
-    KeepThreadsFree,
     TellErrors,
     Validate,
 )
@@ -93,8 +92,15 @@ class Limits:
 
     threads: int = 4
     """Calls run at once. More contend for the interpreter lock."""
+    long_threads: int = 2
+    """Searches run at once, on threads of their own: long calls may not hold every thread."""
     most_in_flight: int = 256
     """Calls run or queued. More are refused at once."""
+
+    @property
+    def connections(self) -> int:
+        """The most connections that one role needs at once."""
+        return self.threads + self.long_threads
 
 
 class Server:
@@ -108,6 +114,7 @@ class Server:
         self._health = health.HealthServicer(experimental_thread_pool=ThreadPoolExecutor(4, "watch"))
         self._patience = Patience()
         calls = CallPool(limits.threads)
+        long_calls = CallPool(limits.long_threads)
         walls: list[Wall] = [
             TellErrors(),
             self.gate,
@@ -115,13 +122,13 @@ class Server:
             FollowTaint(credentials),
             Authorize(store),
             Validate(Rules(pool, {method.request_type for method in methods.values()})),
-            KeepThreadsFree(limits.threads),
             GuardEgress(),
         ]
         interceptor = PutBehindWalls(
             methods,
             walls,
             pool=calls,
+            long_pool=long_calls,
             most_in_flight=limits.most_in_flight,
             open_reflection=open_reflection,
             patience=self._patience,

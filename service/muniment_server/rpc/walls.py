@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import traceback
 import uuid
@@ -20,7 +19,6 @@ from muniment_server.domain.errors import (
     InvalidPageToken,
     MethodUnknown,
     MunimentError,
-    Overloaded,
     PrincipalNotAllowed,
     SessionNotFound,
     StaleSession,
@@ -163,25 +161,6 @@ class Validate:
             raise InvalidArgument(FieldViolation("", "is not a message of this method")) from None
         self._rules.check(call.method.request_type, call.request_bytes)
         return proceed(call)
-
-
-class KeepThreadsFree:
-    """Long calls may not hold every thread: the last one is for the others. Too many of them are refused at once."""
-
-    _LONG = frozenset({"SearchMemories"})
-
-    def __init__(self, threads: int) -> None:
-        self._free = threading.Semaphore(max(1, threads - 1))
-
-    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
-        if call.method.name not in self._LONG:
-            return proceed(call)
-        if not self._free.acquire(blocking=False):
-            raise Overloaded
-        try:
-            return proceed(call)
-        finally:
-            self._free.release()
 
 
 class GuardEgress:
