@@ -80,6 +80,11 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def worker_environment() -> dict[str, str]:
+    """The environment of a worker: ours, without gRPC's own lines. One for each bad handshake would fill the log."""
+    return {**os.environ, "GRPC_VERBOSITY": "NONE"}
+
+
 def split_address(listen: str) -> tuple[str, int]:
     """Host and port of `HOST:PORT`. Raises ConfigError."""
     host, separator, port = listen.rpartition(":")

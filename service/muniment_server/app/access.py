@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import stat
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -109,8 +109,11 @@ def cluster_directory(data_dir: Path) -> Path:
     kept = data_dir.absolute() / CLUSTER
     if os.geteuid() != 0 or kept.exists() or _others_may_enter(kept.parent):
         return kept.resolve()
-    elsewhere = _SYSTEM_DIRECTORY / hashlib.sha256(os.fsencode(kept)).hexdigest()[:16]
-    elsewhere.mkdir(mode=0o711, parents=True, exist_ok=True)
+    _SYSTEM_DIRECTORY.mkdir(mode=0o711, parents=True, exist_ok=True)
+    elsewhere = Path(
+        tempfile.mkdtemp(prefix=f"{kept.parent.parent.name}-", dir=_SYSTEM_DIRECTORY)
+    )  # never an old one's
+    elsewhere.chmod(0o711)
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.symlink_to(elsewhere)
     _LOG.warning("%s may not be entered by the account that Postgres runs as: it is kept in %s", kept.parent, elsewhere)

@@ -17,7 +17,7 @@ from muniment_server.app import access, address
 from muniment_server.app.access import Served
 from muniment_server.app.assignment import READY, Assignment
 from muniment_server.app.hardening import forbid_core_dumps
-from muniment_server.config import ServerConfig
+from muniment_server.config import ServerConfig, worker_environment
 from muniment_server.store.embedded import EmbeddedPostgres, EmbeddedPostgresError
 
 _LOG = logging.getLogger("muniment.supervisor")
@@ -135,6 +135,7 @@ def _start_process() -> subprocess.Popen[str]:
     """Out of reach of the terminal's signals, even while it loads: Ctrl-C is for us, who end it in order."""
     return subprocess.Popen(
         [sys.executable, "-m", "muniment_server.app.worker"],
+        env=worker_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -134,7 +134,7 @@ def delete(host: HostClient, agent_id: str, yes: bool) -> None:
       muniment agent delete alice --yes
     """
     if not yes:
-        confirm("Erase the agent with all its items, versions and sessions?")
+        confirm(f"Erase the agent {agent_id!r} with all its items, versions and sessions?")
     host.delete_agent(agent_id)
     note("Erased.")
 

@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
-from itertools import chain
 from typing import Any
 
 import click
@@ -24,6 +23,7 @@ Row = Mapping[str, Any]
 
 LEVEL_STYLES = {"PUBLIC": "green", "INTERNAL": "cyan", "CONFIDENTIAL": "yellow", "RESTRICTED": "bold red"}
 _LONGEST_CELL = 200
+_MAY_WRAP = {"content", "snippet", "tags", "reason", "display_name"}
 _STEERING = {"Cc", "Cf", "Zl", "Zp"}
 
 
@@ -46,11 +46,7 @@ class Output:
         if not self.on_terminal:
             self._lines([row], columns)
             return
-        grid = Table.grid(padding=(0, 2))
-        grid.add_column(style="dim")
-        for column in columns:
-            grid.add_row(_title(column), _styled(row[column], longest=None))
-        Console().print(grid)
+        Console().print(_stacked(row, columns))
 
     def text(self, text: str) -> None:
         """Show text: on a terminal without what would steer it, in a pipe byte for byte."""
@@ -66,10 +62,18 @@ class Output:
         if first is None:
             note("none")
             return
-        table = Table(*map(_title, columns), box=None, padding=(0, 2, 0, 0), header_style="dim")
-        for row in chain([first], rows):
+        every = [first, *rows]
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        for column in columns:
+            table.add_column(_title(column), no_wrap=column not in _MAY_WRAP, overflow="fold")
+        for row in every:
             table.add_row(*(_styled(row[column], longest=_LONGEST_CELL) for column in columns))
-        Console().print(table)
+        console = Console()
+        if console.measure(table).minimum <= console.width:
+            console.print(table)
+            return
+        for row in every:  # too narrow: an id, a level or an outcome that is cut is of no use
+            console.print(_stacked(row, columns), "")
 
     def _lines(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
         for row in rows:
@@ -77,6 +81,15 @@ class Output:
                 click.echo(json.dumps({name: _jsonable(value) for name, value in row.items()}))
             else:
                 click.echo("\t".join(_harmless(_cell(row[column])) for column in columns))
+
+
+def _stacked(row: Row, columns: Sequence[str]) -> Table:
+    """One row, a line for each column."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    for column in columns:
+        grid.add_row(_title(column), _styled(row[column], longest=None))
+    return grid
 
 
 def with_output(command: Callable[..., None]) -> Callable[..., None]:

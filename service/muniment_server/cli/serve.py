@@ -190,5 +190,5 @@ def _grpcurl(address: str, tls: Tls | None) -> str:
     """A call from outside of Python, through reflection."""
     way = ["-plaintext"] if tls is None else ["-cacert", str(tls.certificate.absolute())]
     place = ["-unix", address.removeprefix("unix:")] if address.startswith("unix:") else [address]
-    credential = '-H "authorization: Bearer $MUNIMENT_HOST_KEY"'
+    credential = "-expand-headers -H 'authorization: Bearer ${MUNIMENT_HOST_KEY}'"  # expanded by grpcurl: ps shows argv
     return f"grpcurl {shlex.join(way)} {credential} {shlex.join(place)} muniment.v1.AgentService/ListAgents"
