@@ -51,17 +51,19 @@ class Rules:
         # The library remembers rules by message name: a validator of our own never meets the classes without rules.
         self._validator = protovalidate.Validator()
         self._parse: dict[str, Callable[[bytes], Message]] = {}
+        self._repeated: dict[str, list[str]] = {}
         for name in request_types:
             message_class = GetMessageClass(pool.FindMessageTypeByName(name))
             self._parse[name] = message_class.FromString
+            self._repeated[name] = [field.name for field in message_class.DESCRIPTOR.fields if field.is_repeated]
             list(self._validator.collect_violations(message_class()))  # compiles the rules now, not in the first call
 
     def check(self, request_type: str, request: bytes) -> None:
         """Judge *request*, which parses. Raises InvalidArgument with every rule it breaks."""
         message = self._parse[request_type](request)
-        for field in message.DESCRIPTOR.fields:
-            if field.is_repeated and len(getattr(message, field.name)) > _MOST_ENTRIES:
-                raise InvalidArgument(FieldViolation(field.name, _TEXTS["repeated.max_items"]))
+        for field in self._repeated[request_type]:
+            if len(getattr(message, field)) > _MOST_ENTRIES:
+                raise InvalidArgument(FieldViolation(field, _TEXTS["repeated.max_items"]))
         violations = self._validator.collect_violations(message)
         if violations:
             raise InvalidArgument(*map(_violation, violations))
