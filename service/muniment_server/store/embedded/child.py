@@ -42,8 +42,8 @@ def run(argv: Sequence[str | Path], account: Account) -> str:
 
 
 def spawn(argv: Sequence[str | Path], account: Account, *, log: BinaryIO) -> subprocess.Popen[bytes]:
-    """Start *argv*, its output appended to *log*, out of reach of the terminal's signals."""
-    return subprocess.Popen(argv, stdout=log, stderr=log, start_new_session=True, **_rights(account))
+    """Start *argv*, its output appended to *log*."""
+    return subprocess.Popen(argv, stdout=log, stderr=log, **_rights(account))
 
 
 def may_enter(account: Account, directory: Path) -> bool:
@@ -55,8 +55,17 @@ def may_enter(account: Account, directory: Path) -> bool:
 
 
 def _rights(account: Account) -> dict[str, Any]:
-    """How every child is started. The account may be unable to enter our working directory, hence `/`."""
-    common = {"cwd": "/", "env": _ENVIRONMENT, "stdin": subprocess.DEVNULL, "preexec_fn": _leash()}
+    """How every child is started: out of reach of the terminal's signals, for Ctrl-C is for us, who end it in order.
+
+    The account may be unable to enter our working directory, hence `/`.
+    """
+    common = {
+        "cwd": "/",
+        "env": _ENVIRONMENT,
+        "stdin": subprocess.DEVNULL,
+        "preexec_fn": _leash(),
+        "start_new_session": True,
+    }
     if not account.dropped:
         return common
     return common | {"user": account.uid, "group": account.gid, "extra_groups": []}
