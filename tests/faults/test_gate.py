@@ -14,6 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment_server.app.worker import check_walls
 from muniment_server.domain.classification import Classification
+from muniment_server.rpc.walls import Gate
 from muniment_server.store.database import Database as RoleDatabase
 from tests.support.databases import Database
 from tests.support.services import Caller, Service
@@ -36,6 +37,10 @@ _BREACHES = {
     "a window without barrier": (
         "ALTER VIEW muniment_public.session SET (security_barrier = false)",
         "ALTER VIEW muniment_public.session SET (security_barrier = true)",
+    ),
+    "nobody may look": (
+        "REVOKE SELECT ON vault.migration FROM muniment_control",
+        "GRANT SELECT ON vault.migration TO muniment_control",
     ),
     "a level that is not pinned": (
         "ALTER TABLE muniment_public.item DROP CONSTRAINT item_is_public",
@@ -84,6 +89,11 @@ def test_nothing_passes_while_a_wall_is_down(
         owner.execute(up.encode())
         look()
         assert (_codes(service, session), _health(service)) == ({grpc.StatusCode.OK}, _SERVING)
+
+
+def test_the_gate_begins_closed() -> None:
+    """A worker that died while it was closed must not open it by coming back."""
+    assert not Gate().open
 
 
 @pytest.mark.parametrize("standing", [True, False])
