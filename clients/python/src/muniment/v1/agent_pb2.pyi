@@ -90,7 +90,8 @@ class MemorySettings(message.Message):
     The default is true.
     """
     memory_char_limit: builtins.int
-    """The budget of the agent's notes, in Unicode code points.
+    """The budget of the agent's notes, in Unicode code points. Every note call reads all of them: keep it to what fits
+    in a prompt.
 
     The default is 2200.
     """

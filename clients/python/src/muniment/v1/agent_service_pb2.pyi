@@ -29,6 +29,7 @@ class CreateAgentRequest(message.Message):
     DISPLAY_NAME_FIELD_NUMBER: builtins.int
     LANGUAGE_FIELD_NUMBER: builtins.int
     MEMORY_SETTINGS_FIELD_NUMBER: builtins.int
+    INITIAL_BLOCKS_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The id of the agent: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit.
 
@@ -42,6 +43,13 @@ class CreateAgentRequest(message.Message):
     def memory_settings(self) -> agent_pb2.MemorySettings:
         """How the two tiers of notes are kept."""
 
+    @builtins.property
+    def initial_blocks(self) -> containers.RepeatedCompositeFieldContainer[InitialBlock]:
+        """The PUBLIC blocks that it starts with, each label once: up to 64. (A request takes 1 MiB at most.)
+
+        The default is three empty ones: `personality`, `relationships`, `current_state`.
+        """
+
     def __init__(
         self,
         *,
@@ -49,10 +57,35 @@ class CreateAgentRequest(message.Message):
         display_name: builtins.str = ...,
         language: builtins.str = ...,
         memory_settings: agent_pb2.MemorySettings | None = ...,
+        initial_blocks: abc.Iterable[InitialBlock] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["memory_settings", b"memory_settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "display_name", b"display_name", "language", b"language", "memory_settings", b"memory_settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "display_name", b"display_name", "initial_blocks", b"initial_blocks", "language", b"language", "memory_settings", b"memory_settings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class InitialBlock(message.Message):
+    """A block that an agent starts with."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    LABEL_FIELD_NUMBER: builtins.int
+    CONTENT_FIELD_NUMBER: builtins.int
+    label: builtins.str
+    """The name: 1 to 64 letters, marks and digits of any script, `_`, `.`, `-`, beginning with a letter, digit or `_`."""
+    content: builtins.str
+    """The text: up to 64 KiB, without U+0000. May be empty."""
+    def __init__(
+        self,
+        *,
+        label: builtins.str = ...,
+        content: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["content", b"content", "label", b"label"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -67,7 +67,7 @@ class AgentServiceServicer(object):
     """
 
     def CreateAgent(self, request, context):
-        """Create an agent.
+        """Create an agent, with its first blocks.
 
         An id that is taken in the tenant is ALREADY_EXISTS `AGENT_EXISTS`.
         """
@@ -99,7 +99,7 @@ class AgentServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DeleteAgent(self, request, context):
-        """Erase an agent and everything of it: items, revisions, sessions.
+        """Erase an agent and everything of it: items, revisions, sessions, and the sharing of its blocks.
 
         Audit events stay. An agent made later under the same id does not inherit them.
         """

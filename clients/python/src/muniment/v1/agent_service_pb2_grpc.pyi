@@ -34,7 +34,7 @@ class AgentServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AgentServiceAsyncStub: ...
     CreateAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.CreateAgentRequest, _agent_service_pb2.CreateAgentResponse]
-    """Create an agent.
+    """Create an agent, with its first blocks.
 
     An id that is taken in the tenant is ALREADY_EXISTS `AGENT_EXISTS`.
     """
@@ -48,7 +48,7 @@ class AgentServiceStub:
     UpdateAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.UpdateAgentRequest, _agent_service_pb2.UpdateAgentResponse]
     """Change what is given, keep the rest."""
     DeleteAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.DeleteAgentRequest, _agent_service_pb2.DeleteAgentResponse]
-    """Erase an agent and everything of it: items, revisions, sessions.
+    """Erase an agent and everything of it: items, revisions, sessions, and the sharing of its blocks.
 
     Audit events stay. An agent made later under the same id does not inherit them.
     """
@@ -59,7 +59,7 @@ class AgentServiceAsyncStub(AgentServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.CreateAgentRequest, _agent_service_pb2.CreateAgentResponse]  # type: ignore[assignment]
-    """Create an agent.
+    """Create an agent, with its first blocks.
 
     An id that is taken in the tenant is ALREADY_EXISTS `AGENT_EXISTS`.
     """
@@ -73,7 +73,7 @@ class AgentServiceAsyncStub(AgentServiceStub):
     UpdateAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.UpdateAgentRequest, _agent_service_pb2.UpdateAgentResponse]  # type: ignore[assignment]
     """Change what is given, keep the rest."""
     DeleteAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.DeleteAgentRequest, _agent_service_pb2.DeleteAgentResponse]  # type: ignore[assignment]
-    """Erase an agent and everything of it: items, revisions, sessions.
+    """Erase an agent and everything of it: items, revisions, sessions, and the sharing of its blocks.
 
     Audit events stay. An agent made later under the same id does not inherit them.
     """
@@ -87,7 +87,7 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _agent_service_pb2.CreateAgentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agent_service_pb2.CreateAgentResponse, _abc.Awaitable[_agent_service_pb2.CreateAgentResponse]]:
-        """Create an agent.
+        """Create an agent, with its first blocks.
 
         An id that is taken in the tenant is ALREADY_EXISTS `AGENT_EXISTS`.
         """
@@ -125,7 +125,7 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _agent_service_pb2.DeleteAgentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agent_service_pb2.DeleteAgentResponse, _abc.Awaitable[_agent_service_pb2.DeleteAgentResponse]]:
-        """Erase an agent and everything of it: items, revisions, sessions.
+        """Erase an agent and everything of it: items, revisions, sessions, and the sharing of its blocks.
 
         Audit events stay. An agent made later under the same id does not inherit them.
         """

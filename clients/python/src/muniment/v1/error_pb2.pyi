@@ -114,6 +114,81 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
 
     Example, INTERNAL: an answer that the egress guard held back.
     """
+    ERROR_REASON_NOTE_NOT_FOUND: _ErrorReason.ValueType  # 19
+    """No version of the note is visible to the session in this tier. The text says so when it is in the other tier.
+
+    Example, NOT_FOUND: UpdateNote with TIER_USER of a note in TIER_MEMORY.
+    """
+    ERROR_REASON_NOTE_EXISTS: _ErrorReason.ValueType  # 20
+    """The note id is taken by a visible note with other content or of the other tier.
+
+    Example, ALREADY_EXISTS: AddNote twice with one id and two contents.
+    """
+    ERROR_REASON_TIER_DISABLED: _ErrorReason.ValueType  # 21
+    """The host has switched the tier off. Its notes can be listed, searched and deleted.
+
+    Example, FAILED_PRECONDITION: AddNote to TIER_USER of an agent without a user profile.
+    """
+    ERROR_REASON_BUDGET_EXCEEDED: _ErrorReason.ValueType  # 22
+    """The notes would be over the tier's budget. The detail BudgetExceeded says by how much, and what takes the room.
+
+    Example, FAILED_PRECONDITION: AddNote of 2,201 characters to an agent with the default budget.
+    """
+    ERROR_REASON_BLOCK_NOT_FOUND: _ErrorReason.ValueType  # 23
+    """No version of the block is visible to the session.
+
+    Example, NOT_FOUND: GetBlock of a label that exists only above the session's taint.
+    """
+    ERROR_REASON_BLOCK_EXISTS: _ErrorReason.ValueType  # 24
+    """The block is shared already, or has a PUBLIC version already.
+
+    Example, ALREADY_EXISTS: CreateSharedBlock twice.
+    """
+    ERROR_REASON_TEXT_NOT_FOUND: _ErrorReason.ValueType  # 25
+    """The text to replace is not in the block.
+
+    Example, FAILED_PRECONDITION: EditBlock with a `replace` of a word that is not there.
+    """
+    ERROR_REASON_TEXT_NOT_UNIQUE: _ErrorReason.ValueType  # 26
+    """The text to replace is in the block more than once. Give more of what stands around it.
+
+    Example, FAILED_PRECONDITION: EditBlock with a `replace` of a single letter.
+    """
+    ERROR_REASON_LINE_OUT_OF_RANGE: _ErrorReason.ValueType  # 27
+    """The block has fewer lines.
+
+    Example, FAILED_PRECONDITION: EditBlock with an `insert` after line 9 of a block of three lines.
+    """
+    ERROR_REASON_BLOCK_TOO_LARGE: _ErrorReason.ValueType  # 28
+    """The block would be larger than 64 KiB.
+
+    Example, FAILED_PRECONDITION: EditBlock with an `append` to a full block.
+    """
+    ERROR_REASON_SHARED_BLOCK_NOT_FOUND: _ErrorReason.ValueType  # 29
+    """The block is not declared as shared.
+
+    Example, NOT_FOUND: AttachBlock before CreateSharedBlock.
+    """
+    ERROR_REASON_BLOCK_NOT_ATTACHED: _ErrorReason.ValueType  # 30
+    """The block is not attached to the agent.
+
+    Example, NOT_FOUND: DetachBlock twice.
+    """
+    ERROR_REASON_PASSAGE_NOT_FOUND: _ErrorReason.ValueType  # 31
+    """The passage is not visible to the session.
+
+    Example, NOT_FOUND: GetPassage of a passage above the session's taint.
+    """
+    ERROR_REASON_PASSAGE_EXISTS: _ErrorReason.ValueType  # 32
+    """The passage id is taken by a visible passage with other content.
+
+    Example, ALREADY_EXISTS: StorePassage twice with one id and two contents.
+    """
+    ERROR_REASON_PROMPT_TOO_LARGE: _ErrorReason.ValueType  # 33
+    """The prompt would be larger than 2 MiB.
+
+    Example, FAILED_PRECONDITION: RenderPrompt of an agent with forty full blocks.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed.
@@ -213,4 +288,79 @@ ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 18
 """A fault of the server. `incident` in the metadata of ErrorInfo finds it in the server's log.
 
 Example, INTERNAL: an answer that the egress guard held back.
+"""
+ERROR_REASON_NOTE_NOT_FOUND: ErrorReason.ValueType  # 19
+"""No version of the note is visible to the session in this tier. The text says so when it is in the other tier.
+
+Example, NOT_FOUND: UpdateNote with TIER_USER of a note in TIER_MEMORY.
+"""
+ERROR_REASON_NOTE_EXISTS: ErrorReason.ValueType  # 20
+"""The note id is taken by a visible note with other content or of the other tier.
+
+Example, ALREADY_EXISTS: AddNote twice with one id and two contents.
+"""
+ERROR_REASON_TIER_DISABLED: ErrorReason.ValueType  # 21
+"""The host has switched the tier off. Its notes can be listed, searched and deleted.
+
+Example, FAILED_PRECONDITION: AddNote to TIER_USER of an agent without a user profile.
+"""
+ERROR_REASON_BUDGET_EXCEEDED: ErrorReason.ValueType  # 22
+"""The notes would be over the tier's budget. The detail BudgetExceeded says by how much, and what takes the room.
+
+Example, FAILED_PRECONDITION: AddNote of 2,201 characters to an agent with the default budget.
+"""
+ERROR_REASON_BLOCK_NOT_FOUND: ErrorReason.ValueType  # 23
+"""No version of the block is visible to the session.
+
+Example, NOT_FOUND: GetBlock of a label that exists only above the session's taint.
+"""
+ERROR_REASON_BLOCK_EXISTS: ErrorReason.ValueType  # 24
+"""The block is shared already, or has a PUBLIC version already.
+
+Example, ALREADY_EXISTS: CreateSharedBlock twice.
+"""
+ERROR_REASON_TEXT_NOT_FOUND: ErrorReason.ValueType  # 25
+"""The text to replace is not in the block.
+
+Example, FAILED_PRECONDITION: EditBlock with a `replace` of a word that is not there.
+"""
+ERROR_REASON_TEXT_NOT_UNIQUE: ErrorReason.ValueType  # 26
+"""The text to replace is in the block more than once. Give more of what stands around it.
+
+Example, FAILED_PRECONDITION: EditBlock with a `replace` of a single letter.
+"""
+ERROR_REASON_LINE_OUT_OF_RANGE: ErrorReason.ValueType  # 27
+"""The block has fewer lines.
+
+Example, FAILED_PRECONDITION: EditBlock with an `insert` after line 9 of a block of three lines.
+"""
+ERROR_REASON_BLOCK_TOO_LARGE: ErrorReason.ValueType  # 28
+"""The block would be larger than 64 KiB.
+
+Example, FAILED_PRECONDITION: EditBlock with an `append` to a full block.
+"""
+ERROR_REASON_SHARED_BLOCK_NOT_FOUND: ErrorReason.ValueType  # 29
+"""The block is not declared as shared.
+
+Example, NOT_FOUND: AttachBlock before CreateSharedBlock.
+"""
+ERROR_REASON_BLOCK_NOT_ATTACHED: ErrorReason.ValueType  # 30
+"""The block is not attached to the agent.
+
+Example, NOT_FOUND: DetachBlock twice.
+"""
+ERROR_REASON_PASSAGE_NOT_FOUND: ErrorReason.ValueType  # 31
+"""The passage is not visible to the session.
+
+Example, NOT_FOUND: GetPassage of a passage above the session's taint.
+"""
+ERROR_REASON_PASSAGE_EXISTS: ErrorReason.ValueType  # 32
+"""The passage id is taken by a visible passage with other content.
+
+Example, ALREADY_EXISTS: StorePassage twice with one id and two contents.
+"""
+ERROR_REASON_PROMPT_TOO_LARGE: ErrorReason.ValueType  # 33
+"""The prompt would be larger than 2 MiB.
+
+Example, FAILED_PRECONDITION: RenderPrompt of an agent with forty full blocks.
 """

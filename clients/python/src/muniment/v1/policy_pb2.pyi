@@ -57,7 +57,7 @@ class _FlowEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_Flow.ValueType], 
     FLOW_WRITE: _Flow.ValueType  # 2
     """From the session to items at its taint."""
     FLOW_CONTROL: _Flow.ValueType  # 3
-    """No items: agents, sessions, taint, audit."""
+    """What hosts manage: agents and their first blocks, sharing, sessions, taint, audit."""
 
 class Flow(_Flow, metaclass=_FlowEnumTypeWrapper):
     """Which way a method lets information flow."""
@@ -69,7 +69,7 @@ FLOW_READ: Flow.ValueType  # 1
 FLOW_WRITE: Flow.ValueType  # 2
 """From the session to items at its taint."""
 FLOW_CONTROL: Flow.ValueType  # 3
-"""No items: agents, sessions, taint, audit."""
+"""What hosts manage: agents and their first blocks, sharing, sessions, taint, audit."""
 
 @typing.final
 class MethodPolicy(message.Message):
