@@ -11,7 +11,9 @@ from muniment_server.domain.classification import Classification
 from muniment_server.store import roles
 
 LONG_THREADS = 2
-"""Threads of a worker that run searches, beside those that run all other calls."""
+"""Threads of a worker that run searches and render prompts, beside those that run all other calls."""
+STREAM_THREADS = 1
+"""Threads of a worker that take streams. One more, and two workers would not fit a Postgres with 100 connections."""
 
 
 class ConfigError(ValueError):
@@ -65,7 +67,7 @@ class ServerConfig:
     @property
     def connections(self) -> int:
         """How many connections all workers may open together."""
-        return self.worker_count * (self.threads + LONG_THREADS) * len(roles.SERVING)
+        return self.worker_count * (self.threads + LONG_THREADS + STREAM_THREADS) * len(roles.SERVING)
 
     @property
     def worker_count(self) -> int:

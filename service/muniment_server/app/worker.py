@@ -21,7 +21,7 @@ from psycopg import conninfo as libpq
 
 from muniment_server.app.assignment import READY, Assignment
 from muniment_server.app.hardening import forbid_core_dumps
-from muniment_server.config import LONG_THREADS
+from muniment_server.config import LONG_THREADS, STREAM_THREADS
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, Unavailable
 from muniment_server.domain.ids import RandomIds
@@ -60,7 +60,12 @@ def _wait_for_end(ended: threading.Event) -> None:
 
 
 def _serve(assignment: Assignment, ended: threading.Event) -> None:
-    limits = Limits(threads=assignment.threads, long_threads=LONG_THREADS, most_in_flight=assignment.most_in_flight)
+    limits = Limits(
+        threads=assignment.threads,
+        long_threads=LONG_THREADS,
+        stream_threads=STREAM_THREADS,
+        most_in_flight=assignment.most_in_flight,
+    )
     database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_size=limits.connections)
     store = Store(database, RandomIds(), audit_reads_from=Classification(assignment.audit_reads_from))
     server = Server(

@@ -51,6 +51,11 @@ def etag(version: Version) -> str:
     return base64.urlsafe_b64encode(version.item_id.bytes + version.revision.to_bytes(4)).rstrip(b"=").decode()
 
 
+def etag_of_text(text: str) -> str:
+    """The name of a text, made of it alone."""
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+
+
 def version_of(text: str) -> Version | None:
     """The version that an etag names; None for the empty one. Raises InvalidArgument for what is none of ours."""
     if not text:

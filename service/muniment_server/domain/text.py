@@ -14,19 +14,46 @@ KEY_LIMIT = 256
 """Code points of a key."""
 TAG_LIMIT = 64
 """Code points of a tag."""
+LABEL_LIMIT = 64
+"""Code points of a block's label."""
 
 _JOINERS = "\u200c\u200d"
 """ZWNJ and ZWJ: format characters that Persian, Hindi, Tamil and emoji need."""
 _REFUSED = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
 """Controls, formats, line ends; unassigned code points, because their NFC may change with Unicode."""
+_BLANK_WORDS = {
+    *"\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0",
+    *map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))),
+}
+"""Letters and marks that show nothing: in labels, two of a look could be two blocks."""
 
 
-def key(text: str) -> str:
-    """*text* as a key is kept. Raises InvalidArgument for the field `key`."""
+def key(text: str, *, field: str = "key") -> str:
+    """*text* as a key is kept, or the name of a thread."""
     name = unicodedata.normalize("NFC", text)
     if name != name.strip():
-        raise _invalid("key", "must not begin or end with a space")
-    return _checked(name, field="key", limit=KEY_LIMIT)
+        raise _invalid(field, "must not begin or end with a space")
+    return _checked(name, field=field, limit=KEY_LIMIT)
+
+
+def label(text: str, *, field: str = "label") -> str:
+    """*text* as the label of a block is kept: letters, marks and digits of any script, `_`, `.` and `-`.
+
+    It stands in a heading of the prompt, so nothing else is let in, and no mark or punctuation begins it.
+    """
+    name = _checked(unicodedata.normalize("NFC", text), field=field, limit=LABEL_LIMIT)
+    if not all(character in "_.-" or _is_word(character, marks=True) for character in name):
+        raise _invalid(field, "must be letters, marks, digits, `_`, `.` and `-`")
+    if not (name[0] == "_" or _is_word(name[0], marks=False)):
+        raise _invalid(field, "must begin with a letter, a digit or `_`")
+    return name
+
+
+def _is_word(character: str, *, marks: bool) -> bool:
+    if character in _BLANK_WORDS:
+        return False
+    category = unicodedata.category(character)
+    return category[0] == "L" or category == "Nd" or (marks and category[0] == "M")
 
 
 def tag(text: str, *, field: str) -> str:
@@ -34,15 +61,15 @@ def tag(text: str, *, field: str) -> str:
     return _checked(unicodedata.normalize("NFC", text).strip(), field=field, limit=TAG_LIMIT)
 
 
-def tags(texts: Iterable[str]) -> list[str]:
+def tags(texts: Iterable[str], *, field: str = "tags") -> list[str]:
     """*texts* as tags are kept: without repetitions, in the order given."""
-    return list(dict.fromkeys(tag(text, field=f"tags[{index}]") for index, text in enumerate(texts)))
+    return list(dict.fromkeys(tag(text, field=f"{field}[{index}]") for index, text in enumerate(texts)))
 
 
-def content(text: str) -> str:
+def content(text: str, *, field: str = "content") -> str:
     """*text* as it is. U+0000 is refused: Postgres cannot keep it."""
     if "\0" in text:
-        raise _invalid("content", "must not contain U+0000")
+        raise _invalid(field, "must not contain U+0000")
     return text
 
 

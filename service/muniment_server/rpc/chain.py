@@ -25,20 +25,30 @@ _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 _HEALTH_WATCH = "/grpc.health.v1.Health/Watch"
 """Passed through as it is: wrapped, it would hold a thread for as long as it lives."""
 _REFLECTION = "/grpc.reflection."
-_LONG = frozenset({"/muniment.v1.MemoryService/SearchMemories"})
+_LONG = frozenset(
+    {
+        "/muniment.v1.MemoryService/SearchMemories",
+        "/muniment.v1.NoteService/SearchNotes",
+        "/muniment.v1.PassageService/SearchPassages",
+        "/muniment.v1.PromptService/RenderPrompt",
+    }
+)
 """Calls that may take long, on threads of their own, so that they do not hold every one."""
 _UNKNOWN = Method.beside("Unknown", for_sessions=True)
 _REFLECT = Method.beside("Reflection", for_sessions=False)
 _LONGEST_REFLECTION = 60.0
-"""Seconds that a stream may hold its thread."""
+"""Seconds that a stream of reflection may hold its thread."""
+_LONGEST_STREAM = 600.0
+"""Seconds that a stream of requests may hold its thread."""
 
 
 class CallPool(ThreadPoolExecutor):
-    """The threads that run calls, and how many calls they have, queued ones included."""
+    """The threads that run calls of one sort, and how many calls they have, queued ones included."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, *, most: int) -> None:
         super().__init__(max_workers=threads, thread_name_prefix="call")
         self.in_flight = 0
+        self._most = most
         self._count = threading.Lock()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -52,6 +62,11 @@ class CallPool(ThreadPoolExecutor):
             raise
         future.add_done_callback(self._done)
         return future
+
+    @property
+    def is_full(self) -> bool:
+        """Whether one call more is to be refused."""
+        return self.in_flight >= self._most
 
     def _done(self, _: Future[Any] | None) -> None:
         with self._count:
@@ -71,7 +86,7 @@ class PutBehindWalls(grpc.ServerInterceptor):
         *,
         pool: CallPool,
         long_pool: CallPool,
-        most_in_flight: int,
+        stream_pool: CallPool,
         open_reflection: bool,
         patience: Patience,
     ) -> None:
@@ -79,7 +94,7 @@ class PutBehindWalls(grpc.ServerInterceptor):
         self._walls = walls
         self._pool = pool
         self._long_pool = long_pool
-        self._most_in_flight = most_in_flight
+        self._stream_pool = stream_pool
         self._patience = patience
         self._handlers: dict[str, Handler] = {}
         until_allowed = walls[: 1 + next(i for i, wall in enumerate(walls) if isinstance(wall, Authorize))]
@@ -98,26 +113,29 @@ class PutBehindWalls(grpc.ServerInterceptor):
         path = handler_call_details.method
         if path == _HEALTH_WATCH:
             return continuation(handler_call_details)
-        if self._in_flight() >= self._most_in_flight and path != _HEALTH_CHECK:
+        if path != _HEALTH_CHECK and self._pool_of(path).is_full:
             return self._overloaded
         return self._handlers.get(path) or self._make(path, continuation(handler_call_details))
 
     def _make(self, path: str, handler: Handler | None) -> Handler | None:
-        if path.startswith(
-            _REFLECTION
-        ):  # a version we do not have is for grpc to refuse, so that tools ask for another
+        if path.startswith(_REFLECTION):
+            # A version that we do not have is for grpc to refuse, so that tools ask for another.
             return self._reflection(handler) if handler is not None else None
         if handler is not None and path == _HEALTH_CHECK:
             self._handlers[path] = self._health_check(handler)
         elif handler is not None and path in self._methods:
             behaviour = self._behind(self._walls, self._methods[path], _servicer(handler))
-            if path in _LONG:
-                behaviour = _on(self._long_pool, behaviour)
+            behaviour = _on(self._pool_of(path), behaviour)
             self._handlers[path] = _handler(behaviour, handler.response_serializer)
         return self._handlers.get(path, self._unknown)
 
-    def _in_flight(self) -> int:
-        return self._pool.in_flight + self._long_pool.in_flight
+    def _pool_of(self, path: str) -> CallPool:
+        """The threads for a call. Each pool is full by itself: long calls and streams do not have others refused."""
+        if path in _LONG:
+            return self._long_pool
+        if path in self._methods and self._methods[path].takes_stream:
+            return self._stream_pool
+        return self._pool
 
     def _reflection(self, handler: Handler) -> Handler:
         """Shows the contract: to all in development, to hosts otherwise. On threads of its own, and not for ever."""
@@ -144,7 +162,7 @@ class PutBehindWalls(grpc.ServerInterceptor):
         parse: Any = handler.request_deserializer
 
         def behaviour(requests: Iterator[bytes], context: grpc.ServicerContext) -> Message:
-            return cast(Message, check(parse(self._patience.receive(requests, context)), context))
+            return cast(Message, check(parse(self._patience.receive(requests, context) or b""), context))
 
         return _handler(_on(self._health_pool, behaviour), handler.response_serializer)
 
@@ -156,14 +174,16 @@ class PutBehindWalls(grpc.ServerInterceptor):
 
     def _serve(self, method: Method, way: Proceed, requests: Iterator[bytes], context: grpc.ServicerContext) -> Message:
         """One call: to a response, or to an abort."""
-        lifetime = Lifetime(seconds_left(context))
+        left = seconds_left(context)
+        lifetime = Lifetime(min(left or _LONGEST_STREAM, _LONGEST_STREAM) if method.takes_stream else left)
         if not context.add_callback(lifetime.end):
             context.abort_with_status(status.status_of(DeadlineExceeded()))
-        return way(CallContext(method, context, partial(self._patience.receive, requests, context), lifetime=lifetime))
+        receive = partial(self._patience.receive, requests, context, in_stream=method.takes_stream)
+        return way(CallContext(method, context, receive, lifetime=lifetime))
 
 
 def _servicer(handler: Handler) -> Proceed:
-    behaviour: Any = handler.unary_unary  # takes our context, not grpc's
+    behaviour: Any = handler.unary_unary or handler.stream_unary  # takes our context, not grpc's
     return lambda call: behaviour(call.request, call)
 
 

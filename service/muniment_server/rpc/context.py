@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -25,13 +25,14 @@ class CallContext:
 
     method: Method
     grpc_context: grpc.ServicerContext
-    receive: Callable[[], bytes]
-    """Waits for the message of the call: only for callers who may call."""
+    receive: Callable[[], bytes | None]
+    """Waits for the next message of the call, None at its end: only for callers who may call."""
     request_bytes: bytes | None = None
+    """The message of a call that is no stream: such a call may be run again."""
     lifetime: Lifetime = field(default_factory=Lifetime)
     token: Token | None = None
     principal: HostIdentity | SessionIdentity | None = None
-    request: Message | None = None
+    request: Message | Iterator[Message] | None = None
 
     @property
     def session(self) -> SessionIdentity:

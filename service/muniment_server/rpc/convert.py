@@ -8,19 +8,39 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from muniment.v1 import agent_pb2, audit_pb2, classification_pb2, memory_pb2, memory_service_pb2, session_pb2
+from muniment.v1 import (
+    agent_pb2,
+    audit_pb2,
+    block_pb2,
+    classification_pb2,
+    memory_pb2,
+    memory_service_pb2,
+    note_pb2,
+    note_service_pb2,
+    passage_pb2,
+    passage_service_pb2,
+    session_pb2,
+)
 from muniment_server.domain import paging
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import FieldViolation, InvalidArgument
+from muniment_server.domain.errors import BudgetExceeded, FieldViolation, ImportProgress, InvalidArgument
 from muniment_server.domain.records import (
     Agent,
     AuditEvent,
+    Block,
     Memory,
     MemoryResult,
     MemorySettings,
+    Note,
+    NoteResult,
+    Passage,
+    PassageResult,
     Session,
+    Tier,
+    Usage,
 )
 
 _NANOS = 1_000_000_000
@@ -65,6 +85,21 @@ def uuid_from_proto(text: str) -> UUID | None:
     return UUID(text) if text else None
 
 
+def id_from_proto(text: str) -> str:
+    """An id as it is kept; empty stays empty. The contract's rules have made sure that it is one."""
+    return str(UUID(text)) if text else ""
+
+
+def optional_time_from_proto(message: Message, field: str, *, within: str = "") -> datetime | None:
+    """The instant in a *field* of *message*; None when it is absent. Raises InvalidArgument."""
+    return time_from_proto(getattr(message, field), field=f"{within}{field}") if message.HasField(field) else None
+
+
+def tier_from_proto(tier: note_pb2.Tier.ValueType) -> Tier:
+    """A tier; unspecified is the agent's own notes."""
+    return Tier(tier or Tier.MEMORY)
+
+
 def memory_to_proto(memory: Memory) -> memory_pb2.Memory:
     """A memory."""
     return memory_pb2.Memory(
@@ -83,6 +118,94 @@ def result_to_proto(result: MemoryResult) -> memory_service_pb2.MemoryResult:
     """A match of a search."""
     return memory_service_pb2.MemoryResult(
         memory=memory_to_proto(result.memory), score=result.score, snippet=result.snippet
+    )
+
+
+def note_to_proto(note: Note) -> note_pb2.Note:
+    """A note."""
+    return note_pb2.Note(
+        note_id=note.note_id,
+        tier=note_pb2.Tier.ValueType(note.tier),
+        content=note.content,
+        classification=level_to_proto(note.classification),
+        etag=paging.etag(note.version),
+        create_time=time_to_proto(note.create_time),
+        update_time=time_to_proto(note.update_time),
+    )
+
+
+def note_result_to_proto(result: NoteResult) -> note_service_pb2.NoteResult:
+    """A match of a search."""
+    return note_service_pb2.NoteResult(note=note_to_proto(result.note), score=result.score, snippet=result.snippet)
+
+
+def usage_to_proto(usage: Usage) -> note_pb2.Usage:
+    """How much of a budget is used."""
+    return note_pb2.Usage(
+        tier=note_pb2.Tier.ValueType(usage.tier),
+        used_chars=usage.used_chars,
+        limit_chars=usage.limit_chars,
+        percent=usage.percent,
+    )
+
+
+def budget_exceeded_to_proto(error: BudgetExceeded) -> note_pb2.BudgetExceeded:
+    """What a session needs to make room."""
+    return note_pb2.BudgetExceeded(
+        usage=usage_to_proto(error.usage),
+        would_be_chars=error.would_be_chars,
+        over_by_chars=error.would_be_chars - error.usage.limit_chars,
+        entries=[
+            note_pb2.BudgetEntry(
+                note_id=entry.note_id,
+                length_chars=entry.length_chars,
+                preview=entry.preview,
+                own_level=entry.own_level,
+                classification=level_to_proto(entry.classification),
+            )
+            for entry in error.entries
+        ],
+    )
+
+
+def progress_to_proto(progress: ImportProgress) -> passage_pb2.ImportProgress:
+    """How far a stream of passages came."""
+    return passage_pb2.ImportProgress(stored_count=progress.stored_count, existing_count=progress.existing_count)
+
+
+def block_to_proto(block: Block) -> block_pb2.Block:
+    """A core block."""
+    return block_pb2.Block(
+        owner_agent_id=block.owner_agent_id,
+        label=block.label,
+        content=block.content,
+        shared=block.shared,
+        classification=level_to_proto(block.classification),
+        etag=paging.etag(block.version),
+        create_time=time_to_proto(block.create_time),
+        update_time=time_to_proto(block.update_time),
+    )
+
+
+def passage_to_proto(passage: Passage) -> passage_pb2.Passage:
+    """A passage."""
+    return passage_pb2.Passage(
+        passage_id=passage.passage_id,
+        content=passage.content,
+        tags=passage.tags,
+        thread=passage.thread or "",
+        author=passage.author or "",
+        event_time=time_to_proto(passage.event_time),
+        classification=level_to_proto(passage.classification),
+        create_time=time_to_proto(passage.create_time),
+        expire_time=time_to_proto(passage.expire_time),
+    )
+
+
+def passage_result_to_proto(result: PassageResult) -> passage_service_pb2.PassageResult:
+    """A match of a search."""
+    return passage_service_pb2.PassageResult(
+        passage=passage_to_proto(result.passage), score=result.score, snippet=result.snippet
     )
 
 

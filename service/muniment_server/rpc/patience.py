@@ -13,9 +13,12 @@ from collections.abc import Iterator
 
 import grpc
 
-from muniment_server.domain.errors import DeadlineExceeded, FieldViolation, InvalidArgument
+from muniment_server.domain.errors import DeadlineExceeded
 
 _SECONDS = 3.0
+"""How long to wait for the message of a call."""
+_SECONDS_IN_STREAM = 10.0
+"""How long to wait for the next message of a stream."""
 _LOOK_EVERY = 0.5
 
 
@@ -26,17 +29,19 @@ class Patience:
         self._waiting: dict[grpc.ServicerContext, float] = {}
         self._ended = threading.Event()
 
-    def receive(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
-        """The one message of a call. Raises InvalidArgument when there is none, DeadlineExceeded when it is cut off."""
-        self._waiting[context] = time.monotonic()
+    def receive(
+        self, requests: Iterator[bytes], context: grpc.ServicerContext, *, in_stream: bool = False
+    ) -> bytes | None:
+        """The next message of a call; None at its end. Raises DeadlineExceeded when the call is cut off."""
+        self._waiting[context] = time.monotonic() + (_SECONDS_IN_STREAM if in_stream else _SECONDS)
         try:
             request = next(requests, None)
         except grpc.RpcError:
             raise DeadlineExceeded from None
         finally:
             del self._waiting[context]
-        if request is None:
-            raise InvalidArgument(FieldViolation("", "is missing: send one message"))
+        if request is None and not context.is_active():  # cancelled, and not ended
+            raise DeadlineExceeded
         return request
 
     def start(self) -> None:
@@ -49,7 +54,7 @@ class Patience:
 
     def _look(self) -> None:
         while not self._ended.wait(_LOOK_EVERY):
-            latest = time.monotonic() - _SECONDS
-            for context, since in list(self._waiting.items()):
-                if since < latest:
+            now = time.monotonic()
+            for context, latest in list(self._waiting.items()):
+                if latest < now:
                     context.cancel()

@@ -31,6 +31,8 @@ class Method:
     request_type: str
     """The full name of the request message."""
     parse: Callable[[bytes], Message]
+    takes_stream: bool = False
+    """Whether the caller sends a stream of requests."""
 
     @classmethod
     def beside(cls, name: str, *, for_sessions: bool) -> Method:
@@ -57,6 +59,7 @@ def _method(method: MethodDescriptor) -> Method:
         for_sessions=policy_pb2.PRINCIPAL_SESSION in declared.principals,
         request_type=method.input_type.full_name,
         parse=GetMessageClass(method.input_type).FromString,
+        takes_stream=method.client_streaming,
     )
 
 
@@ -72,6 +75,8 @@ def _holes(method: MethodDescriptor) -> Iterator[str]:
         yield "no flow"
     if declared.flow != policy_pb2.FLOW_CONTROL and list(declared.principals) != [policy_pb2.PRINCIPAL_SESSION]:
         yield "items flow to and from sessions only"
+    if method.server_streaming:
+        yield "no wall guards a stream of answers"
     if policy_pb2.PRINCIPAL_SESSION in declared.principals and names_level(method.input_type):
         yield "a session could name a level"
 

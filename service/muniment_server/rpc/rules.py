@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from importlib import resources
 
 import protovalidate
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
@@ -51,22 +53,42 @@ class Rules:
         # The library remembers rules by message name: a validator of our own never meets the classes without rules.
         self._validator = protovalidate.Validator()
         self._parse: dict[str, Callable[[bytes], Message]] = {}
-        self._repeated: dict[str, list[str]] = {}
         for name in request_types:
             message_class = GetMessageClass(pool.FindMessageTypeByName(name))
             self._parse[name] = message_class.FromString
-            self._repeated[name] = [field.name for field in message_class.DESCRIPTOR.fields if field.is_repeated]
             list(self._validator.collect_violations(message_class()))  # compiles the rules now, not in the first call
 
     def check(self, request_type: str, request: bytes) -> None:
         """Judge *request*, which parses. Raises InvalidArgument with every rule it breaks."""
         message = self._parse[request_type](request)
-        for field in self._repeated[request_type]:
-            if len(getattr(message, field)) > _MOST_ENTRIES:
-                raise InvalidArgument(FieldViolation(field, _TEXTS["repeated.max_items"]))
+        for field in _crowded(message):
+            raise InvalidArgument(FieldViolation(field, _TEXTS["repeated.max_items"]))
         violations = self._validator.collect_violations(message)
         if violations:
             raise InvalidArgument(*map(_violation, violations))
+
+
+def _crowded(message: Message) -> Iterator[str]:
+    """The paths of the repeated fields with too many entries, at any depth."""
+    repeated, single = _plan(message.DESCRIPTOR)
+    for field in repeated:
+        if len(getattr(message, field.name)) > _MOST_ENTRIES:
+            yield field.name
+        elif field.message_type is not None:
+            for index, child in enumerate(getattr(message, field.name)):
+                yield from (f"{field.name}[{index}].{path}" for path in _crowded(child))
+    for field in single:
+        if message.HasField(field.name):
+            yield from (f"{field.name}.{path}" for path in _crowded(getattr(message, field.name)))
+
+
+@cache
+def _plan(descriptor: Descriptor) -> tuple[tuple[FieldDescriptor, ...], tuple[FieldDescriptor, ...]]:
+    """The fields of a message that may hold many entries: those that are repeated, and those that are messages."""
+    return (
+        tuple(field for field in descriptor.fields if field.is_repeated),
+        tuple(field for field in descriptor.fields if field.message_type is not None and not field.is_repeated),
+    )
 
 
 def _violation(violation: protovalidate.Violation) -> FieldViolation:

@@ -18,8 +18,16 @@ from muniment.v1 import (
     agent_service_pb2_grpc,
     audit_service_pb2,
     audit_service_pb2_grpc,
+    block_service_pb2,
+    block_service_pb2_grpc,
     memory_service_pb2,
     memory_service_pb2_grpc,
+    note_service_pb2,
+    note_service_pb2_grpc,
+    passage_service_pb2,
+    passage_service_pb2_grpc,
+    prompt_service_pb2,
+    prompt_service_pb2_grpc,
     session_service_pb2,
     session_service_pb2_grpc,
 )
@@ -31,7 +39,11 @@ from muniment_server.rpc.patience import Patience
 from muniment_server.rpc.rules import Rules, load_pool
 from muniment_server.rpc.servicers.agent import AgentServicer
 from muniment_server.rpc.servicers.audit import AuditServicer
+from muniment_server.rpc.servicers.block import BlockServicer
 from muniment_server.rpc.servicers.memory import MemoryServicer
+from muniment_server.rpc.servicers.note import NoteServicer
+from muniment_server.rpc.servicers.passage import PassageServicer
+from muniment_server.rpc.servicers.prompt import PromptServicer
 from muniment_server.rpc.servicers.session import SessionServicer
 from muniment_server.rpc.walls import (
     Authenticate,
@@ -61,6 +73,26 @@ _SERVED: tuple[tuple[ServiceDescriptor, Callable[[Any, grpc.Server], None], type
         MemoryServicer,
     ),
     (
+        block_service_pb2.DESCRIPTOR.services_by_name["BlockService"],
+        block_service_pb2_grpc.add_BlockServiceServicer_to_server,
+        BlockServicer,
+    ),
+    (
+        note_service_pb2.DESCRIPTOR.services_by_name["NoteService"],
+        note_service_pb2_grpc.add_NoteServiceServicer_to_server,
+        NoteServicer,
+    ),
+    (
+        passage_service_pb2.DESCRIPTOR.services_by_name["PassageService"],
+        passage_service_pb2_grpc.add_PassageServiceServicer_to_server,
+        PassageServicer,
+    ),
+    (
+        prompt_service_pb2.DESCRIPTOR.services_by_name["PromptService"],
+        prompt_service_pb2_grpc.add_PromptServiceServicer_to_server,
+        PromptServicer,
+    ),
+    (
         audit_service_pb2.DESCRIPTOR.services_by_name["AuditService"],
         audit_service_pb2_grpc.add_AuditServiceServicer_to_server,
         AuditServicer,
@@ -70,6 +102,9 @@ _SERVED: tuple[tuple[ServiceDescriptor, Callable[[Any, grpc.Server], None], type
 SERVICES = tuple(declared for declared, _, _ in _SERVED)
 
 _MIB = 1024 * 1024
+_LONG_CALLS_A_THREAD = 32
+_STREAMS_A_THREAD = 16
+"""Run or queued. More are refused at once."""
 _MOST_REFUSALS = 1000
 """Refusals under way at once. Beyond them grpc itself refuses, and does not say when to come again."""
 _OPTIONS: dict[str, int] = {
@@ -93,14 +128,16 @@ class Limits:
     threads: int = 4
     """Calls run at once. More contend for the interpreter lock."""
     long_threads: int = 2
-    """Searches run at once, on threads of their own: long calls may not hold every thread."""
+    """Searches and renderings run at once, on threads of their own: long calls may not hold every thread."""
+    stream_threads: int = 1
+    """Streams taken at once, on threads of their own: each waits for its caller."""
     most_in_flight: int = 256
-    """Calls run or queued. More are refused at once."""
+    """Calls run or queued, beside long ones and streams. More are refused at once."""
 
     @property
     def connections(self) -> int:
         """The most connections that one role needs at once."""
-        return self.threads + self.long_threads
+        return self.threads + self.long_threads + self.stream_threads
 
 
 class Server:
@@ -113,8 +150,7 @@ class Server:
         self.gate = Gate()
         self._health = health.HealthServicer(experimental_thread_pool=ThreadPoolExecutor(4, "watch"))
         self._patience = Patience()
-        calls = CallPool(limits.threads)
-        long_calls = CallPool(limits.long_threads)
+        calls = CallPool(limits.threads, most=limits.most_in_flight)
         walls: list[Wall] = [
             TellErrors(),
             self.gate,
@@ -128,8 +164,8 @@ class Server:
             methods,
             walls,
             pool=calls,
-            long_pool=long_calls,
-            most_in_flight=limits.most_in_flight,
+            long_pool=CallPool(limits.long_threads, most=_LONG_CALLS_A_THREAD * limits.long_threads),
+            stream_pool=CallPool(limits.stream_threads, most=_STREAMS_A_THREAD * limits.stream_threads),
             open_reflection=open_reflection,
             patience=self._patience,
         )

@@ -12,6 +12,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from muniment_server.domain import errors
+from muniment_server.rpc import convert
 
 DOMAIN = "muniment.v1"
 _RETRY_DELAY = duration_pb2.Duration(nanos=100_000_000)
@@ -48,7 +49,31 @@ _TABLE: dict[type[errors.MunimentError], _Told] = {
     errors.AgentNotFound: _Told(grpc.StatusCode.NOT_FOUND, "AGENT_NOT_FOUND", "no such agent"),
     errors.SessionNotFound: _Told(grpc.StatusCode.NOT_FOUND, "SESSION_NOT_FOUND", "no such session"),
     errors.MemoryNotFound: _Told(grpc.StatusCode.NOT_FOUND, "MEMORY_NOT_FOUND", "no such memory"),
+    errors.NoteNotFound: _Told(grpc.StatusCode.NOT_FOUND, "NOTE_NOT_FOUND", "no such note in this tier"),
+    errors.NoteIsAgentNote: _Told(
+        grpc.StatusCode.NOT_FOUND, "NOTE_NOT_FOUND", "no such note in this tier: it is in TIER_MEMORY"
+    ),
+    errors.NoteIsUserProfile: _Told(
+        grpc.StatusCode.NOT_FOUND, "NOTE_NOT_FOUND", "no such note in this tier: it is in TIER_USER"
+    ),
+    errors.BlockNotFound: _Told(grpc.StatusCode.NOT_FOUND, "BLOCK_NOT_FOUND", "no such block"),
+    errors.SharedBlockNotFound: _Told(
+        grpc.StatusCode.NOT_FOUND, "SHARED_BLOCK_NOT_FOUND", "no such shared block: declare it with CreateSharedBlock"
+    ),
+    errors.BlockNotAttached: _Told(
+        grpc.StatusCode.NOT_FOUND, "BLOCK_NOT_ATTACHED", "the block is not attached to the agent"
+    ),
+    errors.PassageNotFound: _Told(grpc.StatusCode.NOT_FOUND, "PASSAGE_NOT_FOUND", "no such passage"),
     errors.AgentExists: _Told(grpc.StatusCode.ALREADY_EXISTS, "AGENT_EXISTS", "the agent id is taken"),
+    errors.NoteExists: _Told(
+        grpc.StatusCode.ALREADY_EXISTS, "NOTE_EXISTS", "the note id is taken by a note with another content or tier"
+    ),
+    errors.BlockExists: _Told(
+        grpc.StatusCode.ALREADY_EXISTS, "BLOCK_EXISTS", "the block is shared already, or has a PUBLIC version already"
+    ),
+    errors.PassageExists: _Told(
+        grpc.StatusCode.ALREADY_EXISTS, "PASSAGE_EXISTS", "the passage id is taken by another text"
+    ),
     errors.ConversationTainted: _Told(
         grpc.StatusCode.FAILED_PRECONDITION,
         "CONVERSATION_TAINTED",
@@ -61,6 +86,31 @@ _TABLE: dict[type[errors.MunimentError], _Told] = {
     ),
     errors.EtagStale: _Told(
         grpc.StatusCode.ABORTED, "ETAG_STALE", "the etag is not that of the current version: read it again"
+    ),
+    errors.TierDisabled: _Told(
+        grpc.StatusCode.FAILED_PRECONDITION, "TIER_DISABLED", "the host has switched this tier off"
+    ),
+    errors.BudgetExceeded: _Told(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "BUDGET_EXCEEDED",
+        "the notes would be over the tier's budget: replace or remove an entry first",
+    ),
+    errors.TextNotFound: _Told(
+        grpc.StatusCode.FAILED_PRECONDITION, "TEXT_NOT_FOUND", "the text to replace is not in the block"
+    ),
+    errors.TextNotUnique: _Told(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "TEXT_NOT_UNIQUE",
+        "the text to replace is in the block more than once: give more of what stands around it",
+    ),
+    errors.LineOutOfRange: _Told(grpc.StatusCode.FAILED_PRECONDITION, "LINE_OUT_OF_RANGE", "the block has fewer lines"),
+    errors.BlockTooLarge: _Told(
+        grpc.StatusCode.FAILED_PRECONDITION, "BLOCK_TOO_LARGE", "the block would be larger than 64 KiB"
+    ),
+    errors.PromptTooLarge: _Told(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "PROMPT_TOO_LARGE",
+        "the prompt would be larger than 2 MiB: ask for fewer sections, or shorten blocks",
     ),
     errors.TaintChanged: _Told(
         grpc.StatusCode.ABORTED, "TAINT_CHANGED", "the taint was raised meanwhile: begin again at the new taint"
@@ -91,7 +141,7 @@ def status_of(error: BaseException, *, incident: uuid.UUID | None = None) -> grp
         info.metadata["incident"] = str(incident)
     return rpc_status.to_status(
         status_pb2.Status(
-            code=entry.code.value[0], message=entry.text, details=[_packed(info), *map(_packed, _details(error))]
+            code=entry.code.value[0], message=entry.text, details=[_packed(info), *map(_packed, details(error))]
         )
     )
 
@@ -101,12 +151,18 @@ def _entry(error: BaseException) -> _Told:
     return next((_TABLE[kind] for kind in type(error).__mro__ if kind in _TABLE), _INTERNAL)
 
 
-def _details(error: BaseException) -> list[Message]:
+def details(error: BaseException) -> list[Message]:
+    """What goes with the status, for callers that can act on it."""
+    found: list[Message] = []
     if isinstance(error, errors.InvalidArgument):
-        return [_bad_request(error)]
+        found.append(_bad_request(error))
     if isinstance(error, errors.Overloaded):
-        return [error_details_pb2.RetryInfo(retry_delay=_RETRY_DELAY)]
-    return []
+        found.append(error_details_pb2.RetryInfo(retry_delay=_RETRY_DELAY))
+    if isinstance(error, errors.BudgetExceeded):
+        found.append(convert.budget_exceeded_to_proto(error))
+    if isinstance(error, errors.MunimentError) and error.progress:
+        found.append(convert.progress_to_proto(error.progress))
+    return found
 
 
 def _bad_request(error: errors.InvalidArgument) -> error_details_pb2.BadRequest:

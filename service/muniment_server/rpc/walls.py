@@ -6,6 +6,7 @@ import logging
 import time
 import traceback
 import uuid
+from collections.abc import Iterator
 from typing import NoReturn
 
 import grpc
@@ -13,6 +14,7 @@ from google.protobuf.message import DecodeError, Message
 
 from muniment_server.domain.errors import (
     Conflict,
+    DeadlineExceeded,
     EgressViolation,
     FieldViolation,
     InvalidArgument,
@@ -20,15 +22,18 @@ from muniment_server.domain.errors import (
     MethodUnknown,
     MunimentError,
     PrincipalNotAllowed,
+    Refusal,
     SessionNotFound,
     StaleSession,
     TaintChanged,
+    Unauthenticated,
     Unavailable,
 )
 from muniment_server.domain.records import HostIdentity, SessionIdentity
 from muniment_server.rpc import labels, status
 from muniment_server.rpc.context import CallContext, Proceed
 from muniment_server.rpc.credentials import Credentials, bearer_token
+from muniment_server.rpc.policy import Method
 from muniment_server.rpc.rules import Rules
 from muniment_server.store.store import Store
 
@@ -95,6 +100,9 @@ class FollowTaint:
 
     A refusal that no statement has vouched for may rest on a remembered session: it is confirmed first, so
     that a closed session is UNAUTHENTICATED whatever else is wrong with its call.
+
+    A stream is not run again: what it has taken cannot be had a second time. Of one, the store says StaleSession
+    before it begins, and only then.
     """
 
     _UNCONFIRMED = (InvalidArgument, InvalidPageToken, TaintChanged, SessionNotFound, MethodUnknown)
@@ -110,13 +118,22 @@ class FollowTaint:
             except StaleSession:
                 call.principal = self._look(call)
             except Conflict as conflict:
+                if call.method.takes_stream:
+                    raise
                 last = conflict
-            except self._UNCONFIRMED:
-                found = self._look(call)
-                if found == call.principal:
+            except self._UNCONFIRMED as refusal:
+                found = self._confirm(call, refusal)
+                if found == call.principal or call.method.takes_stream:
                     raise
                 call.principal = found
         raise last
+
+    def _confirm(self, call: CallContext, refusal: MunimentError) -> SessionIdentity | HostIdentity:
+        try:
+            return self._look(call)
+        except Unauthenticated as gone:
+            gone.progress = refusal.progress
+            raise
 
     def _look(self, call: CallContext) -> SessionIdentity | HostIdentity:
         if not isinstance(call.principal, SessionIdentity):
@@ -153,24 +170,52 @@ class Validate:
         self._rules = rules
 
     def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+        call.request = self._stream(call) if call.method.takes_stream else self._one(call)
+        return proceed(call)
+
+    def _one(self, call: CallContext) -> Message:
         if call.request_bytes is None:
             call.request_bytes = call.receive()
+        if call.request_bytes is None:
+            raise InvalidArgument(FieldViolation("", "is missing: send one message"))
+        return self._judged(call.method, call.request_bytes)
+
+    def _stream(self, call: CallContext) -> Iterator[Message]:
+        """Each message is judged when its turn comes: the servicer has what came before it."""
+        while (message := call.receive()) is not None:
+            if call.lifetime.remaining() == 0:
+                raise DeadlineExceeded
+            yield self._judged(call.method, message)
+
+    def _judged(self, method: Method, message: bytes) -> Message:
         try:
-            call.request = call.method.parse(call.request_bytes)
+            request = method.parse(message)
         except DecodeError:
             raise InvalidArgument(FieldViolation("", "is not a message of this method")) from None
-        self._rules.check(call.method.request_type, call.request_bytes)
-        return proceed(call)
+        self._rules.check(method.request_type, message)
+        return request
 
 
 class GuardEgress:
-    """Lets no labelled message above the caller out. It can only fire when a wall below is broken."""
+    """Lets no labelled message above the caller out, be it an answer or the detail of a refusal.
+
+    It can only fire when a wall below is broken.
+    """
 
     def __call__(self, call: CallContext, proceed: Proceed) -> Message:
-        response = proceed(call)
+        try:
+            response = proceed(call)
+        except Refusal as refusal:
+            for detail in status.details(refusal):
+                self._guard(call, detail)
+            raise
+        self._guard(call, response)
+        return response
+
+    @staticmethod
+    def _guard(call: CallContext, message: Message) -> None:
         principal = call.principal
         limit = principal.taint if isinstance(principal, SessionIdentity) else call.host.ceiling
-        if not labels.may_leave(response, limit):
+        if not labels.may_leave(message, limit):
             _LOG.critical("%s: an answer above the caller's level was held back", call.method.name)
             raise EgressViolation
-        return response

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from muniment_server.domain.errors import AgentExists, AgentNotFound
@@ -15,14 +16,27 @@ class Agents:
     def __init__(self, control: Control) -> None:
         self._control = control
 
-    def create(self, agent_id: str, *, display_name: str, language: str, settings: MemorySettings) -> Agent:
-        """Create an agent; *settings* are complete. Raises AgentExists."""
+    def create(
+        self,
+        agent_id: str,
+        *,
+        display_name: str,
+        language: str,
+        settings: MemorySettings,
+        first_blocks: Mapping[str, str],
+    ) -> Agent:
+        """Create an agent with its PUBLIC *first_blocks* by label; *settings* are complete. Raises AgentExists."""
+        new_uuid = self._control.ids.new_uuid
         row = self._control.change(
             "create_agent",
             agent=self._control.ids.new_number(),
             agent_id=agent_id or str(self._control.ids.new_uuid()),
             display_name=display_name,
             language=language,
+            labels=list(first_blocks),
+            contents=list(first_blocks.values()),
+            item_ids=[new_uuid() for _ in first_blocks],
+            change_ids=[new_uuid() for _ in first_blocks],
             **_columns(settings),
         )
         if row is None:

@@ -12,7 +12,7 @@ from muniment_server.domain.records import HostIdentity
 from muniment_server.store import queries
 from muniment_server.store.database import RoleConnection
 
-QUERIES = queries.load("hosts")
+QUERIES = queries.load("hosts", "sharing")
 
 
 class Control:

@@ -15,6 +15,7 @@ from typing import Any
 
 import psycopg
 from psycopg import conninfo as libpq
+from psycopg.pq import TransactionStatus
 from psycopg.rows import namedtuple_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -147,8 +148,11 @@ class Database:
 
     def _give_back(self, pool: ConnectionPool[RoleConnection], connection: RoleConnection) -> None:
         """Return it clean. One that broke is a sign that the others did too: look at them now, not call by call."""
+        if connection.info.transaction_status is TransactionStatus.INTRANS:  # what was judged and refused
+            with contextlib.suppress(psycopg.Error):
+                connection.rollback()
         broken = connection.closed
-        pool.putconn(connection)  # rolls back what is open
+        pool.putconn(connection)
         if broken:
             threading.Thread(target=self._check, daemon=True).start()
 

@@ -13,6 +13,8 @@ from muniment_server.domain.errors import (
     Unavailable,
 )
 
+_ENDED = {"block_link_tenant_owner_label_fkey"}
+"""What a row refers to, and what may end while the row is written: looked at again, it is not there."""
 _RULES = {"expires_after_it_is_written": FieldViolation("expire_time", "must be in the future")}
 
 
@@ -22,6 +24,8 @@ def in_our_words(error: Exception) -> Exception:
         case errors.QueryCanceled():
             return DeadlineExceeded()
         case errors.DeadlockDetected() | errors.SerializationFailure():
+            return Conflict()
+        case errors.ForeignKeyViolation() if error.diag.constraint_name in _ENDED:
             return Conflict()
         case errors.CheckViolation() if rule := _RULES.get(error.diag.constraint_name or ""):
             return InvalidArgument(rule)

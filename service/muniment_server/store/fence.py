@@ -6,17 +6,29 @@ ended, the window is empty and the statement has no effect: StaleSession.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from muniment_server.domain.errors import StaleSession
 from muniment_server.domain.ids import IdSource
 from muniment_server.domain.lifetime import Call
-from muniment_server.domain.records import ItemKind, SessionIdentity
+from muniment_server.domain.records import ItemKind, SessionIdentity, Version
 from muniment_server.store import queries
 from muniment_server.store.database import RoleConnection
 
-_QUERIES = queries.load("items")
+_QUERIES = queries.load("items", "notes", "blocks", "passages")
+
+
+Rows: TypeAlias = Sequence[Any]
+Shown: TypeAlias = Callable[[Sequence[Rows]], Sequence[Version]]
+"""From the rows of some reads to the items that their answer shows."""
+
+
+class Query(NamedTuple):
+    """A named query and its parameters."""
+
+    name: str
+    parameters: dict[str, object]
 
 
 class Fence:
@@ -25,51 +37,90 @@ class Fence:
     def __init__(
         self, connection: RoleConnection, session: SessionIdentity, call: Call, ids: IdSource, *, audit_reads: bool
     ) -> None:
+        self.session = session
+        self.ids = ids
         self._connection = connection
-        self._session = session
         self._call = call
-        self._ids = ids
         self._audit_reads = audit_reads
 
-    def write(self, query: str, /, **parameters: object) -> Any:
+    def write(self, write: Query) -> Any:
         """Run a write with its audit row, one statement; return its one row."""
-        row = self._execute(
-            query, method=self._call.method, item_id=self._ids.new_uuid(), change_id=self._ids.new_uuid(), **parameters
-        ).fetchone()
-        if row is None:
-            raise StaleSession
-        return row
+        return _first(self._write(write))
 
-    def look(self, query: str, /, **parameters: object) -> Any:
-        """Run a query that shows no items, so that it needs no audit; return its one row."""
-        row = self._execute(query, **parameters).fetchone()
-        if row is None:
-            raise StaleSession
-        return row
+    def write_many(self, query: str, /, **parameters: object) -> Rows:
+        """Run a write of several items with their audit rows, one statement that knows their ids; return its rows."""
+        return _rows(self._execute(query, method=self._call.method, **parameters))
 
-    def read(self, query: str, /, *, kind: ItemKind, **parameters: object) -> Sequence[Any]:
-        """Run a read, with its audit row where reads are audited; return the items' rows."""
+    def look(self, query: str, /, **parameters: object) -> Rows:
+        """Run a query whose answer shows no items, so that it needs no audit; return its rows."""
+        return _rows(self._execute(query, **parameters))
+
+    def read(self, read: Query, *, kind: ItemKind, shown: Callable[[Rows], Rows] | None = None) -> Rows:
+        """Run a read, with its audit row where reads are audited; return its rows.
+
+        *shown* says which of the rows the answer shows, for the audit. The default is those that are `held`.
+        """
+        if not self._audit_reads:
+            return _rows(self._execute(read.name, **read.parameters))
+        return self._audited([read], kind, lambda answers: versions_of((shown or held)(answers[0])))[0]
+
+    def read_all(self, reads: Sequence[Query], *, kind: ItemKind | None, shown: Shown) -> list[Rows]:
+        """Run reads of one answer, with one audit row where reads are audited; return the rows of each."""
         if self._audit_reads:
-            return self._audited(query, kind=kind, **parameters)
-        return _items(self._execute(query, kind=kind, **parameters).fetchall())
+            return self._audited(reads, kind, shown)
+        with self._connection.pipeline():
+            answers = [self._execute(read.name, **read.parameters) for read in reads]
+        return [_rows(answer) for answer in answers]
+
+    def lock_shelf(self, query: str, /, **parameters: object) -> tuple[str, Rows]:
+        """Begin a transaction that is alone in writing notes and blocks, and run a query under its lock.
+
+        Returns the id of the agent, and the rows. `commit` ends the transaction; left without, it is undone when
+        the connection is given back.
+        """
+        with self._connection.pipeline():
+            locked = self._begin_on_shelf()
+            answer = self._execute(query, **parameters)
+        return _first(locked).agent_id, _rows(answer)
+
+    def write_on_shelf(self, write: Query) -> tuple[str, Any]:
+        """Run a write that no `lock_shelf` may overlook. Returns the id of the agent, and the row."""
+        with self._connection.pipeline():
+            locked = self._begin_on_shelf()
+            answer = self._write(write)
+            self._connection.execute("COMMIT")
+        return _first(locked).agent_id, _first(answer)
+
+    def commit(self, writes: Sequence[Query]) -> list[Any]:
+        """Run writes, each with its audit row, and commit; return the row of each."""
+        with self._connection.pipeline():
+            answers = [self._write(write) for write in writes]
+            self._connection.execute("COMMIT")
+        return [_first(answer) for answer in answers]
+
+    def commit_refusal(self, outcome: str) -> None:
+        """Write the audit row of a call that was refused under the lock of the shelf, and commit it."""
+        with self._connection.pipeline():
+            refused = self._refuse(outcome)
+            self._connection.execute("COMMIT")
+        _must_log(refused)
 
     def refuse(self, outcome: str) -> None:
         """Write the audit row of a call that a rule refused before it came to a statement."""
-        _must_log(
-            self._execute("record_refusal", change_id=self._ids.new_uuid(), method=self._call.method, outcome=outcome)
-        )
+        _must_log(self._refuse(outcome))
 
-    def _audited(self, query: str, /, *, kind: ItemKind, **parameters: object) -> Sequence[Any]:
-        """Two round trips: the read, then its audit row and the commit. Without the row nothing is returned."""
+    def _audited(self, reads: Sequence[Query], kind: ItemKind | None, shown: Shown) -> list[Rows]:
+        """Two round trips: the reads, then their audit row and the commit. Without the row nothing is returned."""
         with self._connection.pipeline():
             self._connection.execute("BEGIN")
-            answer = self._execute(query, kind=kind, **parameters)
-        items = _items(answer.fetchall())
+            answers = [self._execute(read.name, **read.parameters) for read in reads]
+        rows = [_rows(answer) for answer in answers]
+        items = shown(rows)
         only = items[0] if len(items) == 1 else None
         with self._connection.pipeline():
             logged = self._execute(
                 "record_read",
-                change_id=self._ids.new_uuid(),
+                change_id=self.ids.new_uuid(),
                 method=self._call.method,
                 kind=kind,
                 item_id=only and only.item_id,
@@ -78,18 +129,48 @@ class Fence:
             )
             self._connection.execute("COMMIT")
         _must_log(logged)
-        return items
+        return rows
+
+    def _begin_on_shelf(self) -> Any:
+        self._connection.execute("BEGIN")
+        return self._execute("lock_shelf")
+
+    def _write(self, write: Query) -> Any:
+        return self._execute(
+            write.name,
+            method=self._call.method,
+            item_id=self.ids.new_uuid(),
+            change_id=self.ids.new_uuid(),
+            **write.parameters,
+        )
+
+    def _refuse(self, outcome: str) -> Any:
+        return self._execute("record_refusal", change_id=self.ids.new_uuid(), method=self._call.method, outcome=outcome)
 
     def _execute(self, query: str, /, **parameters: object) -> Any:
-        parameters |= {"tenant": self._session.tenant, "session_id": self._session.session_id}
+        parameters |= {"tenant": self.session.tenant, "session_id": self.session.session_id}
         return self._connection.execute(_QUERIES[query], parameters)
 
 
-def _items(rows: Sequence[Any]) -> Sequence[Any]:
+def versions_of(rows: Rows) -> Sequence[Version]:
+    """The items in rows."""
+    return [Version(row.item_id, row.revision) for row in rows]
+
+
+def held(rows: Rows) -> Rows:
     """The rows that hold an item. One row of nulls says: the session is there, the item is not."""
+    return [row for row in rows if row.item_id is not None]
+
+
+def _rows(cursor: Any) -> Rows:
+    rows: Rows = cursor.fetchall()
     if not rows:
         raise StaleSession
-    return [row for row in rows if row.item_id is not None]
+    return rows
+
+
+def _first(cursor: Any) -> Any:
+    return _rows(cursor)[0]
 
 
 def _must_log(cursor: Any) -> None:

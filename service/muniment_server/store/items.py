@@ -9,8 +9,8 @@ from typing import Any
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import EtagStale, Refusal, WriteLevelMismatch
 from muniment_server.domain.paging import PAGE_BYTES
-from muniment_server.domain.records import ItemKind, Version
-from muniment_server.store.fence import Fence
+from muniment_server.domain.records import ALL_ITEMS, ItemFilter, ItemKind, Tier, Version
+from muniment_server.store.fence import Fence, Query, held
 
 
 class Items:
@@ -25,62 +25,120 @@ class Items:
         self, name: str, content: str, *, tags: Sequence[str], expire_time: datetime | None, etag: Version | None
     ) -> Any:
         """Create or replace the own-level version; return what is stored. Raises EtagStale."""
-        row = self._fence.write(
-            "save_item",
-            kind=self._kind,
-            name=name,
-            content=content,
-            tags=list(tags),
-            expire_time=expire_time,
-            tier=1,
-            position=0,
-            **_etag(etag),
+        return saved(
+            self._fence.write(save_query(self._kind, name, content, tags=tags, expire_time=expire_time, etag=etag))
         )
-        if row.outcome == "ETAG_STALE":
-            raise EtagStale
-        return row
 
     def get(self, name: str) -> Any:
         """The highest visible version of *name*."""
-        rows = self._fence.read("get_item", kind=self._kind, name=name)
+        rows = held(self._fence.read(Query("get_item", {"kind": self._kind, "name": name}), kind=self._kind))
         if not rows:
             raise self._not_found
         return rows[0]
 
     def list(self, *, tags: Sequence[str], after: str, limit: int) -> tuple[Sequence[Any], bool]:
         """Up to *limit* items by name, those after *after*; and whether there are more."""
-        rows = self._fence.read(
-            "list_items", kind=self._kind, tags=list(tags), after=after, limit=limit + 1, page_bytes=PAGE_BYTES
-        )
-        page = [row for row in rows[:limit] if row.bytes <= PAGE_BYTES]
-        return page, len(page) < len(rows)
+        parameters = {
+            "kind": self._kind,
+            "tags": list(tags),
+            "after": after,
+            "limit": limit + 1,
+            "page_bytes": PAGE_BYTES,
+        }
+        return read_page(self._fence, Query("list_items", parameters), self._kind, limit)
 
-    def search(self, query: str, *, tags: Sequence[str], any_tag: bool, limit: int) -> Sequence[Any]:
-        """Up to *limit* items that match *query*, best first."""
-        return self._fence.read(
-            "search_items",
-            kind=self._kind,
-            query=query,
-            tags=list(tags),
-            any_tag=any_tag and bool(tags),
-            limit=limit,
-            page_bytes=PAGE_BYTES,
-        )
+    def search(
+        self, query: str, *, limit: int, tier: Tier = Tier.MEMORY, wanted: ItemFilter = ALL_ITEMS
+    ) -> Sequence[Any]:
+        """Up to *limit* items that match *query*, best first. All but notes are in the first tier."""
+        parameters = {
+            "kind": self._kind,
+            "query": query,
+            "tier": tier,
+            "limit": limit,
+            "page_bytes": PAGE_BYTES,
+            **filter_columns(wanted),
+        }
+        return held(self._fence.read(Query("search_items", parameters), kind=self._kind))
 
     def delete(self, name: str, *, etag: Version | None) -> Classification | None:
         """Delete the own-level version; return the level at which a lower one is seen from now on.
 
         Raises EtagStale, WriteLevelMismatch or the not-found of the kind.
         """
-        row = self._fence.write("delete_item", kind=self._kind, name=name, **_etag(etag))
-        match row.outcome:
-            case "OK":
-                return row.revealed and Classification(row.revealed)
-            case "ETAG_STALE":
-                raise EtagStale
-            case "WRITE_LEVEL_MISMATCH":
-                raise WriteLevelMismatch
-        raise self._not_found
+        return deleted(self._fence.write(delete_query(self._kind, name, etag=etag)), self._not_found)
+
+
+def save_query(
+    kind: ItemKind,
+    name: str,
+    content: str,
+    *,
+    tags: Sequence[str] = (),
+    expire_time: datetime | None = None,
+    etag: Version | None = None,
+    tier: Tier = Tier.MEMORY,
+    position: int = 0,
+) -> Query:
+    """The one statement that writes a memory, note or block. *position* orders what one transaction adds."""
+    parameters = {
+        "kind": kind,
+        "name": name,
+        "content": content,
+        "tags": list(tags),
+        "expire_time": expire_time,
+        "tier": tier,
+        "position": position,
+    }
+    return Query("save_item", parameters | _etag(etag))
+
+
+def saved(row: Any) -> Any:
+    """The row of a save, unless it was refused. Raises EtagStale."""
+    if row.outcome == "ETAG_STALE":
+        raise EtagStale
+    return row
+
+
+def delete_query(kind: ItemKind, name: str, *, etag: Version | None = None) -> Query:
+    """The one statement that deletes an item of any kind."""
+    return Query("delete_item", {"kind": kind, "name": name, **_etag(etag)})
+
+
+def deleted(row: Any, not_found: type[Refusal]) -> Classification | None:
+    """The level that a deletion reveals. Raises EtagStale, WriteLevelMismatch or *not_found*."""
+    match row.outcome:
+        case "OK":
+            return row.revealed and Classification(row.revealed)
+        case "ETAG_STALE":
+            raise EtagStale
+        case "WRITE_LEVEL_MISMATCH":
+            raise WriteLevelMismatch
+    raise not_found
+
+
+def read_page(fence: Fence, read: Query, kind: ItemKind, limit: int) -> tuple[Sequence[Any], bool]:
+    """The rows of one page: up to *limit*, and up to PAGE_BYTES; and whether there are more.
+
+    *read* asks for one row more than *limit*, and for the one that passes PAGE_BYTES.
+    """
+
+    def page(rows: Sequence[Any]) -> Sequence[Any]:
+        return [row for row in held(rows)[:limit] if row.bytes <= PAGE_BYTES]
+
+    rows = fence.read(read, kind=kind, shown=page)
+    return page(rows), len(page(rows)) < len(held(rows))
+
+
+def filter_columns(wanted: ItemFilter) -> dict[str, object]:
+    """The parameters of the queries that filter."""
+    return {
+        "tags": list(wanted.tags),
+        "any_tag": wanted.any_tag and bool(wanted.tags),
+        "thread": wanted.thread,
+        "start_time": wanted.start_time,
+        "end_time": wanted.end_time,
+    }
 
 
 def _etag(version: Version | None) -> dict[str, object]:

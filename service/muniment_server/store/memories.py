@@ -8,7 +8,7 @@ from typing import Any
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MemoryNotFound
-from muniment_server.domain.records import ItemKind, Memory, MemoryResult, Version
+from muniment_server.domain.records import ItemFilter, ItemKind, Memory, MemoryResult, Version
 from muniment_server.store.fence import Fence
 from muniment_server.store.items import Items
 
@@ -46,7 +46,7 @@ class Memories:
 
     def search(self, query: str, *, tags: Sequence[str], any_tag: bool, limit: int) -> Sequence[MemoryResult]:
         """Up to *limit* memories that match *query*, best first."""
-        rows = self._items.search(query, tags=tags, any_tag=any_tag, limit=limit)
+        rows = self._items.search(query, limit=limit, wanted=ItemFilter(tuple(tags), any_tag))
         return [MemoryResult(memory=_memory(row), score=row.score, snippet=row.snippet) for row in rows]
 
     def delete(self, key: str, *, etag: Version | None) -> Classification | None:

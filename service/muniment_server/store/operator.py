@@ -25,7 +25,7 @@ from muniment_server.store import queries, roles
 from muniment_server.store.audit import Audit
 from muniment_server.store.database import operator_conninfo
 
-_QUERIES = {**queries.load("operator"), **queries.load("history")}
+_QUERIES = queries.load("operator", "history")
 
 
 @dataclass(frozen=True, slots=True)

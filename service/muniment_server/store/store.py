@@ -15,12 +15,17 @@ from muniment_server.domain.tokens import Token
 from muniment_server.store import roles
 from muniment_server.store.agents import Agents
 from muniment_server.store.audit import Audit
+from muniment_server.store.blocks import Blocks
 from muniment_server.store.control import QUERIES as HOST_QUERIES
 from muniment_server.store.control import Control
 from muniment_server.store.database import Database
 from muniment_server.store.fence import Fence
 from muniment_server.store.memories import Memories
+from muniment_server.store.notes import Notes
+from muniment_server.store.passages import Passages
+from muniment_server.store.prompts import Prompts
 from muniment_server.store.sessions import Sessions, session_of_row
+from muniment_server.store.sharing import Sharing
 
 
 class SessionView:
@@ -29,10 +34,18 @@ class SessionView:
     def __init__(self, fence: Fence) -> None:
         self._fence = fence
         self.memories = Memories(fence)
+        self.notes = Notes(fence)
+        self.blocks = Blocks(fence)
+        self.passages = Passages(fence)
+        self.prompts = Prompts(fence)
+
+    def new_id(self) -> str:
+        """An id for an item that its writer gave none."""
+        return str(self._fence.ids.new_uuid())
 
     def session(self) -> Session:
         """The session itself."""
-        return session_of_row(self._fence.look("get_own_session"))
+        return session_of_row(self._fence.look("get_own_session")[0])
 
     def refuse(self, outcome: str) -> None:
         """Write the audit row of a call that a rule refused before it came to a statement."""
@@ -46,6 +59,7 @@ class HostView:
         self._control = control
         self.agents = Agents(control)
         self.sessions = Sessions(control)
+        self.sharing = Sharing(control)
 
     def refuse(self, outcome: str, *, level: Classification) -> None:
         """Write the audit row of a call that a rule refused before it came to a statement."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from muniment.v1 import agent_service_pb2 as pb
 from muniment.v1 import agent_service_pb2_grpc
 from muniment_server.domain import paging, text
-from muniment_server.domain.records import DEFAULT_MEMORY_SETTINGS, MemorySettings
+from muniment_server.domain.errors import FieldViolation, InvalidArgument
+from muniment_server.domain.records import DEFAULT_MEMORY_SETTINGS, FIRST_BLOCKS, MemorySettings
 from muniment_server.rpc import convert
 from muniment_server.rpc.context import CallContext
 from muniment_server.store.store import Store
@@ -22,9 +24,14 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
     def CreateAgent(self, request: pb.CreateAgentRequest, context: CallContext) -> pb.CreateAgentResponse:
         display_name = text.plain(request.display_name, field="display_name")
         settings = _with_defaults(convert.settings_from_proto(request.memory_settings))
+        first_blocks = _first_blocks(request.initial_blocks)
         with self._store.as_host(context.host, context.call) as view:
             agent = view.agents.create(
-                request.agent_id, display_name=display_name, language=request.language, settings=settings
+                request.agent_id,
+                display_name=display_name,
+                language=request.language,
+                settings=settings,
+                first_blocks=first_blocks,
             )
         return pb.CreateAgentResponse(agent=convert.agent_to_proto(agent))
 
@@ -60,6 +67,17 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         with self._store.as_host(context.host, context.call) as view:
             view.agents.delete(request.agent_id)
         return pb.DeleteAgentResponse()
+
+
+def _first_blocks(given: Sequence[pb.InitialBlock]) -> Mapping[str, str]:
+    """The blocks that an agent starts with, by label. Raises InvalidArgument for a label that is there twice."""
+    blocks: dict[str, str] = {}
+    for index, block in enumerate(given):
+        label = text.label(block.label, field=f"initial_blocks[{index}].label")
+        if label in blocks:
+            raise InvalidArgument(FieldViolation(f"initial_blocks[{index}].label", "must not be there twice"))
+        blocks[label] = text.content(block.content, field=f"initial_blocks[{index}].content")
+    return blocks or FIRST_BLOCKS
 
 
 def _with_defaults(settings: MemorySettings) -> MemorySettings:

@@ -21,9 +21,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         content = text.content(request.content)
         tags = text.tags(request.tags)
         etag = paging.version_of(request.etag)
-        expire_time = None
-        if request.HasField("expire_time"):
-            expire_time = convert.time_from_proto(request.expire_time, field="expire_time")
+        expire_time = convert.optional_time_from_proto(request, "expire_time")
         with self._store.as_session(context.session, context.call) as view:
             memory = view.memories.save(key, content, tags=tags, expire_time=expire_time, etag=etag)
         return pb.SaveMemoryResponse(memory=convert.memory_to_proto(memory))

@@ -10,14 +10,14 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"--.*$", re.MULTILINE)
 
 
-def load(name: str) -> Mapping[str, str]:
-    """The queries of the file *name*.sql by name, without comments and indentation.
+def load(*files: str) -> Mapping[str, str]:
+    """The queries of these files by name, without comments and indentation.
 
     psycopg remembers how it rewrote a query only up to 4,096 characters; white space would push the
     largest of ours beyond it.
     """
-    text = resources.files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
-    return dict(_split(text))
+    folder = resources.files(__name__)
+    return dict(query for file in files for query in _split(folder.joinpath(f"{file}.sql").read_text(encoding="utf-8")))
 
 
 def _split(text: str) -> Iterator[tuple[str, str]]:

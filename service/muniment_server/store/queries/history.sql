@@ -2,16 +2,7 @@
 
 -- name: history
 -- Every version of one name at every level, oldest first. A deleted item says when.
-WITH ledger AS (
-    SELECT 1 AS level, revision.* FROM muniment_public.revision
-     UNION ALL
-    SELECT 2, revision.* FROM muniment_internal.revision
-     UNION ALL
-    SELECT 3, revision.* FROM muniment_confidential.revision
-     UNION ALL
-    SELECT 4, revision.* FROM muniment_restricted.revision
-),
-item AS (
+WITH item AS (
     SELECT item.* FROM muniment_public.item
      UNION ALL
     SELECT item.* FROM muniment_internal.item
@@ -19,6 +10,21 @@ item AS (
     SELECT item.* FROM muniment_confidential.item
      UNION ALL
     SELECT item.* FROM muniment_restricted.item
+),
+ledger AS (
+    SELECT 1 AS level, revision.* FROM muniment_public.revision
+     UNION ALL
+    SELECT 2, revision.* FROM muniment_internal.revision
+     UNION ALL
+    SELECT 3, revision.* FROM muniment_confidential.revision
+     UNION ALL
+    SELECT 4, revision.* FROM muniment_restricted.revision
+     UNION ALL -- passages are written once, and are their own ledger; a deletion takes the change_id
+    SELECT item.level, item.tenant, item.agent, item.item_id, item.revision,
+           CASE WHEN item.delete_time IS NULL THEN item.change_id END, item.kind, item.name, item.content, item.tags,
+           item.update_time, item.expire_time
+      FROM item
+     WHERE item.kind = 4
 ),
 written AS (
     SELECT audit.tenant, audit.event_id, audit.session_id

@@ -1,4 +1,4 @@
--- Host keys, agents, conversations and sessions, as the control role.
+-- Host keys, agents, conversations, and sessions, as the control role.
 -- The key is looked up in every call; statements that are bounded by its ceiling look at it again.
 -- Locks are taken in this order: agent, conversation, session.
 
@@ -38,7 +38,7 @@ SELECT %(tenant)s, %(change_id)s,
        %(level)s, %(host_key_id)s, %(session_id)s::uuid, %(method)s, %(outcome)s;
 
 -- name: create_agent
--- Create an agent with its four shelves. No row: the id is taken.
+-- Create an agent with its four shelves and its first blocks, an audit row for each. No row: the id is taken.
 WITH created AS (
     INSERT INTO vault.agent AS created (tenant, agent, agent_id, display_name, language, memory_enabled,
                                         user_profile_enabled, memory_char_limit, user_char_limit, create_time, update_time)
@@ -60,10 +60,31 @@ confidential_shelf AS (
 restricted_shelf AS (
     INSERT INTO muniment_restricted.shelf AS shelf (tenant, agent) SELECT %(tenant)s, created.agent FROM created
 ),
-logged AS (
-    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome)
-    SELECT %(tenant)s, %(change_id)s, created.agent, 1, %(host_key_id)s, 'CreateAgent', 'OK'
+block AS MATERIALIZED (
+    SELECT block.*
+      FROM unnest(%(labels)s::text[], %(contents)s::text[], %(item_ids)s::uuid[], %(change_ids)s::uuid[])
+           AS block (label, content, item_id, change_id)
+),
+made AS (
+    INSERT INTO muniment_public.item AS made (tenant, agent, kind, name, item_id, change_id, content, create_time, update_time)
+    SELECT %(tenant)s, created.agent, 3, block.label, block.item_id, block.change_id, block.content, vault.clock(), vault.clock()
       FROM created
+           CROSS JOIN block
+),
+kept AS (
+    INSERT INTO muniment_public.revision AS kept (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time)
+    SELECT %(tenant)s, created.agent, block.item_id, 1, block.change_id, 3, block.label, block.content, '{}', vault.clock()
+      FROM created
+           CROSS JOIN block
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind, item_id, revision)
+    SELECT %(tenant)s, %(change_id)s::uuid, created.agent, 1, %(host_key_id)s::uuid, 'CreateAgent', 'OK', NULL::smallint, NULL::uuid, NULL::integer
+      FROM created
+     UNION ALL
+    SELECT %(tenant)s, block.change_id, created.agent, 1, %(host_key_id)s::uuid, 'CreateAgent', 'OK', 3, block.item_id, 1
+      FROM created
+           CROSS JOIN block
 )
 SELECT created.agent_id, created.display_name, created.language, created.memory_enabled, created.user_profile_enabled,
        created.memory_char_limit, created.user_char_limit, created.create_time, created.update_time

@@ -1,4 +1,5 @@
 -- Items, as the role of one level. The same text serves every level: the search path of the role begins with its schema.
+-- Those that only one kind needs are in passages.sql, notes.sql and blocks.sql.
 -- Every statement joins the session through the level's window (the fence). No row: the session is stale.
 
 -- name: save_item
@@ -38,7 +39,7 @@ put AS (
     SELECT %(tenant)s, fence.agent, %(kind)s, %(name)s, %(item_id)s::uuid, %(change_id)s::uuid, %(tier)s, %(content)s, %(tags)s::text[],
            CASE WHEN %(kind)s IN (2, 3) AND below.item_id IS NOT NULL THEN below.create_time
                 ELSE fence.time + %(position)s * interval '1 microsecond' END,
-           fence.time, %(expire_time)s::timestamptz
+           fence.time + %(position)s * interval '1 microsecond', %(expire_time)s::timestamptz
       FROM fence
            LEFT JOIN below ON TRUE
      WHERE %(etag_item)s IS NULL
@@ -152,8 +153,8 @@ SELECT result.outcome, result.revealed
 
 -- name: get_item
 -- The highest version of one name that this session may see. Nulls: not found.
-SELECT found.name, found.content, found.tags, found.level, found.item_id, found.revision,
-       found.create_time, found.update_time, found.expire_time
+SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
+       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time
   FROM session
        LEFT JOIN LATERAL (
            SELECT visible.*
@@ -197,7 +198,7 @@ SELECT found.name, found.content, found.tags, found.level, found.item_id, found.
  ORDER BY found.name;
 
 -- name: search_items
--- The best matches of any word, each name at its highest visible level, tags looked at after the shadow. Nulls: no match.
+-- The best matches of any word, each name at its highest visible level, filters looked at after the shadow. Nulls: no match.
 -- The score counts nothing over other rows; of equal scores the name decides. bytes: as in list_items.
 -- Bounded, for what it costs: the first 32 words of the query, and a snippet of the first 4,000 characters.
 WITH wanted AS MATERIALIZED ( -- quoted by hand: inside quotes nothing is syntax
@@ -209,8 +210,8 @@ WITH wanted AS MATERIALIZED ( -- quoted by hand: inside quotes nothing is syntax
                 LIMIT 32
            ) AS word
 )
-SELECT found.name, found.content, found.tags, found.level, found.item_id, found.revision,
-       found.create_time, found.update_time, found.expire_time, found.bytes, found.score,
+SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
+       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.bytes, found.score,
        ts_headline('pg_catalog.english', left(found.content, 4000), (SELECT wanted.words FROM wanted),
                    'StartSel="", StopSel="", MaxWords=40, MinWords=20') AS snippet
   FROM session
@@ -218,14 +219,20 @@ SELECT found.name, found.content, found.tags, found.level, found.item_id, found.
            SELECT sized.*
              FROM (
                       SELECT ranked.*,
-                             sum(1024 + octet_length(ranked.name) + octet_length(ranked.content) + octet_length(ranked.tags::text))
+                             sum(4096 + octet_length(ranked.name) + octet_length(ranked.content) + octet_length(left(ranked.content, 4000))
+                                 + octet_length(ranked.tags::text))
                                  OVER (ORDER BY ranked.score DESC, ranked.name ROWS UNBOUNDED PRECEDING) AS bytes
                         FROM (
-                                 SELECT seen.*, ts_rank(seen.search, (SELECT wanted.words FROM wanted))::float8 AS score
+                                 SELECT seen.*, ts_rank(body.words, (SELECT wanted.words FROM wanted))::float8 AS score
                                    FROM visible AS seen
+                                        CROSS JOIN LATERAL ( -- the index knows the names too, and those of notes and passages are ids
+                                            SELECT CASE WHEN seen.kind IN (2, 4) THEN to_tsvector('pg_catalog.english', seen.content)
+                                                        ELSE seen.search END AS words
+                                        ) AS body
                                   WHERE seen.tenant = %(tenant)s
                                     AND (seen.agent, seen.kind) = (session.agent, %(kind)s)
                                     AND seen.search @@ (SELECT wanted.words FROM wanted)
+                                    AND body.words @@ (SELECT wanted.words FROM wanted)
                                     AND NOT EXISTS (
                                             SELECT
                                               FROM visible AS above
@@ -233,6 +240,10 @@ SELECT found.name, found.content, found.tags, found.level, found.item_id, found.
                                                AND (above.agent, above.kind, above.name) = (session.agent, %(kind)s, seen.name)
                                                AND above.level > seen.level
                                         )
+                                    AND seen.tier = %(tier)s
+                                    AND (%(thread)s::text IS NULL OR seen.thread = %(thread)s)
+                                    AND (%(start_time)s::timestamptz IS NULL OR seen.event_time >= %(start_time)s)
+                                    AND (%(end_time)s::timestamptz IS NULL OR seen.event_time < %(end_time)s)
                                     AND CASE WHEN %(any_tag)s THEN seen.tags && %(tags)s::text[] ELSE seen.tags @> %(tags)s::text[] END
                                   ORDER BY score DESC, seen.name
                                   LIMIT %(limit)s

@@ -1,0 +1,179 @@
+-- Which blocks agents share, as the control role. Declarations and links have no level: they are the host's.
+
+-- name: lock_agent
+-- The first step of CreateSharedBlock: waits for others that share the agent's blocks. No row: no such agent.
+SELECT agent.agent
+  FROM vault.agent
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id = %(owner_agent_id)s
+   AND agent.delete_time IS NULL
+   FOR NO KEY UPDATE;
+
+-- name: create_shared_block
+-- Declare a block as shared, under the lock of lock_agent; make its PUBLIC version when there is none.
+-- No row: it is declared already, or content was given and there is a PUBLIC version.
+WITH owner AS MATERIALIZED (
+    SELECT agent.agent
+      FROM vault.agent
+     WHERE agent.tenant = %(tenant)s
+       AND agent.agent_id = %(owner_agent_id)s
+       AND NOT EXISTS (
+               SELECT
+                 FROM vault.shared_block
+                WHERE shared_block.tenant = %(tenant)s
+                  AND (shared_block.owner, shared_block.label) = (agent.agent, %(label)s)
+           )
+),
+made AS ( -- without a target: that would need the right to read it
+    INSERT INTO muniment_public.item AS made (tenant, agent, kind, name, item_id, change_id, content, create_time, update_time)
+    SELECT %(tenant)s, owner.agent, 3, %(label)s, %(item_id)s::uuid, %(change_id)s::uuid, %(content)s, vault.clock(), vault.clock()
+      FROM owner
+        ON CONFLICT DO NOTHING
+ RETURNING made.item_id
+),
+kept AS (
+    INSERT INTO muniment_public.revision AS kept (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time)
+    SELECT %(tenant)s, owner.agent, made.item_id, 1, %(change_id)s::uuid, 3, %(label)s, %(content)s, '{}', vault.clock()
+      FROM owner
+           CROSS JOIN made
+),
+declared AS (
+    INSERT INTO vault.shared_block AS declared (tenant, owner, label)
+    SELECT %(tenant)s, owner.agent, %(label)s
+      FROM owner
+     WHERE %(content)s = ''
+        OR EXISTS (SELECT FROM made)
+ RETURNING declared.owner
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind, item_id, revision)
+    SELECT %(tenant)s, %(change_id)s, declared.owner, 1, %(host_key_id)s, 'CreateSharedBlock', 'OK', 3, made.item_id,
+           CASE WHEN made.item_id IS NOT NULL THEN 1 END
+      FROM declared
+           LEFT JOIN made ON TRUE
+)
+SELECT declared.owner
+  FROM declared;
+
+-- name: delete_shared_block
+-- End a declaration; its links go with it. Nulls: no such agent, not declared.
+WITH owner AS MATERIALIZED (
+    SELECT agent.agent
+      FROM vault.agent
+     WHERE agent.tenant = %(tenant)s
+       AND agent.agent_id = %(owner_agent_id)s
+       AND agent.delete_time IS NULL
+       FOR SHARE
+),
+deleted AS (
+    DELETE FROM vault.shared_block AS deleted
+     USING owner
+     WHERE deleted.tenant = %(tenant)s
+       AND (deleted.owner, deleted.label) = (owner.agent, %(label)s)
+ RETURNING deleted.owner
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind)
+    SELECT %(tenant)s, %(change_id)s, deleted.owner, 1, %(host_key_id)s, 'DeleteSharedBlock', 'OK', 3
+      FROM deleted
+)
+SELECT (SELECT owner.agent FROM owner) AS owner, (SELECT deleted.owner FROM deleted) AS declared;
+
+-- name: attach_block
+-- Let an agent read a shared block. The audit row is that of the agent that reads. Nulls: no such agent, not declared.
+WITH parties AS MATERIALIZED ( -- in one order, or two that attach to each other deadlock
+    SELECT agent.agent, agent.agent_id
+      FROM vault.agent
+     WHERE agent.tenant = %(tenant)s
+       AND agent.agent_id IN (%(owner_agent_id)s, %(agent_id)s)
+       AND agent.delete_time IS NULL
+     ORDER BY agent.agent
+       FOR SHARE
+),
+pair AS (
+    SELECT (SELECT parties.agent FROM parties WHERE parties.agent_id = %(owner_agent_id)s) AS owner,
+           (SELECT parties.agent FROM parties WHERE parties.agent_id = %(agent_id)s) AS consumer
+),
+declared AS (
+    SELECT shared_block.owner
+      FROM vault.shared_block
+     WHERE shared_block.tenant = %(tenant)s
+       AND (shared_block.owner, shared_block.label) = ((SELECT pair.owner FROM pair), %(label)s)
+),
+attached AS (
+    INSERT INTO vault.block_link AS attached (tenant, owner, label, consumer)
+    SELECT %(tenant)s, declared.owner, %(label)s, pair.consumer
+      FROM declared
+           CROSS JOIN pair
+     WHERE pair.consumer IS NOT NULL
+        ON CONFLICT DO NOTHING
+ RETURNING attached.consumer
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind)
+    SELECT %(tenant)s, %(change_id)s, attached.consumer, 1, %(host_key_id)s, 'AttachBlock', 'OK', 3
+      FROM attached
+)
+SELECT pair.owner, pair.consumer, (SELECT declared.owner FROM declared) AS declared
+  FROM pair;
+
+-- name: detach_block
+-- Let an agent read a shared block no more. Nulls: no such agent, not declared, not attached.
+WITH pair AS MATERIALIZED (
+    SELECT (
+               SELECT agent.agent
+                 FROM vault.agent
+                WHERE agent.tenant = %(tenant)s
+                  AND agent.agent_id = %(owner_agent_id)s
+           ) AS owner,
+           (
+               SELECT agent.agent
+                 FROM vault.agent
+                WHERE agent.tenant = %(tenant)s
+                  AND agent.agent_id = %(agent_id)s
+           ) AS consumer
+),
+detached AS (
+    DELETE FROM vault.block_link AS detached
+     USING pair
+     WHERE detached.tenant = %(tenant)s
+       AND (detached.owner, detached.label, detached.consumer) = (pair.owner, %(label)s, pair.consumer)
+ RETURNING detached.consumer
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind)
+    SELECT %(tenant)s, %(change_id)s, detached.consumer, 1, %(host_key_id)s, 'DetachBlock', 'OK', 3
+      FROM detached
+)
+SELECT pair.owner, pair.consumer,
+       (
+           SELECT shared_block.owner
+             FROM vault.shared_block
+            WHERE shared_block.tenant = %(tenant)s
+              AND (shared_block.owner, shared_block.label) = (pair.owner, %(label)s)
+       ) AS declared,
+       (SELECT detached.consumer FROM detached) AS detached
+  FROM pair;
+
+-- name: list_block_consumers
+-- One page of those that a shared block is attached to, by id. No row: no such agent. Nulls: not declared; nothing more.
+SELECT shared_block.owner AS declared, found.agent_id
+  FROM vault.agent
+       LEFT JOIN vault.shared_block
+            ON shared_block.tenant = %(tenant)s
+           AND (shared_block.owner, shared_block.label) = (agent.agent, %(label)s)
+       LEFT JOIN LATERAL (
+           SELECT consumer.agent_id
+             FROM vault.block_link
+                  JOIN vault.agent AS consumer
+                       ON consumer.tenant = %(tenant)s
+                      AND consumer.agent = block_link.consumer
+            WHERE block_link.tenant = %(tenant)s
+              AND (block_link.owner, block_link.label) = (shared_block.owner, shared_block.label)
+              AND consumer.agent_id > %(after)s
+            ORDER BY consumer.agent_id
+            LIMIT %(limit)s
+       ) AS found ON TRUE
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id = %(owner_agent_id)s
+ ORDER BY found.agent_id;
