@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
+from muniment._handover import Handover
 from muniment._status import error_of
 from muniment.retries import NO_RETRIES, Retries, may_repeat, repeat
 
@@ -57,24 +58,61 @@ class Calls:
         timeout: float | None = None,
     ) -> Response:
         """The response of *method*, or an error of ours. *timeout* spans all attempts; None: the default."""
-        metadata = (("authorization", f"Bearer {self.credential}"),)
 
         def attempt(seconds_left: float) -> Response:
             try:
-                return method(request, timeout=seconds_left, metadata=metadata)
+                return method(request, timeout=seconds_left, metadata=self._metadata)
             except grpc.RpcError as failure:
                 raise error_of(failure) from failure
 
         return repeat(
             attempt,
             self._retries if may_repeat(request) else NO_RETRIES,
-            self._timeout if timeout is None else checked_timeout(timeout),
+            self._seconds(timeout),
         )
+
+    def stream(
+        self,
+        method: grpc.StreamUnaryMultiCallable[Request, Response],
+        requests: Iterable[Request],
+        timeout: float | None = None,
+    ) -> Response:
+        """The response of *method*, or an error of ours, or whatever *requests* raises. Made once.
+
+        gRPC would read *requests* in a thread of its own, log what it raises and report a status instead.
+        """
+        sent: Handover[Request] = Handover()
+        call = method.future(sent, timeout=self._seconds(timeout), metadata=self._metadata)
+        call.add_done_callback(lambda _: sent.end())
+        try:
+            for request in requests:
+                if not sent.give(request):
+                    break
+            sent.end()
+            return _result(call)
+        finally:
+            # Before the end: a stream that ends without being cancelled is a whole one.
+            call.cancel()
+            sent.end()
+
+    @property
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        return (("authorization", f"Bearer {self.credential}"),)
+
+    def _seconds(self, timeout: float | None) -> float:
+        return self._timeout if timeout is None else checked_timeout(timeout)
 
     def close(self) -> None:
         """Let go of the channel, unless it is lent."""
         if self._owns_channel:
             self.channel.close()
+
+
+def _result(call: grpc.Future[Response]) -> Response:
+    try:
+        return call.result()
+    except grpc.RpcError as failure:
+        raise error_of(failure) from failure
 
 
 def pages(fetch: Callable[[str], Page]) -> Iterator[Page]:

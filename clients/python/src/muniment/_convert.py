@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, Protocol, cast
+from uuid import uuid4
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from muniment import values
-from muniment.v1 import agent_pb2, audit_pb2, memory_pb2, memory_service_pb2, session_pb2, tag_match_pb2
+from muniment.v1 import agent_pb2, agent_service_pb2, audit_pb2, session_pb2, tag_match_pb2
 
 if TYPE_CHECKING:
-    from muniment.v1 import classification_pb2
+    from muniment.v1 import classification_pb2, note_pb2
 
 TAG_MATCHES = {"all": tag_match_pb2.TAG_MATCH_ALL, "any": tag_match_pb2.TAG_MATCH_ANY}
 KINDS = {int(kind): kind for kind in values.ItemKind}
+
+
+class HasRevealed(Protocol):
+    """The answer to a deletion."""
+
+    @property
+    def revealed(self) -> classification_pb2.Classification.ValueType:
+        """The level at which a lower version is seen from now on. UNSPECIFIED when there is none."""
 
 
 def level_to_proto(level: values.Classification) -> classification_pb2.Classification.ValueType:
@@ -28,6 +37,16 @@ def tag_match_to_proto(match: Literal["all", "any"]) -> tag_match_pb2.TagMatch.V
     if match not in TAG_MATCHES:
         raise ValueError("tag_match is 'all' or 'any'")
     return TAG_MATCHES[match]
+
+
+def tier_to_proto(tier: values.Tier) -> note_pb2.Tier.ValueType:
+    """The number of a tier. Anything else is a ValueError before it is sent."""
+    return cast("note_pb2.Tier.ValueType", int(values.Tier(tier)))
+
+
+def id_to_proto(given: str | None) -> str:
+    """The id, or else a new one: what has an id is safe to send again."""
+    return given or str(uuid4())
 
 
 def tags_to_proto(tags: Iterable[str]) -> Iterable[str]:
@@ -66,6 +85,15 @@ def settings_to_proto(settings: values.MemorySettings | None) -> agent_pb2.Memor
     )
 
 
+def initial_blocks_to_proto(blocks: Mapping[str, str] | None) -> Iterable[agent_service_pb2.InitialBlock]:
+    """The blocks. An agent without any cannot be asked for: none sent means the server's three."""
+    if blocks is None:
+        return ()
+    if not blocks:
+        raise ValueError("initial_blocks are one or more, or None for the server's three")
+    return [agent_service_pb2.InitialBlock(label=label, content=content) for label, content in blocks.items()]
+
+
 def utc(stamp: Timestamp) -> datetime:
     return stamp.ToDatetime(tzinfo=UTC)
 
@@ -102,40 +130,16 @@ def session(message: session_pb2.Session) -> values.Session:
     )
 
 
-def memory(message: memory_pb2.Memory) -> values.Memory:
-    return values.Memory(
-        key=message.key,
-        content=message.content,
-        tags=tuple(message.tags),
-        classification=values.Classification(message.classification),
-        etag=message.etag,
-        create_time=utc(message.create_time),
-        update_time=utc(message.update_time),
-        expire_time=utc(message.expire_time) if message.HasField("expire_time") else None,
+def usage(message: note_pb2.Usage) -> values.Usage:
+    return values.Usage(
+        tier=values.Tier(message.tier),
+        used_chars=message.used_chars,
+        limit_chars=message.limit_chars,
+        percent=message.percent,
     )
 
 
-def memory_page(message: memory_service_pb2.ListMemoriesResponse) -> values.MemoryPage:
-    return values.MemoryPage(
-        memories=tuple(map(memory, message.memories)),
-        next_page_token=message.next_page_token,
-        classification=values.Classification(message.classification),
-    )
-
-
-def search_results(message: memory_service_pb2.SearchMemoriesResponse) -> values.SearchResults:
-    return values.SearchResults(
-        results=tuple(map(memory_result, message.results)),
-        classification=values.Classification(message.classification),
-        semantic=message.semantic,
-    )
-
-
-def memory_result(message: memory_service_pb2.MemoryResult) -> values.MemoryResult:
-    return values.MemoryResult(memory=memory(message.memory), score=message.score, snippet=message.snippet)
-
-
-def revealed(message: memory_service_pb2.DeleteMemoryResponse) -> values.Classification | None:
+def revealed(message: HasRevealed) -> values.Classification | None:
     return values.Classification(message.revealed) if message.revealed else None
 
 

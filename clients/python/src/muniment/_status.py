@@ -11,7 +11,10 @@ from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
-from muniment import errors
+from muniment import _convert, errors
+from muniment.v1 import note_pb2
+from muniment.v1.passage_pb2 import ImportProgress
+from muniment.values import BudgetEntry, Classification, ImportCounts
 
 DOMAIN = "muniment.v1"
 
@@ -34,6 +37,21 @@ BY_REASON: dict[str, type[errors.MunimentError]] = {
     "DEADLINE_EXCEEDED": errors.DeadlineExceeded,
     "METHOD_UNKNOWN": errors.MethodUnknown,
     "INTERNAL": errors.InternalError,
+    "NOTE_NOT_FOUND": errors.NoteNotFound,
+    "NOTE_EXISTS": errors.NoteExists,
+    "TIER_DISABLED": errors.TierDisabled,
+    "BUDGET_EXCEEDED": errors.BudgetExceeded,
+    "BLOCK_NOT_FOUND": errors.BlockNotFound,
+    "BLOCK_EXISTS": errors.BlockExists,
+    "TEXT_NOT_FOUND": errors.TextNotFound,
+    "TEXT_NOT_UNIQUE": errors.TextNotUnique,
+    "LINE_OUT_OF_RANGE": errors.LineOutOfRange,
+    "BLOCK_TOO_LARGE": errors.BlockTooLarge,
+    "SHARED_BLOCK_NOT_FOUND": errors.SharedBlockNotFound,
+    "BLOCK_NOT_ATTACHED": errors.BlockNotAttached,
+    "PASSAGE_NOT_FOUND": errors.PassageNotFound,
+    "PASSAGE_EXISTS": errors.PassageExists,
+    "PROMPT_TOO_LARGE": errors.PromptTooLarge,
 }
 
 BY_CODE: dict[grpc.StatusCode, type[errors.MunimentError]] = {
@@ -57,7 +75,7 @@ Detail = TypeVar("Detail", bound=Message)
 def error_of(failure: grpc.RpcError) -> errors.MunimentError:
     """The error that a failed call stands for."""
     status = _rich_status(failure)
-    info = _detail(status, ErrorInfo)
+    info = _detail(status, ErrorInfo) or ErrorInfo()
     reason = info.reason if info.domain == DOMAIN else ""
     error = BY_REASON.get(reason) or BY_CODE.get(failure.code(), errors.MunimentError)
     return error(failure.code(), reason, failure.details() or "", _details(status, info))
@@ -66,35 +84,64 @@ def error_of(failure: grpc.RpcError) -> errors.MunimentError:
 def _rich_status(failure: grpc.RpcError) -> Status:
     """The details beside the code. Whatever stands between may have damaged them: then there are none."""
     try:
-        # What a unary call raises is its call, too; the stubs do not say so.
+        # What a call raises is the call itself, too; the stubs do not say so.
         return rpc_status.from_call(cast("grpc.Call", failure)) or Status()
     except (ValueError, DecodeError):
         return Status()
 
 
 def _details(status: Status, info: ErrorInfo) -> errors.Details:
+    request = _detail(status, BadRequest) or BadRequest()
     return errors.Details(
-        violations=tuple(
-            errors.Violation(each.field, each.description) for each in _detail(status, BadRequest).field_violations
-        ),
+        violations=tuple(errors.Violation(each.field, each.description) for each in request.field_violations),
         retry_after=_retry_after(_detail(status, RetryInfo)),
         incident=info.metadata.get("incident", ""),
+        overrun=_overrun(_detail(status, note_pb2.BudgetExceeded)),
+        progress=_progress(_detail(status, ImportProgress)),
     )
 
 
-def _retry_after(retry: RetryInfo) -> float | None:
+def _retry_after(retry: RetryInfo | None) -> float | None:
     """Seconds, never negative: they are slept."""
-    if not retry.HasField("retry_delay"):
+    if retry is None or not retry.HasField("retry_delay"):
         return None
     return float(max(0.0, retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9))
 
 
-def _detail(status: Status, kind: type[Detail]) -> Detail:
-    """The first detail of one kind, or an empty one."""
-    found = kind()
+def _overrun(exceeded: note_pb2.BudgetExceeded | None) -> errors.Overrun | None:
+    """One with a tier or level that this client does not know is as good as none: the error must come through."""
+    if exceeded is not None:
+        with suppress(ValueError):
+            return errors.Overrun(
+                usage=_convert.usage(exceeded.usage),
+                would_be_chars=exceeded.would_be_chars,
+                over_by_chars=exceeded.over_by_chars,
+                entries=tuple(map(_entry, exceeded.entries)),
+            )
+    return None
+
+
+def _entry(message: note_pb2.BudgetEntry) -> BudgetEntry:
+    return BudgetEntry(
+        note_id=message.note_id,
+        length_chars=message.length_chars,
+        preview=message.preview,
+        own_level=message.own_level,
+        classification=Classification(message.classification),
+    )
+
+
+def _progress(progress: ImportProgress | None) -> ImportCounts | None:
+    return None if progress is None else ImportCounts(progress.stored_count, progress.existing_count)
+
+
+def _detail(status: Status, kind: type[Detail]) -> Detail | None:
+    """The first detail of one kind. None: there is none, or it is damaged."""
     for packed in status.details:
         if packed.Is(kind.DESCRIPTOR):
             with suppress(DecodeError):
+                found = kind()
                 packed.Unpack(found)
+                return found
             break
-    return found
+    return None

@@ -10,12 +10,27 @@ MunimentError                   anything but OK; itself for a status that is non
 ├── NotFound
 │   ├── AgentNotFound
 │   ├── SessionNotFound         or above the ceiling, or not open
-│   └── MemoryNotFound          no version of the key is visible
+│   ├── MemoryNotFound          no version of the key is visible
+│   ├── NoteNotFound            no version of the note is visible in this tier
+│   ├── BlockNotFound           no version of the block is visible
+│   ├── PassageNotFound         not visible
+│   ├── SharedBlockNotFound     not declared as shared
+│   └── BlockNotAttached        not to this agent
 ├── AlreadyExists
-│   └── AgentExists
+│   ├── AgentExists
+│   ├── NoteExists              the id is taken, by other content or in the other tier
+│   ├── BlockExists             shared already, or it has a PUBLIC version already
+│   └── PassageExists           the id is taken, by other content
 ├── FailedPrecondition
 │   ├── ConversationTainted     opened below the conversation's taint
-│   └── WriteLevelMismatch      only lower versions are visible
+│   ├── WriteLevelMismatch      only lower versions are visible
+│   ├── TierDisabled            switched off by the host
+│   ├── BudgetExceeded          see `usage`, `over_by_chars`, `entries`
+│   ├── TextNotFound            nowhere in the block
+│   ├── TextNotUnique           in several places of the block
+│   ├── LineOutOfRange          the block has fewer lines
+│   ├── BlockTooLarge           over 64 KiB
+│   └── PromptTooLarge          over 2 MiB
 ├── Aborted                     start again with what is true now
 │   ├── EtagStale
 │   └── TaintChanged            the taint was raised under a running call or between two pages
@@ -37,6 +52,8 @@ from dataclasses import dataclass
 
 import grpc
 
+from muniment.values import BudgetEntry, ImportCounts, Usage
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -47,12 +64,24 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
+class Overrun:
+    """Notes that would be over their tier's budget."""
+
+    usage: Usage
+    would_be_chars: int
+    over_by_chars: int
+    entries: tuple[BudgetEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Details:
-    """What a failure says beside its reason."""
+    """What a failure says beside its reason. What it does not say is None or empty."""
 
     violations: tuple[Violation, ...] = ()
     retry_after: float | None = None
     incident: str = ""
+    overrun: Overrun | None = None
+    progress: ImportCounts | None = None
 
 
 NO_DETAILS = Details()
@@ -81,6 +110,11 @@ class MunimentError(Exception):
     def retry_after(self) -> float | None:
         """Seconds after which the server asks to be tried again. None: it does not say."""
         return self.details.retry_after
+
+    @property
+    def progress(self) -> ImportCounts | None:
+        """How far `import_passages` came: these passages are stored. None: the server does not say."""
+        return self.details.progress
 
 
 class InvalidArgument(MunimentError):
@@ -132,12 +166,44 @@ class MemoryNotFound(NotFound):
     """No version of the key is visible to the session."""
 
 
+class NoteNotFound(NotFound):
+    """No version of the note is visible to the session in this tier."""
+
+
+class BlockNotFound(NotFound):
+    """No version of the block is visible to the session."""
+
+
+class PassageNotFound(NotFound):
+    """The passage is not visible to the session."""
+
+
+class SharedBlockNotFound(NotFound):
+    """The block is not declared as shared."""
+
+
+class BlockNotAttached(NotFound):
+    """The block is not attached to the agent."""
+
+
 class AlreadyExists(MunimentError):
     """The name is taken."""
 
 
 class AgentExists(AlreadyExists):
     """The agent id is taken."""
+
+
+class NoteExists(AlreadyExists):
+    """The note id is taken by a visible note with other content or of the other tier."""
+
+
+class BlockExists(AlreadyExists):
+    """The block is shared already, or has a PUBLIC version already."""
+
+
+class PassageExists(AlreadyExists):
+    """The passage id is taken by a visible passage with other content."""
 
 
 class FailedPrecondition(MunimentError):
@@ -150,6 +216,54 @@ class ConversationTainted(FailedPrecondition):
 
 class WriteLevelMismatch(FailedPrecondition):
     """Only lower versions of the name are visible, and a session writes at its own level only."""
+
+
+class TierDisabled(FailedPrecondition):
+    """The host has switched the tier off. Its notes can be listed, searched and deleted."""
+
+
+class BudgetExceeded(FailedPrecondition):
+    """The notes would be over the tier's budget. Nothing was changed."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tier's usage as it is. None: the server did not say."""
+        return self.details.overrun.usage if self.details.overrun else None
+
+    @property
+    def would_be_chars(self) -> int:
+        """What the notes would have taken."""
+        return self.details.overrun.would_be_chars if self.details.overrun else 0
+
+    @property
+    def over_by_chars(self) -> int:
+        """By how much that is too much."""
+        return self.details.overrun.over_by_chars if self.details.overrun else 0
+
+    @property
+    def entries(self) -> tuple[BudgetEntry, ...]:
+        """The largest notes of the tier, largest first, ten at most: what to shorten or delete."""
+        return self.details.overrun.entries if self.details.overrun else ()
+
+
+class TextNotFound(FailedPrecondition):
+    """The text to replace is not in the block."""
+
+
+class TextNotUnique(FailedPrecondition):
+    """The text to replace is in the block more than once. Give more of what stands around it."""
+
+
+class LineOutOfRange(FailedPrecondition):
+    """The block has fewer lines."""
+
+
+class BlockTooLarge(FailedPrecondition):
+    """The block would be larger than 64 KiB."""
+
+
+class PromptTooLarge(FailedPrecondition):
+    """The prompt would be larger than 2 MiB."""
 
 
 class Aborted(MunimentError):

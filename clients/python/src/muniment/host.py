@@ -1,13 +1,14 @@
-"""What a host may do: agents, sessions, taint, audit."""
+"""What a host may do: agents, sessions, taint, sharing of blocks, audit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Self
 
 from muniment import _convert
+from muniment._blocks import SharedBlocks
 from muniment._calls import Calls, pages
 from muniment.session import SessionClient
 from muniment.v1 import agent_service_pb2, audit_service_pb2, session_service_pb2
@@ -19,7 +20,7 @@ from muniment.values import Agent, AuditEvent, Classification, MemorySettings, S
 AnySession = SessionClient | Session | str
 
 
-class HostClient:
+class HostClient(SharedBlocks):
     """The trusted runtime around a model. Safe to use from several threads.
 
     Leaving it (`with`) closes the connection, and so cuts off the sessions that were opened over it; on
@@ -42,17 +43,20 @@ class HostClient:
         display_name: str = "",
         language: str = "",
         memory_settings: MemorySettings | None = None,
+        initial_blocks: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Agent:
         """Create an agent. Without *agent_id* the server makes one. AgentExists: it is taken.
 
-        *language* is a BCP 47 tag.
+        *language* is a BCP 47 tag. *initial_blocks* are up to 64 PUBLIC blocks, content by label; None means
+        three empty ones: `personality`, `relationships`, `current_state`.
         """
         request = agent_service_pb2.CreateAgentRequest(
             agent_id=agent_id or "",
             display_name=display_name,
             language=language,
             memory_settings=_convert.settings_to_proto(memory_settings),
+            initial_blocks=_convert.initial_blocks_to_proto(initial_blocks),
         )
         return _convert.agent(self._calls(self._agents.CreateAgent, request, timeout).agent)
 
@@ -90,7 +94,7 @@ class HostClient:
         return _convert.agent(self._calls(self._agents.UpdateAgent, request, timeout).agent)
 
     def delete_agent(self, agent_id: str, *, timeout: float | None = None) -> None:
-        """Erase an agent and everything of it: items, revisions, sessions. Audit events stay."""
+        """Erase an agent and everything of it: items, revisions, sessions, sharing of its blocks. Audit events stay."""
         request = agent_service_pb2.DeleteAgentRequest(agent_id=agent_id)
         self._calls(self._agents.DeleteAgent, request, timeout)
 

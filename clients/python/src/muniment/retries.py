@@ -10,15 +10,33 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.descriptor_pb2 import MethodOptions
 from google.protobuf.message import Message
 
 from muniment.errors import MunimentError, ResourceExhausted, Unavailable
-from muniment.v1 import agent_service_pb2, audit_service_pb2, memory_service_pb2, session_service_pb2
+from muniment.v1 import (
+    agent_service_pb2,
+    audit_service_pb2,
+    block_service_pb2,
+    memory_service_pb2,
+    note_service_pb2,
+    passage_service_pb2,
+    prompt_service_pb2,
+    session_service_pb2,
+)
 
-CONTRACT = (agent_service_pb2, audit_service_pb2, memory_service_pb2, session_service_pb2)
+CONTRACT = (
+    agent_service_pb2,
+    audit_service_pb2,
+    block_service_pb2,
+    memory_service_pb2,
+    note_service_pb2,
+    passage_service_pb2,
+    prompt_service_pb2,
+    session_service_pb2,
+)
 
 # Every method has a request of its own, so that a request names its method.
 METHODS = {
@@ -31,7 +49,26 @@ METHODS = {
 # Idempotent: twice does no more than once. But the second answer differs from the first (not found, or
 # WRITE_LEVEL_MISMATCH, or the credential is gone, and `revealed` is lost), so whoever gets it after a
 # silent repetition is told of a failure that was a success.
-SECOND_ANSWER_DIFFERS = frozenset({"DeleteMemory", "DeleteAgent", "CloseSession"})
+SECOND_ANSWER_DIFFERS = frozenset(
+    {
+        "CloseSession",
+        "DeleteAgent",
+        "DeleteBlock",
+        "DeleteMemory",
+        "DeleteNote",
+        "DeletePassage",
+        "DeleteSharedBlock",
+        "DetachBlock",
+    }
+)
+
+# What is added under an id of the client's is added once. That goes for several notes too, if all edits add: a note
+# whose content is there already is not added, but would be the second time if a later edit has changed that content.
+SAFE_IF: dict[str, Callable[[Any], bool]] = {
+    "AddNote": lambda request: bool(request.note_id),
+    "StorePassage": lambda request: bool(request.passage_id),
+    "EditNotes": lambda request: request.validate_only or all(edit.add.note_id for edit in request.edits),
+}
 
 Response = TypeVar("Response")
 
@@ -73,6 +110,8 @@ def may_repeat(request: Message) -> bool:
     level = method.GetOptions().idempotency_level
     if level == MethodOptions.NO_SIDE_EFFECTS:
         return True
+    if method.name in SAFE_IF:
+        return SAFE_IF[method.name](request)
     if level != MethodOptions.IDEMPOTENT or method.name in SECOND_ANSWER_DIFFERS:
         return False
     return not getattr(request, "etag", "")

@@ -1,0 +1,166 @@
+"""What a session does with core blocks, and how a host shares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from muniment import _convert
+from muniment._calls import Calls, pages
+from muniment.v1 import block_pb2
+from muniment.v1 import block_service_pb2 as pb
+from muniment.v1.block_service_pb2_grpc import BlockServiceStub
+from muniment.values import Block, BlockPage, Classification
+
+
+class Blocks:
+    """Core blocks, as one session sees them: its agent's own, and those of others that the host attached.
+
+    It writes its agent's own only.
+    """
+
+    _calls: Calls
+
+    @cached_property
+    def _blocks(self) -> BlockServiceStub:
+        return BlockServiceStub(self._calls.channel)
+
+    def list_blocks(self, *, page_size: int = 0, timeout: float | None = None) -> Iterator[Block]:
+        """The visible blocks by label, of one label the own block first; pages are fetched as needed.
+
+        *timeout* is for each page. TaintChanged: the taint was raised between two pages, start again.
+        """
+        for page in pages(lambda token: self.list_blocks_page(page_size=page_size, page_token=token, timeout=timeout)):
+            yield from page
+
+    def list_blocks_page(self, *, page_size: int = 0, page_token: str = "", timeout: float | None = None) -> BlockPage:
+        """One page, with the highest level in it. A *page_size* of 0 means 50; the most is 250."""
+        request = pb.ListBlocksRequest(page_size=page_size, page_token=page_token)
+        return _page(self._calls(self._blocks.ListBlocks, request, timeout))
+
+    def get_block(self, label: str, *, owner_agent_id: str | None = None, timeout: float | None = None) -> Block:
+        """One block. Without *owner_agent_id* the own one, or else the first shared one by owner.
+
+        BlockNotFound: none is visible.
+        """
+        request = pb.GetBlockRequest(label=label, owner_agent_id=owner_agent_id or "")
+        return _block(self._calls(self._blocks.GetBlock, request, timeout).block)
+
+    def update_block(self, label: str, content: str, *, etag: str | None = None, timeout: float | None = None) -> Block:
+        """Create or replace the session's own-level version of a block of its agent.
+
+        *label* is 1 to 64 letters, marks, digits, `_`, `.` and `-`; *content* is up to 64 KiB and may be empty.
+        With *etag* only that version is replaced, or EtagStale.
+        """
+        request = pb.UpdateBlockRequest(label=label, content=content, etag=etag or "")
+        return _block(self._calls(self._blocks.UpdateBlock, request, timeout).block)
+
+    def append_to_block(
+        self, label: str, content: str, *, etag: str | None = None, timeout: float | None = None
+    ) -> Block:
+        """Add lines at the end. A line break comes between, unless there is one. BlockTooLarge: over 64 KiB.
+
+        As every edit this changes the version that the session sees, and writes its own-level one.
+        """
+        request = pb.EditBlockRequest(label=label, append=pb.AppendEdit(content=content), etag=etag or "")
+        return _block(self._calls(self._blocks.EditBlock, request, timeout).block)
+
+    def insert_into_block(
+        self, label: str, line: int, content: str, *, etag: str | None = None, timeout: float | None = None
+    ) -> Block:
+        """Put lines after the first *line* lines: 0 is before all. LineOutOfRange: the block has fewer."""
+        request = pb.EditBlockRequest(label=label, insert=pb.InsertEdit(line=line, content=content), etag=etag or "")
+        return _block(self._calls(self._blocks.EditBlock, request, timeout).block)
+
+    def replace_in_block(
+        self, label: str, old: str, new: str, *, etag: str | None = None, timeout: float | None = None
+    ) -> Block:
+        """Replace the one place where *old* stands. TextNotFound: there is none. TextNotUnique: there are several."""
+        request = pb.EditBlockRequest(label=label, replace=pb.ReplaceEdit(old=old, new=new), etag=etag or "")
+        return _block(self._calls(self._blocks.EditBlock, request, timeout).block)
+
+    def delete_block(
+        self, label: str, *, etag: str | None = None, timeout: float | None = None
+    ) -> Classification | None:
+        """Delete the session's own-level version, and say at which level a lower one is seen from now on.
+
+        WriteLevelMismatch: only a lower version is visible. BlockNotFound: none is.
+        """
+        request = pb.DeleteBlockRequest(label=label, etag=etag or "")
+        return _convert.revealed(self._calls(self._blocks.DeleteBlock, request, timeout))
+
+
+class SharedBlocks:
+    """Sharing, which is the host's act: declarations and attachments have no level.
+
+    What a consumer sees of a shared block is the highest version at or below its own taint, possibly none.
+    """
+
+    _calls: Calls
+
+    @cached_property
+    def _blocks(self) -> BlockServiceStub:
+        return BlockServiceStub(self._calls.channel)
+
+    def create_shared_block(
+        self, owner_agent_id: str, label: str, content: str = "", *, timeout: float | None = None
+    ) -> None:
+        """Declare a block as shared, and make its PUBLIC version, of *content*, when there is none.
+
+        BlockExists: it is declared already, or *content* is given where a PUBLIC version is.
+        """
+        request = pb.CreateSharedBlockRequest(owner_agent_id=owner_agent_id, label=label, content=content)
+        self._calls(self._blocks.CreateSharedBlock, request, timeout)
+
+    def delete_shared_block(self, owner_agent_id: str, label: str, *, timeout: float | None = None) -> None:
+        """End a declaration, and with it all attachments. The owner keeps its block."""
+        request = pb.DeleteSharedBlockRequest(owner_agent_id=owner_agent_id, label=label)
+        self._calls(self._blocks.DeleteSharedBlock, request, timeout)
+
+    def attach_block(self, owner_agent_id: str, label: str, agent_id: str, *, timeout: float | None = None) -> None:
+        """Let another agent of the tenant read a shared block. Attached already: nothing changes.
+
+        SharedBlockNotFound: it is not declared.
+        """
+        request = pb.AttachBlockRequest(owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
+        self._calls(self._blocks.AttachBlock, request, timeout)
+
+    def detach_block(self, owner_agent_id: str, label: str, agent_id: str, *, timeout: float | None = None) -> None:
+        """Let an agent read a shared block no more. BlockNotAttached: it could not."""
+        request = pb.DetachBlockRequest(owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
+        self._calls(self._blocks.DetachBlock, request, timeout)
+
+    def list_block_consumers(
+        self, owner_agent_id: str, label: str, *, page_size: int = 0, timeout: float | None = None
+    ) -> Iterator[str]:
+        """The ids of the agents that a shared block is attached to; pages are fetched as needed."""
+
+        def fetch(token: str) -> pb.ListBlockConsumersResponse:
+            request = pb.ListBlockConsumersRequest(
+                owner_agent_id=owner_agent_id, label=label, page_size=page_size, page_token=token
+            )
+            return self._calls(self._blocks.ListBlockConsumers, request, timeout)
+
+        for page in pages(fetch):
+            yield from page.agent_ids
+
+
+def _block(message: block_pb2.Block) -> Block:
+    return Block(
+        owner_agent_id=message.owner_agent_id,
+        label=message.label,
+        content=message.content,
+        shared=message.shared,
+        classification=Classification(message.classification),
+        etag=message.etag,
+        create_time=_convert.utc(message.create_time),
+        update_time=_convert.utc(message.update_time),
+    )
+
+
+def _page(message: pb.ListBlocksResponse) -> BlockPage:
+    return BlockPage(
+        blocks=tuple(map(_block, message.blocks)),
+        next_page_token=message.next_page_token,
+        classification=Classification(message.classification),
+    )

@@ -1,0 +1,192 @@
+"""What a session does with its notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from muniment import _convert
+from muniment._calls import Calls, pages
+from muniment.v1 import note_pb2
+from muniment.v1 import note_service_pb2 as pb
+from muniment.v1.note_service_pb2_grpc import NoteServiceStub
+from muniment.values import (
+    AddNote,
+    Classification,
+    DeleteNote,
+    Note,
+    NoteDeleted,
+    NoteEdit,
+    NotePage,
+    NoteResult,
+    NoteSearchResults,
+    NotesEdited,
+    NoteWritten,
+    Tier,
+    UpdateNote,
+)
+
+
+class Notes:
+    """Notes in two budgeted tiers, as one session sees them. Every answer says how much is used.
+
+    A budget refuses (BudgetExceeded); it never truncates or evicts.
+    """
+
+    _calls: Calls
+
+    @cached_property
+    def _notes(self) -> NoteServiceStub:
+        return NoteServiceStub(self._calls.channel)
+
+    def add_note(
+        self, content: str, *, tier: Tier = Tier.MEMORY, note_id: str | None = None, timeout: float | None = None
+    ) -> NoteWritten:
+        """Add a note. The same content in the same tier and level is one note: the one that is there is returned.
+
+        *content* is 1 byte to 64 KiB. *note_id* is a UUID; None: a new one. NoteExists: it is taken by
+        another note. BudgetExceeded: see its `entries`. TierDisabled: the host has switched the tier off.
+        """
+        request = pb.AddNoteRequest(
+            content=content, tier=_convert.tier_to_proto(tier), note_id=_convert.id_to_proto(note_id)
+        )
+        return _written(self._calls(self._notes.AddNote, request, timeout))
+
+    def update_note(
+        self,
+        note_id: str,
+        content: str,
+        *,
+        tier: Tier = Tier.MEMORY,
+        etag: str | None = None,
+        timeout: float | None = None,
+    ) -> NoteWritten:
+        """Replace the content of a note. Of a lower-level note this makes an own-level version, which hides it.
+
+        With *etag* only that version is replaced, or EtagStale. NoteNotFound: none is visible in this tier.
+        """
+        request = pb.UpdateNoteRequest(
+            note_id=note_id, content=content, tier=_convert.tier_to_proto(tier), etag=etag or ""
+        )
+        return _written(self._calls(self._notes.UpdateNote, request, timeout))
+
+    def delete_note(
+        self, note_id: str, *, tier: Tier = Tier.MEMORY, etag: str | None = None, timeout: float | None = None
+    ) -> NoteDeleted:
+        """Delete the session's own-level version, and say at which level a lower one is seen from now on.
+
+        WriteLevelMismatch: only a lower version is visible. NoteNotFound: none is.
+        """
+        request = pb.DeleteNoteRequest(note_id=note_id, tier=_convert.tier_to_proto(tier), etag=etag or "")
+        response = self._calls(self._notes.DeleteNote, request, timeout)
+        return NoteDeleted(revealed=_convert.revealed(response), usage=_convert.usage(response.usage))
+
+    def list_notes(
+        self, tier: Tier = Tier.MEMORY, *, page_size: int = 0, timeout: float | None = None
+    ) -> Iterator[Note]:
+        """The visible notes of a tier, oldest first; pages are fetched as needed.
+
+        *timeout* is for each page. TaintChanged: the taint was raised between two pages, start again.
+        """
+        for page in pages(
+            lambda token: self.list_notes_page(tier, page_size=page_size, page_token=token, timeout=timeout)
+        ):
+            yield from page
+
+    def list_notes_page(
+        self,
+        tier: Tier = Tier.MEMORY,
+        *,
+        page_size: int = 0,
+        page_token: str = "",
+        timeout: float | None = None,
+    ) -> NotePage:
+        """One page, with the highest level in it and the usage. A *page_size* of 0 means 50; the most is 250."""
+        request = pb.ListNotesRequest(tier=_convert.tier_to_proto(tier), page_size=page_size, page_token=page_token)
+        return _page(self._calls(self._notes.ListNotes, request, timeout))
+
+    def search_notes(
+        self, query: str, *, tier: Tier = Tier.MEMORY, max_results: int = 0, timeout: float | None = None
+    ) -> NoteSearchResults:
+        """The notes of a tier that match a query in plain language, best first.
+
+        *query* is 1 to 1024 code points; nothing in it is syntax. A *max_results* of 0 means 10; the most
+        is 100.
+        """
+        request = pb.SearchNotesRequest(query=query, tier=_convert.tier_to_proto(tier), max_results=max_results)
+        return _search_results(self._calls(self._notes.SearchNotes, request, timeout))
+
+    def edit_notes(
+        self,
+        edits: Iterable[NoteEdit],
+        *,
+        tier: Tier = Tier.MEMORY,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> NotesEdited:
+        """Make 1 to 100 edits in their order, all or none. The budget is judged on what they end in.
+
+        With *validate_only* they are only judged: nothing is written.
+        """
+        request = pb.EditNotesRequest(
+            tier=_convert.tier_to_proto(tier), edits=map(_edit_to_proto, edits), validate_only=validate_only
+        )
+        return _edited(self._calls(self._notes.EditNotes, request, timeout))
+
+
+def _edit_to_proto(edit: NoteEdit) -> pb.NoteEdit:
+    match edit:
+        case AddNote():
+            note_id = _convert.id_to_proto(edit.note_id)
+            return pb.NoteEdit(add=pb.AddNoteEdit(content=edit.content, note_id=note_id))
+        case UpdateNote():
+            return pb.NoteEdit(update=pb.UpdateNoteEdit(note_id=edit.note_id, content=edit.content))
+        case DeleteNote():
+            return pb.NoteEdit(delete=pb.DeleteNoteEdit(note_id=edit.note_id))
+    raise TypeError("an edit is an AddNote, an UpdateNote or a DeleteNote")
+
+
+def _note(message: note_pb2.Note) -> Note:
+    return Note(
+        note_id=message.note_id,
+        tier=Tier(message.tier),
+        content=message.content,
+        classification=Classification(message.classification),
+        etag=message.etag,
+        create_time=_convert.utc(message.create_time),
+        update_time=_convert.utc(message.update_time),
+    )
+
+
+def _written(message: pb.AddNoteResponse | pb.UpdateNoteResponse) -> NoteWritten:
+    return NoteWritten(note=_note(message.note), usage=_convert.usage(message.usage))
+
+
+def _page(message: pb.ListNotesResponse) -> NotePage:
+    return NotePage(
+        notes=tuple(map(_note, message.notes)),
+        usage=_convert.usage(message.usage),
+        next_page_token=message.next_page_token,
+        classification=Classification(message.classification),
+    )
+
+
+def _search_results(message: pb.SearchNotesResponse) -> NoteSearchResults:
+    return NoteSearchResults(
+        results=tuple(map(_result, message.results)),
+        usage=_convert.usage(message.usage),
+        classification=Classification(message.classification),
+        semantic=message.semantic,
+    )
+
+
+def _result(message: pb.NoteResult) -> NoteResult:
+    return NoteResult(note=_note(message.note), score=message.score, snippet=message.snippet)
+
+
+def _edited(message: pb.EditNotesResponse) -> NotesEdited:
+    return NotesEdited(
+        notes=tuple(map(_note, message.notes)),
+        usage=_convert.usage(message.usage),
+        classification=Classification(message.classification),
+    )

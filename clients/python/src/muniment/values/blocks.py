@@ -1,0 +1,42 @@
+"""Core blocks, own and shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from muniment.values.levels import Classification
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One version of one core block, as a session sees it: text that is always in the prompt.
+
+    *shared*: it is another agent's, attached by the host, and only read. Give the *etag* back to change
+    nothing but this version.
+    """
+
+    owner_agent_id: str
+    label: str = field(repr=False)
+    content: str = field(repr=False)
+    shared: bool
+    classification: Classification
+    etag: str
+    create_time: datetime
+    update_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPage:
+    """One page of blocks. *classification* is the highest level among them, PUBLIC when there are none."""
+
+    blocks: tuple[Block, ...]
+    next_page_token: str = field(repr=False)
+    classification: Classification
+
+    def __iter__(self) -> Iterator[Block]:
+        return iter(self.blocks)
+
+    def __len__(self) -> int:
+        return len(self.blocks)

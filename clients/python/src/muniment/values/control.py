@@ -1,0 +1,68 @@
+"""What hosts see: agents, sessions, the audit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from muniment.values.levels import Classification, ItemKind
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    """How the two tiers of notes are kept; limits in Unicode code points.
+
+    None means the default when an agent is created, and no change when it is updated.
+    """
+
+    memory_enabled: bool | None = None
+    user_profile_enabled: bool | None = None
+    memory_char_limit: int | None = None
+    user_char_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An owner of items. Carries nothing derived from them."""
+
+    agent_id: str
+    display_name: str
+    language: str
+    memory_settings: MemorySettings
+    create_time: datetime
+    update_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One session as it was at one moment. A host may raise its taint at any other."""
+
+    session_id: str
+    agent_id: str
+    conversation_id: str
+    taint: Classification
+    create_time: datetime
+    expire_time: datetime
+    close_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """One thing that was done, or refused. What does not apply is None.
+
+    *kind* is None for a kind that this client does not know, too.
+    """
+
+    event_id: str
+    time: datetime
+    classification: Classification
+    agent_id: str | None
+    session_id: str | None
+    host_key_id: str | None
+    method: str
+    outcome: str
+    kind: ItemKind | None
+    item_id: str | None
+    revision: int | None
+    result_count: int
+    reason: str

@@ -1,0 +1,27 @@
+"""Levels and kinds of items."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Classification(IntEnum):
+    """A sensitivity level. A higher level dominates a lower one."""
+
+    PUBLIC = 1
+    INTERNAL = 2
+    CONFIDENTIAL = 3
+    RESTRICTED = 4
+
+    def can_flow_to(self, target: Classification) -> bool:
+        """Whether data at this level may reach *target*."""
+        return self <= target
+
+
+class ItemKind(IntEnum):
+    """A kind of item."""
+
+    MEMORY = 1
+    NOTE = 2
+    BLOCK = 3
+    PASSAGE = 4

@@ -1,0 +1,69 @@
+"""Keyed memories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from muniment.values.levels import Classification
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One version of one keyed memory, as a session sees it.
+
+    Give its *etag* back to change nothing but this version. An *expire_time* of None: never forgotten.
+    """
+
+    key: str = field(repr=False)
+    content: str = field(repr=False)
+    tags: tuple[str, ...] = field(repr=False)
+    classification: Classification
+    etag: str
+    create_time: datetime
+    update_time: datetime
+    expire_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPage:
+    """One page of memories. *classification* is the highest level among them, PUBLIC when there are none."""
+
+    memories: tuple[Memory, ...]
+    next_page_token: str = field(repr=False)
+    classification: Classification
+
+    def __iter__(self) -> Iterator[Memory]:
+        return iter(self.memories)
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryResult:
+    """One match of a search. Scores compare within one answer only: higher is better."""
+
+    memory: Memory
+    score: float
+    snippet: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResults:
+    """The best matches, best first.
+
+    *classification* is the highest level among them, PUBLIC when there are none. *semantic*: whether
+    meaning was compared too, and not words alone.
+    """
+
+    results: tuple[MemoryResult, ...]
+    classification: Classification
+    semantic: bool
+
+    def __iter__(self) -> Iterator[MemoryResult]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
