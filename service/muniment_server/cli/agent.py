@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 import click
 
 from muniment import HostClient, MemorySettings
-from muniment.values import Agent
+from muniment_server.cli.agents_file import LARGEST_BUDGET
+from muniment_server.cli.apply import SETTINGS, apply, flat
+from muniment_server.cli.failures import Discreet
 from muniment_server.cli.groups import Group
-from muniment_server.cli.output import Output, Row, confirm, note, with_output
+from muniment_server.cli.output import Output, confirm, note, with_output
 from muniment_server.cli.parameters import TEXT
 from muniment_server.cli.service import with_host
 
 _COLUMNS = ("agent_id", "display_name", "language", "create_time", "update_time")
-_SETTINGS = ("memory_enabled", "user_profile_enabled", "memory_char_limit", "user_char_limit")
-_LIMIT = click.IntRange(0, 1_000_000)
+_LIMIT = click.IntRange(0, LARGEST_BUDGET)
 
 
 @click.group(cls=Group)
@@ -28,8 +28,19 @@ def agent() -> None:
     \b
     Examples:
       muniment agent create alice --display-name "Alice" --language en
+      muniment agent apply -f agents.yaml
       muniment agent list
     """
+
+
+def _by_label(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:
+    """`LABEL=TEXT` each; None for none. What is wrong is not repeated."""
+    if not all("=" in text for text in texts):
+        raise click.BadParameter("is LABEL=TEXT")
+    blocks = {label: text for label, _, text in (text.partition("=") for text in texts)}
+    if len(blocks) < len(texts):
+        raise click.BadParameter("has a label twice")
+    return blocks or None
 
 
 def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
@@ -41,31 +52,51 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--profile-limit", "user_char_limit", type=_LIMIT, help="That of the profile.")
     @functools.wraps(command)
     def with_options(**arguments: Any) -> None:
-        settings = MemorySettings(**{name: arguments.pop(name) for name in _SETTINGS})
+        settings = MemorySettings(**{name: arguments.pop(name) for name in SETTINGS})
         command(settings=settings, **arguments)
 
     return with_options
 
 
-@agent.command
+@agent.command(cls=Discreet)
 @click.argument("agent_id", metavar="[NAME]", required=False, type=TEXT)
 @click.option("--display-name", default="", type=TEXT, help="A name for people.")
 @click.option("--language", default="", type=TEXT, help="The language of its items, such as en or pt-BR.")
+@click.option(
+    "--block",
+    "blocks",
+    multiple=True,
+    type=TEXT,
+    metavar="LABEL=TEXT",
+    callback=_by_label,
+    help="A PUBLIC block to start with. May be given several times. The default: three empty ones.",
+)
 @_with_settings
 @with_output
 @with_host
 def create(
-    host: HostClient, output: Output, agent_id: str | None, display_name: str, language: str, settings: MemorySettings
+    host: HostClient,
+    output: Output,
+    agent_id: str | None,
+    display_name: str,
+    language: str,
+    blocks: dict[str, str] | None,
+    settings: MemorySettings,
 ) -> None:
     """Create an agent. Without NAME the server makes an id.
+
+    Without --block it starts with the empty blocks personality, relationships and current_state.
 
     \b
     Examples:
       muniment agent create alice
+      muniment agent create alice --block "personality=Kind, and brief." --block current_state=
       muniment agent create --display-name "Alice" --language en --notes-limit 4000
     """
-    made = host.create_agent(agent_id, display_name=display_name, language=language, memory_settings=settings)
-    output.record(_row(made), _COLUMNS)
+    made = host.create_agent(
+        agent_id, display_name=display_name, language=language, memory_settings=settings, initial_blocks=blocks
+    )
+    output.record(flat(made), _COLUMNS)
 
 
 @agent.command
@@ -79,7 +110,7 @@ def get(host: HostClient, output: Output, agent_id: str) -> None:
     Examples:
       muniment agent get alice
     """
-    output.record(_row(host.get_agent(agent_id)), (*_COLUMNS, *_SETTINGS))
+    output.record(flat(host.get_agent(agent_id)), (*_COLUMNS, *SETTINGS))
 
 
 @agent.command("list")
@@ -93,7 +124,7 @@ def list_(host: HostClient, output: Output) -> None:
       muniment agent list
       muniment agent list --json
     """
-    output.rows(map(_row, host.list_agents()), _COLUMNS)
+    output.rows(map(flat, host.list_agents()), _COLUMNS)
 
 
 @agent.command
@@ -119,7 +150,7 @@ def update(
       muniment agent update alice --no-profile --notes-limit 4000
     """
     changed = host.update_agent(agent_id, display_name=display_name, language=language, memory_settings=settings)
-    output.record(_row(changed), (*_COLUMNS, *_SETTINGS))
+    output.record(flat(changed), (*_COLUMNS, *SETTINGS))
 
 
 @agent.command
@@ -127,7 +158,7 @@ def update(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_host
 def delete(host: HostClient, agent_id: str, yes: bool) -> None:
-    """Erase an agent and everything of it: items, versions, sessions. Audit events stay.
+    """Erase an agent and everything of it: items, versions, sessions, sharing. Audit events stay.
 
     \b
     Examples:
@@ -139,7 +170,4 @@ def delete(host: HostClient, agent_id: str, yes: bool) -> None:
     note("Erased.")
 
 
-def _row(shown: Agent) -> Row:
-    """The settings beside the rest."""
-    row = {name: value for name, value in asdict(shown).items() if name != "memory_settings"}
-    return {**row, **asdict(shown.memory_settings)}
+agent.add_command(apply)

@@ -140,7 +140,7 @@ def telling_database() -> Iterator[None]:
         with telling_files():
             yield
     except (EmbeddedPostgresError, PassfileError, CannotMigrate, ConfigError, NotReady) as error:
-        raise Failure(str(error)) from None
+        raise Failure("; ".join(str(error).splitlines())) from None
     except psycopg.errors.InsufficientPrivilege as error:
         raise Failure(
             said_by(error), "connect as the administrator who ran `muniment migrate`, or a superuser"

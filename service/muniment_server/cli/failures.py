@@ -9,6 +9,8 @@ from typing import IO, Any
 
 import click
 
+from muniment_server.cli.output import harmless
+
 
 class Failure(click.ClickException):
     """A command cannot do what was asked. Carries no content, no secret."""
@@ -18,10 +20,15 @@ class Failure(click.ClickException):
         self.hint = hint
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Say it on stderr, unless *file* is given."""
-        click.echo(f"{click.style('Error:', fg='red', bold=True)} {self.message}", file=file, err=True)
-        if self.hint:
-            click.echo(f"  {self.hint}", file=file, err=True)
+        """Say it on stderr, unless *file* is given. Names in it come from files: they neither steer nor end a line."""
+        message, hint = (harmless(text, kept="\\") for text in (self.message, self.hint))
+        click.echo(f"{click.style('Error:', fg='red', bold=True)} {message}", file=file, err=True)
+        self.show_details()
+        if hint:
+            click.echo(f"  {hint}", file=file, err=True)
+
+    def show_details(self) -> None:
+        """What stands between message and hint: nothing, but for a failure that knows more."""
 
 
 @contextmanager

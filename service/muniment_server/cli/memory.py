@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import click
 
 from muniment import MemoryResult, SessionClient
-from muniment_server.cli.failures import Discreet, Failure
+from muniment_server.cli.content import ANY_TAG, CONTENT, ETAG, EXPIRES_IN, MAX_RESULTS, TAGS, given, say_deleted
+from muniment_server.cli.failures import Discreet
 from muniment_server.cli.groups import Group
-from muniment_server.cli.output import Output, Row, note, with_output
-from muniment_server.cli.parameters import DURATION, TEXT
+from muniment_server.cli.output import Output, Row, with_output
+from muniment_server.cli.parameters import TEXT
 from muniment_server.cli.service import with_session
 
 _LIST_COLUMNS = ("key", "classification", "tags", "update_time", "content")
 _SAVED_COLUMNS = ("key", "classification", "tags", "update_time", "expire_time", "etag")
 _FOUND_COLUMNS = ("score", "key", "classification", "snippet")
-_MOST_INPUT = 1024 * 1024
-"""Bytes read from a pipe: more than the service takes, so that too much is refused, not cut."""
 
 _KEY = click.argument("key", type=TEXT)
-_TAGS = click.option("--tag", "tags", multiple=True, type=TEXT, help="May be given several times.")
-_ETAG = click.option("--etag", type=TEXT, help="Only if this is still the version that is seen.")
 
 
 @click.group(cls=Group)
@@ -41,10 +37,10 @@ def memory() -> None:
 
 @memory.command(cls=Discreet)
 @_KEY
-@click.argument("content", required=False, default="-", type=TEXT)
-@_TAGS
-@click.option("--expires-in", type=DURATION, help="Forget it after that long, such as 30d.")
-@_ETAG
+@CONTENT
+@TAGS
+@EXPIRES_IN
+@ETAG
 @with_output
 @with_session
 def save(
@@ -53,7 +49,7 @@ def save(
     key: str,
     content: str,
     tags: tuple[str, ...],
-    expires_in: timedelta | None,
+    expire_time: datetime | None,
     etag: str | None,
 ) -> None:
     """Create or replace a memory at the session's own level. Tags are replaced, too.
@@ -65,9 +61,7 @@ def save(
       muniment memory save plan "ship on Friday" --tag work --agent alice --taint internal
       muniment memory save notes --expires-in 30d < notes.txt
     """
-    text = _standard_input() if content == "-" else content
-    expire_time = datetime.now(UTC) + expires_in if expires_in else None
-    saved = session.save_memory(key, text, tags=tags, expire_time=expire_time, etag=etag)
+    saved = session.save_memory(key, given(content), tags=tags, expire_time=expire_time, etag=etag)
     output.record(asdict(saved), _SAVED_COLUMNS)
 
 
@@ -84,20 +78,14 @@ def get(session: SessionClient, output: Output, key: str) -> None:
       muniment memory get plan --json
       muniment memory get notes --agent alice --taint internal > notes.txt
     """
-    found = session.get_memory(key)
-    if output.as_json:
-        output.record(asdict(found), ())
-        return
-    if output.on_terminal:
-        output.record(asdict(found), _SAVED_COLUMNS)
-    output.text(found.content)
+    output.document(asdict(session.get_memory(key)), _SAVED_COLUMNS)
 
 
 @memory.command(cls=Discreet)
 @click.argument("query", type=TEXT)
-@click.option("--max-results", type=click.IntRange(1, 100), default=10, show_default=True)
-@_TAGS
-@click.option("--any-tag", is_flag=True, help="One of the tags will do.")
+@MAX_RESULTS
+@TAGS
+@ANY_TAG
 @with_output
 @with_session
 def search(
@@ -131,7 +119,7 @@ def list_(session: SessionClient, output: Output, tag: str | None) -> None:
 
 @memory.command(cls=Discreet)
 @_KEY
-@_ETAG
+@ETAG
 @with_session
 def delete(session: SessionClient, key: str, etag: str | None) -> None:
     """Delete the version at the session's own level. It is kept for `muniment history`.
@@ -140,16 +128,7 @@ def delete(session: SessionClient, key: str, etag: str | None) -> None:
     Examples:
       muniment memory delete plan --agent alice --taint internal
     """
-    revealed = session.delete_memory(key, etag=etag)
-    note("Deleted." if revealed is None else f"Deleted; the version at {revealed.name} is seen again.")
-
-
-def _standard_input() -> str:
-    """All of it, as it is. Raises UnicodeError."""
-    read = sys.stdin.buffer.read(_MOST_INPUT)
-    if not read:
-        raise Failure("there is no content on standard input", "give it as an argument, or pipe it in")
-    return read.decode("utf-8")
+    say_deleted(session.delete_memory(key, etag=etag))
 
 
 def _found(result: MemoryResult) -> Row:

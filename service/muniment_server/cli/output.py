@@ -23,16 +23,19 @@ Row = Mapping[str, Any]
 
 LEVEL_STYLES = {"PUBLIC": "green", "INTERNAL": "cyan", "CONFIDENTIAL": "yellow", "RESTRICTED": "bold red"}
 _LONGEST_CELL = 200
-_MAY_WRAP = {"content", "snippet", "tags", "reason", "display_name"}
+_WIDEST = 1_000_000
+"""Columns that no terminal has."""
+_MAY_WRAP = {"content", "snippet", "preview", "tags", "thread", "author", "reason", "display_name"}
 _STEERING = {"Cc", "Cf", "Zl", "Zp"}
 
 
 class Output:
-    """Where the answer of a command goes."""
+    """Where the answer of a command goes. With *beside*: what is said beside it, to stderr."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool, beside: bool = False) -> None:
         self.as_json = as_json
-        self.on_terminal = sys.stdout.isatty() and not as_json
+        self.beside = beside
+        self.on_terminal = (sys.stderr if beside else sys.stdout).isatty() and not as_json
 
     def rows(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
         """Show many. *columns* are those of table and lines; JSON has all there is."""
@@ -46,12 +49,25 @@ class Output:
         if not self.on_terminal:
             self._lines([row], columns)
             return
-        Console().print(_stacked(row, columns))
+        Console(stderr=self.beside).print(_stacked(row, columns))
+
+    def line(self, row: Row, columns: Sequence[str]) -> None:
+        """Show one at once, as one line on a terminal, too."""
+        self._lines([row], columns)
+
+    def document(self, row: Row, columns: Sequence[str]) -> None:
+        """Show one for its content. In a pipe: the content alone, byte for byte."""
+        if self.as_json:
+            self.record(row, ())
+            return
+        if self.on_terminal:
+            self.record(row, columns)
+        self.text(row["content"])
 
     def text(self, text: str) -> None:
         """Show text: on a terminal without what would steer it, in a pipe byte for byte."""
         if self.on_terminal:
-            click.echo(_harmless(text, kept="\\\n\t"))
+            click.echo(harmless(text, kept="\\\n\t"))
         else:
             sys.stdout.buffer.write(text.encode())
             sys.stdout.buffer.flush()
@@ -65,11 +81,13 @@ class Output:
         every = [first, *rows]
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         for column in columns:
-            table.add_column(_title(column), no_wrap=column not in _MAY_WRAP, overflow="fold")
+            title = _title(column)
+            table.add_column(title, no_wrap=column not in _MAY_WRAP, overflow="fold", min_width=len(title))
         for row in every:
             table.add_row(*(_styled(row[column], longest=_LONGEST_CELL) for column in columns))
-        console = Console()
-        if console.measure(table).minimum <= console.width:
+        console = Console(stderr=self.beside)
+        unbounded = console.options.update(width=_WIDEST)  # what is measured is cut to the width it is measured for
+        if console.measure(table, options=unbounded).minimum <= console.width:
             console.print(table)
             return
         for row in every:  # too narrow: an id, a level or an outcome that is cut is of no use
@@ -78,9 +96,9 @@ class Output:
     def _lines(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
         for row in rows:
             if self.as_json:
-                click.echo(json.dumps({name: _jsonable(value) for name, value in row.items()}))
+                click.echo(json.dumps(_jsonable(row)), err=self.beside)
             else:
-                click.echo("\t".join(_harmless(_cell(row[column])) for column in columns))
+                click.echo("\t".join(harmless(_cell(row[column])) for column in columns), err=self.beside)
 
 
 def _stacked(row: Row, columns: Sequence[str]) -> Table:
@@ -139,8 +157,10 @@ def _jsonable(value: Any) -> Any:
             return value.name
         case datetime():
             return value.isoformat()
-        case tuple():
-            return list(value)
+        case Mapping():
+            return {name: _jsonable(each) for name, each in value.items()}
+        case tuple() | list():
+            return [_jsonable(each) for each in value]
         case None | str() | bool() | int() | float():
             return value
     return str(value)
@@ -150,10 +170,10 @@ def _styled(value: object, *, longest: int | None) -> Text:
     cell = _cell(value)
     shown = cell if longest is None or len(cell) <= longest else cell[: longest - 1] + "…"
     kept = "\\\n" if longest is None else "\\"
-    return Text(_harmless(shown, kept=kept), style=LEVEL_STYLES.get(cell, "") if isinstance(value, Enum) else "")
+    return Text(harmless(shown, kept=kept), style=LEVEL_STYLES.get(cell, "") if isinstance(value, Enum) else "")
 
 
-def _harmless(text: str, *, kept: str = "") -> str:
+def harmless(text: str, *, kept: str = "") -> str:
     """*text* with everything escaped that steers a terminal or ends a line, but for what is *kept*."""
     return "".join(letter if letter in kept or not _steers(letter) else _escaped(letter) for letter in text)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import click
 
@@ -29,6 +30,35 @@ class DurationType(click.ParamType[timedelta]):
         return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
+class TimeType(click.ParamType[datetime]):
+    """A moment in RFC 3339, or a day: its midnight in UTC."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        text = str(value).upper()
+        if re.fullmatch(r"[0-9-]{10}(T[0-9:]{8}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2}))?", text) is None:
+            self.fail("is no time: give a day such as 2026-11-22, or 2026-11-22T09:30:00Z with its zone", param, ctx)
+        try:
+            moment = datetime.fromisoformat(text)
+            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        except (ValueError, OverflowError):
+            self.fail("is not in the calendar", param, ctx)
+
+
+class LineType(click.ParamType[int]):
+    """A number of lines. What is refused is not repeated: it may be content in the wrong place."""
+
+    name = "line"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if re.fullmatch(r"[0-9]{1,9}", str(value)) is None:
+            self.fail("is no number of a line: 0 is before the first", param, ctx)
+        return int(str(value))
+
+
 class TextType(click.ParamType[str]):
     """Text in UTF-8. What is refused is not repeated."""
 
@@ -42,4 +72,8 @@ class TextType(click.ParamType[str]):
 
 
 DURATION = DurationType()
+LINE = LineType()
 TEXT = TextType()
+TIME = TimeType()
+FILE = click.Path(path_type=Path, allow_dash=True)
+"""A file to read. `-` is standard input."""

@@ -22,7 +22,7 @@ from muniment import HostClient, SessionClient
 from muniment.settings import DEVELOPMENT_FILE
 from muniment_server import config
 from muniment_server.cli.failures import Failure, telling_files
-from muniment_server.cli.parameters import LEVEL
+from muniment_server.cli.parameters import LEVEL, TEXT
 from muniment_server.domain.classification import Classification
 
 _PATH = click.Path(path_type=Path)
@@ -31,12 +31,27 @@ _COMMAND_TTL = timedelta(minutes=5)
 
 _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.Unauthenticated: "get another: muniment host-key create, or muniment session open",
-    muniment.PrincipalNotAllowed: "agents and sessions want MUNIMENT_HOST_KEY, memories a session: --agent and --taint",
+    muniment.PrincipalNotAllowed: "agents, sessions and sharing want MUNIMENT_HOST_KEY, items a session",
     muniment.CeilingExceeded: "stay at or below the key's ceiling, or use a key with a higher one",
     muniment.AgentNotFound: "see: muniment agent list; make it: muniment agent create NAME",
     muniment.SessionNotFound: "see the open ones: muniment session list AGENT",
     muniment.MemoryNotFound: "see what this session sees: muniment memory list",
+    muniment.NoteNotFound: "see what this session sees: muniment note list, or with --tier user",
+    muniment.BlockNotFound: "see what this session sees: muniment block list",
+    muniment.PassageNotFound: "see what this session sees: muniment passage list",
+    muniment.SharedBlockNotFound: "share it first: muniment block share OWNER LABEL",
+    muniment.BlockNotAttached: "see to whom it is: muniment block consumers OWNER LABEL",
     muniment.AgentExists: "choose another id, or see: muniment agent list",
+    muniment.NoteExists: "leave --id out, or give the content and tier that it has",
+    muniment.BlockExists: "see: muniment block consumers OWNER LABEL; if it only has text already, leave CONTENT out",
+    muniment.PassageExists: "leave --id out, or give the content that it has",
+    muniment.TierDisabled: "a host switches it on: muniment agent update NAME --notes, or --profile",
+    muniment.BudgetExceeded: "shorten or delete a note first: muniment note list",
+    muniment.TextNotFound: "see what is there: muniment block get LABEL",
+    muniment.TextNotUnique: "give more of what stands around it",
+    muniment.LineOutOfRange: "see the lines: muniment block get LABEL; 0 is before the first",
+    muniment.BlockTooLarge: "shorten it first: muniment block replace, or update",
+    muniment.PromptTooLarge: "render less of it: --section; shorten what is large: muniment block list",
     muniment.ConversationTainted: "open it at the conversation's taint or above, or start anew: muniment session reset",
     muniment.WriteLevelMismatch: "a session writes and deletes at its own level only: use one at the memory's level",
     muniment.EtagStale: "read it again, then write with its etag",
@@ -116,16 +131,27 @@ def with_host(command: Callable[..., None]) -> Callable[..., None]:
 
 def with_session(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command *session*: that of MUNIMENT_TOKEN, or one opened for just this command."""
+    which = click.option(
+        "--agent", metavar="NAME", help="Open a session of this agent, with the host key, for this command."
+    )
+    return which(_with_session(command, "--agent NAME and --taint LEVEL"))
 
-    @click.option("--agent", metavar="NAME", help="Open a session of this agent, with the host key, for this command.")
+
+def with_session_of(command: Callable[..., None]) -> Callable[..., None]:
+    """The same, for a command that is about an agent: its name is an argument."""
+    which = click.argument("agent", metavar="[AGENT]", required=False, type=TEXT)
+    return which(_with_session(command, "AGENT and --taint LEVEL"))
+
+
+def _with_session(command: Callable[..., None], words: str) -> Callable[..., None]:
     @click.option("--taint", type=LEVEL, help="The level of that session.")
     @with_place
     @functools.wraps(command)
     def with_client(*, place: Place, agent: str | None, taint: Classification | None, **arguments: Any) -> None:
         if (agent is None) != (taint is None):
-            raise click.UsageError("--agent and --taint come together")
+            raise click.UsageError(f"{words} come together")
         found = find(place)
-        with _opened(found, place, agent, taint) if agent and taint else _kept(found, place) as session:
+        with _opened(found, place, agent, taint) if agent and taint else _kept(found, place, words) as session:
             command(session=session, **arguments)
 
     return with_client
@@ -147,11 +173,11 @@ def _opened(found: Found, place: Place, agent: str, taint: Classification) -> It
         yield session
 
 
-def _kept(found: Found, place: Place) -> AbstractContextManager[SessionClient]:
+def _kept(found: Found, place: Place, words: str) -> AbstractContextManager[SessionClient]:
     if found.token is None:
         raise Failure(
             "there is no session to act for",
-            "give --agent NAME and --taint LEVEL, or set MUNIMENT_TOKEN: muniment session open",
+            f"give {words}, or set MUNIMENT_TOKEN: muniment session open",
         )
     return muniment.connect(found.address, token=found.token, tls=place.tls)
 

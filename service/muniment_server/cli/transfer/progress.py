@@ -1,0 +1,22 @@
+"""A bar on a terminal; in a pipe, nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+Advance = Callable[[int], None]
+
+
+@contextmanager
+def progress(what: str, total: int | None = None) -> Iterator[Advance]:
+    """A bar on stderr, as long as *total* if that is known, and what to call for each that is done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    silent = not sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=silent) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda count: bar.advance(task, count)
