@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -138,6 +139,23 @@ def run(folder: Path, *arguments: str, given: str | bytes = b"", **environment: 
     return Done(raw.args, raw.returncode, raw.stdout.decode(), raw.stderr.decode())
 
 
+def on_a_terminal(folder: Path, *arguments: str, columns: int = 200) -> tuple[int, str]:
+    """The exit status of a command on a terminal, and what it shows there."""
+    shown, end = pty.openpty()
+    environment = environment_in(folder, TERM="xterm-256color", COLUMNS=str(columns))
+    command = [*_COMMAND, *arguments]
+    with subprocess.Popen(command, cwd=folder, env=environment, stdin=end, stdout=end, stderr=end) as process:
+        os.close(end)
+        said = b""
+        while True:
+            try:
+                said += os.read(shown, 65536)
+            except OSError:  # the other end is closed
+                break
+    os.close(shown)
+    return process.returncode, said.decode()
+
+
 def objects(done: Done) -> list[dict[str, Any]]:
     """What a successful command with --json said."""
     assert done.returncode == 0, done.stderr
@@ -214,3 +232,20 @@ def dev(root_folder: Path, made_before: Path) -> Iterator[Server]:
         yield server
     finally:
         server.end()
+
+
+@pytest.fixture
+def muniment(dev: Server) -> Callable[..., Done]:
+    """Run a command in the folder of the server in development."""
+    return lambda *arguments, **options: run(dev.folder, *arguments, **options)
+
+
+@pytest.fixture
+def agent(muniment: Callable[..., Done]) -> str:
+    """An agent of one test."""
+    return str(objects(muniment("agent", "create", f"agent-{next(_numbers)}", "--json"))[0]["agent_id"])
+
+
+def at(agent: str, level: str) -> tuple[str, ...]:
+    """The options that open a session of *agent* at *level* for one command."""
+    return ("--agent", agent, "--taint", level)

@@ -2,45 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
-import sys
-
 import pytest
 
-from tests.cli.conftest import environment_in, line_of, objects, run
+from tests.cli.conftest import line_of, objects, on_a_terminal, run
 
 AT_INTERNAL = ("--agent", "alice", "--taint", "internal")
-
-
-@pytest.fixture
-def muniment(dev):
-    """Run a command in the folder of the server in development."""
-    return lambda *arguments, **options: run(dev.folder, *arguments, **options)
 
 
 @pytest.fixture
 def token(muniment):
     """The token of a session of `alice` at INTERNAL."""
     return line_of(muniment("session", "open", "alice", "--taint", "Internal", "--quiet"))
-
-
-def on_a_terminal(folder, *arguments):
-    """What a command shows on a terminal."""
-    shown, end = pty.openpty()
-    command = [sys.executable, "-m", "muniment_server.cli", *arguments]
-    environment = environment_in(folder, TERM="xterm-256color", COLUMNS="200")
-    with subprocess.Popen(command, cwd=folder, env=environment, stdin=end, stdout=end, stderr=end) as process:
-        os.close(end)
-        said = b""
-        while True:
-            try:
-                said += os.read(shown, 65536)
-            except OSError:  # the other end is closed
-                break
-    os.close(shown)
-    return process.returncode, said.decode()
 
 
 def test_an_agent_is_made_shown_changed_listed_and_erased(muniment):
@@ -181,3 +153,11 @@ def test_a_terminal_gets_tables_with_a_colour_for_the_level(muniment, dev):
 
     status, shown = on_a_terminal(dev.folder, "memory", "get", "steering", *AT_INTERNAL)
     assert (status, "\x1b[2J" in shown, "\\x1b[2J\\u202ehello" in shown) == (0, False, True)
+
+
+def test_a_narrow_terminal_gets_a_line_for_each_column_and_nothing_is_cut(muniment, dev):
+    saved = objects(muniment("passage", "store", "narrow", *AT_INTERNAL, "--json"))[0]
+    status, shown = on_a_terminal(dev.folder, "passage", "list", *AT_INTERNAL, columns=60)
+    assert status == 0
+    assert "event time" in shown
+    assert saved["passage_id"] in shown

@@ -72,6 +72,28 @@ def test_history_shows_every_version_at_every_level_and_is_audited(operate, reme
     }
 
 
+def test_history_knows_every_kind(operate, dev):
+    def act(*arguments):
+        done = run(dev.folder, *arguments, "--agent", "alice", "--taint", "internal")
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()[0]
+
+    act("block", "update", "personality", "brief")
+    note = act("note", "add", "first")
+    act("note", "update", note, "second")
+    passage = act("passage", "store", "archived")
+    run(dev.folder, "passage", "delete", passage, "--agent", "alice", "--taint", "internal")
+
+    def shown(kind, name):
+        done = operate("history", *TENANT, "--agent", "alice", "--kind", kind, name, "--json")
+        return [(row["classification"], row["revision"], row["content"], row["is_live"]) for row in objects(done)]
+
+    assert shown("block", "personality") == [("PUBLIC", 1, "", True), ("INTERNAL", 1, "brief", True)]
+    assert shown("note", note.upper()) == [("INTERNAL", 1, "first", False), ("INTERNAL", 2, "second", True)]
+    assert shown("passage", passage) == [("INTERNAL", 1, "archived", False)]
+    assert "is a UUID" in operate("history", *TENANT, "--agent", "alice", "--kind", "note", "plan").stderr
+
+
 def test_the_audit_lists_one_session(operate, dev):
     opened = objects(run(dev.folder, "session", "open", "alice", "--taint", "public", "--json"))[0]
     assert run(dev.folder, "session", "close", opened["session_id"]).returncode == 0

@@ -182,14 +182,39 @@ def test_the_rules_that_are_enforced_are_those_of_the_contract():
         ], message.full_name
 
 
+def texts_in(message, path):
+    """The paths of all fields in *message* that are text, at any depth, and their descriptors."""
+    for field in message.fields:
+        if field.cpp_type == field.CPPTYPE_STRING:
+            yield f"{path}.{field.name}", field
+        elif field.message_type is not None:
+            yield from texts_in(field.message_type, f"{path}.{field.name}")
+
+
 def test_every_text_of_a_request_is_bounded():
     """A request field that is text has a rule; nothing is as long as the transport lets it be."""
     pool = load_pool()
-    unbounded = []
-    for method in METHODS:
-        for field in pool.FindMessageTypeByName(method.input_type.full_name).fields:
-            if field.cpp_type == field.CPPTYPE_STRING and _RULES not in field.GetOptions().SerializeToString():
-                unbounded.append(f"{method.name}.{field.name}")
+    found = {
+        path: field
+        for method in METHODS
+        for path, field in texts_in(pool.FindMessageTypeByName(method.input_type.full_name), method.name)
+    }
+
+    assert {"EditNotes.edits.add.content", "ImportPassages.passage.thread"} <= found.keys()
+    assert [path for path, field in found.items() if _RULES not in field.GetOptions().SerializeToString()] == []
+
+
+def test_every_repeated_field_of_a_request_is_bounded():
+    """Also in messages inside messages: a thousand edits are a thousand judgements."""
+    pool = load_pool()
+    requests = [pool.FindMessageTypeByName(method.input_type.full_name) for method in METHODS]
+    inner = [field.message_type for request in requests for field in request.fields if field.message_type]
+    unbounded = [
+        f"{message.name}.{field.name}"
+        for message in (*requests, *inner)
+        for field in message.fields
+        if field.is_repeated and _RULES not in field.GetOptions().SerializeToString()
+    ]
 
     assert unbounded == []
 

@@ -5,21 +5,38 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
+import grpc
 import pytest
 
-from muniment.v1 import classification_pb2, memory_pb2, memory_service_pb2, session_pb2, session_service_pb2
+from muniment.v1 import (
+    block_pb2,
+    block_service_pb2,
+    classification_pb2,
+    memory_pb2,
+    memory_service_pb2,
+    note_pb2,
+    note_service_pb2,
+    passage_pb2,
+    passage_service_pb2,
+    prompt_pb2,
+    prompt_service_pb2,
+    session_pb2,
+    session_service_pb2,
+)
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import EgressViolation
-from muniment_server.domain.records import HostIdentity, SessionIdentity
+from muniment_server.domain.errors import BudgetEntry, BudgetExceeded, EgressViolation
+from muniment_server.domain.records import HostIdentity, SessionIdentity, Tier, Usage
 from muniment_server.rpc import labels, policy
 from muniment_server.rpc.context import CallContext
 from muniment_server.rpc.server import SERVICES
-from muniment_server.rpc.walls import GuardEgress
+from muniment_server.rpc.walls import GuardEgress, TellErrors
+from tests.contract.test_errors import details_of
 
 PUBLIC = classification_pb2.CLASSIFICATION_PUBLIC
 CONFIDENTIAL = classification_pb2.CLASSIFICATION_CONFIDENTIAL
 PAIRS = [(label, limit) for label in Classification for limit in Classification]
 GET = policy.policies(SERVICES)["/muniment.v1.MemoryService/GetMemory"]
+METHODS = [method for service in SERVICES for method in service.methods]
 
 
 def memory(level):
@@ -36,6 +53,39 @@ def answers(level):
     yield memory_service_pb2.ListMemoriesResponse(classification=level)
     yield memory_service_pb2.DeleteMemoryResponse(revealed=level)
     yield session_service_pb2.GetSessionResponse(session=session_pb2.Session(taint=level))
+    yield from answers_with_notes(note_pb2.Note(content="CANARY", classification=level))
+    yield from answers_with_blocks(block_pb2.Block(content="CANARY", classification=level))
+    yield from answers_with_passages(passage_pb2.Passage(content="CANARY", classification=level))
+    section = prompt_pb2.PromptSection(kind=prompt_pb2.PROMPT_SECTION_KIND_BLOCK, classification=level)
+    yield prompt_service_pb2.RenderPromptResponse(sections=[section], classification=PUBLIC)
+    yield prompt_service_pb2.RenderPromptResponse(text="CANARY", classification=level)
+
+
+def answers_with_notes(note):
+    result = note_service_pb2.NoteResult(note=note)
+    yield note_service_pb2.AddNoteResponse(note=note)
+    yield note_service_pb2.UpdateNoteResponse(note=note)
+    yield note_service_pb2.DeleteNoteResponse(revealed=note.classification)
+    yield note_service_pb2.ListNotesResponse(notes=[note], classification=PUBLIC)
+    yield note_service_pb2.SearchNotesResponse(results=[result], classification=PUBLIC)
+    yield note_service_pb2.EditNotesResponse(notes=[note], classification=PUBLIC)
+
+
+def answers_with_blocks(block):
+    yield block_service_pb2.ListBlocksResponse(blocks=[block], classification=PUBLIC)
+    yield block_service_pb2.GetBlockResponse(block=block)
+    yield block_service_pb2.UpdateBlockResponse(block=block)
+    yield block_service_pb2.EditBlockResponse(block=block)
+    yield block_service_pb2.DeleteBlockResponse(revealed=block.classification)
+
+
+def answers_with_passages(passage):
+    result = passage_service_pb2.PassageResult(passage=passage)
+    yield passage_service_pb2.StorePassageResponse(passage=passage)
+    yield passage_service_pb2.GetPassageResponse(passage=passage)
+    yield passage_service_pb2.ListPassagesResponse(passages=[passage], classification=PUBLIC)
+    yield passage_service_pb2.SearchPassagesResponse(results=[result], classification=PUBLIC)
+    yield passage_service_pb2.DeletePassageResponse(revealed=passage.classification)
 
 
 @pytest.mark.parametrize(("label", "limit"), PAIRS)
@@ -84,5 +134,87 @@ def test_what_is_above_the_ceiling_of_a_host_is_held_back():
         GuardEgress()(call, lambda _: too_high)
 
 
-def _call(principal):
-    return CallContext(method=GET, grpc_context=None, receive=bytes, principal=principal)  # type: ignore[arg-type]  # never asked
+def test_every_answer_to_a_session_that_has_a_label_is_among_the_shapes():
+    """Whoever adds a method whose answers are labelled adds a shape of them above."""
+    labelled = {
+        method.output_type.name
+        for method in METHODS
+        if policy.names_level(method.output_type)
+        and method.full_name.split(".")[-2] not in ("AuditService", "SessionService")
+    }
+
+    assert labelled <= {answer.DESCRIPTOR.name for answer in answers(1)} | {"SaveMemoryResponse"}
+
+
+def over_budget(level):
+    """A refusal that quotes a note of *level*."""
+    entry = BudgetEntry(
+        note_id=str(UUID(int=7)), length_chars=9, preview="CANARY", own_level=True, classification=level
+    )
+    return BudgetExceeded(Usage(Tier.MEMORY, 9, 9), would_be_chars=10, entries=(entry,))
+
+
+class Ended(Exception):
+    """grpc ends a call that is aborted by an exception of its own."""
+
+
+class Connection:
+    """What the walls say to the caller."""
+
+    def __init__(self):
+        self.told = None
+
+    def abort_with_status(self, status):
+        self.told = status
+        raise Ended
+
+
+class Quoting:
+    """A servicer whose refusals quote a note of a level, whoever asks."""
+
+    def __init__(self, level):
+        self._level = level
+
+    def __call__(self, call):
+        raise over_budget(self._level)
+
+
+def told_by(servicer, limit):
+    """What a session at *limit* is told by *servicer* behind the outermost and the innermost wall."""
+    connection = Connection()
+    call = _call(SessionIdentity(1, UUID(int=1), limit), connection)
+    with pytest.raises(Ended):
+        TellErrors()(call, lambda call: GuardEgress()(call, servicer))
+    return connection.told
+
+
+@pytest.mark.parametrize(("label", "limit"), PAIRS)
+def test_a_refusal_quotes_only_what_the_caller_may_read(label, limit, caplog):
+    """Above it the refusal is held back whole, as INTERNAL, with an alarm and without the quotation."""
+    with caplog.at_level(logging.INFO):
+        told = told_by(Quoting(label), limit)
+
+    expected = grpc.StatusCode.FAILED_PRECONDITION if label <= limit else grpc.StatusCode.INTERNAL
+    alarms = [record for record in caplog.records if record.levelno == logging.CRITICAL]
+    assert told.code is expected
+    assert ("CANARY" in str(told.trailing_metadata)) is (label <= limit)
+    assert bool(alarms) is (label > limit)
+    assert "CANARY" not in caplog.text
+
+
+@pytest.mark.parametrize("label", [0, 5, -1, 99])
+def test_a_quotation_without_a_known_label_is_held_back(label):
+    told = told_by(Quoting(label), Classification.RESTRICTED)
+
+    assert told.code is grpc.StatusCode.INTERNAL
+    assert "CANARY" not in str(told.trailing_metadata)
+
+
+def test_what_may_be_quoted_is_told_whole():
+    told = details_of(over_budget(Classification.PUBLIC))
+
+    assert [entry.preview for entry in told[note_pb2.BudgetExceeded].entries] == ["CANARY"]
+
+
+def _call(principal, connection=None):
+    return CallContext(method=GET, grpc_context=connection, receive=bytes, principal=principal)

@@ -11,8 +11,10 @@ import grpc
 import pytest
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
-from muniment.v1 import error_pb2
+from muniment.v1 import classification_pb2, error_pb2, note_pb2, passage_pb2
 from muniment_server.domain import errors
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.records import Tier, Usage
 from muniment_server.rpc import status
 
 REASONS = {
@@ -26,6 +28,40 @@ NEVER_LEAVES = {errors.StaleSession}
 """Becomes a new run of the call, or another error."""
 
 
+DETAILS = (
+    error_details_pb2.ErrorInfo,
+    error_details_pb2.BadRequest,
+    error_details_pb2.RetryInfo,
+    note_pb2.BudgetExceeded,
+    passage_pb2.ImportProgress,
+)
+
+
+def example(kind):
+    """An error of this kind."""
+    if kind is errors.BudgetExceeded:
+        return over_budget("text", entries=1)
+    return kind()
+
+
+def over_budget(preview, *, entries):
+    """A refusal whose entries all have this preview."""
+    return errors.BudgetExceeded(
+        Usage(Tier.USER, 1_000_000, 1_000_000),
+        would_be_chars=7_000_000,
+        entries=(
+            errors.BudgetEntry(
+                note_id=str(uuid.UUID(int=2**128 - 1)),
+                length_chars=65_536,
+                preview=preview,
+                own_level=True,
+                classification=Classification.RESTRICTED,
+            ),
+        )
+        * entries,
+    )
+
+
 def _is_refusal(kind):
     return issubclass(kind, (errors.Refusal, errors.Unavailable)) and kind not in ABSTRACT
 
@@ -35,7 +71,7 @@ def details_of(error, **named):
     trailing = dict(status.status_of(error, **named).trailing_metadata)
     packed = status_pb2.Status.FromString(trailing["grpc-status-details-bin"])
     found = {}
-    for kind in (error_details_pb2.ErrorInfo, error_details_pb2.BadRequest, error_details_pb2.RetryInfo):
+    for kind in DETAILS:
         for detail in packed.details:
             message = kind()
             if detail.Unpack(message):
@@ -46,7 +82,7 @@ def details_of(error, **named):
 
 @pytest.mark.parametrize("kind", [kind for kind in OURS if kind not in ABSTRACT], ids=lambda kind: kind.__name__)
 def test_every_error_has_a_code_and_a_reason_of_the_contract(kind):
-    code, reason = status.told(kind())
+    code, reason = status.told(example(kind))
 
     assert reason in REASONS
     assert code is not grpc.StatusCode.UNKNOWN
@@ -54,7 +90,7 @@ def test_every_error_has_a_code_and_a_reason_of_the_contract(kind):
 
 @pytest.mark.parametrize("kind", [*filter(_is_refusal, OURS)], ids=lambda kind: kind.__name__)
 def test_no_refusal_looks_like_a_fault_of_the_server(kind):
-    assert status.told(kind())[0] is not grpc.StatusCode.INTERNAL
+    assert status.told(example(kind))[0] is not grpc.StatusCode.INTERNAL
 
 
 def test_every_reason_of_the_contract_is_told():
@@ -95,7 +131,9 @@ def test_the_drawing_is_indented_as_the_classes_inherit():
 
 @pytest.mark.parametrize("kind", [kind for kind in OURS if kind not in ABSTRACT], ids=lambda kind: kind.__name__)
 def test_what_an_error_was_raised_with_is_never_told(kind):
-    error = kind() if kind is errors.InvalidArgument else kind("CANARY key 'plan'")
+    """Fields of an error are told, such as the previews of BudgetExceeded; its words never are."""
+    error = example(kind)
+    error.args = ("CANARY key 'plan'",)
 
     assert "CANARY" not in str(status.status_of(error))
 
@@ -139,6 +177,44 @@ def test_a_status_stays_under_4_kib_with_32_long_violations():
     told = status.status_of(errors.InvalidArgument(*violations))
 
     assert len(dict(told.trailing_metadata)["grpc-status-details-bin"]) < 4096
+
+
+def test_a_status_stays_under_4_kib_with_ten_previews_of_four_byte_characters():
+    """The text of every status is far shorter than the limit leaves room for."""
+    told = status.status_of(over_budget("\U0001f600" * 40, entries=10))
+
+    assert len(dict(told.trailing_metadata)["grpc-status-details-bin"]) < 4096
+
+
+def test_a_refused_budget_says_what_a_caller_needs_to_make_room():
+    assert details_of(over_budget("text", entries=1))[note_pb2.BudgetExceeded] == note_pb2.BudgetExceeded(
+        usage=note_pb2.Usage(tier=note_pb2.TIER_USER, used_chars=1_000_000, limit_chars=1_000_000, percent=100),
+        would_be_chars=7_000_000,
+        over_by_chars=6_000_000,
+        entries=[
+            note_pb2.BudgetEntry(
+                note_id=str(uuid.UUID(int=2**128 - 1)),
+                length_chars=65_536,
+                preview="text",
+                own_level=True,
+                classification=classification_pb2.CLASSIFICATION_RESTRICTED,
+            )
+        ],
+    )
+
+
+@pytest.mark.parametrize("kind", [*filter(_is_refusal, OURS)], ids=lambda kind: kind.__name__)
+def test_any_refusal_of_a_stream_says_how_far_it_came(kind):
+    error = example(kind)
+    error.progress = errors.ImportProgress(stored_count=200, existing_count=3)
+
+    told = details_of(error)[passage_pb2.ImportProgress]
+
+    assert told == passage_pb2.ImportProgress(stored_count=200, existing_count=3)
+
+
+def test_other_refusals_say_nothing_of_progress():
+    assert passage_pb2.ImportProgress not in details_of(errors.TaintChanged())
 
 
 def test_every_rule_in_use_has_a_text():

@@ -7,7 +7,7 @@ import pytest
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.rpc import server
-from muniment_server.rpc.chain import PutBehindWalls
+from muniment_server.rpc.chain import _LONG, PutBehindWalls
 from muniment_server.rpc.server import Limits, Server
 from muniment_server.rpc.walls import (
     Authenticate,
@@ -56,6 +56,18 @@ def test_every_method_of_the_contract_is_known_to_the_interceptor(interceptor):
     assert set(interceptor._methods) == {
         f"/{service.full_name}/{method.name}" for service in server.SERVICES for method in service.methods
     }
+
+
+def test_searches_and_renderings_run_on_threads_of_their_own():
+    """They may take long, and so may not hold every thread."""
+    long = {
+        f"/{service.full_name}/{method.name}"
+        for service in server.SERVICES
+        for method in service.methods
+        if method.name.startswith(("Search", "Render"))
+    }
+
+    assert long == _LONG
 
 
 def test_c53_channelz_is_off_and_never_served():

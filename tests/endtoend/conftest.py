@@ -17,8 +17,9 @@ import pytest
 import muniment
 from muniment import Classification, HostClient, SessionClient
 from tests.cli.conftest import Server, environment_in
-from tests.endtoend import locomo
+from tests.endtoend import conversations, locomo, telling
 from tests.endtoend.locomo import Model
+from tests.endtoend.telling import World
 
 _CALLERS = 4
 At = tuple[str, Classification]
@@ -58,6 +59,16 @@ def loaded() -> Iterator[Loaded]:
         sessions = _open_sessions(host, model)
         _save(model, sessions)
         yield Loaded(model, host, sessions, begun, time.monotonic() - begun)
+
+
+@pytest.fixture(scope="package")
+def world() -> Iterator[World]:
+    if not conversations.CONVERSATIONS.exists():
+        pytest.skip(f"NO LOCOMO DATA at {conversations.CONVERSATIONS.resolve()}: name its folder in MUNIMENT_DATA")
+    begun = time.monotonic()
+    talks = conversations.load()
+    with _served() as host:
+        yield telling.tell(host, talks, begun)
 
 
 @contextmanager

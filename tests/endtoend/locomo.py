@@ -35,6 +35,17 @@ class Fact:
     level: Classification
 
 
+class Vocabulary:
+    """How many of some texts have each word."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._spread = Counter(word for text in texts for word in words(text))
+
+    def query_for(self, text: str) -> str:
+        """The words of *text* that the fewest texts have. Empty when it has no word of four letters."""
+        return " ".join(sorted(words(text), key=lambda word: (self._spread[word], word))[:_QUERY_WORDS])
+
+
 class Model:
     """What each agent's sessions see, computed from the file alone."""
 
@@ -43,10 +54,7 @@ class Model:
         self._of_agent: dict[str, list[Fact]] = defaultdict(list)
         for fact in facts:
             self._of_agent[fact.agent_id].append(fact)
-        self._spread = {
-            agent: Counter(word for fact in own for word in _words(fact.content))
-            for agent, own in self._of_agent.items()
-        }
+        self._vocabulary = {agent: Vocabulary(fact.content for fact in own) for agent, own in self._of_agent.items()}
 
     @property
     def agents(self) -> list[str]:
@@ -69,9 +77,7 @@ class Model:
 
     def query_for(self, fact: Fact) -> str:
         """The words of a fact that the fewest others of its agent have."""
-        spread = self._spread[fact.agent_id]
-        rarest = sorted(_words(fact.content), key=lambda word: (spread[word], word))[:_QUERY_WORDS]
-        return " ".join(rarest)
+        return self._vocabulary[fact.agent_id].query_for(fact.content)
 
 
 def highest(levels: Iterable[Classification]) -> Classification:
@@ -82,36 +88,39 @@ def highest(levels: Iterable[Classification]) -> Classification:
 def load() -> Model:
     """Read the file. Raises FileNotFoundError."""
     with FACTS.open(encoding="utf-8") as lines:
-        return Model(list(_facts(map(json.loads, lines))))
+        return Model(list(facts_of(map(json.loads, lines))))
 
 
-def _facts(rows: Iterable[Mapping[str, str]]) -> Iterator[Fact]:
+def facts_of(rows: Iterable[Mapping[str, str]]) -> Iterator[Fact]:
+    """The facts of *rows*, which have a conversation, a session, a person and a fact."""
     last: dict[str, Fact] = {}
     numbers: Counter[str] = Counter()
     for row in rows:
         agent = f"{row['person']}.{row['conversation']}"
         number = numbers[agent]
         numbers[agent] += 1
-        key, level = f"fact {number:03}", _level(row["fact"])
+        key, level = f"fact {number:03}", level_of(row["fact"])
         if number % _SHARES_A_KEY == _SHARES_A_KEY - 1:
-            key, level = last[agent].key, _another(last[agent].level, row["fact"])
+            key, level = last[agent].key, level_beside(last[agent].level, row["fact"])
         last[agent] = Fact(agent, key, row["fact"], row["session"], level)
         yield last[agent]
 
 
-def _level(text: str) -> Classification:
-    return Classification(1 + _digest(text) % 4)
+def level_of(text: str) -> Classification:
+    """The level that *text* is kept at: as good as any, and always the same."""
+    return Classification(1 + digest(text) % 4)
 
 
-def _another(level: Classification, text: str) -> Classification:
+def level_beside(level: Classification, text: str) -> Classification:
     """A level that is not *level*."""
-    return Classification(1 + (level - 1 + 1 + _digest(text) % 3) % 4)
+    return Classification(1 + (level - 1 + 1 + digest(text) % 3) % 4)
 
 
-def _digest(text: str) -> int:
+def digest(text: str) -> int:
+    """A number below 256 that follows from *text*."""
     return hashlib.sha256(text.encode()).digest()[0]
 
 
-def _words(text: str) -> set[str]:
+def words(text: str) -> set[str]:
     """Words of four letters and more, so that few of them are stop words."""
     return set(re.findall(r"[^\W\d_]{4,}", text.lower()))

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import grpc
 
 from muniment.v1.agent_service_pb2 import CreateAgentRequest
 from muniment.v1.agent_service_pb2_grpc import AgentServiceStub
+from muniment.v1.block_service_pb2 import AppendEdit, EditBlockRequest, UpdateBlockRequest
+from muniment.v1.block_service_pb2_grpc import BlockServiceStub
 from muniment.v1.memory_service_pb2 import SaveMemoryRequest
 from muniment.v1.memory_service_pb2_grpc import MemoryServiceStub
+from muniment.v1.note_pb2 import Tier
+from muniment.v1.note_service_pb2 import AddNoteRequest, DeleteNoteRequest
+from muniment.v1.note_service_pb2_grpc import NoteServiceStub
+from muniment.v1.passage_service_pb2 import ImportPassagesRequest, StorePassageRequest
+from muniment.v1.passage_service_pb2_grpc import PassageServiceStub
 from muniment.v1.session_service_pb2 import OpenSessionRequest, RaiseTaintRequest
 from muniment.v1.session_service_pb2_grpc import SessionServiceStub
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.records import ItemKind
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 TYPED = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED"}
@@ -30,14 +40,24 @@ _TIMEOUT = 2.0
 _PACE = 0.003
 """Seconds between two saves of a writer, so that the ledger can be read through after each checkpoint."""
 _OWN_KEYS = 5
+_TIERS = {PUBLIC: Tier.TIER_MEMORY, CONFIDENTIAL: Tier.TIER_USER}
+"""A tier for each level: the budget of one is not used up by the other."""
+_NOTE = 300
+"""Characters: seven fill the budget of PUBLIC."""
+_LINES = 100
+"""Appended to one block, about a quarter of them."""
+_REFUSED = {"FAILED_PRECONDITION", "NOT_FOUND"}
+"""What a writer is told while nothing is broken: the budget is full; the block or the note is not there."""
 
 
 class Save(NamedTuple):
-    """One save that was sent."""
+    """One thing that was sent to be kept: a version of a memory, a note or a block, or a passage."""
 
     level: Classification
-    key: str
+    kind: ItemKind
+    name: str
     content: str
+    """Of an append to a block, the line."""
 
 
 class Writer:
@@ -45,6 +65,8 @@ class Writer:
 
     By turns it saves a key that only it writes, and a key that others of its level write too. The first is sent again
     until it is acknowledged, which is safe: the same content over itself is no new version. The second is sent once.
+    Then it does the like with the other kinds: notes and passages with ids, again until acknowledged; a line at the
+    end of a block, once.
     """
 
     def __init__(self, load: Load, number: int, level: Classification) -> None:
@@ -52,10 +74,18 @@ class Writer:
         self._number = number
         self._level = level
         self._channel = channel_to(load.address)
-        self._stub = MemoryServiceStub(self._channel)
+        self._memories = MemoryServiceStub(self._channel)
+        self._notes = NoteServiceStub(self._channel)
+        self._blocks = BlockServiceStub(self._channel)
+        self._passages = PassageServiceStub(self._channel)
         self._metadata = bearer(load.open_session(level)[1])
+        self._noted: list[str] = []
+        self._tier = _TIERS[level]
         self.acknowledged: list[Save] = []
         self.unknown: list[Save] = []
+        self.deleted: list[str] = []
+        """Notes that were acknowledged as deleted."""
+        self.over_budget = 0
         self.codes: Counter[str] = Counter()
         self.surprises: list[str] = []
         """What the caller was told that it should not have been."""
@@ -63,37 +93,92 @@ class Writer:
         """When the call began that was acknowledged last."""
 
     def run(self) -> None:
-        """Save until the load is over, pausing when it pauses."""
+        """Write until the load is over, pausing when it pauses."""
         number = 0
+        acts = itertools.cycle([self._note, self._line, self._passage, self._import])
         while self._load.goes_on():
             number += 1
-            self._save(f"own {self._number} {number % _OWN_KEYS}", f"{self._number}.{number} own", again=True)
-            self._save("shared", f"{self._number}.{number} shared", again=False)
+            self._memory(f"own {self._number} {number % _OWN_KEYS}", f"{self._number}.{number} own", again=True)
+            self._memory("shared", f"{self._number}.{number} shared", again=False)
+            next(acts)(number)
             time.sleep(_PACE)
         self._channel.close()
 
-    def _save(self, key: str, content: str, *, again: bool) -> None:
-        save = Save(self._level, key, content)
-        while not self._acknowledged(save):
-            if not again or self._load.over:
-                self.unknown.append(save)
-                return
-            time.sleep(_PACE)
+    def _memory(self, key: str, content: str, *, again: bool) -> None:
+        request = SaveMemoryRequest(key=key, content=content)
+        self._send([self._save(ItemKind.MEMORY, key, content)], self._memories.SaveMemory, request, again=again)
 
-    def _acknowledged(self, save: Save) -> bool:
+    def _note(self, number: int) -> None:
+        """Add a note. When the budget is full, delete the oldest ones."""
+        note_id, content = str(uuid.uuid4()), f"{self._number}.{number} ".ljust(_NOTE, "x")
+        request = AddNoteRequest(note_id=note_id, content=content, tier=self._tier)
+        answer = self._send([self._save(ItemKind.NOTE, note_id, content)], self._notes.AddNote, request, again=True)
+        if answer == "OK":
+            self._noted.append(note_id)
+        elif answer == "FAILED_PRECONDITION":
+            self.over_budget += 1
+            for oldest in self._noted[:2]:
+                self._forget(oldest)
+
+    def _forget(self, note_id: str) -> None:
+        """Delete a note. That it is not there says that it was deleted before, unheard."""
+        request = DeleteNoteRequest(note_id=note_id, tier=self._tier)
+        if self._send([], self._notes.DeleteNote, request, again=True) in ("OK", "NOT_FOUND"):
+            self._noted.remove(note_id)
+            self.deleted.append(note_id)
+
+    def _line(self, number: int) -> None:
+        """Append to a block of its own; to a new one when it is long."""
+        label, content = f"log.{self._number}.{number // _LINES}", f"{self._number}.{number} line"
+        request = EditBlockRequest(label=label, append=AppendEdit(content=content))
+        save = self._save(ItemKind.BLOCK, label, content)
+        if self._send([save], self._blocks.EditBlock, request, again=False) == "NOT_FOUND":
+            first = UpdateBlockRequest(label=label, content=f"{self._number}.{number} first")
+            self._send([self._save(ItemKind.BLOCK, label, first.content)], self._blocks.UpdateBlock, first, again=True)
+
+    def _passage(self, number: int) -> None:
+        request = self._new_passage(f"{self._number}.{number} passage")
+        self._send([self._kept(request)], self._passages.StorePassage, request, again=True)
+
+    def _import(self, number: int) -> None:
+        """Two batches: an id that comes again begins another one."""
+        passages = [self._new_passage(f"{self._number}.{number} import {i}") for i in range(4)]
+        stream = [ImportPassagesRequest(passage=passage) for passage in (*passages[:3], passages[0], passages[3])]
+        self._send(list(map(self._kept, passages)), self._passages.ImportPassages, stream, again=True)
+
+    def _new_passage(self, content: str) -> StorePassageRequest:
+        return StorePassageRequest(passage_id=str(uuid.uuid4()), content=content)
+
+    def _kept(self, passage: StorePassageRequest) -> Save:
+        return self._save(ItemKind.PASSAGE, passage.passage_id, passage.content)
+
+    def _save(self, kind: ItemKind, name: str, content: str) -> Save:
+        return Save(self._level, kind, name, content)
+
+    def _send(self, saves: list[Save], call: Any, request: Any, *, again: bool) -> str:
+        """The status of a call, of its last run if it is sent *again*; empty when nothing was ever heard of it."""
+        while (answer := self._told(call, request)) in TYPED:
+            if not again or self._load.over:
+                self.unknown += saves
+                return ""
+            time.sleep(_PACE)
+        if answer == "OK":
+            self.acknowledged += saves
+        return answer
+
+    def _told(self, call: Any, request: Any) -> str:
         begun = time.monotonic()
-        request = SaveMemoryRequest(key=save.key, content=save.content)
         try:
-            self._stub.SaveMemory(request, metadata=self._metadata, timeout=_TIMEOUT)
+            call(iter(request) if isinstance(request, list) else request, metadata=self._metadata, timeout=_TIMEOUT)
         except grpc.RpcError as error:
-            self.codes[error.code().name] += 1
-            if error.code().name not in TYPED:
-                self.surprises.append(f"{error.code().name}: {error.details()} after {time.monotonic() - begun:.3f} s")
-            return False
+            answer = str(error.code().name)
+            self.codes[answer] += 1
+            if answer not in TYPED | _REFUSED:
+                self.surprises.append(f"{answer}: {error.details()} after {time.monotonic() - begun:.3f} s")
+            return answer
         self.codes["OK"] += 1
-        self.acknowledged.append(save)
         self.last_success_begun = begun
-        return True
+        return "OK"
 
 
 class Raiser:
@@ -166,6 +251,11 @@ class Load:
     def unknown(self) -> list[Save]:
         """Every save that was sent and not acknowledged."""
         return [save for writer in self.writers for save in writer.unknown]
+
+    @property
+    def deleted(self) -> list[str]:
+        """Every note that was acknowledged as deleted."""
+        return [note_id for writer in self.writers for note_id in writer.deleted]
 
     @property
     def codes(self) -> Counter[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,12 @@ from typing import Any
 import grpc
 import pytest
 
+from muniment.v1 import policy_pb2
+from muniment_server.domain import paging
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.records import Version
+from muniment_server.rpc.server import SERVICES
+from tests.support.invariants import broken_invariants
 from tests.support.services import Caller, Service
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
@@ -20,10 +26,14 @@ SELECT (SELECT array_agg(item::text ORDER BY item::text) FROM {level}.item) AS i
 """
 _HOSTS = """
 SELECT (SELECT array_agg(agent::text ORDER BY agent::text) FROM vault.agent) AS agents,
+       (SELECT array_agg(shared_block::text ORDER BY shared_block::text) FROM vault.shared_block) AS shared_blocks,
+       (SELECT array_agg(block_link::text ORDER BY block_link::text) FROM vault.block_link) AS links,
        (SELECT array_agg(session::text ORDER BY session::text) FROM vault.session) AS sessions,
        (SELECT array_agg(conversation::text ORDER BY conversation::text) FROM vault.conversation) AS conversations
 """
 
+_STALE = paging.etag(Version(uuid.UUID(int=1), 1))
+_OF_ITEMS = {"MemoryService", "NoteService", "BlockService", "PassageService", "PromptService"}
 At = Callable[[Classification], Caller]
 
 
@@ -41,35 +51,99 @@ def _state(service: Service, question: str) -> Any:
         return owner.execute(question.encode()).fetchone()
 
 
+_NOTE, _OTHER, _PASSAGE = (str(uuid.UUID(int=number, version=4)) for number in range(3))
+_WRITES: list[tuple[str, dict[str, Any]]] = [
+    ("SaveMemory", {"key": "plan", "content": "lost"}),
+    ("SaveMemory", {"key": "new", "content": "lost"}),
+    ("DeleteMemory", {"key": "plan"}),
+    ("AddNote", {"note_id": _OTHER, "content": "lost"}),
+    ("UpdateNote", {"note_id": _NOTE, "content": "lost"}),
+    ("DeleteNote", {"note_id": _NOTE}),
+    ("EditNotes", {"edits": [{"add": {"content": "lost"}}, {"update": {"note_id": _NOTE, "content": "lost"}}]}),
+    ("EditNotes", {"edits": [{"delete": {"note_id": _NOTE}}]}),
+    ("UpdateBlock", {"label": "plan", "content": "lost"}),
+    ("UpdateBlock", {"label": "new", "content": "lost"}),
+    ("EditBlock", {"label": "plan", "append": {"content": "lost"}}),
+    ("DeleteBlock", {"label": "plan"}),
+    ("StorePassage", {"content": "lost"}),
+    ("DeletePassage", {"passage_id": _PASSAGE}),
+]
+"""Every write of a session, each with an effect but for the audit."""
+_REFUSED: list[tuple[str, dict[str, Any]]] = [
+    ("SaveMemory", {"key": "plan", "content": "lost", "etag": _STALE}),
+    ("AddNote", {"content": "x" * 3000}),
+    ("UpdateNote", {"note_id": _NOTE, "content": "lost", "etag": _STALE}),
+    ("UpdateBlock", {"label": "plan", "content": "lost", "etag": _STALE}),
+    ("EditBlock", {"label": "plan", "append": {"content": "lost"}, "etag": _STALE}),
+    ("ListAgents", {}),
+]
+"""Refusals that are audited."""
+_READS: list[tuple[str, dict[str, Any]]] = [
+    ("GetMemory", {"key": "plan"}),
+    ("ListMemories", {}),
+    ("SearchMemories", {"query": "hidden plan"}),
+    ("ListNotes", {}),
+    ("SearchNotes", {"query": "hidden plan"}),
+    ("GetBlock", {"label": "plan"}),
+    ("ListBlocks", {}),
+    ("GetPassage", {"passage_id": _PASSAGE}),
+    ("ListPassages", {}),
+    ("SearchPassages", {"query": "hidden plan"}),
+    ("RenderPrompt", {}),
+]
+"""Every read of items."""
+
+
+def _fill(session: Caller, content: str) -> None:
+    session.save_memory(key="plan", content=content)
+    session.add_note(note_id=_NOTE, content=content)
+    session.update_block(label="plan", content=content)
+    session.store_passage(passage_id=_PASSAGE, content=content)
+
+
+def test_the_lists_below_name_every_write_and_read_of_items() -> None:
+    """A new RPC is to be put in one of them."""
+    named = {rpc for rpc, _ in (*_WRITES, *_READS)} | {"ImportPassages"}
+    services = (service for service in SERVICES if service.name in _OF_ITEMS)
+    of_sessions = {
+        method.name
+        for service in services
+        for method in service.methods
+        if policy_pb2.PRINCIPAL_SESSION in method.GetOptions().Extensions[policy_pb2.policy].principals
+    }
+
+    assert named == of_sessions
+
+
 @pytest.mark.parametrize("level", Classification)
 def test_a_write_without_its_audit_row_has_no_effect(level: Classification, service: Service, at: At) -> None:
-    at(level).save_memory(key="plan", content="kept")
+    session = at(level)
+    _fill(session, "kept")
     before = _state(service, _EVERYTHING.replace("{level}", level.role))
     with _no_audit(service, level.role):
-        codes = [
-            at(level).observe("SaveMemory", key="plan", content="lost").code,
-            at(level).observe("SaveMemory", key="new", content="lost").code,
-            at(level).observe("DeleteMemory", key="plan").code,
-        ]
+        outcomes = [(rpc, session.observe(rpc, **fields)) for rpc, fields in (*_WRITES, *_REFUSED)]
+        outcomes.append(("ImportPassages", session.observe_import({"content": "lost"}, {"content": "lost, too"})))
 
-    assert codes == [grpc.StatusCode.INTERNAL] * 3
+    assert {rpc: outcome for rpc, outcome in outcomes if outcome.code is not grpc.StatusCode.INTERNAL} == {}
     assert _state(service, _EVERYTHING.replace("{level}", level.role)) == before
-    assert at(level).get_memory(key="plan").memory.content == "kept"
-    at(level).save_memory(key="plan", content="after")
+    assert broken_invariants(service.database) == []
+    for rpc, fields in _WRITES:  # each would have had its effect
+        if not rpc.startswith("Delete") and "delete" not in repr(fields):
+            assert session.observe(rpc, **fields).code is grpc.StatusCode.OK
+    assert session.import_passages({"content": "after"}).stored_count == 1
 
 
 @pytest.mark.parametrize("level", [CONFIDENTIAL, RESTRICTED])
 def test_an_audited_read_without_its_row_is_not_answered(level: Classification, service: Service, at: At) -> None:
-    at(level).save_memory(key="plan", content="the hidden plan")
+    session = at(level)
+    _fill(session, "the hidden plan")
     with _no_audit(service, level.role):
-        outcomes = [
-            at(level).observe("GetMemory", key="plan"),
-            at(level).observe("ListMemories"),
-            at(level).observe("SearchMemories", query="hidden plan"),
-        ]
+        outcomes = [(rpc, session.observe(rpc, **fields)) for rpc, fields in _READS]
 
-    assert [outcome.code for outcome in outcomes] == [grpc.StatusCode.INTERNAL] * 3
+    assert {rpc: outcome for rpc, outcome in outcomes if outcome.code is not grpc.StatusCode.INTERNAL} == {}
     assert "hidden" not in repr(outcomes)
+    answers = [session.observe(rpc, **fields) for rpc, fields in _READS]
+    assert all(b"the hidden plan" in answer.response for answer in answers)
 
 
 def test_other_levels_go_on(service: Service, at: At) -> None:
@@ -81,7 +155,11 @@ def test_other_levels_go_on(service: Service, at: At) -> None:
 
 def test_an_act_of_a_host_without_its_audit_row_has_no_effect(service: Service, at: At, host: Caller) -> None:
     session = at(INTERNAL)
-    before = _state(service, _HOSTS)
+    service.agent("carol")
+    host.create_shared_block(owner_agent_id="alice", label="shared", content="text")
+    host.attach_block(owner_agent_id="alice", label="shared", agent_id="carol")
+    host.create_shared_block(owner_agent_id="carol", label="shared", content="text")
+    before = _state(service, _HOSTS), _state(service, _EVERYTHING.replace("{level}", PUBLIC.role))
     with _no_audit(service, "muniment_control"):
         codes = [
             host.observe("CreateAgent", agent_id="bob").code,
@@ -92,8 +170,13 @@ def test_an_act_of_a_host_without_its_audit_row_has_no_effect(service: Service, 
             host.observe("CloseSession", session_id=session.session_id).code,
             session.observe("CloseSession").code,
             host.observe("DeleteAgent", agent_id="alice").code,
+            host.observe("CreateSharedBlock", owner_agent_id="alice", label="new", content="text").code,
+            host.observe("CreateSharedBlock", owner_agent_id="alice", label="personality").code,
+            host.observe("AttachBlock", owner_agent_id="carol", label="shared", agent_id="alice").code,
+            host.observe("DetachBlock", owner_agent_id="alice", label="shared", agent_id="carol").code,
+            host.observe("DeleteSharedBlock", owner_agent_id="alice", label="shared").code,
         ]
 
-    assert codes == [grpc.StatusCode.INTERNAL] * 8
-    assert _state(service, _HOSTS) == before
+    assert codes == [grpc.StatusCode.INTERNAL] * 13
+    assert (_state(service, _HOSTS), _state(service, _EVERYTHING.replace("{level}", PUBLIC.role))) == before
     session.save_memory(key="plan", content="still here")

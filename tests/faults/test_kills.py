@@ -11,6 +11,7 @@ from collections import Counter
 
 import pytest
 
+from muniment_server.domain.records import ItemKind
 from tests.faults import promises
 from tests.faults.load import Load
 from tests.faults.processes import WORKERS, ServerProcess, runs, wait_until
@@ -126,7 +127,11 @@ def test_every_taint_is_the_same_after_a_restart(server: ServerProcess, load: Lo
 
 
 def _count(load: Load) -> str:
-    return f"{len(load.acknowledged)} saves acknowledged, {len(load.unknown)} not, {load.raiser.codes['OK']} raises"
+    each = dict(Counter(save.kind.name.lower() for save in load.acknowledged))
+    return (
+        f"{each} acknowledged, {len(load.unknown)} not, "
+        f"{len(load.deleted)} notes deleted, {load.raiser.codes['OK']} raises"
+    )
 
 
 def _seconds(recoveries: dict[str, list[float]]) -> str:
@@ -136,15 +141,25 @@ def _seconds(recoveries: dict[str, list[float]]) -> str:
 
 
 def test_what_is_lost_or_falls_would_show(server: ServerProcess, load: Load) -> None:
-    """The checks above on a database from which a version, an audit row and a raise are taken."""
+    """The checks above on a database from which versions of every kind, audit rows and a raise are taken."""
     with load.running():
         wait_until(lambda: sum(load.raiser.acknowledged.values()) > 105, "some raises")
+        wait_until(lambda: load.writers[0].deleted, "a full budget", seconds=60)
     with server.as_owner() as owner:
         assert promises.broken(owner, load) == []
         owner.execute("DELETE FROM muniment_public.revision WHERE name = 'shared' AND revision = 2")
-        owner.execute("DELETE FROM muniment_confidential.audit WHERE revision = 3")
+        owner.execute("DELETE FROM muniment_public.revision WHERE kind = 2 AND content LIKE '0.%'")
+        owner.execute("DELETE FROM muniment_public.revision WHERE kind = 3 AND revision = 2")
+        owner.execute("DELETE FROM muniment_public.item WHERE kind = 4 AND content LIKE '0.% passage'")
+        owner.execute("DELETE FROM muniment_confidential.audit WHERE revision = 3 OR method = 'DeleteNote'")
+        owner.execute("UPDATE muniment_public.item SET delete_time = NULL WHERE kind = 2")
+        owner.execute("UPDATE vault.agent SET memory_char_limit = 1")
         owner.execute("UPDATE vault.conversation SET taint = 1 WHERE taint = 2")
         found = " ".join(promises.broken(owner, load))
 
-    for symptom in ("acknowledged and lost", "a gap", "a version without audit", "told 2", "an audited save without"):
+    for symptom in (
+        *(f"acknowledged and lost: Save(level=<Classification.PUBLIC: 1>, kind={kind!r}" for kind in ItemKind),
+        "a gap", "a version without its audit row", "an audited write without its effect", "told 2",
+        "a deletion without its audit row", "a note that was deleted is there", "a tier over its budget",
+    ):  # fmt: skip
         assert symptom in found

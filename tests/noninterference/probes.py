@@ -38,7 +38,7 @@ class Probed:
         """Call *rpc*; return what is observed."""
         request = GetMessageClass(METHODS[rpc].input_type)(**fields).SerializeToString()
         operation = f"{self.name}.{next(_numbers)}"
-        return self.world.call(operation, BEGINNING, PATHS[rpc], request, [("authorization", f"Bearer {token}")])
+        return self.world.call(operation, BEGINNING, PATHS[rpc], [request], [("authorization", f"Bearer {token}")])
 
     def session(self, level: Classification) -> tuple[str, str]:
         """The token and the id of a new session."""

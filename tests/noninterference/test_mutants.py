@@ -35,7 +35,9 @@ def _program(worlds: Worlds, mutant: Mutant, number: int) -> None:
     form: Form = "purge" if number % 2 else "paired"
     report = Report(programs=number)
     judge = _JUDGES.get(mutant.killer, "both")
-    Program(worlds, f"{mutant.name}.{number}", observer=observer, form=form, judge=judge, report=report).run()
+    seed = f"{mutant.name}.{number}"
+    program = Program(worlds, seed, observer=observer, form=form, judge=judge, report=report, about=mutant.about)
+    program.run()
 
 
 def _killer(worlds: Worlds, mutant: Mutant, number: int) -> str:

@@ -1,20 +1,29 @@
-"""What the model speaks of: what is remembered, what is expected, and the rules for single fields."""
+"""What the model speaks of: what is remembered, what is expected, and how it is shown."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from muniment.v1 import agent_pb2, memory_pb2
+from google.protobuf.message import Message
+from google.rpc import status_pb2
+
+from muniment.v1 import agent_pb2, note_pb2
 from muniment_server.rpc.server import SERVICES
+from tests.support.services import Outcome
 
 METHODS = {method.name: method for service in SERVICES for method in service.methods}
-FOR_SESSIONS = {"SaveMemory", "GetMemory", "ListMemories", "SearchMemories", "DeleteMemory"}
+FOR_SESSIONS = {
+    *("SaveMemory", "GetMemory", "ListMemories", "SearchMemories", "DeleteMemory"),
+    *("AddNote", "UpdateNote", "DeleteNote", "SearchNotes", "ListNotes", "EditNotes"),
+    *("ListBlocks", "GetBlock", "UpdateBlock", "EditBlock", "DeleteBlock"),
+    *("StorePassage", "ImportPassages", "GetPassage", "ListPassages", "SearchPassages", "DeletePassage"),
+    "RenderPrompt",
+}
 FOR_BOTH = {"GetSession", "CloseSession"}
 CODES = {
     "FIELD_INVALID": "INVALID_ARGUMENT",
@@ -25,9 +34,24 @@ CODES = {
     "AGENT_NOT_FOUND": "NOT_FOUND",
     "SESSION_NOT_FOUND": "NOT_FOUND",
     "MEMORY_NOT_FOUND": "NOT_FOUND",
+    "NOTE_NOT_FOUND": "NOT_FOUND",
+    "BLOCK_NOT_FOUND": "NOT_FOUND",
+    "SHARED_BLOCK_NOT_FOUND": "NOT_FOUND",
+    "BLOCK_NOT_ATTACHED": "NOT_FOUND",
+    "PASSAGE_NOT_FOUND": "NOT_FOUND",
     "AGENT_EXISTS": "ALREADY_EXISTS",
+    "NOTE_EXISTS": "ALREADY_EXISTS",
+    "BLOCK_EXISTS": "ALREADY_EXISTS",
+    "PASSAGE_EXISTS": "ALREADY_EXISTS",
     "CONVERSATION_TAINTED": "FAILED_PRECONDITION",
     "WRITE_LEVEL_MISMATCH": "FAILED_PRECONDITION",
+    "TIER_DISABLED": "FAILED_PRECONDITION",
+    "BUDGET_EXCEEDED": "FAILED_PRECONDITION",
+    "TEXT_NOT_FOUND": "FAILED_PRECONDITION",
+    "TEXT_NOT_UNIQUE": "FAILED_PRECONDITION",
+    "LINE_OUT_OF_RANGE": "FAILED_PRECONDITION",
+    "BLOCK_TOO_LARGE": "FAILED_PRECONDITION",
+    "PROMPT_TOO_LARGE": "FAILED_PRECONDITION",
     "ETAG_STALE": "ABORTED",
     "TAINT_CHANGED": "ABORTED",
     "METHOD_UNKNOWN": "UNIMPLEMENTED",
@@ -42,11 +66,11 @@ STEMS = {
 }
 """The alphabet of words, and what the English stemmer makes of them. Other words are never searched for."""
 _ASKED_ONLY = {"user-name": ("user-nam", "user", "name")}
-"""What else a query may hold that is more than stop words and signs; no memory does."""
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
-_ETAG = re.compile(r"[A-Za-z0-9_-]{27}")
+"""What else a query may hold that is more than stop words and signs; no item does."""
 LATER = "?"
-"""Stands in an expected message for what nobody can foretell."""
+"""Begins what stands in an expected message for what nobody can foretell."""
+NAMES = {"Memory": "key", "Note": "note_id", "Block": "label", "Passage": "passage_id"}
+"""What each kind of item is named by."""
 
 
 class Disagreement(AssertionError):
@@ -54,14 +78,20 @@ class Disagreement(AssertionError):
 
 
 class Refused(Exception):
-    """The service must say no."""
+    """The service must say no. *detail* must be among the details of the status."""
+
+    def __init__(self, reason: str, detail: Any = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.detail = detail
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A no, with its reason."""
+    """A no, with its reason, and what must come with it."""
 
     reason: str
+    detail: Any = None
 
 
 @dataclass(frozen=True)
@@ -69,8 +99,9 @@ class Found:
     """A search's answer: who matches, with which score, and how many of them may be told."""
 
     scores: dict[str, float]
-    memories: dict[str, memory_pb2.Memory]
+    items: Mapping[str, Message]
     limit: int
+    usage: note_pb2.Usage | None = None
 
 
 @dataclass(frozen=True)
@@ -93,19 +124,29 @@ class Page:
 
 @dataclass
 class Version:
-    """The live version of one key at one level."""
+    """The live version of one name at one level."""
 
     symbol: str
     revision: int
     content: str
-    tags: list[str]
     created: datetime
     updated: datetime
-    expires: datetime | None
+    tags: list[str] = field(default_factory=list)
+    expires: datetime | None = None
+    tier: int = 1
+    thread: str = ""
+    author: str = ""
+    event_time: datetime | None = None
 
     @property
     def etag(self) -> str:
         return f"{self.symbol}.{self.revision}"
+
+
+Levels = dict[int, Version]
+"""The live versions of one name."""
+Shelf = dict[str, Levels]
+"""The items of one kind, by name."""
 
 
 @dataclass
@@ -113,13 +154,17 @@ class Conversation:
     taint: int
 
 
-@dataclass
+@dataclass(eq=False)
 class Agent:
-    """An agent with all that it remembers, by key and level."""
+    """An agent with all that it remembers, and the agents that read its shared blocks, by label."""
 
     shown: agent_pb2.Agent
     conversations: dict[str, Conversation] = field(default_factory=dict)
-    memories: dict[str, dict[int, Version]] = field(default_factory=dict)
+    memories: Shelf = field(default_factory=dict)
+    notes: Shelf = field(default_factory=dict)
+    blocks: Shelf = field(default_factory=dict)
+    passages: Shelf = field(default_factory=dict)
+    shared: dict[str, list[Agent]] = field(default_factory=dict)
 
 
 @dataclass
@@ -138,26 +183,18 @@ class Session:
 
 def random_id(known: str, told: str) -> str:
     """An id made by the server is a UUID of version 4."""
-    return told if known == LATER and uuid.UUID(told).version == 4 else known
+    return told if known.startswith(LATER) and uuid.UUID(told).version == 4 else known
 
 
-def memories_in(message: Any) -> Iterable[memory_pb2.Memory]:
-    if hasattr(message, "memories"):
-        return list(message.memories)
-    return [message.memory] if hasattr(message, "memory") else []
-
-
-def shown(key: str, level: int, version: Version) -> memory_pb2.Memory:
-    return memory_pb2.Memory(
-        key=key,
-        content=version.content,
-        tags=version.tags,
-        classification=level,  # type: ignore[arg-type]  # a number of the enum
-        etag=version.etag,
-        create_time=stamp(version.created),
-        update_time=stamp(version.updated),
-        expire_time=stamp(version.expires),
-    )
+def items_in(message: Any) -> Iterator[Any]:
+    """The items in an answer, in its order."""
+    if message.DESCRIPTOR.name in NAMES:
+        yield message
+        return
+    for one, value in message.ListFields():
+        if one.message_type is not None and not one.message_type.GetOptions().map_entry:
+            for inner in value if one.is_repeated else (value,):
+                yield from items_in(inner)
 
 
 def stamp(time: datetime | None) -> Any:
@@ -165,8 +202,8 @@ def stamp(time: datetime | None) -> Any:
     return time
 
 
-def join(memories: Iterable[memory_pb2.Memory]) -> Any:
-    return max((memory.classification for memory in memories), default=1)
+def join(items: Iterable[Any]) -> Any:
+    return max((item.classification for item in items), default=1)
 
 
 def page_size(asked: int) -> int:
@@ -177,19 +214,6 @@ def nfc(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def key_of(key: str) -> str:
-    if nfc(key) != nfc(key).strip() or len(nfc(key)) > 256 or "\n" in key:
-        raise Refused("FIELD_INVALID")
-    return nfc(key)
-
-
-def tags_of(tags: Iterable[str]) -> list[str]:
-    stripped = [nfc(tag).strip() for tag in tags]
-    if not all(stripped):
-        raise Refused("FIELD_INVALID")
-    return list(dict.fromkeys(stripped))
-
-
 def score(query: str, text: str) -> float:
     """ts_rank of a query of any word, all of one weight: each next occurrence counts 1/n² of the first."""
     asked = {stem for word in query.lower().split() for stem in (*_ASKED_ONLY.get(word, ()), STEMS.get(word)) if stem}
@@ -198,41 +222,10 @@ def score(query: str, text: str) -> float:
     return 0.1 * sum(sums) / 1.64493406685 / len(asked) if asked else 0.0
 
 
-def stated(message: Any) -> Iterable[tuple[Any, Any]]:
-    return ((field, getattr(message, field.name)) for field in message.DESCRIPTOR.fields)
-
-
-def keeps_the_rule(name: str, value: Any) -> bool:
-    """The rules of the contract, as far as programs break them."""
-    match name:
-        case "key":
-            return 0 < len(value.encode()) <= 4096
-        case "content":
-            return 0 < len(value.encode()) <= 65536 and "\0" not in value
-        case "tags":
-            return len(value) <= 32 and all(value)
-        case "etag":
-            return not value or _ETAG.fullmatch(value) is not None
-        case "query":
-            return 0 < len(value) <= 1024
-        case "page_size" | "max_results":
-            return bool(value >= 0)
-        case "tag_match":
-            return bool(value in (0, 1, 2))
-        case "taint":
-            return bool(1 <= value <= 4)
-        case "agent_id" | "conversation_id":
-            return not value or _ID.fullmatch(value) is not None
-        case "session_id":
-            return not value or _is_uuid(value)
-    return True
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        return str(uuid.UUID(text)) == text
-    except ValueError:
-        return False
+def details_of(outcome: Outcome) -> list[Any]:
+    """The details of a status, packed."""
+    told = (value for name, value in outcome.trailers if name == "grpc-status-details-bin")
+    return [detail for value in told for detail in status_pb2.Status.FromString(value).details]
 
 
 def agree(rpc: str, holds: bool, otherwise: str) -> None:

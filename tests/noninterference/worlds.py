@@ -32,6 +32,7 @@ from tests.support.services import Outcome, serving
 
 BEGINNING = datetime(2030, 1, 1, tzinfo=UTC)
 PATHS = {method.name: f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods}
+STREAMS = {PATHS[rpc] for rpc in PATHS if rpc == "ImportPassages"}
 _KEY = b"the same in both worlds"
 
 _CLOCK = (
@@ -90,15 +91,22 @@ class World:
     _calls: dict[str, Any] = field(default_factory=dict)
 
     def call(
-        self, operation: str, time: datetime, path: str, request: bytes, metadata: Sequence[tuple[str, str]]
+        self,
+        operation: str,
+        time: datetime,
+        path: str,
+        requests: Sequence[bytes],
+        metadata: Sequence[tuple[str, str]],
     ) -> Outcome:
         """Call the method at *path* at *time*; return all that is observed, whether it succeeds or fails."""
         self.ids.begin(operation)
         self.owner.execute("UPDATE test_clock.now SET time = %s", [time])
+        streams = path in STREAMS
         if path not in self._calls:
-            self._calls[path] = self.channel.unary_unary(path)
+            self._calls[path] = self.channel.stream_unary(path) if streams else self.channel.unary_unary(path)
         try:
-            response, call = self._calls[path].with_call(request, metadata=tuple(metadata), timeout=20.0)
+            sent = iter(requests) if streams else requests[0]
+            response, call = self._calls[path].with_call(sent, metadata=tuple(metadata), timeout=20.0)
         except grpc.RpcError as error:
             return _outcome(error, b"")
         return _outcome(call, response)

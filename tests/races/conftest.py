@@ -21,13 +21,19 @@ from tests.support.services import Service, serving
 
 _THREADS = 12
 """More than a worker has: calls shall meet."""
+_STREAM_THREADS = 8
 _names = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
 def timed_postgres() -> Iterator[EmbeddedPostgres]:
-    """A Postgres of this folder's own. Deadlocks show at once, without fsync."""
-    settings = {"max_connections": "300", "track_commit_timestamp": "on", "deadlock_timeout": "50ms"}
+    """A Postgres of this folder's own. Deadlocks show at once, without fsync; tables are analyzed while they grow."""
+    settings = {
+        "max_connections": "300",
+        "track_commit_timestamp": "on",
+        "deadlock_timeout": "50ms",
+        "autovacuum_naptime": "1s",
+    }
     folder = Path(tempfile.mkdtemp(prefix="muniment-races-"))
     try:
         with EmbeddedPostgres(folder, roles=roles.ALL, durable=False, settings=settings) as server:
@@ -42,7 +48,9 @@ def arena(timed_postgres: EmbeddedPostgres) -> Iterator[Service]:
     """A real server over a database of the module's own; races keep apart by their agents."""
     with (
         cloned(timed_postgres) as database,
-        serving(database, limits=Limits(threads=_THREADS, most_in_flight=500)) as served,
+        serving(
+            database, limits=Limits(threads=_THREADS, stream_threads=_STREAM_THREADS, most_in_flight=500)
+        ) as served,
     ):
         yield served
 

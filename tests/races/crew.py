@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
+import psycopg
 
 from muniment_server.domain.classification import Classification
 from tests.support.services import Caller, Service
@@ -65,6 +66,13 @@ def runs_until(found: Callable[[], int], run: Callable[[int], None], *, most: in
         if count := found():
             return done + batch, count
     return most, 0
+
+
+def deadlocks(owner: psycopg.Connection[Any]) -> int:
+    """How many the database has had."""
+    owner.execute("SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot()")
+    row: Any = owner.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").fetchone()
+    return int(row.deadlocks)
 
 
 class Opened(Caller):

@@ -7,10 +7,21 @@ from contextlib import contextmanager
 from typing import cast
 from unittest import mock
 
+from muniment_server.store import database
+
 
 @contextmanager
 def spoiled(queries: Mapping[str, str], name: str, right: str, wrong: str) -> Iterator[None]:
     """The named query with the first *right* replaced by *wrong*, in the table that the store executes from."""
     assert right in queries[name], f"{name} reads otherwise by now: choose another mutant"
     with mock.patch.dict(cast("dict[str, str]", queries), {name: queries[name].replace(right, wrong, 1)}):
+        yield
+
+
+@contextmanager
+def impatience() -> Iterator[None]:
+    """Connections opened within the block wait 50 ms for a lock. A role's own setting would not: the server's wins."""
+    settings = database._SETTINGS.replace("lock_timeout=5s", "lock_timeout=50ms")
+    assert settings != database._SETTINGS
+    with mock.patch.object(database, "_SETTINGS", settings):
         yield

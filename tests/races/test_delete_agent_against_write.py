@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,19 +13,24 @@ import psycopg
 
 from muniment_server.domain.classification import Classification
 from muniment_server.store import control
-from tests.races.crew import RUNS, Crew, code_of, opened, runs_until, stagger
+from tests.races.crew import RUNS, Crew, code_of, deadlocks, opened, runs_until, stagger
 from tests.races.mutants import spoiled
 from tests.support.services import Caller, Service
 
 _WRITERS = 8
 _MOST_SAVES = 50
 """By then the agent is gone, and the session with it."""
+_FIRST_BLOCKS = 3
 _LEFT = """
 SELECT 'conversation' AS what, count(*) FROM vault.conversation WHERE agent = ANY(%(agents)s)
  UNION ALL
 SELECT 'session', count(*) FROM vault.session WHERE agent = ANY(%(agents)s)
  UNION ALL
 SELECT 'agent', count(*) FROM vault.agent WHERE agent = ANY(%(agents)s)
+ UNION ALL
+SELECT 'shared_block', count(*) FROM vault.shared_block WHERE owner = ANY(%(agents)s)
+ UNION ALL
+SELECT 'block_link', count(*) FROM vault.block_link WHERE owner = ANY(%(agents)s) OR consumer = ANY(%(agents)s)
 """
 _LEFT_AT = """
 SELECT '{level}.item' AS what, count(*) FROM {level}.item WHERE agent = ANY(%(agents)s)
@@ -52,11 +58,13 @@ class Race:
         self._owner = owner
         self._name = agent
         self._deleters = deleters
+        self._longest = 0.015
         self._dice = random.Random(agent)
         self.agents: list[int] = []
         self.answers: dict[str, int] = {}
         self.effects: Counter[str] = Counter()
         self.deletions: list[list[str]] = []
+        self.shared: Counter[str] = Counter()
 
     def run(self, number: int) -> None:
         """One round; the id of the agent is used again in the next."""
@@ -87,7 +95,7 @@ class Race:
         return session
 
     def _delete(self) -> str:
-        stagger(self._dice, longest=0.015)
+        stagger(self._dice, longest=self._longest)
         code = code_of(self._arena.host().delete_agent, agent_id=self._name)
         if code == "OK":
             self._effect("DeleteAgent")
@@ -122,11 +130,57 @@ class Race:
         self.effects[method] += 1
 
 
-def _deadlocks(owner: psycopg.Connection[Any]) -> int:
-    """How many the database has had."""
-    owner.execute("SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot()")
-    row: Any = owner.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").fetchone()
-    return int(row.deadlocks)
+class OfEveryKind(Race):
+    """Writers of notes, blocks and passages, importers, and a host that shares blocks in both directions."""
+
+    def __init__(
+        self, arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str, *, deleters: int
+    ) -> None:
+        super().__init__(arena, crew, owner, agent, deleters=deleters)
+        self._longest = 0.06
+        self._partner = arena.agent(f"{agent}-partner")
+        arena.host().create_shared_block(owner_agent_id=self._partner, label="plan", content="text")
+
+    def _write(self, session: Caller, i: int) -> None:
+        """The writers at one level and the writers in one conversation are of every kind."""
+        acts: list[tuple[str, Callable[[], Any]]] = [
+            ("AddNote", partial(session.add_note, content=str(i))),
+            ("EditBlock", partial(session.edit_block, label="personality", append={"content": "."})),
+            ("StorePassage", partial(session.store_passage, content="x")),
+            ("ImportPassages", partial(session.import_passages, {"content": "x"})),
+        ]
+        method, act = acts[i % len(acts)]
+        for n in range(_MOST_SAVES):
+            if method == "AddNote":
+                act = partial(session.add_note, content=f"{i}.{n}")
+            code = code_of(act)
+            self._answer(method, code)
+            if code != "OK":
+                return
+            self._effect(method)
+
+    def _manage(self, session: Caller) -> None:
+        """Share until the agent is gone."""
+        host = self._arena.host()
+        one, other = self._name, self._partner
+        for n in range(_MOST_SAVES):
+            acts = [
+                (
+                    "CreateSharedBlock",
+                    partial(host.create_shared_block, owner_agent_id=one, label=f"s{n}", content="."),
+                ),
+                ("AttachBlock", partial(host.attach_block, owner_agent_id=one, label=f"s{n}", agent_id=other)),
+                ("AttachBlock", partial(host.attach_block, owner_agent_id=other, label="plan", agent_id=one)),
+                ("DetachBlock", partial(host.detach_block, owner_agent_id=other, label="plan", agent_id=one)),
+                ("AttachBlock", partial(host.attach_block, owner_agent_id=other, label="plan", agent_id=one)),
+                ("DetachBlock", partial(host.detach_block, owner_agent_id=other, label="plan", agent_id=one)),
+            ]
+            for method, act in acts:
+                code = code_of(act)
+                self._answer("share", code)
+                if code != "OK":
+                    return
+                self.shared[method] += 1
 
 
 def test_nothing_is_left_of_an_agent_that_was_deleted_under_its_writers(
@@ -134,7 +188,7 @@ def test_nothing_is_left_of_an_agent_that_was_deleted_under_its_writers(
 ) -> None:
     """But its audit rows, one for each acknowledged effect."""
     race = Race(arena, crew, owner, agent, deleters=1)
-    before = _deadlocks(owner)
+    before = deadlocks(owner)
     for number in range(RUNS // _WRITERS):
         race.run(number)
 
@@ -143,8 +197,9 @@ def test_nothing_is_left_of_an_agent_that_was_deleted_under_its_writers(
     assert race.deletions == [["OK"]] * (RUNS // _WRITERS)
     audited = race.audited()
     assert audited.pop("ResetSession CLOSED", 0) == race.effects["ResetSession"]
+    assert audited.pop("CreateAgent OK") == race.effects.pop("CreateAgent") * (1 + _FIRST_BLOCKS)
     assert audited == {f"{method} OK": times for method, times in race.effects.items() if times}
-    assert _deadlocks(owner) == before
+    assert deadlocks(owner) == before
     print(
         f"delete against write: {RUNS // _WRITERS} rounds of {_WRITERS} writers, {race.answers}, "
         "0 rows left, 0 deadlocks"
@@ -165,14 +220,65 @@ def test_of_two_that_delete_at_once_one_is_told_that_there_is_no_such_agent(
     print(f"two deletes: {rounds} rounds, {race.answers}, 0 rows left")
 
 
+def test_of_no_kind_anything_is_left(arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str) -> None:
+    """Nobody is told anything but that the session or the agent is gone."""
+    race = OfEveryKind(arena, crew, owner, agent, deleters=1)
+    before = deadlocks(owner)
+    rounds = RUNS // _WRITERS // 5
+    for number in range(rounds):
+        race.run(number)
+
+    assert race.left() == {}
+    assert race.deletions == [["OK"]] * rounds
+    assert set(race.answers) == {
+        *(f"{method} {code}" for method in ("AddNote", "EditBlock", "StorePassage", "ImportPassages")
+          for code in ("OK", "UNAUTHENTICATED")),
+        "share OK", "share NOT_FOUND",
+    }  # fmt: skip
+    audited = race.audited()
+    of_sharing = {"CreateSharedBlock", "AttachBlock", "DetachBlock"}
+    assert {what: times for what, times in audited.items() if what.split()[0] not in of_sharing} == {
+        **{f"{method} OK": times for method, times in race.effects.items() if times},
+        "CreateAgent OK": rounds * (1 + _FIRST_BLOCKS),
+    }
+    assert audited["CreateSharedBlock OK"] == race.shared["CreateSharedBlock"]
+    assert audited["AttachBlock OK"] <= race.shared["AttachBlock"]  # some are rows of the partner, who stays
+    assert deadlocks(owner) == before
+    print(f"delete against all kinds: {rounds} rounds, {race.answers}, {dict(race.shared)}, 0 rows left, 0 deadlocks")
+
+
 def test_a_deletion_that_does_not_wait_for_writers_would_show(
     arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
 ) -> None:
     """Without the second step it deadlocks with them."""
     race = Race(arena, crew, owner, agent, deleters=1)
-    before = _deadlocks(owner)
+    before = deadlocks(owner)
     with spoiled(control.QUERIES, "lock_conversations", "FOR UPDATE", ""):
-        runs, found = runs_until(lambda: _deadlocks(owner) - before, race.run, most=100, batch=5)
+        runs, found = runs_until(lambda: deadlocks(owner) - before, race.run, most=100, batch=5)
 
     assert found > 0
     print(f"delete against write, mutant that locks no conversation: {found} deadlocks in {runs} rounds")
+
+
+def test_two_agents_that_share_with_each_other_are_deleted_at_once(
+    arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
+) -> None:
+    """Their links are deleted in opposite orders: Postgres undoes one, which is run again."""
+    host = arena.host()
+    before = deadlocks(owner)
+    rounds = RUNS // 40
+    for _ in range(rounds):
+        pair = [arena.agent(f"{agent}-{number}") for number in range(2)]
+        for one, other in (pair, pair[::-1]):
+            for label in ("a", "b", "c"):
+                host.create_shared_block(owner_agent_id=one, label=label, content="text")
+            for label in ("a", "b", "c"):
+                host.attach_block(owner_agent_id=one, label=label, agent_id=other)
+        assert crew.together(*(partial(code_of, host.delete_agent, agent_id=each) for each in pair)) == ["OK", "OK"]
+
+    links = owner.execute(
+        "SELECT count(*) FROM vault.block_link JOIN vault.agent ON agent.agent = owner WHERE agent_id LIKE %s",
+        [f"{agent}-%"],
+    ).fetchone()
+    assert links == (0,)
+    print(f"two that share with each other, deleted at once: {rounds} rounds, {deadlocks(owner) - before} deadlocks")

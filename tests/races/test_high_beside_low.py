@@ -6,24 +6,28 @@ the low side, with a lock timeout of 50 ms, so that whoever waits for it is told
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from muniment_server.domain.classification import Classification
-from muniment_server.store import fence, roles
+from muniment_server.store import fence
 from muniment_server.store.embedded import EmbeddedPostgres
 from tests.races.crew import code_of
+from tests.races.mutants import impatience
 from tests.support.databases import cloned
 from tests.support.services import Caller, Service, serving
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 _LOWER = (PUBLIC, INTERNAL, CONFIDENTIAL)
-_SAVE, _DELETE = (fence._QUERIES[name].encode() for name in ("save_item", "delete_item"))
+_NOTE, _PASSAGE = (str(uuid.UUID(int=number, version=4)) for number in (1, 2))
+_OLD_NOTE, _OLD_PASSAGE = (str(uuid.UUID(int=number, version=4)) for number in (3, 4))
 _ROW_LOCKS = ("FOR KEY SHARE", "FOR SHARE", "FOR NO KEY UPDATE", "FOR UPDATE")
 _MODES = (
     "ACCESS SHARE", "ROW SHARE", "ROW EXCLUSIVE", "SHARE UPDATE EXCLUSIVE", "SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE",
@@ -41,25 +45,23 @@ SELECT schema.nspname || '.' || relation.relname AS name
 @pytest.fixture
 def impatient(timed_postgres: EmbeddedPostgres) -> Iterator[Service]:
     """A server whose roles wait 50 ms for a lock."""
-    with cloned(timed_postgres) as database:
-        with database.as_admin() as admin:
-            for role in roles.SERVING:
-                admin.execute(
-                    sql.SQL("ALTER ROLE {} IN DATABASE {} SET lock_timeout = '50ms'").format(
-                        sql.Identifier(role), sql.Identifier(database.name)
-                    )
-                )
-        with serving(database) as served:
-            yield served
+    with cloned(timed_postgres) as clone, impatience(), serving(clone) as served:
+        yield served
 
 
 @pytest.fixture
 def low(impatient: Service) -> list[Caller]:
-    """A session at each lower level, with memories in reach."""
+    """A session at each lower level, with items of every kind in reach."""
     sessions = [impatient.session(level) for level in _LOWER]
-    for session in sessions:
-        session.save_memory(key="plan", content="low plan")
-        session.save_memory(key="old", content="to be deleted")
+    for session in reversed(sessions):
+        for name, note_id, passage_id in (("plan", _NOTE, _PASSAGE), ("old", _OLD_NOTE, _OLD_PASSAGE)):
+            session.save_memory(key=name, content="low plan")
+            session.add_note(note_id=note_id, content=f"low {name}")
+            session.update_block(label=name, content="low plan")
+            session.store_passage(passage_id=passage_id, content="low plan")
+    impatient.agent("bob")
+    impatient.host().create_shared_block(owner_agent_id="bob", label="shared", content="")
+    impatient.host().attach_block(owner_agent_id="bob", label="shared", agent_id="alice")
     return sessions
 
 
@@ -71,7 +73,7 @@ def test_nobody_below_waits_for_a_high_transaction_that_holds_all_it_can(impatie
 
     assert {name: code for name, code in answers.items() if code != "OK"} == {}
     assert {
-        "SaveMemory",
+        "a save",
         "FOR UPDATE of muniment_restricted.shelf",
         "FOR UPDATE of muniment_restricted.session",
     } <= held
@@ -90,6 +92,8 @@ def test_a_right_to_lock_lower_rows_would_show(impatient: Service, low: list[Cal
 
     waited = sorted(name for name, code in answers.items() if code == "UNAVAILABLE")
     assert "SaveMemory at PUBLIC" in waited
+    assert "UpdateNote at PUBLIC" in waited
+    assert "UpdateBlock at PUBLIC" in waited
     print(f"law 6, mutant with a right to lock: {waited} waited")
 
 
@@ -104,20 +108,31 @@ def _holding_all(arena: Service, high: Caller) -> Iterator[set[str]]:
             **{f"{mode} of {name}": f"LOCK TABLE {name} IN {mode} MODE" for name in names for mode in _MODES},
             **{f"{lock} of {name}": f"SELECT * FROM {name} {lock}" for name in names for lock in _ROW_LOCKS},
         }
-        yield {"SaveMemory", *(what for what, text in tried.items() if _gets(connection, text))}
+        yield {"a save", *(what for what, text in tried.items() if _gets(connection, text))}
 
 
 def _write(connection: psycopg.Connection[Any], arena: Service, high: Caller) -> None:
-    """What a session at the highest level does: save a key that lower levels have, and delete one of its own."""
-    who = {"tenant": int(high.token.split("_")[2]), "session_id": high.session_id, "kind": 1}
+    """What a session at the highest level does, under the lock of its shelf: save names of every kind that lower
+    levels have, and new ones; delete its own.
+    """
+    who = {"tenant": int(high.token.split("_")[2]), "session_id": high.session_id}
     etag = {"etag_item": None, "etag_revision": None}
     new = {"content": "high plan", "tags": [], "tier": 1, "position": 0, "expire_time": None}
-    for name in ("plan", "old", "high"):
+
+    def run(query: str, **fields: object) -> None:
         ids = {"item_id": arena.ids.new_uuid(), "change_id": arena.ids.new_uuid(), "method": "SaveMemory"}
-        saved = connection.execute(_SAVE, {**who, **etag, **new, **ids, "name": name})
-        assert saved.rowcount == 1
-    ids = {"change_id": arena.ids.new_uuid(), "method": "DeleteMemory"}
-    connection.execute(_DELETE, {**who, **etag, **ids, "name": "old"})
+        done = connection.execute(fence._QUERIES[query].encode(), {**who, **etag, **new, **ids, **fields})
+        assert done.rowcount == 1
+
+    run("lock_shelf")
+    for kind, names in {1: ("plan", "old", "high"), 2: (_NOTE, _OLD_NOTE), 3: ("plan", "old", "high")}.items():
+        for name in names:
+            run("save_item", kind=kind, name=name)
+        run("delete_item", kind=kind, name=names[1])
+    for name in (_PASSAGE, str(arena.ids.new_uuid())):
+        ids = {"item_id": str(arena.ids.new_uuid()), "change_id": str(arena.ids.new_uuid())}
+        passage = {"position": 0, "name": name, "content": "low plan", "tags": [], **ids}
+        run("store_passages", passages=Jsonb([passage]), count=1)
 
 
 def _gets(connection: psycopg.Connection[Any], text: str) -> bool:
@@ -134,12 +149,14 @@ def _low_life(arena: Service, low: list[Caller]) -> dict[str, str]:
     """Everything that sessions below do, and hosts, though not with that conversation; each with its status."""
     answers: dict[str, str] = {}
     for level, session in zip(_LOWER, low, strict=True):
+        imports = partial(session.import_passages, {"content": "low"}, {"passage_id": _PASSAGE, "content": "low plan"})
+        answers[f"ImportPassages at {level.name}"] = code_of(imports)
         for call, fields in _of_a_session():
             answers[f"{_rpc(call)} at {level.name}"] = code_of(getattr(session, call), **fields)
         for call, fields in _of_a_host(arena, level):
             answers[f"{_rpc(call)} at {level.name}"] = code_of(getattr(arena.host(), call), **fields)
     for call, fields in _of_agents():
-        answers[_rpc(call)] = code_of(getattr(arena.host(), call), **fields)
+        answers[f"{_rpc(call)} {fields.get('label', '')}".strip()] = code_of(getattr(arena.host(), call), **fields)
     return answers
 
 
@@ -150,6 +167,23 @@ def _of_a_session() -> list[tuple[str, dict[str, Any]]]:
         ("search_memories", {"query": "plan"}),
         ("delete_memory", {"key": "old"}),
         ("save_memory", {"key": "plan", "content": "another low plan"}),
+        ("add_note", {"content": "a low note"}),
+        ("update_note", {"note_id": _NOTE, "content": "another low note"}),
+        ("edit_notes", {"edits": [{"update": {"note_id": _NOTE, "content": "edited"}}, {"add": {"content": "more"}}]}),
+        ("delete_note", {"note_id": _OLD_NOTE}),
+        ("list_notes", {}),
+        ("search_notes", {"query": "low"}),
+        ("update_block", {"label": "plan", "content": "another low plan"}),
+        ("edit_block", {"label": "plan", "append": {"content": "more"}}),
+        ("delete_block", {"label": "old"}),
+        ("get_block", {"label": "plan"}),
+        ("list_blocks", {}),
+        ("store_passage", {"content": "low"}),
+        ("delete_passage", {"passage_id": _OLD_PASSAGE}),
+        ("get_passage", {"passage_id": _PASSAGE}),
+        ("list_passages", {}),
+        ("search_passages", {"query": "plan"}),
+        ("render_prompt", {}),
         ("get_session", {}),
     ]
 
@@ -166,8 +200,16 @@ def _of_a_host(arena: Service, level: Classification) -> list[tuple[str, dict[st
 
 def _of_agents() -> list[tuple[str, dict[str, Any]]]:
     return [
-        ("create_agent", {"agent_id": "bob"}),
-        ("delete_agent", {"agent_id": "bob"}),
+        ("create_shared_block", {"owner_agent_id": "alice", "label": "plan"}),
+        ("create_shared_block", {"owner_agent_id": "alice", "label": "new", "content": "text"}),
+        ("attach_block", {"owner_agent_id": "alice", "label": "plan", "agent_id": "bob"}),
+        ("list_block_consumers", {"owner_agent_id": "alice", "label": "plan"}),
+        ("detach_block", {"owner_agent_id": "alice", "label": "plan", "agent_id": "bob"}),
+        ("delete_shared_block", {"owner_agent_id": "alice", "label": "plan"}),
+        ("create_agent", {"agent_id": "carol"}),
+        ("create_shared_block", {"owner_agent_id": "carol", "label": "carols", "content": "text"}),
+        ("attach_block", {"owner_agent_id": "carol", "label": "carols", "agent_id": "alice"}),
+        ("delete_agent", {"agent_id": "carol"}),
         ("get_agent", {"agent_id": "alice"}),
         ("update_agent", {"agent_id": "alice", "display_name": "Alice"}),
         ("list_agents", {}),

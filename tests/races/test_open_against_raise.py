@@ -19,6 +19,7 @@ from tests.races import ledgers
 from tests.races.commits import Commits
 from tests.races.crew import RUNS, Crew, code_of, opened, runs_until, stagger
 from tests.races.mutants import spoiled
+from tests.support.invariants import broken
 from tests.support.services import Caller, Service
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
@@ -99,7 +100,7 @@ def test_the_taint_is_the_highest_that_was_acknowledged(race: Race, agent: str, 
     assert commits.below_a_rise() == 0
     assert set(race.answers) == {"open OK", "open FAILED_PRECONDITION", "raise OK"}
     assert {(version.level, version.content) for version in ledgers.versions(owner, agent)} == race.acknowledged
-    assert ledgers.broken(owner) == []
+    assert broken(owner) == []
     print(f"open against raise: {RUNS} runs, {race.answers}, {len(race.acknowledged)} saves, 0 late, 0 wrong taints")
 
 

@@ -25,6 +25,7 @@ from muniment_server.store import fence
 from tests.races import ledgers
 from tests.races.crew import RUNS, Crew, code_of, opened, runs_until
 from tests.races.mutants import spoiled
+from tests.support.invariants import broken
 from tests.support.services import Caller, Service
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
@@ -49,7 +50,7 @@ def sessions(arena: Service, agent: str) -> Opener:
 def sound(owner: psycopg.Connection[Any]) -> Iterator[None]:
     """After each race the ledgers hold; those of a mutant are its own test's to judge."""
     yield
-    assert ledgers.broken(owner) == []
+    assert broken(owner) == []
 
 
 @pytest.mark.parametrize("conversation_id", ["", "one"], ids=["own conversations", "one conversation"])

@@ -16,6 +16,7 @@ from tests.races import ledgers
 from tests.races.commits import Commits
 from tests.races.crew import RUNS, Crew, code_of, opened, runs_until, stagger
 from tests.races.mutants import spoiled
+from tests.support.invariants import broken
 from tests.support.services import Caller, Service
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
@@ -95,7 +96,7 @@ def test_a_reset_ends_all_that_was_before_it(race: Race, agent: str, owner: psyc
         0, 0, 0, 0,
     )  # fmt: skip
     assert {(version.level, version.content) for version in ledgers.versions(owner, agent)} == race.acknowledged
-    assert ledgers.broken(owner) == []
+    assert broken(owner) == []
     assert set(race.answers) <= {
         "raise OK", "raise NOT_FOUND", "open OK", "open FAILED_PRECONDITION", "write OK", "write UNAUTHENTICATED",
         "opened OK", "opened UNAUTHENTICATED", "successor OK",

@@ -59,7 +59,7 @@ def test_health_follows_the_gate(service):
 def test_health_answers_under_overload(shared, monkeypatch):
     """Otherwise a busy server would be taken for a dead one."""
     interceptor = shared.server.grpc._state.interceptor_pipeline.interceptors[0]
-    monkeypatch.setattr(interceptor, "_most_in_flight", 0)
+    monkeypatch.setattr(interceptor._pool, "_most", 0)
 
     assert health(shared) == SERVING
 

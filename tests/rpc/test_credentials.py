@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import grpc
 import pytest
@@ -99,6 +100,33 @@ def test_whoever_is_nobody_hears_the_same_whatever_the_method(nobody, rpc):
         ("RaiseTaint", {"taint": 4}),
         ("CreateAgent", {}),
         ("DeleteMemory", {"key": "k"}),
+        ("AddNote", {"content": ""}),
+        ("AddNote", {"content": "a\0"}),
+        ("AddNote", {"content": "x" * 3000}),
+        ("UpdateNote", {"note_id": str(uuid.uuid4()), "content": "x", "etag": "no etag"}),
+        ("DeleteNote", {"note_id": str(uuid.uuid4())}),
+        ("DeleteNote", {"note_id": "no id"}),
+        ("EditNotes", {"edits": []}),
+        ("EditNotes", {"edits": [{"add": {"content": "x" * 3000}}], "validate_only": True}),
+        ("ListNotes", {"page_token": "no token"}),
+        ("ListNotes", {"tier": 3}),
+        ("SearchNotes", {"query": " "}),
+        ("GetBlock", {"label": "never"}),
+        ("UpdateBlock", {"label": "no label"}),
+        ("EditBlock", {"label": "personality", "append": {"content": "a\0"}}),
+        ("DeleteBlock", {"label": "personality"}),
+        ("ListBlocks", {"page_token": "no token"}),
+        ("AttachBlock", {"owner_agent_id": "a", "label": "b", "agent_id": "a"}),
+        ("StorePassage", {"content": "x", "expire_time": {"seconds": 1}}),
+        ("GetPassage", {"passage_id": str(uuid.uuid4())}),
+        ("ListPassages", {"page_token": "no token"}),
+        ("SearchPassages", {"query": " "}),
+        ("DeletePassage", {"passage_id": str(uuid.uuid4())}),
+        ("ImportPassages", {}),
+        ("ImportPassages", {"passage": {"content": "a\0"}}),
+        ("ImportPassages", {"passage": {"content": "text"}}),
+        ("RenderPrompt", {"sections": [0]}),
+        ("RenderPrompt", {}),
     ],
 )
 def test_a_closed_session_is_unauthenticated_whatever_else_is_wrong(host, session, rpc, fields):
@@ -139,7 +167,13 @@ def test_an_expired_session_that_is_remembered_is_unauthenticated(service, clock
     session.list_memories()
     clock.advance(seconds=61)
 
-    for rpc, fields in (("GetMemory", {"key": "plan"}), ("SaveMemory", {}), ("GetSession", {})):
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("GetMemory", {"key": "plan"}), ("SaveMemory", {}), ("GetSession", {}), ("AddNote", {"content": "text"}),
+        ("ListNotes", {}), ("UpdateBlock", {"label": "plan"}), ("ImportPassages", {"passage": {"content": "text"}}),
+        ("RenderPrompt", {}),
+    ]  # fmt: skip
+
+    for rpc, fields in calls:
         assert session.observe(rpc, **fields) == Bare(service.channel).observe(rpc, **fields)
 
 
@@ -180,9 +214,16 @@ def test_a_miss_is_not_remembered(shared, tenant, session):
 
 FOR_HOSTS = {
     "CreateAgent", "GetAgent", "ListAgents", "UpdateAgent", "DeleteAgent", "OpenSession", "ListSessions", "RaiseTaint",
-    "ResetSession", "ListAuditEvents",
+    "ResetSession", "ListAuditEvents", "CreateSharedBlock", "DeleteSharedBlock", "AttachBlock", "DetachBlock",
+    "ListBlockConsumers",
 }  # fmt: skip
-FOR_SESSIONS = {"SaveMemory", "GetMemory", "ListMemories", "SearchMemories", "DeleteMemory"}
+FOR_SESSIONS = {
+    "SaveMemory", "GetMemory", "ListMemories", "SearchMemories", "DeleteMemory",
+    "AddNote", "UpdateNote", "DeleteNote", "SearchNotes", "ListNotes", "EditNotes",
+    "ListBlocks", "GetBlock", "UpdateBlock", "EditBlock", "DeleteBlock",
+    "StorePassage", "ImportPassages", "GetPassage", "ListPassages", "SearchPassages", "DeletePassage",
+    "RenderPrompt",
+}  # fmt: skip
 
 
 def test_every_method_is_for_hosts_for_sessions_or_for_both():

@@ -174,7 +174,7 @@ def test_c50_a_fault_is_told_by_an_incident_only(service, level, caplog):
 
 FORCED = {
     "23514 check": "ALTER TABLE muniment_public.item ADD CONSTRAINT forced CHECK (content <> 'CANARY') NOT VALID",
-    "23505 unique": "CREATE UNIQUE INDEX forced ON muniment_public.item (tenant, content)",
+    "23505 unique": "CREATE UNIQUE INDEX forced ON muniment_public.item (tenant, content) WHERE kind = 1",
     "23503 foreign key": "ALTER TABLE muniment_public.item ADD FOREIGN KEY (content) REFERENCES vault.forced NOT VALID",
     "42501 privilege": "REVOKE INSERT ON muniment_public.item FROM muniment_public",
     "42703 column": "ALTER TABLE muniment_public.item RENAME COLUMN tags TO labels",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from contextlib import contextmanager
 
 import grpc
@@ -13,6 +14,9 @@ from muniment.v1 import error_pb2
 from muniment_server.rpc.server import Limits
 from tests.rpc.answers import INTERNAL, PUBLIC, RESTRICTED, detail, packed_status
 from tests.support.services import Outcome, failure_of, reason_of, serving
+
+ID = str(uuid.UUID(int=1))
+USER = 2
 
 
 @contextmanager
@@ -162,6 +166,93 @@ def internal(service):
     return failure_of(session.list_memories)
 
 
+def note_not_found(service):
+    session = service.session(PUBLIC)
+    session.add_note(content="text", note_id=ID)
+    return failure_of(session.update_note, note_id=ID, content="new", tier=USER)
+
+
+def note_exists(service):
+    session = service.session(PUBLIC)
+    session.add_note(content="text", note_id=ID)
+    return failure_of(session.add_note, content="other", note_id=ID)
+
+
+def tier_disabled(service):
+    session = service.session(PUBLIC)
+    service.host().update_agent(agent_id="alice", memory_settings={"user_profile_enabled": False})
+    return failure_of(session.add_note, content="text", tier=USER)
+
+
+def budget_exceeded(service):
+    return failure_of(service.session(PUBLIC).add_note, content="x" * 2201)
+
+
+def block_not_found(service):
+    service.session(RESTRICTED).update_block(label="plan", content="text")
+    return failure_of(service.session(PUBLIC).get_block, label="plan")
+
+
+def block_exists(service):
+    shared = {"owner_agent_id": service.agent(), "label": "plan"}
+    service.host().create_shared_block(**shared)
+    return failure_of(service.host().create_shared_block, **shared)
+
+
+def editing(service, **edit):
+    """What comes of an edit of a block of three lines."""
+    session = service.session(PUBLIC)
+    session.update_block(label="plan", content="one\ntwo\nthree")
+    return failure_of(session.edit_block, label="plan", **edit)
+
+
+def text_not_found(service):
+    return editing(service, replace={"old": "four", "new": "4"})
+
+
+def text_not_unique(service):
+    return editing(service, replace={"old": "e", "new": "E"})
+
+
+def line_out_of_range(service):
+    return editing(service, insert={"line": 9, "content": "ten"})
+
+
+def block_too_large(service):
+    return editing(service, append={"content": "x" * 65_536})
+
+
+def shared_block_not_found(service):
+    service.agent("bob")
+    return failure_of(service.host().attach_block, owner_agent_id=service.agent(), label="personality", agent_id="bob")
+
+
+def block_not_attached(service):
+    link = {"owner_agent_id": service.agent(), "label": "personality", "agent_id": service.agent("bob")}
+    service.host().create_shared_block(owner_agent_id="alice", label="personality")
+    service.host().attach_block(**link)
+    service.host().detach_block(**link)
+    return failure_of(service.host().detach_block, **link)
+
+
+def passage_not_found(service):
+    service.session(RESTRICTED).store_passage(content="text", passage_id=ID)
+    return failure_of(service.session(PUBLIC).get_passage, passage_id=ID)
+
+
+def passage_exists(service):
+    session = service.session(PUBLIC)
+    session.store_passage(content="text", passage_id=ID)
+    return failure_of(session.store_passage, content="other", passage_id=ID)
+
+
+def prompt_too_large(service):
+    session = service.session(PUBLIC)
+    for number in range(40):
+        session.update_block(label=f"b{number}", content="x" * 65_536)
+    return failure_of(session.render_prompt)
+
+
 PROVOKED = {
     "FIELD_INVALID": (field_invalid, grpc.StatusCode.INVALID_ARGUMENT),
     "PAGE_TOKEN_INVALID": (page_token_invalid, grpc.StatusCode.INVALID_ARGUMENT),
@@ -181,6 +272,21 @@ PROVOKED = {
     "DEADLINE_EXCEEDED": (deadline_exceeded, grpc.StatusCode.DEADLINE_EXCEEDED),
     "METHOD_UNKNOWN": (method_unknown, grpc.StatusCode.UNIMPLEMENTED),
     "INTERNAL": (internal, grpc.StatusCode.INTERNAL),
+    "NOTE_NOT_FOUND": (note_not_found, grpc.StatusCode.NOT_FOUND),
+    "NOTE_EXISTS": (note_exists, grpc.StatusCode.ALREADY_EXISTS),
+    "TIER_DISABLED": (tier_disabled, grpc.StatusCode.FAILED_PRECONDITION),
+    "BUDGET_EXCEEDED": (budget_exceeded, grpc.StatusCode.FAILED_PRECONDITION),
+    "BLOCK_NOT_FOUND": (block_not_found, grpc.StatusCode.NOT_FOUND),
+    "BLOCK_EXISTS": (block_exists, grpc.StatusCode.ALREADY_EXISTS),
+    "TEXT_NOT_FOUND": (text_not_found, grpc.StatusCode.FAILED_PRECONDITION),
+    "TEXT_NOT_UNIQUE": (text_not_unique, grpc.StatusCode.FAILED_PRECONDITION),
+    "LINE_OUT_OF_RANGE": (line_out_of_range, grpc.StatusCode.FAILED_PRECONDITION),
+    "BLOCK_TOO_LARGE": (block_too_large, grpc.StatusCode.FAILED_PRECONDITION),
+    "SHARED_BLOCK_NOT_FOUND": (shared_block_not_found, grpc.StatusCode.NOT_FOUND),
+    "BLOCK_NOT_ATTACHED": (block_not_attached, grpc.StatusCode.NOT_FOUND),
+    "PASSAGE_NOT_FOUND": (passage_not_found, grpc.StatusCode.NOT_FOUND),
+    "PASSAGE_EXISTS": (passage_exists, grpc.StatusCode.ALREADY_EXISTS),
+    "PROMPT_TOO_LARGE": (prompt_too_large, grpc.StatusCode.FAILED_PRECONDITION),
 }
 
 

@@ -8,7 +8,11 @@ from typing import NamedTuple
 
 from muniment_server.store import queries, roles
 
-SERVED = {"items": roles.LEVELS, "hosts": (roles.CONTROL,), "audit": (roles.AUDITOR,)}
+SERVED = {
+    **dict.fromkeys(("items", "notes", "blocks", "passages"), roles.LEVELS),
+    **dict.fromkeys(("hosts", "sharing"), (roles.CONTROL,)),
+    "audit": (roles.AUDITOR,),
+}
 """The files of what principals ask for, and the roles that run them."""
 ANYBODY = {"catalog": (roles.CONTROL,), "connection": roles.SERVING}
 """The files of what the server asks for itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from contextlib import contextmanager
 
@@ -10,6 +11,7 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.store import queries
+from tests.races.mutants import impatience
 from tests.store.named import filled, parameters
 from tests.support.invariants import broken_invariants
 from tests.support.services import failure_of
@@ -17,28 +19,27 @@ from tests.support.services import failure_of
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 LEVELS = tuple(Classification)
 UP = [(low, high) for low in LEVELS for high in LEVELS if low < high]
+NOTE = "00000000-0000-4000-8000-000000000001"
+PASSAGES = [
+    {"position": position, "name": str(uuid.uuid4()), "content": "held", "tags": [], "item_id": str(uuid.uuid4()),
+     "change_id": str(uuid.uuid4())} for position in range(2)
+]  # fmt: skip
 MODES = ("FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE", "FOR KEY SHARE")
-
-
-@contextmanager
-def impatient(database):
-    """Within the block nobody waits for a lock for longer than 50 ms."""
-    roles = [*(level.role for level in LEVELS), "muniment_control"]
-    with database.as_admin() as admin:
-        for role in roles:
-            admin.execute(f"ALTER ROLE {role} IN DATABASE {database.name} SET lock_timeout = '50ms'".encode())
-    yield  # settings of a role in a database go with the database
 
 
 @pytest.fixture
 def crowded(service):
-    """A service that was used at every level, with no lock waited for longer than 50 ms from then on."""
-    with impatient(service.database):
+    """A service that was used at every level, with no lock waited for longer than 50 ms."""
+    with impatience():
+        service.session(PUBLIC).add_note(note_id=NOTE, content="text")
         for level in LEVELS:
             session = service.session(level, conversation_id=f"c{level.value}")
             session.save_memory(key="plan", content=level.name)
             session.save_memory(key="gone", content=level.name)
             session.delete_memory(key="gone")
+            session.update_note(note_id=NOTE, content=level.name)
+            session.update_block(label="plan", content=level.name)
+            session.store_passage(content=level.name)
         yield service
 
 
@@ -46,7 +47,7 @@ def crowded(service):
 def holding(service, level):
     """A transaction at *level*, with every lock it can get: a save, a delete, and every row it may lock."""
     opened = service.session(level, conversation_id="holder")
-    texts = queries.load("items")
+    texts = queries.load("items", "notes", "passages")
     with service.database.connect(level.role) as connection:
         (row,) = connection.execute(
             "SELECT tenant, agent FROM session WHERE session_id = %s", [opened.session_id]
@@ -55,16 +56,20 @@ def holding(service, level):
             "tenant": str(row.tenant), "session_id": f"'{opened.session_id}'::uuid", "kind": "1", "tier": "1",
             "position": "0", "content": "'held'", "tags": "'{}'", "expire_time": "NULL", "method": "'SaveMemory'",
             "etag_item": "NULL::uuid", "etag_revision": "NULL::integer",
+            "passages": f"'{json.dumps(PASSAGES)}'::jsonb", "count": "2",
         }  # fmt: skip
 
-        def run(query: str, name: str) -> None:
+        def run(query: str, name: str = "", kind: int = 1) -> None:
             ids = {each: f"'{uuid.uuid4()}'::uuid" for each in parameters(texts[query]) if each not in literals}
-            connection.execute(filled(texts[query], literals | ids | {"name": f"'{name}'"}).encode())
+            connection.execute(filled(texts[query], literals | ids | {"name": f"'{name}'", "kind": str(kind)}).encode())
 
         with connection.transaction(force_rollback=True):
-            run("save_item", "plan")
-            run("save_item", "new")
-            run("delete_item", "plan")
+            run("lock_shelf")
+            for kind, name in ((1, "plan"), (2, NOTE), (3, "plan")):
+                run("save_item", name, kind)
+                run("save_item", "new", kind)
+                run("delete_item", name, kind)
+            run("store_passages")
             connection.execute("SELECT FROM item FOR UPDATE")
             connection.execute("SELECT FROM session WHERE session_id = %s FOR UPDATE", [opened.session_id])
             connection.execute("SELECT FROM shelf FOR UPDATE")
@@ -94,6 +99,17 @@ def test_c80_what_a_high_transaction_holds_blocks_no_low_session(crowded, low, h
         low_session.delete_memory(key="fresh")
         failure_of(low_session.delete_memory, key="never")
         failure_of(low_session.list_agents)
+        low_session.update_note(note_id=NOTE, content="again")
+        low_session.edit_notes(edits=[{"add": {"content": "new"}}, {"delete": {"note_id": NOTE}}])
+        low_session.list_notes()
+        low_session.update_block(label="plan", content="again")
+        low_session.edit_block(label="plan", append={"content": "more"})
+        low_session.delete_block(label="plan")
+        low_session.list_blocks()
+        low_session.store_passage(content="text")
+        low_session.import_passages({"content": "text"}, {"passage_id": NOTE, "content": "text"})
+        low_session.list_passages()
+        low_session.render_prompt()
         low_session.get_session()
         low_session.close_session()
 
@@ -113,13 +129,16 @@ def test_c80_what_a_high_transaction_holds_blocks_no_host(crowded, high):
         host.list_sessions(agent_id="alice", include_closed=True)
         host.update_agent(agent_id="alice", display_name="A")
         host.create_agent(agent_id="bob")
+        host.create_shared_block(owner_agent_id="alice", label="plan")
+        host.attach_block(owner_agent_id="alice", label="plan", agent_id="bob")
+        host.delete_shared_block(owner_agent_id="alice", label="plan")
         host.delete_agent(agent_id="bob")
         host.list_audit_events()
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_another_session_of_the_level_is_not_blocked_either(crowded, level):
-    """Writers of one conversation queue; others do not, but for one and the same name."""
+    """Writers of one conversation queue, and those of notes and blocks; others do not, but for one same name."""
     other = crowded.session(level, conversation_id="other")
     literal = "SELECT FROM session WHERE session.tenant = %s AND session.session_id = %s FOR NO KEY UPDATE"
     with crowded.database.connect(level.role) as connection:

@@ -32,6 +32,10 @@ LITERALS = {
     "reason": "NULL", "conversation_id": "'c'", "ttl": "interval '1 hour'", "token_hash": "'\\x00'::bytea",
     "etag_revision": "1", "revision": "1", "result_count": "1", "expire_time": "NULL::timestamptz",
     "start_time": "NULL::timestamptz", "end_time": "NULL::timestamptz", "before_time": "now()",
+    "thread": "NULL::text", "before_event": "now()", "before_create": "now()", "before_name": "''", "count": "1",
+    "after_label": "''", "after_owner": "''", "overhead": "512", "labels": "'{l}'", "contents": "'{text}'",
+    "item_ids": "'{00000000-0000-0000-0000-000000000009}'", "change_ids": "'{00000000-0000-0000-0000-000000000009}'",
+    "passages": """'[{"position": 0, "name": "n", "content": "text"}]'::jsonb""",
 }  # fmt: skip
 """A value for every parameter; what is not here is an id."""
 

@@ -17,6 +17,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2, status_pb2
 
+from muniment.v1 import passage_service_pb2
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import IdSource, RandomIds
@@ -27,6 +28,9 @@ from muniment_server.store.store import Store
 from tests.support.databases import Database
 
 _METHODS = {method.name: method for service in SERVICES for method in service.methods}
+
+
+_IMPORT_PASSAGES = "/muniment.v1.PassageService/ImportPassages"
 
 
 class Outcome(NamedTuple):
@@ -75,11 +79,31 @@ class Caller:
         method = _METHODS[rpc]
         request: Message = GetMessageClass(method.input_type)(**fields)
         stub: Any = self.channel.unary_unary(f"/{method.containing_service.full_name}/{rpc}")
+        return self._observed(stub, request.SerializeToString())
+
+    def import_passages(self, *passages: dict[str, Any], timeout: float = 20.0) -> Any:
+        """Call ImportPassages with a stream of these; return its response or raise grpc.RpcError."""
+        stub: Any = self.channel.stream_unary(
+            _IMPORT_PASSAGES, response_deserializer=passage_service_pb2.ImportPassagesResponse.FromString
+        )
+        return stub(map(_import_request, passages), metadata=self.metadata, timeout=timeout)
+
+    def observe_import(self, *passages: dict[str, Any]) -> Outcome:
+        """Call ImportPassages with a stream of these; return all that is observed of it."""
+        return self._observed(self.channel.stream_unary(_IMPORT_PASSAGES), map(_import_request, passages))
+
+    def _observed(self, stub: Any, request: Any) -> Outcome:
         try:
-            response, call = stub.with_call(request.SerializeToString(), metadata=self.metadata, timeout=20.0)
+            response, call = stub.with_call(request, metadata=self.metadata, timeout=20.0)
         except grpc.RpcError as error:
             return _failure(error)
         return Outcome(call.code(), call.details(), tuple(call.trailing_metadata() or ()), response)
+
+
+def _import_request(passage: dict[str, Any]) -> bytes:
+    """One message of the stream, as it is on the wire."""
+    request = passage_service_pb2.ImportPassagesRequest(passage=passage_service_pb2.StorePassageRequest(**passage))
+    return request.SerializeToString()
 
 
 @dataclass

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import grpc
@@ -24,14 +26,31 @@ from muniment.v1 import (
     agent_service_pb2,
     audit_pb2,
     audit_service_pb2,
+    block_pb2,
+    block_service_pb2,
     classification_pb2,
     memory_pb2,
     memory_service_pb2,
+    note_pb2,
+    note_service_pb2,
+    passage_pb2,
+    passage_service_pb2,
+    prompt_pb2,
+    prompt_service_pb2,
     session_pb2,
     session_service_pb2,
 )
 
-CONTRACT = (agent_service_pb2, audit_service_pb2, memory_service_pb2, session_service_pb2)
+CONTRACT = (
+    agent_service_pb2,
+    audit_service_pb2,
+    block_service_pb2,
+    memory_service_pb2,
+    note_service_pb2,
+    passage_service_pb2,
+    prompt_service_pb2,
+    session_service_pb2,
+)
 METHODS = {
     method.name: method
     for module in CONTRACT
@@ -40,6 +59,8 @@ METHODS = {
 }
 
 NOON = Timestamp(seconds=1_760_000_000)
+NOTE_ID = "5d0c4a0e-4f52-4d7b-9a53-6c2f6f6f2d10"
+PASSAGE_ID = "c7a1b1de-0f3c-4f0a-8f0e-2f1f0a7c9e55"
 SESSION_ID = "9b2d0a52-52ac-4cf4-a3e0-0f9a0f0a5f11"
 HOST_KEY = "mun_h_1_a-host-key"
 TOKEN = "mun_s_1_a-session-token"
@@ -69,6 +90,45 @@ MEMORY = memory_pb2.Memory(
     create_time=NOON,
     update_time=NOON,
 )
+NOTE = note_pb2.Note(
+    note_id=NOTE_ID,
+    tier=note_pb2.TIER_MEMORY,
+    content="Ada travels by night train only",
+    classification=classification_pb2.CLASSIFICATION_PUBLIC,
+    etag="item-1",
+    create_time=NOON,
+    update_time=NOON,
+)
+USAGE = note_pb2.Usage(tier=note_pb2.TIER_MEMORY, used_chars=31, limit_chars=2200, percent=1)
+BLOCK = block_pb2.Block(
+    owner_agent_id="ada",
+    label="personality",
+    content="Dry humour, no jargon.",
+    classification=classification_pb2.CLASSIFICATION_PUBLIC,
+    etag="item-1",
+    create_time=NOON,
+    update_time=NOON,
+)
+PASSAGE = passage_pb2.Passage(
+    passage_id=PASSAGE_ID,
+    content="Booked the sleeper to Vienna.",
+    tags=["travel"],
+    thread="trip",
+    author="Ada",
+    event_time=NOON,
+    classification=classification_pb2.CLASSIFICATION_PUBLIC,
+    create_time=NOON,
+)
+RULER = "═" * 48
+PROMPT = f"""\
+### personality
+Dry humour, no jargon.
+Never before nine.
+
+{RULER}
+MEMORY (agent notes) [1% — 31/2,200 chars]
+{RULER}
+Ada travels by night train only"""
 AUDIT_EVENT = audit_pb2.AuditEvent(
     event_id="e1",
     time=NOON,
@@ -104,6 +164,64 @@ ANSWERS: Mapping[str, Any] = {
         semantic=True,
     ),
     "DeleteMemory": memory_service_pb2.DeleteMemoryResponse(),
+    "AddNote": note_service_pb2.AddNoteResponse(note=NOTE, usage=USAGE),
+    "UpdateNote": note_service_pb2.UpdateNoteResponse(note=NOTE, usage=USAGE),
+    "DeleteNote": note_service_pb2.DeleteNoteResponse(usage=USAGE),
+    "SearchNotes": note_service_pb2.SearchNotesResponse(
+        results=[note_service_pb2.NoteResult(note=NOTE, score=1.5, snippet="night train")],
+        usage=USAGE,
+        classification=classification_pb2.CLASSIFICATION_PUBLIC,
+        semantic=True,
+    ),
+    "ListNotes": note_service_pb2.ListNotesResponse(
+        notes=[NOTE], usage=USAGE, classification=classification_pb2.CLASSIFICATION_PUBLIC
+    ),
+    "EditNotes": note_service_pb2.EditNotesResponse(
+        notes=[NOTE], usage=USAGE, classification=classification_pb2.CLASSIFICATION_PUBLIC
+    ),
+    "ListBlocks": block_service_pb2.ListBlocksResponse(
+        blocks=[BLOCK], classification=classification_pb2.CLASSIFICATION_PUBLIC
+    ),
+    "GetBlock": block_service_pb2.GetBlockResponse(block=BLOCK),
+    "UpdateBlock": block_service_pb2.UpdateBlockResponse(block=BLOCK),
+    "EditBlock": block_service_pb2.EditBlockResponse(block=BLOCK),
+    "DeleteBlock": block_service_pb2.DeleteBlockResponse(),
+    "CreateSharedBlock": block_service_pb2.CreateSharedBlockResponse(),
+    "DeleteSharedBlock": block_service_pb2.DeleteSharedBlockResponse(),
+    "AttachBlock": block_service_pb2.AttachBlockResponse(),
+    "DetachBlock": block_service_pb2.DetachBlockResponse(),
+    "ListBlockConsumers": block_service_pb2.ListBlockConsumersResponse(agent_ids=["bob", "cleo"]),
+    "StorePassage": passage_service_pb2.StorePassageResponse(passage=PASSAGE),
+    "ImportPassages": passage_service_pb2.ImportPassagesResponse(stored_count=2, existing_count=1),
+    "GetPassage": passage_service_pb2.GetPassageResponse(passage=PASSAGE),
+    "ListPassages": passage_service_pb2.ListPassagesResponse(
+        passages=[PASSAGE], classification=classification_pb2.CLASSIFICATION_PUBLIC
+    ),
+    "SearchPassages": passage_service_pb2.SearchPassagesResponse(
+        results=[passage_service_pb2.PassageResult(passage=PASSAGE, score=1.5, snippet="sleeper to Vienna")],
+        classification=classification_pb2.CLASSIFICATION_PUBLIC,
+        semantic=True,
+    ),
+    "DeletePassage": passage_service_pb2.DeletePassageResponse(),
+    "RenderPrompt": prompt_service_pb2.RenderPromptResponse(
+        text=PROMPT,
+        sections=[
+            prompt_pb2.PromptSection(
+                kind=prompt_pb2.PROMPT_SECTION_KIND_BLOCK,
+                label="personality",
+                owner_agent_id="ada",
+                classification=classification_pb2.CLASSIFICATION_PUBLIC,
+            ),
+            prompt_pb2.PromptSection(
+                kind=prompt_pb2.PROMPT_SECTION_KIND_MEMORY,
+                note_ids=[NOTE_ID],
+                classification=classification_pb2.CLASSIFICATION_PUBLIC,
+            ),
+        ],
+        usage=[USAGE, note_pb2.Usage(tier=note_pb2.TIER_USER, limit_chars=1375)],
+        classification=classification_pb2.CLASSIFICATION_PUBLIC,
+        etag="hash-of-the-prompt",
+    ),
     "ListAuditEvents": audit_service_pb2.ListAuditEventsResponse(audit_events=[AUDIT_EVENT]),
 }
 
@@ -120,39 +238,78 @@ class Asked:
 
 @dataclass
 class ScriptedServer(grpc.GenericRpcHandler):
-    """Answers every method of the contract: as scripted, then well."""
+    """Answers every method of the contract: as scripted, then well.
+
+    Of a stream it reads what *reads* says, or all, before it answers. gRPC may report a cancelled stream as
+    one that has ended, and only then as cancelled: *patience* is how many seconds to wait for that.
+    """
 
     asked: list[Asked] = field(default_factory=list)
+    reads: int | None = None
+    patience: float = 0
+    ended: list[str] = field(default_factory=list)
     _script: dict[str, deque[Message]] = field(default_factory=lambda: defaultdict(deque))
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.Condition = field(default_factory=threading.Condition)
 
     def script(self, method: str, *answers: Message) -> None:
         """What *method* answers the next times: responses or statuses."""
         self._script[method].extend(answers)
 
     def requests(self, method: str) -> list[Message]:
-        """What *method* was asked, in order."""
+        """What *method* was asked, in order: of a stream, each message."""
         return [each.request for each in self.asked if each.method == method]
+
+    def wait_until(self, predicate: Callable[[], bool]) -> bool:
+        """Whether *predicate* comes true within ten seconds; judged when something arrives or ends."""
+        with self._lock:
+            return self._lock.wait_for(predicate, timeout=10)
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         method = METHODS[handler_call_details.method.rpartition("/")[2]]
-        return grpc.unary_unary_rpc_method_handler(
-            self._behaviour(method.name),
+        make = grpc.stream_unary_rpc_method_handler if method.client_streaming else grpc.unary_unary_rpc_method_handler
+        behaviour = self._stream(method.name) if method.client_streaming else self._unary(method.name)
+        return make(
+            behaviour,
             request_deserializer=GetMessageClass(method.input_type).FromString,
             response_serializer=lambda response: response.SerializeToString(),
         )
 
-    def _behaviour(self, method: str) -> Callable[[Message, grpc.ServicerContext], Message]:
+    def _unary(self, method: str) -> Callable[[Message, grpc.ServicerContext], Message]:
         def answer(request: Message, context: grpc.ServicerContext) -> Message:
-            metadata = dict(context.invocation_metadata())
-            with self._lock:
-                self.asked.append(Asked(method, request, metadata, context.time_remaining()))
-                scripted = self._script[method].popleft() if self._script[method] else ANSWERS[method]
-            if isinstance(scripted, Status):
-                context.abort_with_status(rpc_status.to_status(scripted))
-            return scripted
+            self._note(method, request, context)
+            return self._answer(method, context)
 
         return answer
+
+    def _stream(self, method: str) -> Callable[[Iterator[Message], grpc.ServicerContext], Message]:
+        def answer(requests: Iterator[Message], context: grpc.ServicerContext) -> Message:
+            over = threading.Event()
+            context.add_callback(over.set)
+            with suppress(grpc.RpcError):
+                for request in islice(requests, self.reads):
+                    self._note(method, request, context)
+            self._end("cancelled" if over.wait(self.patience) or not context.is_active() else "whole")
+            return self._answer(method, context)
+
+        return answer
+
+    def _note(self, method: str, request: Message, context: grpc.ServicerContext) -> None:
+        metadata = dict(context.invocation_metadata())
+        with self._lock:
+            self.asked.append(Asked(method, request, metadata, context.time_remaining()))
+            self._lock.notify_all()
+
+    def _end(self, how: str) -> None:
+        with self._lock:
+            self.ended.append(how)
+            self._lock.notify_all()
+
+    def _answer(self, method: str, context: grpc.ServicerContext) -> Message:
+        with self._lock:
+            scripted = self._script[method].popleft() if self._script[method] else ANSWERS[method]
+        if isinstance(scripted, Status):
+            context.abort_with_status(rpc_status.to_status(scripted))
+        return scripted
 
 
 def serve(scripted: ScriptedServer, address: str, credentials: grpc.ServerCredentials | None = None) -> Any:
@@ -198,3 +355,24 @@ def unavailable(*details: Message) -> Message:
 
 def overloaded(*details: Message) -> Message:
     return status(grpc.StatusCode.RESOURCE_EXHAUSTED, error_info("OVERLOADED"), *details)
+
+
+def over_budget(**entry: Any) -> Message:
+    detail = note_pb2.BudgetExceeded(
+        usage=USAGE,
+        would_be_chars=2300,
+        over_by_chars=100,
+        entries=[
+            note_pb2.BudgetEntry(
+                **{
+                    "note_id": NOTE_ID,
+                    "length_chars": 31,
+                    "preview": "Ada travels by night train only",
+                    "own_level": True,
+                    "classification": classification_pb2.CLASSIFICATION_PUBLIC,
+                    **entry,
+                }
+            )
+        ],
+    )
+    return status(grpc.StatusCode.FAILED_PRECONDITION, error_info("BUDGET_EXCEEDED"), detail)

@@ -11,13 +11,16 @@ import pytest
 from google.protobuf.message import Message
 
 import muniment
-from muniment import SessionClient, errors
+from muniment import Classification, SessionClient, Tier, errors
+from muniment.v1 import passage_pb2
 from muniment.v1.error_pb2 import ErrorReason
 from tests.clients.python.scripted import (
+    NOTE_ID,
     TOKEN,
     ScriptedServer,
     bad_request,
     error_info,
+    over_budget,
     retry_info,
     status,
 )
@@ -102,6 +105,47 @@ def test_a_fault_of_the_server_has_an_incident(server, session):
     assert error.incident == "a1b2"
 
 
+def test_an_overrun_says_what_takes_the_room(server, session):
+    error = failure(server, session, over_budget())
+
+    assert isinstance(error, muniment.BudgetExceeded)
+    assert error.usage == muniment.Usage(Tier.MEMORY, used_chars=31, limit_chars=2200, percent=1)
+    assert (error.would_be_chars, error.over_by_chars) == (2300, 100)
+    expected = muniment.BudgetEntry(
+        NOTE_ID, 31, "Ada travels by night train only", own_level=True, classification=Classification.PUBLIC
+    )
+    assert (expected,) == error.entries
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        status(grpc.StatusCode.FAILED_PRECONDITION, error_info("BUDGET_EXCEEDED")),
+        over_budget(classification=9),
+    ],
+    ids=["silent", "of a later contract"],
+)
+def test_an_overrun_without_its_detail_is_one_all_the_same(server, session, answer):
+    error = failure(server, session, answer)
+
+    assert isinstance(error, muniment.BudgetExceeded)
+    assert (error.usage, error.would_be_chars, error.over_by_chars, error.entries) == (None, 0, 0, ())
+
+
+def test_no_error_shows_a_preview(server, session):
+    error = failure(server, session, over_budget())
+
+    assert "night train" not in f"{error!s}{error!r}{error.details!r}{error.__cause__!s}"
+
+
+def test_progress_is_told(server, session):
+    progress = passage_pb2.ImportProgress(stored_count=3, existing_count=1)
+    told = status(grpc.StatusCode.ABORTED, error_info("TAINT_CHANGED"), progress)
+
+    assert failure(server, session, told).progress == muniment.ImportCounts(stored_count=3, existing_count=1)
+    assert failure(server, session, status(grpc.StatusCode.ABORTED, error_info("TAINT_CHANGED"))).progress is None
+
+
 def test_damaged_details_are_as_good_as_none(server, session):
     damaged = status(grpc.StatusCode.NOT_FOUND, error_info("MEMORY_NOT_FOUND"))
     damaged.details[0].value = b"\xff\xff\xff"  # type: ignore[attr-defined]  # a status has details
@@ -111,9 +155,12 @@ def test_damaged_details_are_as_good_as_none(server, session):
     assert type(error) is muniment.NotFound
 
 
-def test_an_error_survives_pickling(server, session):
-    details = (error_info("FIELD_INVALID"), bad_request(key="is empty"))
-    error = failure(server, session, status(grpc.StatusCode.INVALID_ARGUMENT, *details))
+INVALID = status(grpc.StatusCode.INVALID_ARGUMENT, error_info("FIELD_INVALID"), bad_request(key="is empty"))
+
+
+@pytest.mark.parametrize("answer", [INVALID, over_budget()], ids=["invalid", "over budget"])
+def test_an_error_survives_pickling(server, session, answer):
+    error = failure(server, session, answer)
 
     copy = pickle.loads(pickle.dumps(error))
 

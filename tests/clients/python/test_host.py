@@ -44,6 +44,23 @@ def test_an_agent_is_created_with_what_is_given(server, host):
     assert MemorySettings(memory_enabled=True, memory_char_limit=0) == agent.memory_settings
 
 
+def test_an_agent_starts_with_the_blocks_that_are_given(server, host):
+    host.create_agent(initial_blocks={"personality": "dry", "plans": ""})
+    host.create_agent()
+
+    given, none = server.requests("CreateAgent")
+    assert [(each.label, each.content) for each in given.initial_blocks] == [("personality", "dry"), ("plans", "")]
+    assert list(none.initial_blocks) == []
+
+
+def test_an_agent_without_blocks_cannot_be_asked_for(server, host):
+    """To the server none given means its three."""
+    with pytest.raises(ValueError, match="initial_blocks"):
+        host.create_agent(initial_blocks={})
+
+    assert server.asked == []
+
+
 def test_an_update_tells_absent_from_empty(server, host):
     host.update_agent("ada", language="")
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import muniment
-from tests.clients.python.scripted import HOST_KEY
+from tests.clients.python.scripted import HOST_KEY, NOTE_ID, over_budget
 
 README = Path(__file__).parents[3] / "clients/python/README.md"
 
@@ -26,13 +26,29 @@ def test_the_tour_runs_and_prints_what_it_says(running, monkeypatch, capsys):
 
     run(blocks("python")[0])
 
-    assert blocks("text") == [capsys.readouterr().out]
+    assert blocks("text")[0] == capsys.readouterr().out
+
+
+def test_the_prompt_is_what_it_says(host, capsys):
+    run(blocks("python")[1], host=host)
+
+    assert blocks("text")[1] == capsys.readouterr().out
 
 
 def test_the_errors_run(server, session):
-    run(blocks("python")[1], session=session, muniment=muniment)
+    run(blocks("python")[2], session=session, muniment=muniment)
 
     assert len(server.requests("SaveMemory")) == 1
+
+
+def test_a_refused_note_makes_room_for_itself(server, session):
+    server.script("AddNote", over_budget())
+
+    run(blocks("python")[3], session=session, muniment=muniment)
+
+    (request,) = server.requests("EditNotes")
+    assert [edit.WhichOneof("edit") for edit in request.edits] == ["delete", "add"]
+    assert request.edits[0].delete.note_id == NOTE_ID
 
 
 def test_the_tls_runs(tmp_path, monkeypatch):
@@ -41,4 +57,4 @@ def test_the_tls_runs(tmp_path, monkeypatch):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
 
-    run(blocks("python")[2], key=HOST_KEY, muniment=muniment)
+    run(blocks("python")[4], key=HOST_KEY, muniment=muniment)

@@ -9,11 +9,23 @@ import grpc
 import pytest
 
 import muniment
-from muniment import Classification, HostClient, Retries, SessionClient
-from muniment.retries import repeat
+from muniment import (
+    AddNote,
+    Classification,
+    DeleteNote,
+    HostClient,
+    NewPassage,
+    Retries,
+    SessionClient,
+    UpdateNote,
+)
+from muniment.retries import may_repeat, repeat
+from muniment.v1 import note_service_pb2, passage_service_pb2
 from tests.clients.python.scripted import (
     HOST_KEY,
     METHODS,
+    NOTE_ID,
+    PASSAGE_ID,
     SESSION_ID,
     TOKEN,
     error_info,
@@ -41,9 +53,36 @@ CALLS: dict[str, Callable[[HostClient, SessionClient], object]] = {
     "ListMemories": lambda _, session: list(session.list_memories()),
     "SearchMemories": lambda _, session: session.search_memories("tea"),
     "DeleteMemory": lambda _, session: session.delete_memory("tea"),
+    "AddNote": lambda _, session: session.add_note("night trains"),
+    "UpdateNote": lambda _, session: session.update_note(NOTE_ID, "night trains"),
+    "DeleteNote": lambda _, session: session.delete_note(NOTE_ID),
+    "SearchNotes": lambda _, session: session.search_notes("trains"),
+    "ListNotes": lambda _, session: list(session.list_notes()),
+    "EditNotes": lambda _, session: session.edit_notes([AddNote("night trains"), AddNote("Vienna")]),
+    "ListBlocks": lambda _, session: list(session.list_blocks()),
+    "GetBlock": lambda _, session: session.get_block("personality"),
+    "UpdateBlock": lambda _, session: session.update_block("personality", "dry"),
+    "EditBlock": lambda _, session: session.append_to_block("personality", "dry"),
+    "DeleteBlock": lambda _, session: session.delete_block("personality"),
+    "CreateSharedBlock": lambda host, _: host.create_shared_block("ada", "personality"),
+    "DeleteSharedBlock": lambda host, _: host.delete_shared_block("ada", "personality"),
+    "AttachBlock": lambda host, _: host.attach_block("ada", "personality", "bob"),
+    "DetachBlock": lambda host, _: host.detach_block("ada", "personality", "bob"),
+    "ListBlockConsumers": lambda host, _: list(host.list_block_consumers("ada", "personality")),
+    "StorePassage": lambda _, session: session.store_passage("booked"),
+    "ImportPassages": lambda _, session: session.import_passages([NewPassage("booked", passage_id=PASSAGE_ID)]),
+    "GetPassage": lambda _, session: session.get_passage(PASSAGE_ID),
+    "ListPassages": lambda _, session: list(session.list_passages()),
+    "SearchPassages": lambda _, session: session.search_passages("booked"),
+    "DeletePassage": lambda _, session: session.delete_passage(PASSAGE_ID),
+    "RenderPrompt": lambda _, session: session.render_prompt(),
     "ListAuditEvents": lambda host, _: list(host.list_audit_events()),
 }
-SENT_ONCE = {"CreateAgent", "OpenSession", "ResetSession", "DeleteAgent", "CloseSession", "DeleteMemory"}
+SENT_ONCE = {
+    *("CreateAgent", "OpenSession", "ResetSession", "CreateSharedBlock", "EditBlock", "ImportPassages"),
+    *("DeleteAgent", "CloseSession", "DeleteMemory", "DeleteNote", "DeleteBlock", "DeletePassage"),
+    *("DeleteSharedBlock", "DetachBlock"),
+}
 OK = grpc.StatusCode.OK
 PASSING_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
 PASSING = {"unavailable": unavailable(), "overloaded": overloaded(retry_info(0.001))}
@@ -74,14 +113,66 @@ def test_what_is_not_safe_is_sent_once(server, host, session, method, refusal):
     assert len(server.requests(method)) == 1
 
 
-def test_a_save_with_an_etag_is_sent_once(server, session):
+WITH_AN_ETAG: dict[str, Callable[[SessionClient], object]] = {
+    "SaveMemory": lambda session: session.save_memory("tea", "Assam", etag="item-1"),
+    "UpdateNote": lambda session: session.update_note(NOTE_ID, "night trains", etag="item-1"),
+    "UpdateBlock": lambda session: session.update_block("personality", "dry", etag="item-1"),
+}
+
+
+@pytest.mark.parametrize("method", WITH_AN_ETAG)
+def test_a_write_with_an_etag_is_sent_once(server, session, method):
     """If the first one did arrive, the second would be stale."""
-    server.script("SaveMemory", unavailable())
+    server.script(method, unavailable())
 
     with pytest.raises(muniment.Unavailable):
-        session.save_memory("tea", "Assam", etag="item-1")
+        WITH_AN_ETAG[method](session)
 
-    assert len(server.requests("SaveMemory")) == 1
+    assert len(server.requests(method)) == 1
+
+
+@pytest.mark.parametrize("method", ["AddNote", "StorePassage", "EditNotes"])
+def test_what_is_added_is_sent_again_under_the_same_id(server, host, session, method):
+    server.script(method, unavailable())
+
+    CALLS[method](host, session)
+
+    first, second = server.requests(method)
+    assert first == second
+
+
+@pytest.mark.parametrize("edit", [UpdateNote(NOTE_ID, "Vienna"), DeleteNote(NOTE_ID)], ids=["update", "delete"])
+def test_edits_that_do_not_only_add_are_sent_once(server, session, edit):
+    """A deletion is not found the second time; an update may let an add in that added nothing the first time."""
+    server.script("EditNotes", unavailable())
+
+    with pytest.raises(muniment.Unavailable):
+        session.edit_notes([AddNote("night trains"), edit])
+
+    assert len(server.requests("EditNotes")) == 1
+
+
+def test_edits_that_are_only_judged_are_sent_again(server, session):
+    server.script("EditNotes", unavailable())
+
+    session.edit_notes([DeleteNote(NOTE_ID)], validate_only=True)
+
+    assert len(server.requests("EditNotes")) == 2
+
+
+@pytest.mark.parametrize(
+    "request_without_id",
+    [
+        note_service_pb2.AddNoteRequest(content="night trains"),
+        note_service_pb2.EditNotesRequest(
+            edits=[note_service_pb2.NoteEdit(add=note_service_pb2.AddNoteEdit(content="night trains"))]
+        ),
+        passage_service_pb2.StorePassageRequest(content="booked"),
+    ],
+    ids=lambda request: request.DESCRIPTOR.name,
+)
+def test_what_has_no_id_may_not_be_repeated(request_without_id):
+    assert not may_repeat(request_without_id)
 
 
 @pytest.mark.parametrize("code", [code for code in grpc.StatusCode if code not in (OK, *PASSING_CODES)])
@@ -163,16 +254,21 @@ def test_all_attempts_share_one_deadline():
 def test_the_default_timeout_is_the_clients(running):
     with muniment.connect(running.address, host_key=HOST_KEY, timeout=42) as host:
         host.get_agent("ada")
-        host.session(TOKEN).get_memory("tea")
+        session = host.session(TOKEN)
+        session.get_memory("tea")
+        session.import_passages([NewPassage("booked")])
         host.get_agent("ada", timeout=7)
+        session.import_passages([NewPassage("booked")], timeout=8)
 
-    assert [round(each.seconds_left) for each in running.scripted.asked] == [42, 42, 7]
+    assert [round(each.seconds_left) for each in running.scripted.asked] == [42, 42, 42, 7, 8]
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan"), 1e12])
 def test_a_timeout_that_grpc_would_misread_is_refused(server, session, seconds):
     with pytest.raises(ValueError, match="timeout"):
         session.get_memory("tea", timeout=seconds)
+    with pytest.raises(ValueError, match="timeout"):
+        session.import_passages([], timeout=seconds)
 
     assert server.asked == []
 

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import FrozenInstanceError
 
 import pytest
 
 import muniment
-from muniment import Classification
+from muniment import AddNote, BudgetEntry, Classification, NewPassage, UpdateNote
 from muniment.v1 import audit_service_pb2, memory_service_pb2
 from muniment.v1.audit_pb2 import ItemKind
 from muniment.v1.classification_pb2 import CLASSIFICATION_PUBLIC
 from muniment.v1.classification_pb2 import Classification as ContractLevel
+from muniment.v1.note_pb2 import Tier as ContractTier
+from muniment.v1.prompt_pb2 import PromptSectionKind as ContractKind
 from tests.clients.python.scripted import (
     ANSWERS,
     HOST_KEY,
     MEMORY,
+    NOTE_ID,
+    PASSAGE_ID,
     SESSION_ID,
     TOKEN,
 )
 
-SECRETS = ("tea", "Assam", "taste", "next-page", TOKEN, HOST_KEY)
+SECRETS = (
+    *("tea", "Assam", "taste", "next-page", TOKEN, HOST_KEY),
+    *("night train", "personality", "humour", "Vienna", "travel", "trip", "Ada", "hash-of-the-prompt"),
+)
 
 
 def test_levels_are_those_of_the_contract():
@@ -33,6 +41,14 @@ def test_kinds_are_those_of_the_contract():
     contract = {name.removeprefix("ITEM_KIND_"): number for name, number in ItemKind.items() if number}
 
     assert contract == {kind.name: kind.value for kind in muniment.ItemKind}
+
+
+def test_tiers_and_kinds_of_sections_are_those_of_the_contract():
+    tiers = {name.removeprefix("TIER_"): number for name, number in ContractTier.items() if number}
+    kinds = {name.removeprefix("PROMPT_SECTION_KIND_"): number for name, number in ContractKind.items() if number}
+
+    assert tiers == {tier.name: tier.value for tier in muniment.Tier}
+    assert kinds == {kind.name: kind.value for kind in muniment.PromptSectionKind}
 
 
 @pytest.mark.parametrize("source", Classification)
@@ -51,6 +67,10 @@ def shown(server, host, session):
             next_page_token="next-page",
         ),
     )
+    for method in ("ListNotes", "ListBlocks", "ListPassages"):
+        answer = copy.deepcopy(ANSWERS[method])
+        answer.next_page_token = "next-page"
+        server.script(method, answer)
     return [
         host,
         session,
@@ -61,6 +81,23 @@ def shown(server, host, session):
         session.search_memories("tea"),
         *session.search_memories("tea"),
         session.get_session(),
+        session.add_note("night train"),
+        session.edit_notes([AddNote("night train")]),
+        session.delete_note(NOTE_ID),
+        session.list_notes_page(),
+        session.search_notes("train"),
+        *session.search_notes("train"),
+        AddNote("night train"),
+        UpdateNote(NOTE_ID, "night train"),
+        BudgetEntry(NOTE_ID, 31, "night train", own_level=True, classification=Classification.PUBLIC),
+        session.get_block("personality"),
+        session.list_blocks_page(),
+        session.get_passage(PASSAGE_ID),
+        session.list_passages_page(),
+        session.search_passages("Vienna"),
+        *session.search_passages("Vienna"),
+        NewPassage("Vienna", ["travel"], "trip", "Ada"),
+        session.render_prompt(),
         muniment.settings.Settings("here", token=TOKEN),
         muniment.settings.Settings("here", host_key=HOST_KEY),
         muniment.TLS(certificate=TOKEN.encode(), key=HOST_KEY.encode()),
@@ -106,3 +143,21 @@ def test_an_unknown_kind_does_not_hide_an_audit_event(server, host):
     (event,) = host.list_audit_events()
 
     assert event.kind is None
+
+
+def test_an_unknown_kind_does_not_hide_a_prompt(server, session):
+    answer = copy.deepcopy(ANSWERS["RenderPrompt"])
+    answer.sections[0].kind = 99
+    server.script("RenderPrompt", answer)
+
+    assert [section.kind for section in session.render_prompt().sections] == [None, muniment.PromptSectionKind.MEMORY]
+
+
+def test_an_unknown_level_of_a_section_hides_the_prompt(server, session):
+    """Fail closed, as for memories."""
+    answer = copy.deepcopy(ANSWERS["RenderPrompt"])
+    answer.sections[0].classification = 9
+    server.script("RenderPrompt", answer)
+
+    with pytest.raises(ValueError, match="Classification"):
+        session.render_prompt()

@@ -1,0 +1,217 @@
+"""Tells agents what they are to keep, through the Python client, and their models at the same time."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from muniment import (
+    AddNote,
+    BudgetExceeded,
+    Classification,
+    HostClient,
+    ImportCounts,
+    NoteEdit,
+    Overrun,
+    SessionClient,
+    Tier,
+    UpdateNote,
+    Usage,
+)
+from tests.endtoend import companions
+from tests.endtoend.companions import EVENTS, SHARED, Companion, Wish
+from tests.endtoend.conversations import Conversation
+from tests.endtoend.locomo import level_of
+from tests.endtoend.shelf import SEPARATOR, room_for
+
+_CALLERS = 4
+_IS_CORRECTED = 4
+"""Every fourth version of a note is cut short by the session of the next level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the model and the server said to edits that are to fulfil a wish."""
+
+    wish: Wish
+    edits: tuple[NoteEdit, ...]
+    only_judged: bool
+    expected: Usage | Overrun
+    actual: Usage | Overrun
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One agent that has been told everything, with a session at every level."""
+
+    companion: Companion
+    sessions: Mapping[Classification, SessionClient]
+    answers: list[Answer] = field(default_factory=list)
+    imports: dict[Classification, ImportCounts] = field(default_factory=dict)
+
+    @property
+    def in_step(self) -> bool:
+        """Whether the model has said what the server said. Where not, there is no going on, and a test will say so."""
+        return all(answer.expected == answer.actual for answer in self.answers[-2:])
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """All of them, and the host."""
+
+    host: HostClient
+    told: list[Told]
+    begun: float
+    """On the monotonic clock, before the server started."""
+    seconds_to_tell: float
+    counted: Counter[str]
+    """What was done and found, for the summary."""
+
+    def look(self, how: Callable[[Companion, Classification, SessionClient], Mapping[str, int]]) -> Counter[str]:
+        """Look through every session, several at once; return the sums of what *how* counted."""
+        total = Counter[str]()
+        with ThreadPoolExecutor(_CALLERS) as pool:
+            for counted in pool.map(lambda at: how(*at), self._sessions()):
+                total.update(counted)
+        self.counted.update(total)
+        return total
+
+    def _sessions(self) -> Iterator[tuple[Companion, Classification, SessionClient]]:
+        for told in self.told:
+            for taint, session in told.sessions.items():
+                yield told.companion, taint, session
+
+
+def tell(host: HostClient, talks: Iterable[Conversation], begun: float) -> World:
+    """Make the agents of all conversations, and tell them everything."""
+    pairs = [companions.of_conversation(talk) for talk in talks]
+    with ThreadPoolExecutor(_CALLERS) as pool:
+        told = list(pool.map(lambda companion: _tell(host, companion), (one for pair in pairs for one in pair)))
+        list(pool.map(lambda first, second: _share(host, first, second), told[::2], told[1::2]))
+    return World(host, told, begun, time.monotonic() - begun, Counter(_count(told)))
+
+
+def _tell(host: HostClient, companion: Companion) -> Told:
+    host.create_agent(companion.agent_id, display_name=f"{companion.person}'s companion")
+    told = Told(companion, {taint: host.open_session(companion.agent_id, taint) for taint in Classification})
+    _import(told)
+    for fact in companion.memories.facts:
+        told.sessions[fact.level].save_memory(fact.key, fact.content, tags=[fact.tag])
+    _take_notes(host, told)
+    _correct_notes(told)
+    _note_events(told)
+    return told
+
+
+def _import(told: Told) -> None:
+    """The highest level first: it would see a lower passage of the same id, and take no other of that id."""
+    for taint in reversed(Classification):
+        own = (kept.new for kept in told.companion.passages if kept.level == taint)
+        told.imports[taint] = told.sessions[taint].import_passages(own)
+
+
+def _take_notes(host: HostClient, told: Told) -> None:
+    """Each wish in its turn, as long as there is room.
+
+    When there is none, the agent whose block is shared gets a larger budget. The other makes room, once at each level
+    of each tier, and then goes without.
+    """
+    made_room = set[tuple[Classification, Tier]]()
+    for wish in told.companion.wishes:
+        note = AddNote(wish.content, wish.note_id)
+        refusal = _edit(told, wish, [note])
+        if not told.in_step:
+            return
+        if isinstance(refusal, Usage):
+            continue
+        if told.companion.shares is None:
+            _raise_limit(host, told.companion, wish.tier)
+            _edit(told, wish, [note])
+        elif (wish.level, wish.tier) not in made_room:
+            made_room.add((wish.level, wish.tier))
+            _edit(told, wish, room_for(note, refusal))
+
+
+def _raise_limit(host: HostClient, companion: Companion, tier: Tier) -> None:
+    """So that all that is wished for fits exactly."""
+    wished = (wish.content for wish in companion.wishes if wish.tier == tier)
+    companion.shelf.limits[tier] = len(SEPARATOR.join(wished))
+    host.update_agent(companion.agent_id, memory_settings=companion.shelf.settings)
+
+
+def _correct_notes(told: Told) -> None:
+    for tier in Tier:
+        for version in told.companion.shelf.versions(tier)[::_IS_CORRECTED]:
+            if told.in_step and version.level < Classification.RESTRICTED:
+                shorter = " ".join(version.content.split()[:4]) + " …"
+                wish = Wish(version.note_id, tier, shorter, Classification(version.level + 1))
+                _edit(told, wish, [UpdateNote(version.note_id, shorter)])
+
+
+def _edit(told: Told, wish: Wish, edits: list[NoteEdit]) -> Usage | Overrun:
+    """Make the edits, in the model and through the client. Several are only judged first."""
+    expected = told.companion.shelf.edit(wish.tier, wish.level, edits)
+    session = told.sessions[wish.level]
+    if len(edits) > 1:
+        judged = _usage_after(session, wish.tier, edits, validate_only=True)
+        told.answers.append(Answer(wish, tuple(edits), True, expected, judged))
+    actual = _usage_after(session, wish.tier, edits)
+    told.answers.append(Answer(wish, tuple(edits), False, expected, actual))
+    return actual
+
+
+def _usage_after(
+    session: SessionClient, tier: Tier, edits: list[NoteEdit], *, validate_only: bool = False
+) -> Usage | Overrun:
+    try:
+        match edits:
+            case [AddNote(content, note_id)]:
+                return session.add_note(content, tier=tier, note_id=note_id).usage
+            case [UpdateNote(note_id, content)]:
+                return session.update_note(note_id, content, tier=tier).usage
+        return session.edit_notes(edits, tier=tier, validate_only=validate_only).usage
+    except BudgetExceeded as refusal:
+        return _overrun_of(refusal)
+
+
+def _overrun_of(refusal: BudgetExceeded) -> Overrun:
+    assert refusal.details.overrun is not None
+    return refusal.details.overrun
+
+
+def _note_events(told: Told) -> None:
+    """What happened to the speaker last, as far as each level was told."""
+    companion = told.companion
+    for number, events in enumerate(companion.talk.events[companion.person]):
+        if events:
+            level = level_of(f"{companion.agent_id} events {number}")
+            companion.write_block(EVENTS, events, level)
+            told.sessions[level].update_block(EVENTS, events)
+
+
+def _share(host: HostClient, first: Told, second: Told) -> None:
+    """A block of the first, which the second reads: one line for each session."""
+    owner, summaries = first.companion, first.companion.talk.summaries
+    host.create_shared_block(owner.agent_id, SHARED, summaries[0])
+    owner.write_block(SHARED, summaries[0], Classification.PUBLIC)
+    host.attach_block(owner.agent_id, SHARED, second.companion.agent_id)
+    for summary in summaries[1:]:
+        level = level_of(summary)
+        owner.append_to_block(SHARED, summary, level)
+        first.sessions[level].append_to_block(SHARED, summary)
+
+
+def _count(told: list[Told]) -> dict[str, int]:
+    counted = Counter[str]()
+    for one in told:
+        counted["passages imported"] += len(one.companion.passages)
+        counted["memories saved"] += len(one.companion.memories.facts)
+        counted["edits of notes"] += len(one.answers)
+        counted["of them refused"] += sum(isinstance(answer.actual, Overrun) for answer in one.answers)
+        counted["of them several at once"] += sum(
+            len(answer.edits) > 1 and not answer.only_judged for answer in one.answers
+        )
+    return counted

@@ -1,0 +1,225 @@
+"""What the service must answer, in pure Python: no SQL, no grants, no transport, no cache.
+
+One model follows one world. `expect` says what an operation must be answered; `learn` holds the answer
+against it, and takes from it what nobody can foretell: ids, tokens, etags. Etags need not be foretold to be
+checked: equal versions have equal etags, others have others; of rendered texts the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+
+from muniment.v1 import agent_pb2
+from tests.noninterference.model.agents import Agents
+from tests.noninterference.model.blocks import Sharing
+from tests.noninterference.model.ground import Told as Told
+from tests.noninterference.model.memories import Memories
+from tests.noninterference.model.notes import hold_against
+from tests.noninterference.model.passages import Passages
+from tests.noninterference.model.prompts import Prompts
+from tests.noninterference.model.sessions import Sessions
+from tests.noninterference.rules import keeps_the_rules
+from tests.noninterference.values import (
+    CODES,
+    FOR_BOTH,
+    FOR_SESSIONS,
+    METHODS,
+    NAMES,
+    Agent,
+    Conversation,
+    Disagreement,
+    Found,
+    Page,
+    Refusal,
+    Refused,
+    Session,
+    Shelf,
+    Untold,
+    agree,
+    details_of,
+    items_in,
+    join,
+    random_id,
+)
+from tests.support.services import Outcome, reason_of
+
+
+class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
+    """One world as it must be. *told* may be shared with another world's."""
+
+    def __init__(self, told: Told) -> None:
+        super().__init__(told)
+        self._unnamed: dict[str, str] = {}
+
+    def expect(self, operation: str, token: str, rpc: str, requests: Sequence[bytes]) -> Any:
+        """The answer that must come: a message, a Refusal, Found or Untold. Its effect has taken place."""
+        self._operation, self._token, self._made = operation, token, 0
+        self._unnamed = {}
+        try:
+            self._admit(token, rpc)
+            return getattr(self, f"_{rpc}")(*self._caller(token, rpc), self._parse(rpc, requests))
+        except Refused as refused:
+            return Refusal(refused.reason, refused.detail)
+
+    def learn(self, expected: Any, rpc: str, outcome: Outcome) -> None:
+        """Hold *outcome* against what was expected. Raises Disagreement."""
+        told = reason_of(outcome) or outcome.code.name
+        wanted = expected.reason if isinstance(expected, Refusal) else "OK"
+        code = CODES.get(wanted, wanted)
+        if (outcome.code.name, told) != (code, wanted):
+            raise Disagreement(f"{rpc}: {wanted} expected, told {outcome.code.name} {told}")
+        if wanted == "OK":
+            answer = GetMessageClass(METHODS[rpc].output_type).FromString(outcome.response)
+            self._learn(expected, rpc, answer)
+        elif expected.detail is not None:
+            _hold_detail_against(expected.detail, outcome)
+
+    # What comes before any method.
+
+    def _admit(self, token: str, rpc: str) -> None:
+        if token not in self.hosts and self.level(token) is None:
+            raise Refused("CREDENTIAL_INVALID")
+        if rpc not in METHODS:
+            raise Refused("METHOD_UNKNOWN")
+        if rpc not in FOR_BOTH and (rpc in FOR_SESSIONS) == (token in self.hosts):
+            raise Refused("PRINCIPAL_NOT_ALLOWED")
+
+    def _caller(self, token: str, rpc: str) -> Sequence[Any]:
+        if token in self.hosts:
+            return self.hosts[token]
+        return self.sessions[self.tokens[token]], self.level(token)
+
+    @classmethod
+    def _parse(cls, rpc: str, requests: Sequence[bytes]) -> Any:
+        """The request. A stream is judged message by message, when it comes to each."""
+        if rpc == "ImportPassages":
+            return map(cls._parse_one, requests)
+        request = cls._parse_one(requests[0], rpc)
+        if request is None:
+            raise Refused("FIELD_INVALID")
+        return request
+
+    @staticmethod
+    def _parse_one(request: bytes, rpc: str = "ImportPassages") -> Any:
+        try:
+            message: Any = GetMessageClass(METHODS[rpc].input_type).FromString(request)
+        except DecodeError:
+            return None
+        return message if keeps_the_rules(message) else None
+
+    # What an answer teaches.
+
+    def _learn(self, expected: Any, rpc: str, answer: Any) -> None:
+        if hasattr(answer, "next_page_token") and answer.next_page_token:
+            filters, (taint, last) = self._page[0], self._page[1][-2:]
+            self._told.pages[answer.next_page_token] = Page(self._token, rpc, filters, taint or 0, last)
+        if isinstance(expected, Untold):
+            levels = [event.classification for event in answer.audit_events]
+            agree(rpc, all(0 < level <= expected.ceiling for level in levels), "an event above the ceiling")
+        elif isinstance(expected, Found):
+            self._learn_found(expected, rpc, answer)
+        else:
+            known: Any = type(answer)()
+            known.CopyFrom(expected)
+            self._fill(rpc, known, answer)
+            agree(rpc, known == answer, f"expected {known}but told {answer}")
+            self._adopt(rpc, answer)
+
+    def _fill(self, rpc: str, known: Any, answer: Any) -> None:
+        """Put into *known* what could not be foretold, where it is consistent with what was told before."""
+        if getattr(known, "next_page_token", "") and answer.next_page_token:
+            known.next_page_token = answer.next_page_token
+        for one, other in zip(list(items_in(known)), items_in(answer), strict=False):
+            self._name(one, other)
+            self._bind(rpc, one, other)
+        if getattr(known, "token", "") and re.fullmatch("mun_s_[0-9]+_[A-Za-z0-9_-]{43}", answer.token):
+            known.token = answer.token
+        if hasattr(known, "session"):
+            known.session.session_id = random_id(known.session.session_id, answer.session.session_id)
+            known.session.conversation_id = random_id(known.session.conversation_id, answer.session.conversation_id)
+        if hasattr(known, "agent"):
+            known.agent.agent_id = random_id(known.agent.agent_id, answer.agent.agent_id)
+        if rpc == "RenderPrompt":
+            same = self._told.texts.setdefault(answer.etag, self._rendered) == self._rendered
+            only = self._text_etags.setdefault(self._rendered, answer.etag) == answer.etag
+            agree(rpc, same and only and bool(answer.etag), "the etag is not the text's")
+            known.etag = answer.etag
+
+    def _name(self, known: Any, told: Any) -> None:
+        """Give an item the id that the server made for it."""
+        name = NAMES[known.DESCRIPTOR.name]
+        placeholder = getattr(known, name)
+        if type(known) is type(told) and (made := random_id(placeholder, getattr(told, name))) != placeholder:
+            self._unnamed[placeholder] = made
+            setattr(known, name, made)
+
+    def _bind(self, rpc: str, known: Any, told: Any) -> None:
+        """One version, one etag, and the other way round."""
+        if not hasattr(known, "etag") or not hasattr(told, "etag"):
+            return
+        same = self._versions.setdefault(known.etag, told.etag) == told.etag
+        only = self._etags.setdefault(told.etag, known.etag) == known.etag
+        agree(rpc, same and only, f"the etag of {known} is not its version's")
+        self._told.etags.setdefault(told.etag, known.etag)
+        known.etag = told.etag
+
+    def _adopt(self, rpc: str, answer: Any) -> None:
+        if self._unnamed:
+            agent = self.sessions[self.tokens[self._token]].agent
+            _rename(agent.notes, self._unnamed)
+            _rename(agent.passages, self._unnamed)
+            self._unnamed = {}
+        if rpc == "CreateAgent":
+            tenant = self.hosts[self._token][0]
+            shown = agent_pb2.Agent.FromString(answer.agent.SerializeToString())
+            self.agents[tenant, answer.agent.agent_id] = Agent(shown, blocks=self._first_blocks)
+        if rpc in {"OpenSession", "ResetSession"}:
+            shown = answer.session
+            tenant = self.hosts[self._token][0]
+            agent = self.agents[tenant, shown.agent_id]
+            agent.conversations.setdefault(shown.conversation_id, Conversation(1)).taint = shown.taint
+            times = (shown.create_time.ToDatetime(tzinfo=UTC), shown.expire_time.ToDatetime(tzinfo=UTC))
+            self.sessions[shown.session_id] = Session(tenant, agent, shown.conversation_id, *times)
+            self.tokens[answer.token] = shown.session_id
+
+    def _learn_found(self, expected: Found, rpc: str, answer: Any) -> None:
+        items = list(items_in(answer))
+        told = [
+            (getattr(item, NAMES[item.DESCRIPTOR.name]), result.score)
+            for item, result in zip(items, answer.results, strict=True)
+        ]
+        names = [name for name, _ in told]
+        agree(rpc, set(names) <= set(expected.scores), f"{names} match, not only {list(expected.scores)}")
+        agree(rpc, len(set(names)) == min(len(expected.scores), expected.limit) == len(names), "too many, or too few")
+        agree(rpc, told == sorted(told, key=lambda one: (-one[1], one[0])), "not in order")
+        agree(rpc, all(abs(expected.scores[name] - score) < 1e-5 for name, score in told), "other scores")
+        left = max((score for name, score in expected.scores.items() if name not in names), default=0.0)
+        agree(rpc, all(score > left - 1e-5 for _, score in told), "a better match is left out")
+        for name, item in zip(names, items, strict=True):
+            known = type(item).FromString(expected.items[name].SerializeToString())
+            self._bind(rpc, known, item)
+            agree(rpc, known == item, f"expected {known}but told {item}")
+        agree(rpc, answer.classification == join(items), "the label is wrong")
+        agree(rpc, expected.usage is None or expected.usage == answer.usage, f"the usage is {expected.usage}")
+
+
+def _rename(shelf: Shelf, names: dict[str, str]) -> None:
+    for placeholder in names.keys() & shelf.keys():
+        shelf[names[placeholder]] = shelf.pop(placeholder)
+
+
+def _hold_detail_against(expected: Any, outcome: Outcome) -> None:
+    """The detail must be there once, and as it was expected."""
+    details = [type(expected).FromString(one.value) for one in details_of(outcome) if one.Is(expected.DESCRIPTOR)]
+    if len(details) != 1:
+        raise Disagreement(f"{len(details)} details {expected.DESCRIPTOR.name}")
+    if hasattr(expected, "over_by_chars"):
+        hold_against(expected, details[0])
+    elif details[0] != expected:
+        raise Disagreement(f"expected {expected}but told {details[0]}")

@@ -1,0 +1,75 @@
+"""Agents and the audit, as they must be."""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from muniment.v1 import agent_pb2, agent_service_pb2, audit_service_pb2
+from tests.noninterference.model.blocks import FIRST_BLOCKS
+from tests.noninterference.model.ground import Ground
+from tests.noninterference.rules import label_of
+from tests.noninterference.values import LATER, Refused, Shelf, Untold, page_size, stamp
+
+
+class Agents(Ground):
+    """AgentService and AuditService."""
+
+    def _CreateAgent(self, tenant: str, _: int, request: agent_service_pb2.CreateAgentRequest) -> Message:
+        self._first_blocks = self._blocks_at_first(request)
+        if (tenant, request.agent_id) in self.agents:
+            raise Refused("AGENT_EXISTS")
+        settings = agent_pb2.MemorySettings(
+            memory_enabled=True, user_profile_enabled=True, memory_char_limit=2200, user_char_limit=1375
+        )
+        settings.MergeFrom(request.memory_settings)
+        return agent_service_pb2.CreateAgentResponse(
+            agent=agent_pb2.Agent(
+                agent_id=request.agent_id or LATER,
+                display_name=request.display_name,
+                language=request.language,
+                memory_settings=settings,
+                create_time=stamp(self.now),
+                update_time=stamp(self.now),
+            )
+        )
+
+    def _blocks_at_first(self, request: agent_service_pb2.CreateAgentRequest) -> Shelf:
+        given = [(label_of(block.label), block.content) for block in request.initial_blocks]
+        if len(dict(given)) < len(given):
+            raise Refused("FIELD_INVALID")
+        return {label: {1: self._new(content)} for label, content in given or FIRST_BLOCKS.items()}
+
+    def _GetAgent(self, tenant: str, _: int, request: agent_service_pb2.GetAgentRequest) -> Message:
+        return agent_service_pb2.GetAgentResponse(agent=self._agent(tenant, request.agent_id).shown)
+
+    def _ListAgents(self, tenant: str, _: int, request: agent_service_pb2.ListAgentsRequest) -> Message:
+        after = self._last("ListAgents", request.page_token, (), 0) or ""
+        wanted = sorted(agent_id for of, agent_id in self.agents if of == tenant and agent_id > after)
+        page = wanted[: page_size(request.page_size)]
+        more = self._more(page != wanted, (), 0, page and page[-1])
+        shown = [self.agents[tenant, agent_id].shown for agent_id in page]
+        return agent_service_pb2.ListAgentsResponse(agents=shown, next_page_token=more)
+
+    def _UpdateAgent(self, tenant: str, _: int, request: agent_service_pb2.UpdateAgentRequest) -> Message:
+        shown = self._agent(tenant, request.agent_id).shown
+        for name in ("display_name", "language"):
+            if request.HasField(name):
+                setattr(shown, name, getattr(request, name))
+        shown.memory_settings.MergeFrom(request.memory_settings)
+        shown.update_time.FromDatetime(self.now)
+        return agent_service_pb2.UpdateAgentResponse(agent=shown)
+
+    def _DeleteAgent(self, tenant: str, _: int, request: agent_service_pb2.DeleteAgentRequest) -> Message:
+        gone = self._agent(tenant, request.agent_id)
+        del self.agents[tenant, request.agent_id]
+        self.sessions = {name: one for name, one in self.sessions.items() if one.agent is not gone}
+        for consumers in (consumers for owner in self.agents.values() for consumers in owner.shared.values()):
+            if gone in consumers:
+                consumers.remove(gone)
+        return agent_service_pb2.DeleteAgentResponse()
+
+    def _ListAuditEvents(self, _: str, ceiling: int, request: audit_service_pb2.ListAuditEventsRequest) -> Untold:
+        filters = (request.agent_id, request.session_id)
+        self._last("ListAuditEvents", request.page_token, filters, 0)
+        self._page = (filters, ("audit", 0, None))
+        return Untold(ceiling)

@@ -1,0 +1,155 @@
+"""What all nouns of the model stand on: sessions and agents, versions at levels, pages, etags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+
+from tests.noninterference.rules import words_of
+from tests.noninterference.values import (
+    LATER,
+    Agent,
+    Found,
+    Levels,
+    Page,
+    Refused,
+    Session,
+    Shelf,
+    Version,
+    score,
+)
+
+AnyMessage = TypeVar("AnyMessage", bound=Message)
+
+
+@dataclass
+class Told:
+    """What answers have told, in whichever world: tokens and etags are worth the same in both."""
+
+    pages: dict[str, Page] = field(default_factory=dict)
+    etags: dict[str, str] = field(default_factory=dict)
+    """The version that an etag names."""
+    texts: dict[str, str] = field(default_factory=dict)
+    """The text that an etag names."""
+
+
+class Ground:
+    """One world as it must be. *told* may be shared with another world's."""
+
+    def __init__(self, told: Told) -> None:
+        self.now = datetime.min.replace(tzinfo=UTC)
+        self.hosts: dict[str, tuple[str, int]] = {}
+        self.agents: dict[tuple[str, str], Agent] = {}
+        self.sessions: dict[str, Session] = {}
+        self.tokens: dict[str, str] = {}
+        self._told = told
+        self._etags: dict[str, str] = {}
+        self._versions: dict[str, str] = {}
+        self._operation = ""
+        self._token = ""
+        self._made = 0
+        self._text_etags: dict[str, str] = {}
+        self._rendered = ""
+        self._first_blocks: Shelf = {}
+        self._page: tuple[tuple[object, ...], Any] = ((), None)
+
+    def session(self, token: str) -> Session | None:
+        """The open session that holds *token*."""
+        session_id = self.tokens.get(token, "")
+        return self.sessions[session_id] if self.open_level(session_id) is not None else None
+
+    def level(self, token: str) -> int | None:
+        """The taint of the open session that holds *token*."""
+        return self.open_level(self.tokens.get(token, ""))
+
+    def open_level(self, session_id: str) -> int | None:
+        """The taint of an open session."""
+        session = self.sessions.get(session_id)
+        if session is None or session.closed or session.expires <= self.now:
+            return None
+        return session.conversation.taint
+
+    def outlived(self, token: str, page_token: str) -> bool:
+        """Whether the session of *token* was raised since it was given *page_token*."""
+        level = self.level(token)
+        return level is not None and page_token in self._told.pages and self._told.pages[page_token].taint != level
+
+    def _agent(self, tenant: str, agent_id: str) -> Agent:
+        if (tenant, agent_id) not in self.agents:
+            raise Refused("AGENT_NOT_FOUND")
+        return self.agents[tenant, agent_id]
+
+    # Versions.
+
+    def seen(self, shelf: Shelf, name: str, taint: int) -> Levels:
+        """The live versions of *name* at or below *taint*."""
+        return {at: one for at, one in shelf.get(name, {}).items() if at <= taint and self._lives(one)}
+
+    def all_seen(self, shelf: Shelf, taint: int) -> Iterator[tuple[str, int, Version]]:
+        """The highest visible version of each name, with its level."""
+        for name in sorted(shelf):
+            if seen := self.seen(shelf, name, taint):
+                yield name, max(seen), seen[max(seen)]
+
+    def _lives(self, version: Version) -> bool:
+        return version.expires is None or version.expires > self.now
+
+    def _new(self, content: str, position: int = 0, **others: Any) -> Version:
+        """The first version of a new item."""
+        self._made += 1
+        symbol = f"{self._operation}/{self._made}"
+        time = self.now + timedelta(microseconds=position)
+        return Version(symbol, 1, content, time, time, **others)
+
+    def _overwrite(
+        self, own: Version, content: str, tags: Sequence[str] = (), expires: datetime | None = None, position: int = 0
+    ) -> None:
+        """The next version of an item, unless it is the same."""
+        if (own.content, own.tags, own.expires) != (content, list(tags), expires):
+            own.content, own.tags, own.expires = content, list(tags), expires
+            own.revision, own.updated = own.revision + 1, self.now + timedelta(microseconds=position)
+
+    def _new_name(self) -> str:
+        """Stands for an id that the server makes."""
+        return f"{LATER}{self._operation}/{self._made}"
+
+    def _is_stale(self, etag: str, version: Version | None) -> bool:
+        """Whether *etag* is given, and not that of *version*."""
+        known = self._etags.get(etag) or self._told.etags.get(etag)
+        return bool(etag) and (version is None or version.etag != known)
+
+    def _delete(self, shelf: Shelf, name: str, taint: int, etag: str, *, not_found: str) -> Any:
+        """Delete the own-level version; return the level that is revealed."""
+        seen = self.seen(shelf, name, taint)
+        if taint not in seen:
+            raise Refused("WRITE_LEVEL_MISMATCH" if seen else not_found)
+        if self._is_stale(etag, seen[taint]):
+            raise Refused("ETAG_STALE")
+        del shelf[name][taint]
+        return max((at for at in seen if at < taint), default=0)
+
+    @staticmethod
+    def _found(query: str, texts: Mapping[str, str], items: Mapping[str, Message], most: int, **others: Any) -> Found:
+        """Those of *items* whose text matches *query*."""
+        scores = {name: score(words_of(query), texts[name]) for name in items}
+        return Found({name: one for name, one in scores.items() if one}, items, min(most or 10, 100), **others)
+
+    # Pages.
+
+    def _last(self, rpc: str, page_token: str, filters: tuple[object, ...], taint: int) -> Any:
+        if not page_token:
+            return None
+        page = self._told.pages.get(page_token)
+        if page is None or (page.caller, page.rpc, page.filters) != (self._token, rpc, filters):
+            raise Refused("PAGE_TOKEN_INVALID")
+        if page.taint != taint:
+            raise Refused("TAINT_CHANGED")
+        return page.last
+
+    def _more(self, more: bool, filters: tuple[object, ...], taint: int, last: Any) -> str:
+        self._page = (filters, (taint, last))
+        return LATER if more else ""

@@ -1,0 +1,92 @@
+"""Every guard, broken on purpose, with the check that must notice.
+
+The ids M01 to M89 are those of the threat model's list of leak mutants. A mutant is a patch of the
+server's Python, an edit of a named query, or damage done to the schema; some are two at once. Its killer is
+one of
+
+* `worlds`: the observer below can tell the two worlds apart, with the model's judgement switched off;
+* `model`: the service answers otherwise than the reference model;
+* `egress`: an answer above the taint was there, and the egress guard held it back;
+* `fault`: another wall (a grant, a constraint) turned it into INTERNAL, or something was said that must not be;
+* `walls`: the comparison of the catalogue with the matrix, which stops the server from starting;
+* a probe: one pointed check of `probes.py`.
+
+Where another wall stands behind the one that is broken, the mutant alone changes nothing that can be
+observed. Such a mutant names its `covered_by`, must pass, and stands beside one that breaks both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.noninterference.mutants.blocks import BLOCKS
+from tests.noninterference.mutants.callers import OTHER, PAGES_AND_TEXT, STATE
+from tests.noninterference.mutants.grants import GRANTS
+from tests.noninterference.mutants.notes import NOTES
+from tests.noninterference.mutants.passages import PASSAGES, PROMPTS
+from tests.noninterference.mutants.reading import LATTICE, ORDER
+from tests.noninterference.mutants.scheme import Mutant as Mutant
+from tests.noninterference.mutants.scheme import applied as applied
+from tests.noninterference.mutants.writing import EXISTENCE, WRITES
+
+_FIRST: dict[str, int] = {
+    "M05 get takes the lowest": 2,
+    "M09 list filters tags before the shadow": 2,
+    "M09 search filters tags before the shadow": 2,
+    "M09 search matches words before the shadow": 2,
+    "M10 list limits before the shadow": 2,
+    "M10 search has no shadow": 2,
+    "M12 scores count over all levels": 2,
+    "M14 taint from the metadata, window without taint": 2,
+    "M34 an expired row still stands": 2,
+    "a save's etag is judged against a lower version": 2,
+    "a delete ignores the etag": 3,
+    "M26 the driver's detail is forwarded": 6,
+    "M31 writes touch the agent": 5,
+    "M32 delete tells what is above from nothing": 2,
+    "M42 page tokens are any filter's": 6,
+    "M43 page tokens outlive a raise": 9,
+    "keys are not normalised": 2,
+    "M45 the conversation's mark is skipped": 2,
+    "M69 the window does not ask for the taint": 6,
+    "M69 the window does not ask for the taint, no egress guard": 9,
+    "M70 the window shows closed sessions": 2,
+    "M70 the window shows expired sessions": 5,
+    "M74 requests are logged": 3,
+    "M89 sessions of any tenant": 2,
+    "M09 notes are held against the tier before the shadow": 5,
+    "M09 a search holds notes against the tier before the shadow": 14,
+    "a duplicate is another note": 3,
+    "notes of one call have one create_time": 2,
+    "a delete is judged": 10,
+    "the budget is held against each edit": 3,
+    "an update ignores the etag": 2,
+    "edits that are only to be judged are made": 4,
+    "M13 a page of blocks goes on after the label": 2,
+    "a higher shared block comes before the own one": 4,
+    "M03 shared blocks of any session are read": 4,
+    "M60 an owner's window over what is shared, served": 2,
+    "M60 an owner's window over what is shared, no egress guard": 6,
+    "M23 a label is unique across levels": 2,
+    "the first of several places is replaced": 4,
+    "lines end where Unicode says": 5,
+    "a block may be of any size": 7,
+    "a PUBLIC version is no hindrance to content": 3,
+    "what is attached stays attached": 5,
+    "M10 a search of passages has no shadow": 2,
+    "the end of a time is in it": 2,
+    "the end of a time is in it, in a search": 2,
+    "the beginning of a time is not in it": 3,
+    "a search in any thread": 2,
+    "M13 a page of passages goes on after the event_time": 3,
+    "a broken import does not tell how far it came": 3,
+    "M32 a delete of a passage tells what is above from nothing": 7,
+}
+"""The first program that kills, where the first of all does not: it saves time and promises nothing."""
+MUTANTS = tuple(
+    replace(mutant, seed=_FIRST.get(mutant.name, 1))
+    for mutant in (
+        *(*LATTICE, *ORDER, *WRITES, *EXISTENCE, *PAGES_AND_TEXT, *STATE, *GRANTS, *OTHER),
+        *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS),
+    )
+)

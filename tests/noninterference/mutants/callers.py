@@ -1,0 +1,211 @@
+"""Guards around callers, broken: page tokens, sessions and taint, the audit, the policy."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from muniment_server.domain import paging, text
+from muniment_server.domain.errors import Unauthenticated
+from muniment_server.rpc import labels, policy, walls
+from muniment_server.rpc.credentials import Credentials
+from muniment_server.store import database, fence, sessions
+from tests.noninterference import probes
+from tests.noninterference.mutants.damage import (
+    NO_CLOSE,
+    NO_EXPIRY,
+    NO_TAINT,
+)
+from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, edit, setting
+
+
+def _remember_forever(self: Any, token: Any, lifetime: Any) -> Any:
+    session = self._sessions.get(token) or self._store.find_session(token, lifetime)
+    if session is None:
+        raise Unauthenticated
+    self._sessions[token] = session
+    return session
+
+
+_principal = Credentials.principal
+
+
+def _remember_hosts(self: Any, token: Any, lifetime: Any) -> Any:
+    known = self.__dict__.setdefault("hosts", {})
+    if token not in known:
+        known[token] = _principal(self, token, lifetime)
+    return known[token]
+
+
+def _mac_of(**changes: Any) -> Callable[..., bytes]:
+    original = paging.Pager._mac
+    return lambda self, body: original(replace(self, **changes), body)
+
+
+def _fixed_taint(self: Any, *last: str) -> str:
+    return str(_token(replace(self, taint=None), *last))
+
+
+def _any_taint(self: Any, token: str) -> Any:
+    return _last(replace(self, taint=None), token)
+
+
+_token, _last = paging.Pager.token, paging.Pager.last
+
+
+_connection = database.Database.connection
+
+
+def _one_pool_for_two(self: Any, role: str, lifetime: Any) -> Any:
+    return _connection(self, role.replace("muniment_internal", "muniment_confidential"), lifetime)
+
+
+_validate = walls.Validate.__call__
+
+
+def _log_requests(self: Any, call: Any, proceed: Any) -> Any:
+    walls._LOG.info("%s %r", call.method.name, call.request_bytes)
+    return _validate(self, call, proceed)
+
+
+def _read_unaudited(self: Any, reads: Any, kind: Any, shown: Any) -> Any:
+    return [fence._rows(self._execute(read.name, **read.parameters)) for read in reads]
+
+
+_PAGES_AND_TEXT = (
+    Mutant("M41 page tokens are not sealed", "model", (setting(hmac, "compare_digest", lambda a, b: bool(a)),)),
+    Mutant("M42 page tokens are anybody's", "model", (setting(paging.Pager, "_mac", _mac_of(credential=b"all")),)),
+    Mutant("M42 page tokens are any filter's", "model", (setting(paging.Pager, "_mac", _mac_of(filters=())),)),
+    Mutant(
+        "M43 page tokens outlive a raise",
+        "model",
+        (setting(paging.Pager, "token", _fixed_taint), setting(paging.Pager, "last", _any_taint)),
+    ),
+    Mutant("keys are not normalised", "model", (setting(text, "key", lambda key: key),)),
+    Mutant("tags keep repetitions", "model", (setting(text, "tags", list),)),
+    Mutant("pages are one too long", "model", (setting(paging, "page_size", lambda asked: (asked or 50) + 1),)),
+)
+_STATE = (
+    Mutant(
+        "M45 the conversation's mark is skipped",
+        "model",
+        (edit(HOSTS, "open_session", "greatest(marked.taint, excluded.taint)", "excluded.taint"),),
+    ),
+    Mutant(
+        "M46 a reset keeps the old sessions",
+        "model",
+        (edit(HOSTS, "reset_session", "AND closed.close_time IS NULL", "AND FALSE"),),
+    ),
+    Mutant("M48 RaiseTaint lowers", "model", (edit(HOSTS, "raise_taint", "AND found.taint < %(taint)s", ""),)),
+    Mutant(
+        "M49 the ceiling is not checked first",
+        "model",
+        (setting(sessions.Sessions, "_check_ceiling", lambda *_, **__: None),),
+    ),
+    Mutant(
+        "M49 the ceiling is not checked on open",
+        "model",
+        (
+            setting(sessions.Sessions, "_check_ceiling", lambda *_, **__: None),
+            edit(HOSTS, "open_session", "%(taint)s::smallint <= (", "0 < ("),
+        ),
+    ),
+    Mutant(
+        "M50 the ceiling is not checked on raise",
+        "model",
+        (
+            setting(sessions.Sessions, "_check_ceiling", lambda *_, **__: None),
+            edit(HOSTS, "raise_taint", "greatest(session.taint, %(taint)s::smallint) <= (", "0 < ("),
+        ),
+    ),
+    Mutant(
+        "a host reads sessions above its ceiling",
+        "egress",
+        (edit(HOSTS, "get_session", "AND conversation.taint <= %(ceiling)s", ""),),
+    ),
+    Mutant(
+        "a host closes sessions above its ceiling",
+        "model",
+        (edit(HOSTS, "close_session", "AND session.taint <= %(ceiling)s", ""),),
+    ),
+    Mutant("M51 the cache is never refreshed", "model", (setting(Credentials, "fresh_session", _remember_forever),)),
+    Mutant(
+        "M51 refusals on a remembered session are not confirmed",
+        "closed is closed",
+        (setting(walls.FollowTaint, "_UNCONFIRMED", ()),),
+        probe=probes.closed_is_closed,
+    ),
+    Mutant(
+        "M51 a host key is remembered",
+        "revoked is revoked",
+        (setting(Credentials, "principal", _remember_hosts),),
+        probe=probes.revoked_is_revoked,
+    ),
+    Mutant("M69 the window does not ask for the taint", "egress", damage=NO_TAINT),
+    Mutant(
+        "M69 the window does not ask for the taint, no egress guard",
+        "worlds",
+        (setting(labels, "may_leave", lambda *_: True),),
+        damage=NO_TAINT,
+    ),
+    Mutant("M70 the window shows closed sessions", "model", damage=NO_CLOSE),
+    Mutant("M70 the window shows expired sessions", "model", damage=NO_EXPIRY),
+)
+OTHER = (
+    Mutant(
+        "M73 reads are not audited",
+        "every effect is audited",
+        (setting(fence.Fence, "_audited", _read_unaudited),),
+        probe=probes.every_effect_is_audited,
+    ),
+    Mutant(
+        "M73 saves are not audited",
+        "every effect is audited",
+        (edit(ITEMS, "save_item", "WHERE put.item_id IS NULL OR put.change_id", "WHERE FALSE AND put.change_id"),),
+        probe=probes.every_effect_is_audited,
+    ),
+    Mutant(
+        "M73 deletes are not audited",
+        "every effect is audited",
+        (edit(ITEMS, "delete_item", "WHERE result.outcome <> 'NOT_FOUND'", "WHERE FALSE"),),
+        probe=probes.every_effect_is_audited,
+    ),
+    Mutant("M74 requests are logged", "fault", (setting(walls.Validate, "__call__", _log_requests),)),
+    Mutant("M77 one pool for two levels", "model", (setting(database.Database, "connection", _one_pool_for_two),)),
+    Mutant("M86 the policy allows all", "fault", (setting(walls.Authorize, "_allowed", staticmethod(lambda _: True)),)),
+    Mutant(
+        "M87 a method without policy is served",
+        "no policy, no start",
+        (setting(policy, "_holes", lambda _: iter(())),),
+        probe=probes.no_policy_no_start,
+    ),
+    Mutant(
+        "M88 any agent's memories",
+        "model",
+        (
+            edit(
+                ITEMS,
+                "get_item",
+                "(visible.agent, visible.kind, visible.name) = (session.agent, %(kind)s, %(name)s)",
+                "(visible.kind, visible.name) = (%(kind)s, %(name)s)",
+            ),
+        ),
+    ),
+    Mutant(
+        "M88 any agent's memories in a list",
+        "model",
+        (
+            edit(
+                ITEMS,
+                "list_items",
+                "(visible.agent, visible.kind) = (session.agent, %(kind)s)",
+                "visible.kind = %(kind)s",
+            ),
+        ),
+    ),
+    Mutant("M89 sessions of any tenant", "model", (edit(HOSTS, "get_agent", "agent.tenant = %(tenant)s AND ", ""),)),
+)
+PAGES_AND_TEXT = tuple(replace(mutant, about="pages") for mutant in _PAGES_AND_TEXT)
+STATE = tuple(replace(mutant, about="hosts") for mutant in _STATE)

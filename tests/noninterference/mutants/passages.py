@@ -1,0 +1,182 @@
+"""Guards of passages and of the rendered prompt, broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from muniment_server.domain import paging
+from muniment_server.domain.notes import Shelf
+from muniment_server.rpc import convert, labels
+from muniment_server.rpc.servicers import passage as servicer
+from muniment_server.store.prompts import Prompts
+from tests.noninterference.mutants.damage import ONE_NAME_FOR_ALL_LEVELS, PEEK
+from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, setting
+
+_SHADOW = r"AND seen\.level = \( SELECT max\(above\.level\).*?seen\.name\) \)"
+_SEARCH_SHADOW = r"AND NOT EXISTS \( SELECT FROM visible AS above WHERE .*? AND above\.level > seen\.level \)"
+_OF_THE_NAME = "(above.agent, above.kind, above.name) = (session.agent, 4, seen.name)"
+_BEFORE = (
+    "(seen.event_time, seen.create_time, seen.name)"
+    " < (%(before_event)s::timestamptz, %(before_create)s::timestamptz, %(before_name)s)"
+)
+_THREAD = "AND (%(thread)s::text IS NULL OR seen.thread = %(thread)s)"
+_IN_PLACE = "given.position * interval '1 microsecond'"
+_read = Prompts.read
+_etag_of_text = paging.etag_of_text
+
+
+def _without_what_came_before(given: Iterator[Any]) -> Iterator[list[Any]]:
+    yield list(given)
+
+
+_remembered: dict[Any, Any] = {}
+
+
+def _remember(self: Any, *, blocks: bool, tiers: Any) -> Any:
+    """The prompt of a tenant's highest level is made once."""
+    key = self._fence._connection.info.dbname, self._fence.session.tenant, blocks, tuple(tiers)
+    taint, prompt = _remembered.get(key, (0, None))
+    if taint <= self._fence.session.taint:
+        prompt = _read(self, blocks=blocks, tiers=tiers)
+        _remembered[key] = self._fence.session.taint, prompt
+    return prompt
+
+
+def _etag_of_the_beginning(text: str) -> str:
+    return _etag_of_text(text[:40])
+
+
+def passage(name: str, killer: str, *patches: Patch, damage: tuple[str, ...] = ()) -> Mutant:
+    return Mutant(name, killer, patches, damage, about="passages")
+
+
+def prompt(name: str, killer: str, *patches: Patch, damage: tuple[str, ...] = ()) -> Mutant:
+    return Mutant(name, killer, patches, damage, about="prompts")
+
+
+PASSAGES = (
+    passage("M10 passages are listed without the shadow", "model", cut(ITEMS, "list_passages", _SHADOW)),
+    passage(
+        "M09 a list of passages filters tags before the shadow",
+        "model",
+        edit(ITEMS, "list_passages", _OF_THE_NAME, f"{_OF_THE_NAME} AND above.tags @> %(tags)s::text[]"),
+    ),
+    passage("M10 a search of passages has no shadow", "model", cut(ITEMS, "search_items", _SEARCH_SHADOW)),
+    passage(
+        "the end of a time is in it",
+        "model",
+        edit(ITEMS, "list_passages", "seen.event_time < %(end_time)s", "seen.event_time <= %(end_time)s"),
+    ),
+    passage(
+        "the end of a time is in it, in a search",
+        "model",
+        edit(ITEMS, "search_items", "seen.event_time < %(end_time)s", "seen.event_time <= %(end_time)s"),
+    ),
+    passage(
+        "the beginning of a time is not in it",
+        "model",
+        edit(ITEMS, "list_passages", "seen.event_time >= %(start_time)s", "seen.event_time > %(start_time)s"),
+    ),
+    passage("a list of any thread", "model", edit(ITEMS, "list_passages", _THREAD, "")),
+    passage("a search in any thread", "model", edit(ITEMS, "search_items", _THREAD, "")),
+    passage(
+        "M13 a page of passages goes on after the event_time",
+        "model",
+        edit(ITEMS, "list_passages", _BEFORE, "seen.event_time < %(before_event)s::timestamptz"),
+    ),
+    passage(
+        "M15 passages are stored without the fence",
+        "fault",
+        edit(ITEMS, "store_passages", " AND session.session_id = %(session_id)s", ""),
+    ),
+    passage(
+        "M16 passages are listed without the fence",
+        "model",
+        edit(ITEMS, "list_passages", " AND session.session_id = %(session_id)s", ""),
+    ),
+    passage("M23 a passage id is unique across levels", "worlds", damage=(*PEEK, *ONE_NAME_FOR_ALL_LEVELS)),
+    passage(
+        "M44 a passage is known at the own level only",
+        "model",
+        edit(ITEMS, "store_passages", "JOIN visible ON", "JOIN item AS visible ON visible.delete_time IS NULL AND"),
+    ),
+    passage(
+        "M39 an import counts what is above",
+        "worlds",
+        edit(
+            ITEMS,
+            "store_passages",
+            "SELECT CASE WHEN stored.item_id IS NOT NULL",
+            "SELECT CASE WHEN vault.peek(%(tenant)s, fence.agent, given.name) > fence.taint THEN 'EXISTS'"
+            " WHEN stored.item_id IS NOT NULL",
+        ),
+        damage=PEEK,
+    ),
+    passage(
+        "M25 a passage id above is taken",
+        "worlds",
+        edit(
+            ITEMS,
+            "store_passages",
+            "SELECT CASE WHEN stored.item_id IS NOT NULL",
+            "SELECT CASE WHEN vault.peek(%(tenant)s, fence.agent, given.name) > fence.taint THEN 'ALREADY_EXISTS'"
+            " WHEN stored.item_id IS NOT NULL",
+        ),
+        damage=PEEK,
+    ),
+    passage(
+        "another content under the same id is the same passage",
+        "model",
+        edit(ITEMS, "store_passages", "given.content = visible.content AS same", "TRUE AS same"),
+    ),
+    passage(
+        "what comes after a conflict is stored",
+        "model",
+        edit(
+            ITEMS,
+            "store_passages",
+            "coalesce((SELECT min(known.position) FROM known WHERE NOT known.same), %(count)s)",
+            "%(count)s",
+        ),
+    ),
+    passage(
+        "passages of one batch have one create_time",
+        "model",
+        edit(ITEMS, "store_passages", _IN_PLACE, "interval '0'", count=2),
+    ),
+    passage(
+        "what came before a bad message is lost", "model", setting(servicer, "_batches", _without_what_came_before)
+    ),
+    passage("an id may be twice in a batch", "model", setting(servicer, "_is_in", lambda *_: False)),
+    passage(
+        "a broken import does not tell how far it came", "model", setting(servicer, "_told", lambda error, _: error)
+    ),
+    passage(
+        "M32 a delete of a passage tells what is above from nothing",
+        "worlds",
+        edit(
+            ITEMS,
+            "delete_item",
+            "WHEN below.level IS NOT NULL",
+            "WHEN vault.peek(%(tenant)s, (SELECT fence.agent FROM fence), %(name)s) IS NOT NULL",
+        ),
+        damage=PEEK,
+    ),
+)
+PROMPTS = (
+    prompt("M08 the label of a prompt is PUBLIC", "model", setting(convert, "join", lambda _: 1)),
+    prompt("M78 prompts are remembered without the taint", "egress", setting(Prompts, "read", _remember)),
+    prompt(
+        "M78 prompts are remembered without the taint, no egress guard",
+        "worlds",
+        setting(Prompts, "read", _remember),
+        setting(labels, "may_leave", lambda *_: True),
+    ),
+    prompt("a tier that is off is rendered", "model", setting(Shelf, "enabled", lambda *_: True)),
+    prompt(
+        "the etag is that of the beginning",
+        "model",
+        setting(paging, "etag_of_text", _etag_of_the_beginning),
+    ),
+)

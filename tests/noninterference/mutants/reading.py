@@ -1,0 +1,100 @@
+"""Guards of reading, broken: the lattice, and the order of shadow, filter and limit."""
+
+from __future__ import annotations
+
+from muniment_server.domain.classification import Classification
+from muniment_server.rpc import convert, rules
+from tests.noninterference.mutants.damage import (
+    PEEK,
+    VISIBLE_OPTIONS,
+)
+from tests.noninterference.mutants.scheme import ITEMS, Mutant, cut, edit, setting, window
+
+_FENCED = " AND session.session_id = %(session_id)s"
+_TAG_FILTER = "seen.tags @> %(tags)s::text[]"
+_SHADOW = r"AND NOT EXISTS \( SELECT FROM visible AS above WHERE .*? AND above\.level > seen\.level \)"
+
+LATTICE = (
+    Mutant("M01 can_flow_to is <", "model", (setting(Classification, "can_flow_to", lambda a, b: a < b),)),
+    Mutant("M02 can_flow_to is >=", "model", (setting(Classification, "can_flow_to", lambda a, b: a >= b),)),
+    Mutant("M03 can_flow_to is ==", "model", (setting(Classification, "can_flow_to", lambda a, b: a == b),)),
+    Mutant("M04 can_flow_to is always true", "model", (setting(Classification, "can_flow_to", lambda a, b: True),)),
+    Mutant("M05 get takes the lowest", "model", (edit(ITEMS, "get_item", "visible.level DESC", "visible.level"),)),
+    Mutant("M05 list takes the lowest", "model", (edit(ITEMS, "list_items", "visible.level DESC", "visible.level"),)),
+    Mutant(
+        "M05 search takes the lowest",
+        "model",
+        (edit(ITEMS, "search_items", "above.level > seen", "above.level < seen"),),
+    ),
+    Mutant(
+        "M06 a deleted version still shadows",
+        "model",
+        damage=window("visible", "(delete_time IS NULL)", "true", options=VISIBLE_OPTIONS),
+    ),
+    Mutant("M07 the contract's rules are not enforced", "model", (setting(rules.Rules, "check", lambda *_: None),)),
+    Mutant("M08 the label of an answer is PUBLIC", "model", (setting(convert, "join", lambda levels: 1),)),
+    Mutant("M08 the label of an answer is the highest", "egress", (setting(convert, "join", lambda levels: 4),)),
+)
+ORDER = (
+    Mutant(
+        "M09 list filters tags before the shadow",
+        "model",
+        (
+            edit(
+                ITEMS,
+                "list_items",
+                "AND visible.name > %(after)s",
+                "AND visible.name > %(after)s AND visible.tags @> %(tags)s::text[]",
+            ),
+        ),
+    ),
+    Mutant(
+        "M09 search filters tags before the shadow",
+        "model",
+        (
+            edit(
+                ITEMS,
+                "search_items",
+                "AND above.level > seen.level",
+                "AND above.level > seen.level AND above.tags @> %(tags)s::text[]",
+            ),
+        ),
+    ),
+    Mutant(
+        "M09 search matches words before the shadow",
+        "model",
+        (
+            edit(
+                ITEMS,
+                "search_items",
+                "AND above.level > seen.level",
+                "AND above.level > seen.level AND above.search @@ (SELECT wanted.words FROM wanted)",
+            ),
+        ),
+    ),
+    Mutant(
+        "M10 list limits before the shadow",
+        "model",
+        (
+            edit(
+                ITEMS,
+                "list_items",
+                "AS own_bytes FROM visible WHERE",
+                "AS own_bytes FROM (SELECT * FROM visible AS v WHERE v.tenant = %(tenant)s AND v.agent = session.agent"
+                " AND v.name > %(after)s ORDER BY v.name LIMIT %(limit)s) AS visible WHERE",
+            ),
+        ),
+    ),
+    Mutant("M10 search has no shadow", "model", (cut(ITEMS, "search_items", _SHADOW),)),
+    Mutant(
+        "M12 scores count over all levels",
+        "worlds",
+        (edit(ITEMS, "search_items", "::float8 AS score", "::float8 / vault.count(seen.tenant, seen.agent) AS score"),),
+        damage=PEEK,
+    ),
+    Mutant(
+        "M13 ties are left to chance",
+        "model",
+        (edit(ITEMS, "search_items", " DESC, found.name", " DESC, found.name DESC"),),
+    ),
+)

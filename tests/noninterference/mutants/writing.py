@@ -1,0 +1,212 @@
+"""Guards of writing, broken: the fence, own level only, and what must not be told of other levels."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+
+from muniment_server.domain import ids
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import FieldViolation, InvalidArgument
+from muniment_server.domain.records import SessionIdentity
+from muniment_server.rpc import labels, walls
+from muniment_server.store import database, failures
+from tests.noninterference import probes
+from tests.noninterference.mutants.damage import (
+    NO_TAINT,
+    ONE_COUNTER,
+    ONE_NAME_FOR_ALL_LEVELS,
+    PEEK,
+    TOUCHED_AGENTS,
+)
+from tests.noninterference.mutants.scheme import ITEMS, Mutant, edit, setting
+
+_FENCED = " AND session.session_id = %(session_id)s"
+
+
+def _look_no_further(self: Any, call: Any) -> Any:
+    return call.principal
+
+
+_authenticate = walls.Authenticate.__call__
+
+
+def _taint_from_metadata(self: Any, call: Any, proceed: Any) -> Any:
+    def lowered(call: Any) -> Any:
+        for name, value in call.grpc_context.invocation_metadata():
+            if name == "x-taint" and isinstance(call.principal, SessionIdentity):
+                call.principal = replace(call.principal, taint=Classification(int(value)))
+        return proceed(call)
+
+    return _authenticate(self, call, lowered)
+
+
+_in_our_words = failures.in_our_words
+
+
+def _in_its_own_words(error: Exception) -> Exception:
+    if isinstance(error, psycopg.errors.CheckViolation):
+        return InvalidArgument(FieldViolation("expire_time", str(error.diag.message_detail)))
+    return _in_our_words(error)
+
+
+WRITES = (
+    Mutant(
+        "M14 taint from the metadata",
+        "",
+        (setting(walls.Authenticate, "__call__", _taint_from_metadata),),
+        covered_by="fence",
+    ),
+    Mutant(
+        "M14 taint from the metadata, window without taint",
+        "model",
+        (setting(walls.Authenticate, "__call__", _taint_from_metadata),),
+        damage=NO_TAINT,
+    ),
+    Mutant("M15 save without the fence", "fault", (edit(ITEMS, "save_item", _FENCED, ""),)),
+    Mutant("M15 delete without the fence", "fault", (edit(ITEMS, "delete_item", _FENCED, ""),)),
+    Mutant("M16 get without the fence", "model", (edit(ITEMS, "get_item", _FENCED, ""),)),
+    Mutant("M16 list without the fence", "model", (edit(ITEMS, "list_items", _FENCED, ""),)),
+    Mutant("M16 search without the fence", "model", (edit(ITEMS, "search_items", _FENCED, ""),)),
+    Mutant(
+        "M17 the fence locks FOR KEY SHARE",
+        "a raise waits for the writer",
+        (edit(ITEMS, "save_item", "%(session_id)s FOR NO KEY UPDATE", "%(session_id)s FOR KEY SHARE"),),
+        probe=probes.a_raise_waits_for_the_writer,
+    ),
+    Mutant(
+        "M18 the fence does not lock",
+        "a raise waits for the writer",
+        (edit(ITEMS, "save_item", "%(session_id)s FOR NO KEY UPDATE", "%(session_id)s"),),
+        probe=probes.a_raise_waits_for_the_writer,
+    ),
+    Mutant(
+        "M18 delete's fence does not lock",
+        "a raise waits for the writer",
+        (edit(ITEMS, "delete_item", "%(session_id)s FOR NO KEY UPDATE", "%(session_id)s"),),
+        probe=probes.a_raise_waits_for_the_deleter,
+    ),
+    Mutant(
+        "M19 written one level below the taint",
+        "fault",
+        (
+            edit(
+                ITEMS,
+                "save_item",
+                "expire_time) SELECT %(tenant)s, fence.agent, %(kind)s, %(name)s, %(item_id)s",
+                "expire_time, level) SELECT %(tenant)s, fence.agent, %(kind)s, %(name)s, %(item_id)s",
+            ),
+            edit(
+                ITEMS,
+                "save_item",
+                "%(expire_time)s::timestamptz FROM fence",
+                "%(expire_time)s::timestamptz, greatest(fence.taint - 1, 1) FROM fence",
+            ),
+        ),
+    ),
+    Mutant(
+        "M20 a lower row is deleted in place",
+        "fault",
+        (edit(ITEMS, "delete_item", "UPDATE item AS own", "UPDATE muniment_public.item AS own"),),
+    ),
+    Mutant(
+        "M21 the retry stays on the old connection", "model", (setting(walls.FollowTaint, "_look", _look_no_further),)
+    ),
+    Mutant(
+        "M22 get reads the table, not the window",
+        "model",
+        (edit(ITEMS, "get_item", "FROM visible", "FROM item AS visible"),),
+    ),
+    Mutant(
+        "M34 an expired row still stands",
+        "model",
+        (edit(ITEMS, "save_item", "own.expire_time <= excluded.update_time", "FALSE", count=4),),
+    ),
+    Mutant(
+        "M30 create_time is inherited",
+        "model",
+        (edit(ITEMS, "save_item", "%(kind)s IN (2, 3)", "%(kind)s IN (1, 2, 3)"),),
+    ),
+    Mutant(
+        "a save overwrites whatever the etag",
+        "model",
+        (edit(ITEMS, "save_item", "WHERE %(etag_item)s IS NULL OR (own.item_id", "WHERE TRUE OR (own.item_id"),),
+    ),
+    Mutant(
+        "a save's etag is judged against a lower version",
+        "model",
+        (
+            edit(
+                ITEMS,
+                "save_item",
+                "OR (own.item_id, own.revision) = (%(etag_item)s, %(etag_revision)s)",
+                "OR EXISTS (SELECT FROM below WHERE (item_id, revision) = (%(etag_item)s, %(etag_revision)s))",
+            ),
+        ),
+    ),
+    Mutant(
+        "a delete ignores the etag", "model", (edit(ITEMS, "delete_item", "%(etag_item)s::uuid IS NULL OR", "TRUE OR"),)
+    ),
+    Mutant(
+        "an unchanged save is a new revision",
+        "model",
+        (edit(ITEMS, "save_item", "IS NOT DISTINCT FROM", "IS DISTINCT FROM", count=3),),
+    ),
+)
+EXISTENCE = (
+    Mutant("M23 a name is unique across levels", "worlds", damage=(*PEEK, *ONE_NAME_FOR_ALL_LEVELS)),
+    Mutant("M26 the driver's detail is forwarded", "fault", (setting(database, "in_our_words", _in_its_own_words),)),
+    Mutant(
+        "M28 ids tell the time",
+        "ids are random",
+        (setting(ids.RandomIds, "new_uuid", lambda _: uuid.uuid1()),),
+        probe=probes.ids_are_random,
+    ),
+    Mutant("M29 one counter for all levels", "worlds", damage=ONE_COUNTER),
+    Mutant("M31 writes touch the agent", "worlds", damage=TOUCHED_AGENTS),
+    Mutant(
+        "M32 delete tells what is above from nothing",
+        "worlds",
+        (
+            edit(
+                ITEMS,
+                "delete_item",
+                "WHEN below.level IS NOT NULL",
+                "WHEN vault.peek(%(tenant)s, (SELECT fence.agent FROM fence), %(name)s) IS NOT NULL",
+            ),
+        ),
+        damage=PEEK,
+    ),
+    Mutant(
+        "M33 delete reveals what is above",
+        "egress",
+        (
+            edit(
+                ITEMS,
+                "delete_item",
+                "THEN below.level END",
+                "THEN greatest(below.level, nullif(vault.peek(%(tenant)s, (SELECT fence.agent FROM fence), %(name)s),"
+                " (SELECT fence.taint FROM fence))) END",
+            ),
+        ),
+        damage=PEEK,
+    ),
+    Mutant(
+        "M33 delete reveals what is above, no egress guard",
+        "worlds",
+        (
+            edit(
+                ITEMS,
+                "delete_item",
+                "THEN below.level END",
+                "THEN greatest(below.level, nullif(vault.peek(%(tenant)s, (SELECT fence.agent FROM fence), %(name)s),"
+                " (SELECT fence.taint FROM fence))) END",
+            ),
+            setting(labels, "may_leave", lambda *_: True),
+        ),
+        damage=PEEK,
+    ),
+)

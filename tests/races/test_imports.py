@@ -1,0 +1,194 @@
+"""Batches of the same passages at once: every id is stored once, and nobody is told anything but how it ended."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import grpc
+import psycopg
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.records import ItemKind
+from muniment_server.store import fence
+from tests.races import ledgers
+from tests.races.crew import RUNS, Crew, deadlocks, opened, runs_until
+from tests.races.mutants import spoiled
+from tests.support.invariants import broken
+from tests.support.services import Caller, Service
+
+_STREAMS = 4
+_IDS = 30
+_ROUNDS = RUNS // 50
+_SOON = timedelta(milliseconds=1500)
+_MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture(autouse=True)
+def sound(owner: psycopg.Connection[Any]) -> Iterator[None]:
+    """After each race every passage has its audit row, and the other way round."""
+    yield
+    assert broken(owner) == []
+
+
+class Race:
+    """Four streams, in conversations of their own, each with the same passages in an order of its own."""
+
+    def __init__(self, arena: Service, crew: Crew, agent: str) -> None:
+        arena.agent(agent)
+        self._crew = crew
+        self._dice = random.Random(agent)
+        self.sessions: list[Caller] = [opened(arena, agent, Classification.INTERNAL) for _ in range(_STREAMS)]
+        self.given: set[str] = set()
+        self.told: Counter[str] = Counter()
+        """How many passages the streams were told that they stored, and that were there."""
+        self.wrong: list[str] = []
+        """Rounds in which a stream was not told of each passage, or one was stored by several or by none."""
+
+    def run(self, number: int) -> None:
+        """One meeting."""
+        self.meet([{"passage_id": str(uuid.uuid4()), "content": f"{number} {i}"} for i in range(_IDS)])
+
+    def meet(self, batch: list[dict[str, Any]]) -> None:
+        """Every stream brings this batch."""
+        self.given |= {passage["passage_id"] for passage in batch}
+        orders = [self._dice.sample(batch, len(batch)) for _ in self.sessions]
+        streams = zip(self.sessions, orders, strict=True)
+        answers = self._crew.together(*(partial(_import, session, order) for session, order in streams))
+        for answer in answers:
+            self.told.update(answer)
+        stored = sum(answer["stored"] for answer in answers)
+        if (
+            stored != len(batch)
+            or any(answer != {**answer, "ended OK": 1} for answer in answers)
+            or any(answer["stored"] + answer["existing"] != len(batch) for answer in answers)
+        ):
+            self.wrong.append(f"{stored} stored of {len(batch)}: {answers}")
+
+
+def _import(session: Caller, batch: list[dict[str, Any]]) -> Counter[str]:
+    try:
+        answer = session.import_passages(*batch)
+    except grpc.RpcError as error:
+        return Counter({f"ended {error.code().name}": 1})
+    return Counter({"ended OK": 1, "stored": answer.stored_count, "existing": answer.existing_count})
+
+
+@pytest.fixture
+def race(arena: Service, crew: Crew, agent: str) -> Race:
+    return Race(arena, crew, agent)
+
+
+def _live(owner: psycopg.Connection[Any], agent: str) -> Counter[str]:
+    """How often each id is stored and not deleted."""
+    rows = owner.execute(
+        "SELECT item.name FROM muniment_internal.item JOIN vault.agent USING (tenant, agent)"
+        " WHERE agent.agent_id = %s AND item.kind = 4 AND item.delete_time IS NULL",
+        [agent],
+    ).fetchall()
+    return Counter(name for (name,) in rows)
+
+
+def test_of_the_same_passages_in_any_order_each_is_stored_once(
+    race: Race, agent: str, owner: psycopg.Connection[Any]
+) -> None:
+    before = deadlocks(owner)
+    for number in range(_ROUNDS):
+        race.run(number)
+
+    assert race.wrong == []
+    assert race.told == {
+        "ended OK": _STREAMS * _ROUNDS, "stored": _IDS * _ROUNDS, "existing": (_STREAMS - 1) * _IDS * _ROUNDS,
+    }  # fmt: skip
+    assert _live(owner, agent) == Counter(race.given)
+    assert deadlocks(owner) == before
+    print(f"imports: {_ROUNDS} rounds of {_STREAMS} streams, {dict(race.told)}, 0 deadlocks")
+
+
+def test_of_the_same_passages_over_expired_ones_each_is_stored_once(
+    race: Race, agent: str, owner: psycopg.Connection[Any]
+) -> None:
+    """Whoever is first clears them away, in the order of their ids: others that wait do not wait for one another."""
+    before = deadlocks(owner)
+    for number in range(_ROUNDS // 2):
+        ids = [str(uuid.uuid4()) for _ in range(_IDS)]
+        race.sessions[0].import_passages(
+            *({"passage_id": each, "content": "old", "expire_time": _in(_MINUTE)} for each in ids)
+        )
+        _expire(owner, ids)
+        race.meet([{"passage_id": each, "content": f"{number}"} for each in ids])
+
+    assert race.wrong == []
+    assert deadlocks(owner) == before
+    kept = ledgers.versions(owner, agent, kind=ItemKind.PASSAGE)
+    assert len(kept) == 2 * len(race.given)
+    assert _live(owner, agent) == Counter(race.given)
+    print(f"imports over expired: {_ROUNDS // 2} rounds, {dict(race.told)}, 0 deadlocks")
+
+
+def test_of_two_stores_of_one_expired_id_one_stores(
+    arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
+) -> None:
+    """The other finds it: the same text is the same passage, another is refused."""
+    arena.agent(agent)
+    sessions = [opened(arena, agent, Classification.INTERNAL) for _ in range(_STREAMS)]
+    answers: Counter[str] = Counter()
+    for number in range(_ROUNDS):
+        passage_id = str(uuid.uuid4())
+        sessions[0].store_passage(passage_id=passage_id, content="old", expire_time=_in(_MINUTE))
+        _expire(owner, [passage_id])
+        texts = ["same"] * _STREAMS if number % 2 else [f"{i}" for i in range(_STREAMS)]
+        found = crew.together(
+            *(partial(_store, session, passage_id, text) for session, text in zip(sessions, texts, strict=True))
+        )
+        answers.update(f"{'same' if number % 2 else 'others'} {code}" for code, _ in found)
+        assert len({time for _, time in found if time}) == 1
+
+    assert answers == {
+        "same OK": _ROUNDS // 2 * _STREAMS, "others OK": _ROUNDS // 2,
+        "others ALREADY_EXISTS": _ROUNDS // 2 * (_STREAMS - 1),
+    }  # fmt: skip
+    assert set(_live(owner, agent).values()) == {1}
+    print(f"stores over one that expired: {dict(answers)}")
+
+
+def test_batches_in_the_order_they_are_given_would_deadlock(race: Race, owner: psycopg.Connection[Any]) -> None:
+    before = deadlocks(owner)
+    with spoiled(
+        fence._QUERIES, "store_passages", "ORDER BY given.name ON CONFLICT", "ORDER BY given.position ON CONFLICT"
+    ):
+        runs, found = runs_until(lambda: deadlocks(owner) - before, race.run, most=40, batch=4)
+
+    assert found > 0
+    print(f"imports, mutant that stores in the order given: {found} deadlocks in {runs} rounds, {dict(race.told)}")
+
+
+def _store(session: Caller, passage_id: str, content: str) -> tuple[str, str]:
+    """The status, and when the passage that is there was made."""
+    try:
+        passage = session.store_passage(passage_id=passage_id, content=content).passage
+    except grpc.RpcError as error:
+        return str(error.code().name), ""
+    return "OK", passage.create_time.ToJsonString()
+
+
+def _in(ahead: timedelta) -> Timestamp:
+    time = Timestamp()
+    time.FromDatetime(datetime.now(UTC) + ahead)
+    return time
+
+
+def _expire(owner: psycopg.Connection[Any], ids: list[str]) -> None:
+    """As if their time had passed, without waiting for it."""
+    owner.execute(
+        "UPDATE muniment_internal.item SET update_time = update_time - interval '1 h',"
+        " expire_time = clock_timestamp() - interval '1 s' WHERE name = ANY(%s)",
+        [ids],
+    )
