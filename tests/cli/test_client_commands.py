@@ -25,7 +25,8 @@ def test_an_agent_is_made_shown_changed_listed_and_erased(muniment):
     assert shown == changed
     assert shown[0]["user_profile_enabled"] is False
     assert shown[0] in listed
-    assert muniment("agent", "delete", "bob").returncode == 0
+    assert "--yes" in muniment("agent", "delete", "bob").stderr
+    assert muniment("agent", "delete", "bob", "--yes").returncode == 0
     gone = muniment("agent", "get", "bob")
     assert (gone.returncode, gone.stdout) == (1, "")
     assert "muniment agent create" in gone.stderr

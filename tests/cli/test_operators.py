@@ -106,7 +106,7 @@ def test_purge_removes_what_is_not_live_and_no_audit_event(operate, remember):
     remember("public", "save", "purged", "second")
     before = objects(operate("audit", "list", *TENANT, "--limit", "10000", "--json"))
 
-    removed = operate("purge", "--older-than", "0s", "--force", "--force", "--json")
+    removed = operate("purge", "--older-than", "0s", "--force", "--force", "--yes", "--json")
 
     assert [row["classification"] for row in objects(removed)] == ["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]
     assert objects(removed)[0]["revisions"] >= 1
@@ -122,7 +122,8 @@ def test_purge_keeps_thirty_days_unless_told_twice(operate, force):
     refused = operate("purge", "--older-than", "29d", "--yes", *force)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "30 days" in refused.stderr
-    assert operate("purge", "--older-than", "30d").returncode == 0
+    assert "--yes" in operate("purge", "--older-than", "30d").stderr
+    assert operate("purge", "--older-than", "30d", "--yes").returncode == 0
 
 
 def test_what_is_not_there_is_said(operate, folder):

@@ -11,9 +11,10 @@ import click
 from muniment import HostClient, MemorySettings
 from muniment_server.cli.agents_file import LARGEST_BUDGET
 from muniment_server.cli.apply import SETTINGS, apply, flat
+from muniment_server.cli.content import confirm
 from muniment_server.cli.failures import Discreet
 from muniment_server.cli.groups import Group
-from muniment_server.cli.output import Output, confirm, note, with_output
+from muniment_server.cli.output import Output, note, with_output
 from muniment_server.cli.parameters import TEXT
 from muniment_server.cli.service import with_host
 

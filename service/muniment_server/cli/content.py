@@ -1,4 +1,4 @@
-"""What commands on items share: content from standard input, tags, lifetimes, versions."""
+"""What commands share: content from standard input, tags, lifetimes, versions, asking before something is lost."""
 
 from __future__ import annotations
 
@@ -62,3 +62,10 @@ def text_of(file: Path) -> str:
 def say_deleted(revealed: Classification | None) -> None:
     """Say that an item is gone, and what is seen in its place."""
     note("Deleted." if revealed is None else f"Deleted; the version at {revealed.name} is seen again.")
+
+
+def confirm(question: str) -> None:
+    """Ask, on a terminal. Raises Abort on no, and Failure where there is nobody to ask."""
+    if not sys.stdin.isatty():
+        raise Failure("nothing was done: there is nobody to ask", "if you mean it, give --yes")
+    click.confirm(question, abort=True, err=True)

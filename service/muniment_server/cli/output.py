@@ -121,12 +121,6 @@ def with_output(command: Callable[..., None]) -> Callable[..., None]:
     return with_option
 
 
-def confirm(question: str) -> None:
-    """Ask, on a terminal. Raises Abort on no."""
-    if sys.stdin.isatty():
-        click.confirm(question, abort=True, err=True)
-
-
 def note(text: str) -> None:
     """Say something beside the answer, on stderr."""
     click.echo(text, err=True)

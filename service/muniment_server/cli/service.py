@@ -53,7 +53,7 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.BlockTooLarge: "shorten it first: muniment block replace, or update",
     muniment.PromptTooLarge: "render less of it: --section; shorten what is large: muniment block list",
     muniment.ConversationTainted: "open it at the conversation's taint or above, or start anew: muniment session reset",
-    muniment.WriteLevelMismatch: "a session writes and deletes at its own level only: use one at the memory's level",
+    muniment.WriteLevelMismatch: "a session writes at its own level: use one at the item's, with --agent and --taint",
     muniment.EtagStale: "read it again, then write with its etag",
     muniment.TaintChanged: "start again",
     muniment.InvalidArgument: "see --help",

@@ -75,7 +75,7 @@ _FIRST: dict[str, int] = {
     "what is attached stays attached": 5,
     "M10 a search of passages has no shadow": 2,
     "the end of a time is in it": 2,
-    "the end of a time is in it, in a search": 2,
+    "the end of a time is in it, in a search": 15,
     "the beginning of a time is not in it": 3,
     "a search in any thread": 2,
     "M13 a page of passages goes on after the event_time": 3,

@@ -39,7 +39,7 @@ def _tier_first(self: Any, tier: Any) -> Any:
 def _index_any(self: Any, note_id: str) -> None:
     seen = notes._highest(self._texts[note_id])
     if seen.tier is self._tier:
-        self._own.setdefault(seen.content, {})[note_id] = None
+        self._own.setdefault(seen.content, set()).add(note_id)
 
 
 def _add_by_own_level(self: Any, note_id: str, content: str, position: int) -> Any:

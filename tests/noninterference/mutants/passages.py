@@ -136,7 +136,7 @@ PASSAGES = (
         edit(
             ITEMS,
             "store_passages",
-            "coalesce((SELECT min(known.position) FROM known WHERE NOT known.same), %(count)s)",
+            "coalesce((SELECT refused.position FROM refused), %(count)s)",
             "%(count)s",
         ),
     ),
