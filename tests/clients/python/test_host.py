@@ -207,6 +207,11 @@ def test_audit_events_come_from_all_pages(server, host):
     assert (events[0].kind, events[0].session_id, events[0].host_key_id) == (ItemKind.MEMORY, None, None)
 
 
+def test_what_is_no_time_is_not_sent(host):
+    with pytest.raises(TypeError, match="datetime"):
+        host.list_audit_events(start_time="2026-11-22").__next__()
+
+
 def test_a_time_without_a_zone_is_not_sent(host):
     with pytest.raises(ValueError, match="zone"):
         list(host.list_audit_events(start_time=datetime(2026, 1, 1)))  # noqa: DTZ001 - the point

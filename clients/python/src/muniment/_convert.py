@@ -59,6 +59,8 @@ def tags_to_proto(tags: Iterable[str]) -> Iterable[str]:
 def time_to_proto(time: datetime | None) -> Timestamp | None:
     if time is None:
         return None
+    if not isinstance(time, datetime):
+        raise TypeError("a time is a datetime with a zone")
     if time.tzinfo is None:
         raise ValueError("a time needs a zone, such as datetime.UTC")
     sent = Timestamp()

@@ -174,6 +174,8 @@ class Passages:
 
 
 def _passage_to_proto(passage: NewPassage) -> pb.StorePassageRequest:
+    if not isinstance(passage, NewPassage):
+        raise TypeError("a passage to import is a NewPassage")
     return pb.StorePassageRequest(
         content=passage.content,
         tags=_convert.tags_to_proto(passage.tags),
