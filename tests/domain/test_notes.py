@@ -476,3 +476,17 @@ def made_of(plan, world, taint, tier, kept):
             case KeepStep(note_id):
                 assert note_id in choices
     return world
+
+
+@given(st.permutations(range(4)))
+def test_the_order_in_which_versions_are_read_does_not_matter(order):
+    """Of two notes with the same text, the older is the one that there is."""
+    versions = [
+        note("b", "twin", minute=1),
+        note("a", "twin", minute=2),
+        note("c", "other"),
+        note("c", "new", INTERNAL),
+    ]
+    plan = judge(shelf(*[versions[at] for at in order], taint=INTERNAL), MEMORY, [AddNote("new", "twin")])
+
+    assert plan == judge(shelf(*versions, taint=INTERNAL), MEMORY, [AddNote("new", "twin")])

@@ -10,7 +10,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from muniment_server.rpc.server import SERVICES
-from tests.rpc.answers import PUBLIC
+from tests.rpc.answers import PUBLIC, failure_of, reason_of
 from tests.support.services import serving
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
@@ -62,6 +62,25 @@ def test_health_answers_under_overload(shared, monkeypatch):
     monkeypatch.setattr(interceptor._pool, "_most", 0)
 
     assert health(shared) == SERVING
+
+
+@pytest.mark.parametrize("full", ["_pool", "_long_pool", "_stream_pool"])
+def test_threads_that_have_enough_to_do_do_not_have_other_calls_refused(service, monkeypatch, full):
+    """Queued renders, or idle streams, once had every call of a worker refused."""
+    session = service.session(PUBLIC)
+    session.save_memory(key="plan", content="whale")
+    calls = {
+        "_pool": lambda: session.get_memory(key="plan"),
+        "_long_pool": lambda: session.search_memories(query="whale"),
+        "_stream_pool": lambda: session.import_passages({"content": "x"}),
+    }
+    interceptor = service.server.grpc._state.interceptor_pipeline.interceptors[0]
+    monkeypatch.setattr(getattr(interceptor, full), "_most", 0)
+
+    refused = calls.pop(full)
+    assert reason_of(failure_of(refused)) == "OVERLOADED"
+    for call in calls.values():
+        call()
 
 
 def test_reflection_in_development_is_open_to_all(shared):

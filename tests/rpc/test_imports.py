@@ -14,7 +14,9 @@ import grpc
 import pytest
 
 from muniment.v1 import passage_pb2, passage_service_pb2
-from muniment_server.rpc import patience
+from muniment_server.domain.errors import Conflict
+from muniment_server.rpc import chain, patience
+from muniment_server.store.passages import Passages
 from tests.rpc.answers import (
     INTERNAL,
     LEVELS,
@@ -378,6 +380,49 @@ def test_an_expiry_in_the_past_loses_nothing_that_came_before_it(at, before):
     assert progress(outcome) == (len(stored(at(PUBLIC))), 0) == (before, 0)
 
 
+def test_a_batch_that_the_database_undoes_is_not_told_as_stored(service, monkeypatch):
+    """A stream is not run again: the second run had only the rest of the messages, and said OK."""
+    session = service.session(PUBLIC)
+    sound = Passages.store_batch
+
+    def store_batch(view, batch, so_far):
+        if so_far.stored_count:
+            raise Conflict
+        return sound(view, batch, so_far)
+
+    monkeypatch.setattr(Passages, "store_batch", store_batch)
+    outcome = session.observe_import(*some(250))
+
+    assert (outcome.code.name, reason_of(outcome), progress(outcome)) == ("UNAVAILABLE", "UNAVAILABLE", (100, 0))
+    assert len(stored(session)) == 100
+
+
+def test_a_stream_ends_however_busy_its_sender_is(stream, service, monkeypatch):
+    """It holds a thread that others wait for."""
+    monkeypatch.setattr(chain, "_LONGEST_STREAM", 0.5)
+    session = service.session(PUBLIC)
+    running = stream(session)
+    threading.Thread(target=trickle, args=[running], daemon=True).start()
+
+    assert running.failure().code is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def trickle(running):
+    """A message now and then, each sooner than a stream may rest."""
+    while not running.call.done():
+        running.send({"content": "x"})
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("call", ["StorePassage", "ImportPassages"])
+def test_what_the_database_never_decides_is_not_asked_for_ever(service, monkeypatch, call):
+    session = service.session(PUBLIC)
+    monkeypatch.setattr(Passages, "_store", lambda _, batch: [SimpleNamespace(outcome=None) for _ in batch])
+    outcome = session.observe_import(*some(1)) if call == "ImportPassages" else session.observe(call, content="x")
+
+    assert (outcome.code.name, reason_of(outcome)) == ("UNAVAILABLE", "UNAVAILABLE")
+
+
 def test_a_message_over_1_mib_ends_the_stream(stream, at):
     """What was committed stays, and the server serves on."""
     outcome = stream(at(PUBLIC), *some(150), b"\0" * (1024 * 1024 + 1)).failure()
@@ -529,13 +574,16 @@ def test_a_closed_gate_refuses_before_a_message_is_read(stream, service):
 
 
 def test_a_caller_who_goes_away_leaves_what_was_committed(stream, session):
+    """Of the rest, what had arrived may be stored."""
     own = session(PUBLIC)
-    running = stream(own, *some(150))
+    sent = some(150)
+    running = stream(own, *sent)
     wait_for(own, 100)
     running.call.cancel()
 
     assert counts(own.import_passages(*some(2))) == (2, 0)
-    assert len(stored(own)) == 102
+    contents = {passage.content for passage in stored(own)}
+    assert {one["content"] for one in sent[:100]} <= contents
 
 
 def test_a_deadline_leaves_what_was_committed(stream, session):
@@ -545,7 +593,7 @@ def test_a_deadline_leaves_what_was_committed(stream, session):
 
     assert outcome.code is grpc.StatusCode.DEADLINE_EXCEEDED
     assert counts(own.import_passages(*some(2))) == (2, 0)
-    assert len(stored(own)) == 102
+    assert len(stored(own)) in {102, 152}
 
 
 def test_a_caller_who_goes_away_cancels_the_statement(stream, service):
@@ -601,16 +649,9 @@ def test_c87_after_streams_that_rested_others_are_served(impatient, stream, serv
     assert counts(session.import_passages(*some(120))) == (120, 0)
 
 
-class ActiveCall:
-    """A call that was not cancelled."""
-
-    def is_active(self):
-        return True
-
-
 def test_each_message_has_its_own_ten_seconds(monkeypatch):
     """A stream may last, as long as it goes on."""
-    now, watch, context = [0.0], patience.Patience(), cast(grpc.ServicerContext, ActiveCall())
+    now, watch, context = [0.0], patience.Patience(), cast(grpc.ServicerContext, object())
     monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def messages():

@@ -175,7 +175,9 @@ class PutBehindWalls(grpc.ServerInterceptor):
     def _serve(self, method: Method, way: Proceed, requests: Iterator[bytes], context: grpc.ServicerContext) -> Message:
         """One call: to a response, or to an abort."""
         left = seconds_left(context)
-        lifetime = Lifetime(min(left or _LONGEST_STREAM, _LONGEST_STREAM) if method.takes_stream else left)
+        if method.takes_stream:
+            left = _LONGEST_STREAM if left is None else min(left, _LONGEST_STREAM)
+        lifetime = Lifetime(left)
         if not context.add_callback(lifetime.end):
             context.abort_with_status(status.status_of(DeadlineExceeded()))
         receive = partial(self._patience.receive, requests, context, in_stream=method.takes_stream)

@@ -32,17 +32,17 @@ class Patience:
     def receive(
         self, requests: Iterator[bytes], context: grpc.ServicerContext, *, in_stream: bool = False
     ) -> bytes | None:
-        """The next message of a call; None at its end. Raises DeadlineExceeded when the call is cut off."""
+        """The next message of a call; None at its end. Raises DeadlineExceeded when the call is cut off.
+
+        grpc may tell the end of a call that its caller cancelled like any other: what came before it counts.
+        """
         self._waiting[context] = time.monotonic() + (_SECONDS_IN_STREAM if in_stream else _SECONDS)
         try:
-            request = next(requests, None)
+            return next(requests, None)
         except grpc.RpcError:
             raise DeadlineExceeded from None
         finally:
             del self._waiting[context]
-        if request is None and not context.is_active():  # cancelled, and not ended
-            raise DeadlineExceeded
-        return request
 
     def start(self) -> None:
         """Begin to look."""

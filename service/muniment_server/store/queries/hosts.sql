@@ -1,4 +1,4 @@
--- Host keys, agents, conversations, and sessions, as the control role.
+-- Host keys, agents, conversations and sessions, as the control role.
 -- The key is looked up in every call; statements that are bounded by its ceiling look at it again.
 -- Locks are taken in this order: agent, conversation, session.
 

@@ -86,7 +86,8 @@ class PassageServiceServicer(object):
 
         All of a stream is stored at one taint. If the taint is raised meanwhile: ABORTED `TAINT_CHANGED`. An error that is
         found in the stream carries the detail ImportProgress. With ids the stream is safe to repeat. A stream that rests
-        for 10 seconds, or takes longer than 10 minutes, is cut off.
+        for 10 seconds, or takes longer than 10 minutes, is cut off. Of one that was cut off or cancelled, all that had
+        arrived may be stored.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

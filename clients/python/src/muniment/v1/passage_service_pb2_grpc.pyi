@@ -44,7 +44,8 @@ class PassageServiceStub:
 
     All of a stream is stored at one taint. If the taint is raised meanwhile: ABORTED `TAINT_CHANGED`. An error that is
     found in the stream carries the detail ImportProgress. With ids the stream is safe to repeat. A stream that rests
-    for 10 seconds, or takes longer than 10 minutes, is cut off.
+    for 10 seconds, or takes longer than 10 minutes, is cut off. Of one that was cut off or cancelled, all that had
+    arrived may be stored.
     """
     GetPassage: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.GetPassageRequest, _passage_service_pb2.GetPassageResponse]
     """Get one passage by id.
@@ -77,7 +78,8 @@ class PassageServiceAsyncStub(PassageServiceStub):
 
     All of a stream is stored at one taint. If the taint is raised meanwhile: ABORTED `TAINT_CHANGED`. An error that is
     found in the stream carries the detail ImportProgress. With ids the stream is safe to repeat. A stream that rests
-    for 10 seconds, or takes longer than 10 minutes, is cut off.
+    for 10 seconds, or takes longer than 10 minutes, is cut off. Of one that was cut off or cancelled, all that had
+    arrived may be stored.
     """
     GetPassage: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.GetPassageRequest, _passage_service_pb2.GetPassageResponse]  # type: ignore[assignment]
     """Get one passage by id.
@@ -119,7 +121,8 @@ class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
 
         All of a stream is stored at one taint. If the taint is raised meanwhile: ABORTED `TAINT_CHANGED`. An error that is
         found in the stream carries the detail ImportProgress. With ids the stream is safe to repeat. A stream that rests
-        for 10 seconds, or takes longer than 10 minutes, is cut off.
+        for 10 seconds, or takes longer than 10 minutes, is cut off. Of one that was cut off or cancelled, all that had
+        arrived may be stored.
         """
 
     @_abc_1.abstractmethod
