@@ -10,8 +10,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from muniment_server.rpc.server import SERVICES
-from tests.rpc.answers import PUBLIC, failure_of, reason_of
-from tests.support.services import serving
+from tests.rpc.answers import PUBLIC
+from tests.support.services import failure_of, reason_of, serving
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 OURS = {service.full_name for service in SERVICES}

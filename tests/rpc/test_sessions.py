@@ -205,7 +205,7 @@ def test_an_unknown_session_is_not_found(host, method):
 
 
 @pytest.mark.parametrize("method", ["raise_taint", "reset_session", "close_session", "get_session"])
-@pytest.mark.parametrize("session_id", ["", "x", "00000000000000000000000000000000", str(uuid.uuid4()) + "\n"])
+@pytest.mark.parametrize("session_id", ["", "x", "00000000000000000000000000000000", f"{uuid.UUID(int=1)}\n"])
 def test_what_is_no_session_id_is_refused(host, method, session_id):
     fields = {"taint": INTERNAL} if method == "raise_taint" else {}
 
