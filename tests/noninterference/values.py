@@ -96,9 +96,9 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Found:
-    """A search's answer: who matches, with which score, and how many of them may be told."""
+    """A search's answer: who must be found, who may be, and how many of them may be told."""
 
-    scores: dict[str, float]
+    matching: set[str]
     items: Mapping[str, Message]
     limit: int
     usage: note_pb2.Usage | None = None
@@ -214,12 +214,10 @@ def nfc(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def score(query: str, text: str) -> float:
-    """ts_rank of a query of any word, all of one weight: each next occurrence counts 1/n² of the first."""
-    asked = {stem for word in query.lower().split() for stem in (*_ASKED_ONLY.get(word, ()), STEMS.get(word)) if stem}
-    said = [STEMS.get(word, word) for word in text.lower().split()]
-    sums = [sum(1 / n**2 for n in range(1, said.count(word) + 1)) for word in asked]
-    return 0.1 * sum(sums) / 1.64493406685 / len(asked) if asked else 0.0
+def stems_of(text: str) -> set[str]:
+    """The stems of the alphabet in *text*, and what else a query may hold."""
+    words = text.lower().split()
+    return {stem for word in words for stem in (*_ASKED_ONLY.get(word, ()), STEMS.get(word)) if stem}
 
 
 def details_of(outcome: Outcome) -> list[Any]:

@@ -27,7 +27,7 @@ def problems(text: str) -> Iterator[str]:
 
 
 def _ctes(text: str) -> set[str]:
-    return set(re.findall(r"(?:WITH|,) (?:RECURSIVE )?(\w+) AS (?:MATERIALIZED )?\(", text))
+    return set(re.findall(r"(?:WITH|,) (?:RECURSIVE )?(\w+) AS (?:(?:NOT )?MATERIALIZED )?\(", text))
 
 
 def _relations(text: str) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from muniment_server.store import queries, roles
 
 SERVED = {
-    **dict.fromkeys(("items", "notes", "blocks", "passages"), roles.LEVELS),
+    **dict.fromkeys(("items", "notes", "blocks", "passages", "search"), roles.LEVELS),
     **dict.fromkeys(("hosts", "sharing"), (roles.CONTROL,)),
     "audit": (roles.AUDITOR,),
 }

@@ -9,6 +9,8 @@ from tests.store.named import SERVED, named
 
 SERVED_ONCE = named(dict.fromkeys(SERVED, ("",)))
 
+OF_SESSIONS = dict.fromkeys(("items", "passages", "search"), ("",))
+
 BAD = {
     "SELECT item.name FROM item WHERE item.name = %(name)s": "item is not held to the tenant",
     "SELECT session.session_id FROM session JOIN visible ON visible.tenant = session.tenant"
@@ -68,7 +70,7 @@ def _name(text, place):
     return text[:place].rsplit(" ", 1)[-1].lstrip("(")
 
 
-@pytest.mark.parametrize("query", named({"items": ("",)}), ids=lambda query: query.name)
+@pytest.mark.parametrize("query", named(OF_SESSIONS), ids=lambda query: query.name)
 def test_c03_every_query_on_items_passes_the_fence(query):
     """By the literal predicate: any function on the column would lock every open session of the level."""
     fence = "session.tenant = %(tenant)s AND session.session_id = %(session_id)s"
@@ -76,7 +78,7 @@ def test_c03_every_query_on_items_passes_the_fence(query):
     assert fence in query.text
 
 
-@pytest.mark.parametrize("query", named({"items": ("",)}), ids=lambda query: query.name)
+@pytest.mark.parametrize("query", named(OF_SESSIONS), ids=lambda query: query.name)
 def test_c01_a_query_on_items_names_no_level(query):
     """The same text serves every level, by the search path of its role."""
     assert "muniment_" not in query.text

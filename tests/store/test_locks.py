@@ -47,7 +47,7 @@ def crowded(service):
 def holding(service, level):
     """A transaction at *level*, with every lock it can get: a save, a delete, and every row it may lock."""
     opened = service.session(level, conversation_id="holder")
-    texts = queries.load("items", "notes", "passages")
+    texts = queries.load("items", "notes", "passages", "search")
     with service.database.connect(level.role) as connection:
         (row,) = connection.execute(
             "SELECT tenant, agent FROM session WHERE session_id = %s", [opened.session_id]
@@ -56,7 +56,9 @@ def holding(service, level):
             "tenant": str(row.tenant), "session_id": f"'{opened.session_id}'::uuid", "kind": "1", "tier": "1",
             "position": "0", "content": "'held'", "tags": "'{}'", "expire_time": "NULL", "method": "'SaveMemory'",
             "etag_item": "NULL::uuid", "etag_revision": "NULL::integer",
-            "passages": f"'{json.dumps(PASSAGES)}'::jsonb", "count": "2",
+            "passages": f"'{json.dumps(PASSAGES)}'::jsonb", "count": "2", "stemmers": "'{}'",
+            "names": "'{plan,new}'",
+            "texts": """'[{"name": "plan"}, {"name": "new"}]'::jsonb""",
         }  # fmt: skip
 
         def run(query: str, name: str = "", kind: int = 1) -> None:
@@ -70,7 +72,10 @@ def holding(service, level):
                 run("save_item", "new", kind)
                 run("delete_item", name, kind)
             run("store_passages")
+            run("index_items")
+            run("fold_stats")
             connection.execute("SELECT FROM item FOR UPDATE")
+            connection.execute("SELECT FROM stat FOR UPDATE")
             connection.execute("SELECT FROM session WHERE session_id = %s FOR UPDATE", [opened.session_id])
             connection.execute("SELECT FROM shelf FOR UPDATE")
             yield

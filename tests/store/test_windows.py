@@ -213,9 +213,18 @@ def test_nothing_that_was_written_can_be_read_back_from_ledger_or_audit(filled, 
 def test_the_control_role_reads_no_content(filled):
     with filled.connect("muniment_control") as connection:
         for level in LEVELS:
-            for column in ("content", "name", "tags", "search"):
+            for column in (
+                "item.content",
+                "item.name",
+                "item.tags",
+                "chunk.stems",
+                "chunk.grams",
+                "chunk.name",
+                "stat.stems",
+            ):
+                table = column.partition(".")[0]
                 with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                    rows(connection, f"SELECT {column} FROM {level.role}.item")
+                    rows(connection, f"SELECT {column} FROM {level.role}.{table}")
 
 
 def test_the_auditor_reads_no_item_and_no_token(filled):

@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 
 from muniment_server.domain.classification import Classification
+from muniment_server.store.operator import operating
 from tests.support.databases import Database
 
 _LEDGERS = """
@@ -152,4 +153,11 @@ def broken(owner: psycopg.Connection[Any]) -> list[str]:
 def broken_invariants(database: Database) -> list[str]:
     """The same, of a test's database."""
     with database.as_owner() as owner:
-        return broken(owner)
+        lost = broken(owner)
+    with operating(database.admin) as operator:
+        unlike = [
+            f"{level.role}: what search finds is not what is there, {count} times"
+            for level, count in operator.broken_index().items()
+            if count
+        ]
+    return lost + unlike

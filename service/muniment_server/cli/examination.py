@@ -153,7 +153,7 @@ def _ledgers(admin: str | None) -> Iterator[Finding]:
         return
     try:
         with operating(admin) as operator:
-            broken = operator.broken_ledgers()
+            broken, unindexed = operator.broken_ledgers(), operator.broken_index()
     except psycopg.Error as error:
         yield _bad(
             f"the ledgers cannot be looked at ({said_by(error)}): run `muniment migrate`, or name an administrator"
@@ -164,6 +164,11 @@ def _ledgers(admin: str | None) -> Iterator[Finding]:
             yield _bad(f"{count} items at {level.name} miss versions: keep the database as it is, and restore a backup")
     if not any(broken.values()):
         yield _good("the ledgers are whole: no version is missing")
+    unknown = sum(unindexed.values())
+    if unknown:
+        yield _bad(f"search does not know {unknown} items as they are: run `muniment reindex`")
+    else:
+        yield _good("search knows every item as it is")
 
 
 def _good(text: str) -> Finding:

@@ -25,6 +25,7 @@ _COMMANDS = {
     "import": Lazy("muniment_server.cli.transfer.import_:import_", "A file, into what an agent remembers."),
     "history": Lazy("muniment_server.cli.history:history", "Every version of one memory, for operators."),
     "audit": Lazy("muniment_server.cli.audit:audit", "What was done, for operators."),
+    "reindex": Lazy("muniment_server.cli.reindex:reindex", "Make anew what search finds, for operators."),
     "purge": Lazy("muniment_server.cli.purge:purge", "Throw old versions away, for operators."),
 }
 
@@ -34,8 +35,8 @@ _COMMANDS = {
 def main() -> None:
     """Memory for AI agents that keeps to information-flow levels.
 
-    Operators' commands (migrate, doctor, host-key, history, audit, purge) reach the database; the others reach a
-    server, by MUNIMENT_ADDRESS with MUNIMENT_HOST_KEY or MUNIMENT_TOKEN, or by the file that `serve --dev` writes.
+    Operators' commands (migrate, doctor, host-key, history, audit, reindex, purge) reach the database; the others reach
+    a server, by MUNIMENT_ADDRESS with MUNIMENT_HOST_KEY or MUNIMENT_TOKEN, or by the file that `serve --dev` writes.
 
     \b
     Examples:

@@ -30,9 +30,10 @@ _LONGEST_STATEMENT = 30.0
 _POOL_PAUSE = 0.1
 _POOL_WAIT = 2.0
 """Seconds to wait for a connection. There is one for each thread: only a database that is away makes it wait."""
-_OPEN = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
 _LIFETIME = 1800.0
 _SECONDS_TO_CANCEL = 2.0
+_UNDONE = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
+"""What was judged and refused, and what failed, is undone when the connection is given back."""
 _NETWORK = {"connect_timeout": 2, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
 """A host that swallows packets may not hold a thread for long. Seconds, seconds, milliseconds."""
 _SETTINGS = " ".join(
@@ -149,7 +150,7 @@ class Database:
 
     def _give_back(self, pool: ConnectionPool[RoleConnection], connection: RoleConnection) -> None:
         """Return it clean. One that broke is a sign that the others did too: look at them now, not call by call."""
-        if connection.info.transaction_status in _OPEN:  # what was judged and refused
+        if connection.info.transaction_status in _UNDONE:
             with contextlib.suppress(psycopg.Error):
                 connection.rollback()
         broken = connection.closed

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
 
 from muniment_server.domain.errors import StaleSession
 from muniment_server.domain.ids import IdSource
@@ -16,8 +17,9 @@ from muniment_server.domain.records import ItemKind, SessionIdentity, Version
 from muniment_server.store import queries
 from muniment_server.store.database import RoleConnection
 
-_QUERIES = queries.load("items", "notes", "blocks", "passages")
-
+_QUERIES = queries.load("items", "notes", "blocks", "passages", "search")
+_FOLDED_ONCE_IN = 64
+"""Changes, at about which the counts of what search finds are added up."""
 
 Rows: TypeAlias = Sequence[Any]
 Shown: TypeAlias = Callable[[Sequence[Rows]], Sequence[Version]]
@@ -29,6 +31,8 @@ class Query(NamedTuple):
 
     name: str
     parameters: dict[str, object]
+    indexing: Callable[[UUID], Query] | None = None
+    """Of a write: from the id of its change to the statement that keeps what search finds of it."""
 
 
 class Fence:
@@ -44,12 +48,21 @@ class Fence:
         self._audit_reads = audit_reads
 
     def write(self, write: Query) -> Any:
-        """Run a write with its audit row, one statement; return its one row."""
-        return _first(self._write(write))
+        """Run a write with its audit row and what search finds of it; return its one row."""
+        with self._connection.pipeline():
+            self._connection.execute("BEGIN")
+            answer = self._write(write)
+            self._connection.execute("COMMIT")
+        return _first(answer)
 
-    def write_many(self, query: str, /, **parameters: object) -> Rows:
-        """Run a write of several items with their audit rows, one statement that knows their ids; return its rows."""
-        return _rows(self._execute(query, method=self._call.method, **parameters))
+    def write_many(self, write: Query, *, index: Query) -> Rows:
+        """Run a write of several items with their audit rows, which knows their ids; return its rows."""
+        with self._connection.pipeline():
+            self._connection.execute("BEGIN")
+            answer = self._execute(write.name, method=self._call.method, **write.parameters)
+            self._index(index, self.ids.new_uuid())
+            self._connection.execute("COMMIT")
+        return _rows(answer)
 
     def look(self, query: str, /, **parameters: object) -> Rows:
         """Run a query whose answer shows no items, so that it needs no audit; return its rows."""
@@ -60,17 +73,26 @@ class Fence:
 
         *shown* says which of the rows the answer shows, for the audit. The default is those that are `held`.
         """
-        if not self._audit_reads:
-            return _rows(self._execute(read.name, **read.parameters))
-        return self._audited([read], kind, lambda answers: versions_of((shown or held)(answers[0])))[0]
+        (rows,) = self.read_all([read], kind=kind, shown=lambda answers: versions_of((shown or held)(answers[0])))
+        return rows
 
     def read_all(self, reads: Sequence[Query], *, kind: ItemKind | None, shown: Shown) -> list[Rows]:
         """Run reads of one answer, with one audit row where reads are audited; return the rows of each."""
-        if self._audit_reads:
-            return self._audited(reads, kind, shown)
         with self._connection.pipeline():
             answers = [self._execute(read.name, **read.parameters) for read in reads]
-        return [_rows(answer) for answer in answers]
+        rows = [_rows(answer) for answer in answers]
+        self._log_read(kind, shown(rows))
+        return rows
+
+    def read_until(self, reads: Sequence[Query], *, kind: ItemKind, enough: int) -> Rows:
+        """Run reads of which each finds what those before it find, until one finds *enough*; return the rows of it."""
+        rows: Rows = ()
+        for read in reads:
+            rows = self.look(read.name, **read.parameters)
+            if len(held(rows)) >= enough:
+                break
+        self._log_read(kind, versions_of(held(rows)))
+        return rows
 
     def lock_shelf(self, query: str, /, **parameters: object) -> tuple[str, Rows]:
         """Begin a transaction that is alone in writing notes and blocks, and run a query under its lock.
@@ -109,40 +131,40 @@ class Fence:
         """Write the audit row of a call that a rule refused before it came to a statement."""
         _must_log(self._refuse(outcome))
 
-    def _audited(self, reads: Sequence[Query], kind: ItemKind | None, shown: Shown) -> list[Rows]:
-        """Two round trips: the reads, then their audit row and the commit. Without the row nothing is returned."""
-        with self._connection.pipeline():
-            self._connection.execute("BEGIN")
-            answers = [self._execute(read.name, **read.parameters) for read in reads]
-        rows = [_rows(answer) for answer in answers]
-        items = shown(rows)
-        only = items[0] if len(items) == 1 else None
-        with self._connection.pipeline():
-            logged = self._execute(
-                "record_read",
-                change_id=self.ids.new_uuid(),
-                method=self._call.method,
-                kind=kind,
-                item_id=only and only.item_id,
-                revision=only and only.revision,
-                result_count=len(items),
-            )
-            self._connection.execute("COMMIT")
+    def _log_read(self, kind: ItemKind | None, shown: Sequence[Version]) -> None:
+        """Write the audit row of a read, where reads are audited. Without it nothing may leave: StaleSession."""
+        if not self._audit_reads:
+            return
+        only = shown[0] if len(shown) == 1 else None
+        logged = self._execute(
+            "record_read",
+            change_id=self.ids.new_uuid(),
+            method=self._call.method,
+            kind=kind,
+            item_id=only and only.item_id,
+            revision=only and only.revision,
+            result_count=len(shown),
+        )
         _must_log(logged)
-        return rows
 
     def _begin_on_shelf(self) -> Any:
         self._connection.execute("BEGIN")
         return self._execute("lock_shelf")
 
     def _write(self, write: Query) -> Any:
-        return self._execute(
-            write.name,
-            method=self._call.method,
-            item_id=self.ids.new_uuid(),
-            change_id=self.ids.new_uuid(),
-            **write.parameters,
+        item_id, change_id = self.ids.new_uuid(), self.ids.new_uuid()
+        answer = self._execute(
+            write.name, method=self._call.method, item_id=item_id, change_id=change_id, **write.parameters
         )
+        if write.indexing:
+            self._index(write.indexing(change_id), change_id)
+        return answer
+
+    def _index(self, index: Query, change_id: UUID) -> None:
+        """Keep what search finds in step with a write, in its transaction."""
+        self._execute(index.name, change_id=change_id, **index.parameters)
+        if change_id.int % _FOLDED_ONCE_IN == 0:
+            self._execute("fold_stats", kind=index.parameters["kind"], fold_id=self.ids.new_uuid())
 
     def _refuse(self, outcome: str) -> Any:
         return self._execute("record_refusal", change_id=self.ids.new_uuid(), method=self._call.method, outcome=outcome)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import EtagStale, Refusal, WriteLevelMismatch
 from muniment_server.domain.paging import PAGE_BYTES
 from muniment_server.domain.records import ALL_ITEMS, ItemFilter, ItemKind, Tier, Version
 from muniment_server.store.fence import Fence, Query, held
+from muniment_server.store.index import Text, index_query, nothing_of, text_of
+from muniment_server.store.search import Search
+
+
+class Match(NamedTuple):
+    """One match of a search."""
+
+    row: Any
+    score: float
+    snippet: str
 
 
 class Items:
@@ -26,7 +37,17 @@ class Items:
     ) -> Any:
         """Create or replace the own-level version; return what is stored. Raises EtagStale."""
         return saved(
-            self._fence.write(save_query(self._kind, name, content, tags=tags, expire_time=expire_time, etag=etag))
+            self._fence.write(
+                save_query(
+                    self._kind,
+                    name,
+                    content,
+                    tags=tags,
+                    expire_time=expire_time,
+                    etag=etag,
+                    text=text_of(self._kind, name, content, tags=tags),
+                )
+            )
         )
 
     def get(self, name: str) -> Any:
@@ -49,17 +70,11 @@ class Items:
 
     def search(
         self, query: str, *, limit: int, tier: Tier = Tier.MEMORY, wanted: ItemFilter = ALL_ITEMS
-    ) -> Sequence[Any]:
+    ) -> Sequence[Match]:
         """Up to *limit* items that match *query*, best first. All but notes are in the first tier."""
-        parameters = {
-            "kind": self._kind,
-            "query": query,
-            "tier": tier,
-            "limit": limit,
-            "page_bytes": PAGE_BYTES,
-            **filter_columns(wanted),
-        }
-        return held(self._fence.read(Query("search_items", parameters), kind=self._kind))
+        search = Search(self._fence, self._kind, query)
+        rows = held(search.results(limit=limit, tier=tier, **filter_columns(wanted)))
+        return [Match(row, row.score, search.snippet(row)) for row in rows]
 
     def delete(self, name: str, *, etag: Version | None) -> Classification | None:
         """Delete the own-level version; return the level at which a lower one is seen from now on.
@@ -79,8 +94,12 @@ def save_query(
     etag: Version | None = None,
     tier: Tier = Tier.MEMORY,
     position: int = 0,
+    text: Text | None = None,
 ) -> Query:
-    """The one statement that writes a memory, note or block. *position* orders what one transaction adds."""
+    """The one statement that writes a memory, note or block. *position* orders what one transaction adds.
+
+    *text* is what search finds of it.
+    """
     parameters = {
         "kind": kind,
         "name": name,
@@ -90,7 +109,7 @@ def save_query(
         "tier": tier,
         "position": position,
     }
-    return Query("save_item", parameters | _etag(etag))
+    return Query("save_item", parameters | _etag(etag), _indexing(kind, text))
 
 
 def saved(row: Any) -> Any:
@@ -102,7 +121,8 @@ def saved(row: Any) -> Any:
 
 def delete_query(kind: ItemKind, name: str, *, etag: Version | None = None) -> Query:
     """The one statement that deletes an item of any kind."""
-    return Query("delete_item", {"kind": kind, "name": name, **_etag(etag)})
+    text = None if kind is ItemKind.BLOCK else nothing_of(name)
+    return Query("delete_item", {"kind": kind, "name": name, **_etag(etag)}, _indexing(kind, text))
 
 
 def deleted(row: Any, not_found: type[Refusal]) -> Classification | None:
@@ -139,6 +159,12 @@ def filter_columns(wanted: ItemFilter) -> dict[str, object]:
         "start_time": wanted.start_time,
         "end_time": wanted.end_time,
     }
+
+
+def _indexing(kind: ItemKind, text: Text | None) -> Callable[[UUID], Query] | None:
+    if text is None:
+        return None
+    return lambda change_id: index_query(kind, [{**text, "change_id": str(change_id)}])
 
 
 def _etag(version: Version | None) -> dict[str, object]:

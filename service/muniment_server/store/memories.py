@@ -46,8 +46,8 @@ class Memories:
 
     def search(self, query: str, *, tags: Sequence[str], any_tag: bool, limit: int) -> Sequence[MemoryResult]:
         """Up to *limit* memories that match *query*, best first."""
-        rows = self._items.search(query, limit=limit, wanted=ItemFilter(tuple(tags), any_tag))
-        return [MemoryResult(memory=_memory(row), score=row.score, snippet=row.snippet) for row in rows]
+        matches = self._items.search(query, limit=limit, wanted=ItemFilter(tuple(tags), any_tag))
+        return [MemoryResult(_memory(match.row), match.score, match.snippet) for match in matches]
 
     def delete(self, key: str, *, etag: Version | None) -> Classification | None:
         """Delete the own-level version of *key*; return the level that is revealed.

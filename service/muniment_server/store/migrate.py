@@ -16,10 +16,12 @@ from psycopg import sql
 
 from muniment_server.domain.classification import Classification
 from muniment_server.store import roles
+from muniment_server.store.operator import operating
 
 OLDEST_SERVER = 150000
 """`security_invoker` windows begin with Postgres 15."""
 
+_SEARCH = "0006_search"
 _LOCK = 0x6D756E69  # "muni"
 
 
@@ -71,7 +73,18 @@ def migrate(admin: str, *, passwords: Mapping[str, str] | None = None) -> list[s
         done = [*_make_roles(connection), *_set_passwords(connection, passwords or {})]
         _close_database(connection)
         connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
-        return [*done, *_apply(connection)]
+        done += _apply(connection)
+    if any(_SEARCH in step for step in done):
+        done += _index(admin)
+    return done
+
+
+def _index(admin: str) -> Iterator[str]:
+    """What was written before search was as it is: the words of an item are found in Python, not by a migration."""
+    with operating(admin) as operator:
+        count = sum(items for _, _, items in operator.reindex())
+    if count:
+        yield f"indexed {count} items for search"
 
 
 def missing_roles(admin: str) -> set[str]:

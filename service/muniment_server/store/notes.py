@@ -30,6 +30,7 @@ from muniment_server.domain.records import (
     Version,
 )
 from muniment_server.store.fence import Fence, Query, held
+from muniment_server.store.index import text_of
 from muniment_server.store.items import Items, delete_query, deleted, save_query
 
 Place = tuple[datetime, str]
@@ -83,8 +84,8 @@ class Notes:
     def search(self, query: str, *, tier: Tier, limit: int) -> tuple[Sequence[NoteResult], Usage]:
         """Up to *limit* notes of *tier* that match *query*, best first, and its usage."""
         usage = self._shelf(self._fence.look("note_versions")).usage(tier)
-        rows = self._items.search(query, tier=tier, limit=limit)
-        return [NoteResult(_note(row), row.score, row.snippet) for row in rows], usage
+        matches = self._items.search(query, tier=tier, limit=limit)
+        return [NoteResult(_note(match.row), match.score, match.snippet) for match in matches], usage
 
     def _shelf(self, rows: Sequence[Any]) -> Shelf:
         return shelf_of_rows(self._fence.session.taint, rows)
@@ -125,7 +126,8 @@ def shelf_of_rows(taint: Classification, rows: Sequence[Any]) -> Shelf:
 def _query(tier: Tier, step: Step) -> Query | None:
     match step:
         case SaveStep(note_id, content, position):
-            return save_query(ItemKind.NOTE, note_id, content, tier=tier, position=position)
+            text = text_of(ItemKind.NOTE, note_id, content)
+            return save_query(ItemKind.NOTE, note_id, content, tier=tier, position=position, text=text)
         case DeleteStep(note_id):
             return delete_query(ItemKind.NOTE, note_id)
         case KeepStep():

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 from psycopg.rows import namedtuple_row
@@ -24,8 +25,9 @@ from muniment_server.domain.tokens import TokenKind
 from muniment_server.store import queries, roles
 from muniment_server.store.audit import Audit
 from muniment_server.store.database import operator_conninfo
+from muniment_server.store.index import Text, index_query, text_of
 
-_QUERIES = queries.load("operator", "history")
+_QUERIES = queries.load("operator", "history", "search")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +146,42 @@ class Operator:
                 row = self._execute("purge", before=before, number=level).fetchone()
             yield Purged(level, row.items, row.revisions)
 
+    def reindex(self) -> Iterator[tuple[Classification, str, int]]:
+        """Make anew what search finds, of every agent at every level; yield level, agent id and number of items.
+
+        Each in a transaction of its own: searches go on as before until it ends, writers of its items wait.
+        """
+        for agent in self._execute("list_all_agents").fetchall():
+            for level in Classification:
+                with self._connection.transaction():
+                    self._execute("look_at", schema=level.role)
+                    yield level, agent.agent_id, self._reindexed(level, agent.tenant, agent.agent)
+
+    def _reindexed(self, level: Classification, tenant: int, agent: int) -> int:
+        owner = {"tenant": tenant, "agent": agent, "session_id": uuid4()}
+        self._execute("open_reindexing", number=level, **owner)
+        self._execute("clear_index", **owner)
+        count, last = 0, (0, "")
+        while items := self._execute("lock_items", **owner, after_kind=last[0], after_name=last[1]).fetchall():
+            for kind, own in groupby(items, key=lambda item: ItemKind(item.kind)):
+                index = index_query(kind, [_text(kind, item) for item in own])
+                self._execute(index.name, **owner, change_id=uuid4(), **index.parameters)
+            count, last = count + len(items), (items[-1].kind, items[-1].name)
+        self._execute("close_reindexing", **owner)
+        return count
+
     def broken_ledgers(self) -> dict[Classification, int]:
         """How many items of each level have a ledger with a gap: versions that were lost."""
-        return {level: self._broken(level) for level in Classification}
+        return {level: self._broken(level, "broken_ledgers") for level in Classification}
 
-    def _broken(self, level: Classification) -> int:
+    def broken_index(self) -> dict[Classification, int]:
+        """How much of each level search does not know, knows wrongly, or counts wrongly."""
+        return {level: self._broken(level, "broken_index") for level in Classification}
+
+    def _broken(self, level: Classification, query: str) -> int:
         with self._connection.transaction():
             self._execute("look_at", schema=level.role)
-            return int(self._execute("broken_ledgers").fetchone().broken)
+            return int(self._execute(query).fetchone().broken)
 
     def _tenant(self, name: str) -> int | None:
         row = self._execute("find_tenant", name=name).fetchone()
@@ -171,6 +201,11 @@ def operating(admin: str) -> Iterator[Operator]:
     """An operator in the database of the conninfo *admin*."""
     with psycopg.connect(operator_conninfo(admin), autocommit=True, row_factory=namedtuple_row) as connection:
         yield Operator(connection)
+
+
+def _text(kind: ItemKind, item: Any) -> Text:
+    text = text_of(kind, item.name, item.content, author=item.author, tags=item.tags)
+    return {**text, "change_id": str(item.change_id)}
 
 
 def _revision(row: Any) -> Revision:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +21,7 @@ from muniment_server.domain.errors import (
 from muniment_server.domain.paging import PAGE_BYTES
 from muniment_server.domain.records import ItemFilter, ItemKind, NewPassage, Passage, PassageResult
 from muniment_server.store.fence import Fence, Query
+from muniment_server.store.index import Text, index_query, text_of
 from muniment_server.store.items import Items, filter_columns, read_page
 
 _MOST_RUNS = 4
@@ -95,8 +96,8 @@ class Passages:
 
     def search(self, query: str, wanted: ItemFilter, *, limit: int) -> Sequence[PassageResult]:
         """Up to *limit* passages that match *query*, best first."""
-        rows = self._items.search(query, limit=limit, wanted=wanted)
-        return [PassageResult(_passage(row), row.score, row.snippet) for row in rows]
+        matches = self._items.search(query, limit=limit, wanted=wanted)
+        return [PassageResult(_passage(match.row), match.score, match.snippet) for match in matches]
 
     def delete(self, passage_id: str) -> Classification | None:
         """Delete the own-level passage; return the level that is revealed.
@@ -108,7 +109,11 @@ class Passages:
     def _store(self, batch: Sequence[NewPassage]) -> Sequence[Any]:
         """One row for each passage. Its outcome is null when another writer was there first: try again."""
         given = [self._given(position, passage) for position, passage in enumerate(batch)]
-        return self._fence.write_many("store_passages", passages=Jsonb(given), count=len(given))
+        texts = [_text(named, passage) for named, passage in zip(given, batch, strict=True)]
+        return self._fence.write_many(
+            Query("store_passages", {"passages": Jsonb(given), "count": len(given)}),
+            index=index_query(ItemKind.PASSAGE, texts),
+        )
 
     def _given(self, position: int, passage: NewPassage) -> dict[str, object]:
         return {
@@ -123,6 +128,12 @@ class Passages:
             "event_time": passage.event_time and passage.event_time.isoformat(),
             "expire_time": passage.expire_time and passage.expire_time.isoformat(),
         }
+
+
+def _text(given: Mapping[str, object], passage: NewPassage) -> Text:
+    """What search finds of it, by author and tags too."""
+    text = text_of(ItemKind.PASSAGE, str(given["name"]), passage.content, author=passage.author, tags=passage.tags)
+    return {**text, "change_id": given["change_id"]}
 
 
 def _expired(field: str) -> InvalidArgument:

@@ -1,5 +1,5 @@
 -- The whole schema with its grants, as the migrations make it: to be read, and held equal to them by a test.
--- Renewed by `make schema`.
+-- Renewed by `make schema`. Which dictionary a text search configuration takes for which kind of word is left out.
 
 CREATE SCHEMA muniment_auditor;
 
@@ -18,6 +18,205 @@ CREATE SCHEMA vault;
 CREATE FUNCTION vault.clock() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN now();
+
+CREATE TEXT SEARCH DICTIONARY vault.arabic (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'arabic' );
+
+CREATE TEXT SEARCH DICTIONARY vault.armenian (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'armenian' );
+
+CREATE TEXT SEARCH DICTIONARY vault.basque (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'basque' );
+
+CREATE TEXT SEARCH DICTIONARY vault.catalan (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'catalan' );
+
+CREATE TEXT SEARCH DICTIONARY vault.danish (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'danish' );
+
+CREATE TEXT SEARCH DICTIONARY vault.dutch (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'dutch' );
+
+CREATE TEXT SEARCH DICTIONARY vault.english (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'english' );
+
+CREATE TEXT SEARCH DICTIONARY vault.finnish (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'finnish' );
+
+CREATE TEXT SEARCH DICTIONARY vault.french (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'french' );
+
+CREATE TEXT SEARCH DICTIONARY vault.german (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'german' );
+
+CREATE TEXT SEARCH DICTIONARY vault.greek (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'greek' );
+
+CREATE TEXT SEARCH DICTIONARY vault.hindi (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'hindi' );
+
+CREATE TEXT SEARCH DICTIONARY vault.hungarian (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'hungarian' );
+
+CREATE TEXT SEARCH DICTIONARY vault.indonesian (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'indonesian' );
+
+CREATE TEXT SEARCH DICTIONARY vault.irish (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'irish' );
+
+CREATE TEXT SEARCH DICTIONARY vault.italian (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'italian' );
+
+CREATE TEXT SEARCH DICTIONARY vault.lithuanian (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'lithuanian' );
+
+CREATE TEXT SEARCH DICTIONARY vault.nepali (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'nepali' );
+
+CREATE TEXT SEARCH DICTIONARY vault.norwegian (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'norwegian' );
+
+CREATE TEXT SEARCH DICTIONARY vault.portuguese (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'portuguese' );
+
+CREATE TEXT SEARCH DICTIONARY vault.romanian (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'romanian' );
+
+CREATE TEXT SEARCH DICTIONARY vault.russian (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'russian' );
+
+CREATE TEXT SEARCH DICTIONARY vault.serbian (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'serbian' );
+
+CREATE TEXT SEARCH DICTIONARY vault.spanish (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'spanish' );
+
+CREATE TEXT SEARCH DICTIONARY vault.swedish (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'swedish' );
+
+CREATE TEXT SEARCH DICTIONARY vault.tamil (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'tamil' );
+
+CREATE TEXT SEARCH DICTIONARY vault.turkish (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'turkish' );
+
+CREATE TEXT SEARCH DICTIONARY vault.yiddish (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'yiddish' );
+
+CREATE TEXT SEARCH CONFIGURATION vault.arabic (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.armenian (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.basque (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.catalan (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.danish (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.dutch (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.english (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.finnish (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.french (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.german (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.greek (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.hindi (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.hungarian (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.indonesian (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.irish (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.italian (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.lithuanian (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.nepali (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.norwegian (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.portuguese (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.romanian (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.russian (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.serbian (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.simple (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.spanish (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.swedish (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.tamil (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.turkish (
+    PARSER = pg_catalog."default" );
+
+CREATE TEXT SEARCH CONFIGURATION vault.yiddish (
+    PARSER = pg_catalog."default" );
 
 CREATE TABLE muniment_confidential.audit (
     tenant bigint NOT NULL,
@@ -246,6 +445,32 @@ CREATE VIEW muniment_confidential.agent WITH (security_barrier='true') AS
    FROM (muniment_confidential.session
      JOIN vault.agent USING (tenant, agent));
 
+CREATE TABLE muniment_confidential.chunk (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 3 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    is_whole boolean NOT NULL,
+    start integer NOT NULL,
+    size integer NOT NULL,
+    tier smallint NOT NULL,
+    tags text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    place text COLLATE pg_catalog."C",
+    event_time timestamp with time zone,
+    expire_time timestamp with time zone,
+    language text NOT NULL COLLATE pg_catalog."C",
+    stems tsvector NOT NULL,
+    grams tsvector NOT NULL,
+    stem_count integer NOT NULL,
+    gram_count integer NOT NULL,
+    CONSTRAINT blocks_are_not_searched CHECK ((kind = ANY (ARRAY[1, 2, 4]))),
+    CONSTRAINT chunk_is_confidential CHECK ((level = 3))
+);
+
 CREATE TABLE muniment_confidential.item (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -265,7 +490,6 @@ CREATE TABLE muniment_confidential.item (
     update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
     expire_time timestamp with time zone,
     delete_time timestamp with time zone,
-    search tsvector GENERATED ALWAYS AS (to_tsvector('english'::regconfig, ((name || ' '::text) || content))) STORED,
     CONSTRAINT expires_after_it_is_written CHECK ((expire_time > update_time)),
     CONSTRAINT item_is_confidential CHECK ((level = 3)),
     CONSTRAINT kind_is_known CHECK (((kind >= 1) AND (kind <= 4))),
@@ -327,7 +551,6 @@ CREATE TABLE muniment_internal.item (
     update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
     expire_time timestamp with time zone,
     delete_time timestamp with time zone,
-    search tsvector GENERATED ALWAYS AS (to_tsvector('english'::regconfig, ((name || ' '::text) || content))) STORED,
     CONSTRAINT expires_after_it_is_written CHECK ((expire_time > update_time)),
     CONSTRAINT item_is_internal CHECK ((level = 2)),
     CONSTRAINT kind_is_known CHECK (((kind >= 1) AND (kind <= 4))),
@@ -357,7 +580,6 @@ CREATE TABLE muniment_public.item (
     update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
     expire_time timestamp with time zone,
     delete_time timestamp with time zone,
-    search tsvector GENERATED ALWAYS AS (to_tsvector('english'::regconfig, ((name || ' '::text) || content))) STORED,
     CONSTRAINT expires_after_it_is_written CHECK ((expire_time > update_time)),
     CONSTRAINT item_is_public CHECK ((level = 1)),
     CONSTRAINT kind_is_known CHECK (((kind >= 1) AND (kind <= 4))),
@@ -386,8 +608,7 @@ CREATE VIEW muniment_confidential.visible WITH (security_invoker='true') AS
     create_time,
     update_time,
     expire_time,
-    delete_time,
-    search
+    delete_time
    FROM ( SELECT item_1.tenant,
             item_1.agent,
             item_1.kind,
@@ -405,8 +626,7 @@ CREATE VIEW muniment_confidential.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time,
-            item_1.search
+            item_1.delete_time
            FROM muniment_public.item item_1
         UNION ALL
          SELECT item_1.tenant,
@@ -426,8 +646,7 @@ CREATE VIEW muniment_confidential.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time,
-            item_1.search
+            item_1.delete_time
            FROM muniment_internal.item item_1
         UNION ALL
          SELECT item_1.tenant,
@@ -447,8 +666,7 @@ CREATE VIEW muniment_confidential.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time,
-            item_1.search
+            item_1.delete_time
            FROM muniment_confidential.item item_1) item
   WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
 
@@ -472,8 +690,7 @@ CREATE VIEW muniment_confidential.shared_visible WITH (security_invoker='true', 
     visible.create_time,
     visible.update_time,
     visible.expire_time,
-    visible.delete_time,
-    visible.search
+    visible.delete_time
    FROM (muniment_confidential.link
      JOIN muniment_confidential.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
 
@@ -482,6 +699,220 @@ CREATE TABLE muniment_confidential.shelf (
     agent bigint NOT NULL,
     fence smallint DEFAULT 0 NOT NULL
 );
+
+CREATE TABLE muniment_confidential.stat (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    language text NOT NULL COLLATE pg_catalog."C",
+    change_id uuid NOT NULL,
+    chunks bigint NOT NULL,
+    stems bigint NOT NULL,
+    grams bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE TABLE muniment_internal.chunk (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 2 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    is_whole boolean NOT NULL,
+    start integer NOT NULL,
+    size integer NOT NULL,
+    tier smallint NOT NULL,
+    tags text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    place text COLLATE pg_catalog."C",
+    event_time timestamp with time zone,
+    expire_time timestamp with time zone,
+    language text NOT NULL COLLATE pg_catalog."C",
+    stems tsvector NOT NULL,
+    grams tsvector NOT NULL,
+    stem_count integer NOT NULL,
+    gram_count integer NOT NULL,
+    CONSTRAINT blocks_are_not_searched CHECK ((kind = ANY (ARRAY[1, 2, 4]))),
+    CONSTRAINT chunk_is_internal CHECK ((level = 2))
+);
+
+CREATE TABLE muniment_public.chunk (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 1 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    is_whole boolean NOT NULL,
+    start integer NOT NULL,
+    size integer NOT NULL,
+    tier smallint NOT NULL,
+    tags text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    place text COLLATE pg_catalog."C",
+    event_time timestamp with time zone,
+    expire_time timestamp with time zone,
+    language text NOT NULL COLLATE pg_catalog."C",
+    stems tsvector NOT NULL,
+    grams tsvector NOT NULL,
+    stem_count integer NOT NULL,
+    gram_count integer NOT NULL,
+    CONSTRAINT blocks_are_not_searched CHECK ((kind = ANY (ARRAY[1, 2, 4]))),
+    CONSTRAINT chunk_is_public CHECK ((level = 1))
+);
+
+CREATE VIEW muniment_confidential.visible_chunk WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    change_id,
+    piece,
+    is_whole,
+    start,
+    size,
+    tier,
+    tags,
+    thread,
+    place,
+    event_time,
+    expire_time,
+    language,
+    stems,
+    grams,
+    stem_count,
+    gram_count
+   FROM ( SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count
+           FROM muniment_public.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count
+           FROM muniment_internal.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count
+           FROM muniment_confidential.chunk chunk_1) chunk
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE TABLE muniment_internal.stat (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    language text NOT NULL COLLATE pg_catalog."C",
+    change_id uuid NOT NULL,
+    chunks bigint NOT NULL,
+    stems bigint NOT NULL,
+    grams bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE TABLE muniment_public.stat (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    language text NOT NULL COLLATE pg_catalog."C",
+    change_id uuid NOT NULL,
+    chunks bigint NOT NULL,
+    stems bigint NOT NULL,
+    grams bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_confidential.visible_stat WITH (security_invoker='true') AS
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence
+   FROM muniment_public.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence
+   FROM muniment_internal.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence
+   FROM muniment_confidential.stat;
 
 CREATE VIEW muniment_control.session WITH (security_invoker='true') AS
  SELECT session.tenant,
@@ -564,8 +995,7 @@ CREATE VIEW muniment_internal.visible WITH (security_invoker='true') AS
     create_time,
     update_time,
     expire_time,
-    delete_time,
-    search
+    delete_time
    FROM ( SELECT item_1.tenant,
             item_1.agent,
             item_1.kind,
@@ -583,8 +1013,7 @@ CREATE VIEW muniment_internal.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time,
-            item_1.search
+            item_1.delete_time
            FROM muniment_public.item item_1
         UNION ALL
          SELECT item_1.tenant,
@@ -604,8 +1033,7 @@ CREATE VIEW muniment_internal.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time,
-            item_1.search
+            item_1.delete_time
            FROM muniment_internal.item item_1) item
   WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
 
@@ -629,8 +1057,7 @@ CREATE VIEW muniment_internal.shared_visible WITH (security_invoker='true', secu
     visible.create_time,
     visible.update_time,
     visible.expire_time,
-    visible.delete_time,
-    visible.search
+    visible.delete_time
    FROM (muniment_internal.link
      JOIN muniment_internal.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
 
@@ -639,6 +1066,98 @@ CREATE TABLE muniment_internal.shelf (
     agent bigint NOT NULL,
     fence smallint DEFAULT 0 NOT NULL
 );
+
+CREATE VIEW muniment_internal.visible_chunk WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    change_id,
+    piece,
+    is_whole,
+    start,
+    size,
+    tier,
+    tags,
+    thread,
+    place,
+    event_time,
+    expire_time,
+    language,
+    stems,
+    grams,
+    stem_count,
+    gram_count
+   FROM ( SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count
+           FROM muniment_public.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count
+           FROM muniment_internal.chunk chunk_1) chunk
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE VIEW muniment_internal.visible_stat WITH (security_invoker='true') AS
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence
+   FROM muniment_public.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence
+   FROM muniment_internal.stat;
 
 CREATE VIEW muniment_public.session WITH (security_barrier='true') AS
  SELECT session.tenant,
@@ -707,8 +1226,7 @@ CREATE VIEW muniment_public.visible WITH (security_invoker='true') AS
     create_time,
     update_time,
     expire_time,
-    delete_time,
-    search
+    delete_time
    FROM ( SELECT item_1.tenant,
             item_1.agent,
             item_1.kind,
@@ -726,8 +1244,7 @@ CREATE VIEW muniment_public.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time,
-            item_1.search
+            item_1.delete_time
            FROM muniment_public.item item_1) item
   WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
 
@@ -751,8 +1268,7 @@ CREATE VIEW muniment_public.shared_visible WITH (security_invoker='true', securi
     visible.create_time,
     visible.update_time,
     visible.expire_time,
-    visible.delete_time,
-    visible.search
+    visible.delete_time
    FROM (muniment_public.link
      JOIN muniment_public.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
 
@@ -761,6 +1277,64 @@ CREATE TABLE muniment_public.shelf (
     agent bigint NOT NULL,
     fence smallint DEFAULT 0 NOT NULL
 );
+
+CREATE VIEW muniment_public.visible_chunk WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    change_id,
+    piece,
+    is_whole,
+    start,
+    size,
+    tier,
+    tags,
+    thread,
+    place,
+    event_time,
+    expire_time,
+    language,
+    stems,
+    grams,
+    stem_count,
+    gram_count
+   FROM ( SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count
+           FROM muniment_public.chunk chunk_1) chunk
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE VIEW muniment_public.visible_stat WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    language,
+    change_id,
+    chunks,
+    stems,
+    grams,
+    fence
+   FROM muniment_public.stat;
 
 CREATE VIEW muniment_restricted.session WITH (security_barrier='true') AS
  SELECT session.tenant,
@@ -787,6 +1361,32 @@ CREATE VIEW muniment_restricted.agent WITH (security_barrier='true') AS
    FROM (muniment_restricted.session
      JOIN vault.agent USING (tenant, agent));
 
+CREATE TABLE muniment_restricted.chunk (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 4 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    is_whole boolean NOT NULL,
+    start integer NOT NULL,
+    size integer NOT NULL,
+    tier smallint NOT NULL,
+    tags text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    place text COLLATE pg_catalog."C",
+    event_time timestamp with time zone,
+    expire_time timestamp with time zone,
+    language text NOT NULL COLLATE pg_catalog."C",
+    stems tsvector NOT NULL,
+    grams tsvector NOT NULL,
+    stem_count integer NOT NULL,
+    gram_count integer NOT NULL,
+    CONSTRAINT blocks_are_not_searched CHECK ((kind = ANY (ARRAY[1, 2, 4]))),
+    CONSTRAINT chunk_is_restricted CHECK ((level = 4))
+);
+
 CREATE TABLE muniment_restricted.item (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -806,7 +1406,6 @@ CREATE TABLE muniment_restricted.item (
     update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
     expire_time timestamp with time zone,
     delete_time timestamp with time zone,
-    search tsvector GENERATED ALWAYS AS (to_tsvector('english'::regconfig, ((name || ' '::text) || content))) STORED,
     CONSTRAINT expires_after_it_is_written CHECK ((expire_time > update_time)),
     CONSTRAINT item_is_restricted CHECK ((level = 4)),
     CONSTRAINT kind_is_known CHECK (((kind >= 1) AND (kind <= 4))),
@@ -859,8 +1458,7 @@ CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
     create_time,
     update_time,
     expire_time,
-    delete_time,
-    search
+    delete_time
    FROM ( SELECT item_1.tenant,
             item_1.agent,
             item_1.kind,
@@ -878,8 +1476,7 @@ CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time,
-            item_1.search
+            item_1.delete_time
            FROM muniment_public.item item_1
         UNION ALL
          SELECT item_1.tenant,
@@ -899,8 +1496,7 @@ CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time,
-            item_1.search
+            item_1.delete_time
            FROM muniment_internal.item item_1
         UNION ALL
          SELECT item_1.tenant,
@@ -920,8 +1516,7 @@ CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time,
-            item_1.search
+            item_1.delete_time
            FROM muniment_confidential.item item_1
         UNION ALL
          SELECT item_1.tenant,
@@ -941,8 +1536,7 @@ CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time,
-            item_1.search
+            item_1.delete_time
            FROM muniment_restricted.item item_1) item
   WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
 
@@ -966,8 +1560,7 @@ CREATE VIEW muniment_restricted.shared_visible WITH (security_invoker='true', se
     visible.create_time,
     visible.update_time,
     visible.expire_time,
-    visible.delete_time,
-    visible.search
+    visible.delete_time
    FROM (muniment_restricted.link
      JOIN muniment_restricted.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
 
@@ -976,6 +1569,178 @@ CREATE TABLE muniment_restricted.shelf (
     agent bigint NOT NULL,
     fence smallint DEFAULT 0 NOT NULL
 );
+
+CREATE TABLE muniment_restricted.stat (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    language text NOT NULL COLLATE pg_catalog."C",
+    change_id uuid NOT NULL,
+    chunks bigint NOT NULL,
+    stems bigint NOT NULL,
+    grams bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    change_id,
+    piece,
+    is_whole,
+    start,
+    size,
+    tier,
+    tags,
+    thread,
+    place,
+    event_time,
+    expire_time,
+    language,
+    stems,
+    grams,
+    stem_count,
+    gram_count
+   FROM ( SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count
+           FROM muniment_public.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count
+           FROM muniment_internal.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count
+           FROM muniment_confidential.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count
+           FROM muniment_restricted.chunk chunk_1) chunk
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE VIEW muniment_restricted.visible_stat WITH (security_invoker='true') AS
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence
+   FROM muniment_public.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence
+   FROM muniment_internal.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence
+   FROM muniment_confidential.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence
+   FROM muniment_restricted.stat;
 
 CREATE TABLE vault.host_key (
     tenant bigint NOT NULL,
@@ -1017,6 +1782,9 @@ ALTER TABLE vault.tenant ALTER COLUMN tenant ADD GENERATED ALWAYS AS IDENTITY (
 ALTER TABLE ONLY muniment_confidential.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
 
+ALTER TABLE ONLY muniment_confidential.chunk
+    ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
 ALTER TABLE ONLY muniment_confidential.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
 
@@ -1026,11 +1794,17 @@ ALTER TABLE ONLY muniment_confidential.revision
 ALTER TABLE ONLY muniment_confidential.shelf
     ADD CONSTRAINT shelf_pkey PRIMARY KEY (tenant, agent);
 
+ALTER TABLE ONLY muniment_confidential.stat
+    ADD CONSTRAINT stat_pkey PRIMARY KEY (tenant, agent, kind, language, change_id);
+
 ALTER TABLE ONLY muniment_control.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
 
 ALTER TABLE ONLY muniment_internal.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
+
+ALTER TABLE ONLY muniment_internal.chunk
+    ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
 
 ALTER TABLE ONLY muniment_internal.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
@@ -1041,8 +1815,14 @@ ALTER TABLE ONLY muniment_internal.revision
 ALTER TABLE ONLY muniment_internal.shelf
     ADD CONSTRAINT shelf_pkey PRIMARY KEY (tenant, agent);
 
+ALTER TABLE ONLY muniment_internal.stat
+    ADD CONSTRAINT stat_pkey PRIMARY KEY (tenant, agent, kind, language, change_id);
+
 ALTER TABLE ONLY muniment_public.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
+
+ALTER TABLE ONLY muniment_public.chunk
+    ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
 
 ALTER TABLE ONLY muniment_public.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
@@ -1053,8 +1833,14 @@ ALTER TABLE ONLY muniment_public.revision
 ALTER TABLE ONLY muniment_public.shelf
     ADD CONSTRAINT shelf_pkey PRIMARY KEY (tenant, agent);
 
+ALTER TABLE ONLY muniment_public.stat
+    ADD CONSTRAINT stat_pkey PRIMARY KEY (tenant, agent, kind, language, change_id);
+
 ALTER TABLE ONLY muniment_restricted.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
+
+ALTER TABLE ONLY muniment_restricted.chunk
+    ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
 
 ALTER TABLE ONLY muniment_restricted.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
@@ -1064,6 +1850,9 @@ ALTER TABLE ONLY muniment_restricted.revision
 
 ALTER TABLE ONLY muniment_restricted.shelf
     ADD CONSTRAINT shelf_pkey PRIMARY KEY (tenant, agent);
+
+ALTER TABLE ONLY muniment_restricted.stat
+    ADD CONSTRAINT stat_pkey PRIMARY KEY (tenant, agent, kind, language, change_id);
 
 ALTER TABLE ONLY vault.agent
     ADD CONSTRAINT agent_pkey PRIMARY KEY (tenant, agent);
@@ -1103,41 +1892,60 @@ ALTER TABLE ONLY vault.tenant
 
 CREATE INDEX audit_newest ON muniment_confidential.audit USING btree (tenant, "time" DESC, event_id DESC);
 
+CREATE INDEX chunk_grams ON muniment_confidential.chunk USING gin (grams) WITH (fastupdate=off);
+
+CREATE INDEX chunk_stems ON muniment_confidential.chunk USING gin (stems) WITH (fastupdate=off);
+
+CREATE INDEX chunk_thread ON muniment_confidential.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
+
 CREATE UNIQUE INDEX item_live ON muniment_confidential.item USING btree (tenant, agent, kind, name, level DESC) WHERE (delete_time IS NULL);
 
 CREATE INDEX item_passages ON muniment_confidential.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
-
-CREATE INDEX item_search ON muniment_confidential.item USING gin (search) WHERE (delete_time IS NULL);
 
 CREATE INDEX audit_newest ON muniment_control.audit USING btree (tenant, "time" DESC, event_id DESC);
 
 CREATE INDEX audit_newest ON muniment_internal.audit USING btree (tenant, "time" DESC, event_id DESC);
 
+CREATE INDEX chunk_grams ON muniment_internal.chunk USING gin (grams) WITH (fastupdate=off);
+
+CREATE INDEX chunk_stems ON muniment_internal.chunk USING gin (stems) WITH (fastupdate=off);
+
+CREATE INDEX chunk_thread ON muniment_internal.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
+
 CREATE UNIQUE INDEX item_live ON muniment_internal.item USING btree (tenant, agent, kind, name, level DESC) WHERE (delete_time IS NULL);
 
 CREATE INDEX item_passages ON muniment_internal.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
 
-CREATE INDEX item_search ON muniment_internal.item USING gin (search) WHERE (delete_time IS NULL);
-
 CREATE INDEX audit_newest ON muniment_public.audit USING btree (tenant, "time" DESC, event_id DESC);
+
+CREATE INDEX chunk_grams ON muniment_public.chunk USING gin (grams) WITH (fastupdate=off);
+
+CREATE INDEX chunk_stems ON muniment_public.chunk USING gin (stems) WITH (fastupdate=off);
+
+CREATE INDEX chunk_thread ON muniment_public.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
 
 CREATE UNIQUE INDEX item_live ON muniment_public.item USING btree (tenant, agent, kind, name, level DESC) WHERE (delete_time IS NULL);
 
 CREATE INDEX item_passages ON muniment_public.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
 
-CREATE INDEX item_search ON muniment_public.item USING gin (search) WHERE (delete_time IS NULL);
-
 CREATE INDEX audit_newest ON muniment_restricted.audit USING btree (tenant, "time" DESC, event_id DESC);
+
+CREATE INDEX chunk_grams ON muniment_restricted.chunk USING gin (grams) WITH (fastupdate=off);
+
+CREATE INDEX chunk_stems ON muniment_restricted.chunk USING gin (stems) WITH (fastupdate=off);
+
+CREATE INDEX chunk_thread ON muniment_restricted.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
 
 CREATE UNIQUE INDEX item_live ON muniment_restricted.item USING btree (tenant, agent, kind, name, level DESC) WHERE (delete_time IS NULL);
 
 CREATE INDEX item_passages ON muniment_restricted.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
 
-CREATE INDEX item_search ON muniment_restricted.item USING gin (search) WHERE (delete_time IS NULL);
-
 CREATE INDEX session_newest ON vault.session USING btree (tenant, agent, create_time DESC, session_id DESC);
 
 CREATE INDEX session_of_conversation ON vault.session USING btree (tenant, agent, conversation_id);
+
+ALTER TABLE ONLY muniment_confidential.chunk
+    ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
 ALTER TABLE ONLY muniment_confidential.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
@@ -1148,6 +1956,12 @@ ALTER TABLE ONLY muniment_confidential.revision
 ALTER TABLE ONLY muniment_confidential.shelf
     ADD CONSTRAINT shelf_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_confidential.stat
+    ADD CONSTRAINT stat_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_internal.chunk
+    ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_internal.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
@@ -1156,6 +1970,12 @@ ALTER TABLE ONLY muniment_internal.revision
 
 ALTER TABLE ONLY muniment_internal.shelf
     ADD CONSTRAINT shelf_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_internal.stat
+    ADD CONSTRAINT stat_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_public.chunk
+    ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
 ALTER TABLE ONLY muniment_public.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
@@ -1166,6 +1986,12 @@ ALTER TABLE ONLY muniment_public.revision
 ALTER TABLE ONLY muniment_public.shelf
     ADD CONSTRAINT shelf_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_public.stat
+    ADD CONSTRAINT stat_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted.chunk
+    ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_restricted.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
@@ -1174,6 +2000,9 @@ ALTER TABLE ONLY muniment_restricted.revision
 
 ALTER TABLE ONLY muniment_restricted.shelf
     ADD CONSTRAINT shelf_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted.stat
+    ADD CONSTRAINT stat_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
 ALTER TABLE ONLY vault.agent
     ADD CONSTRAINT agent_tenant_fkey FOREIGN KEY (tenant) REFERENCES vault.tenant(tenant);
@@ -1344,6 +2173,10 @@ GRANT UPDATE(delete_time) ON TABLE vault.agent TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_confidential.agent TO muniment_confidential;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential.chunk TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential.chunk TO muniment_restricted;
+
 GRANT SELECT,INSERT ON TABLE muniment_confidential.item TO muniment_confidential;
 
 GRANT SELECT ON TABLE muniment_confidential.item TO muniment_restricted;
@@ -1436,6 +2269,48 @@ GRANT INSERT ON TABLE muniment_confidential.shelf TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_confidential.shelf TO muniment_confidential;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential.stat TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential.stat TO muniment_restricted;
+
+GRANT UPDATE(fence) ON TABLE muniment_confidential.stat TO muniment_confidential;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.chunk TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.chunk TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal.chunk TO muniment_restricted;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_public.chunk TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.chunk TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public.chunk TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public.chunk TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_confidential.visible_chunk TO muniment_confidential;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.stat TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.stat TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal.stat TO muniment_restricted;
+
+GRANT UPDATE(fence) ON TABLE muniment_internal.stat TO muniment_internal;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_public.stat TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.stat TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public.stat TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public.stat TO muniment_restricted;
+
+GRANT UPDATE(fence) ON TABLE muniment_public.stat TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_confidential.visible_stat TO muniment_confidential;
+
 GRANT SELECT ON TABLE muniment_control.session TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_control.session TO muniment_control;
@@ -1460,6 +2335,10 @@ GRANT INSERT ON TABLE muniment_internal.shelf TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_internal.shelf TO muniment_internal;
 
+GRANT SELECT ON TABLE muniment_internal.visible_chunk TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.visible_stat TO muniment_internal;
+
 GRANT SELECT ON TABLE muniment_public.session TO muniment_public;
 
 GRANT UPDATE(fence) ON TABLE muniment_public.session TO muniment_public;
@@ -1482,11 +2361,17 @@ GRANT INSERT ON TABLE muniment_public.shelf TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_public.shelf TO muniment_public;
 
+GRANT SELECT ON TABLE muniment_public.visible_chunk TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.visible_stat TO muniment_public;
+
 GRANT SELECT ON TABLE muniment_restricted.session TO muniment_restricted;
 
 GRANT UPDATE(fence) ON TABLE muniment_restricted.session TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.agent TO muniment_restricted;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted.chunk TO muniment_restricted;
 
 GRANT SELECT,INSERT ON TABLE muniment_restricted.item TO muniment_restricted;
 
@@ -1521,6 +2406,14 @@ GRANT SELECT ON TABLE muniment_restricted.shelf TO muniment_restricted;
 GRANT INSERT ON TABLE muniment_restricted.shelf TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_restricted.shelf TO muniment_restricted;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted.stat TO muniment_restricted;
+
+GRANT UPDATE(fence) ON TABLE muniment_restricted.stat TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.visible_chunk TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.visible_stat TO muniment_restricted;
 
 GRANT SELECT ON TABLE vault.host_key TO muniment_control;
 

@@ -24,6 +24,8 @@ _AGENT_COLUMNS = (
     "display_name", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit", "user_char_limit",
     "update_time", "delete_time",
 )  # fmt: skip
+_LEVEL_TABLES = ("item", "revision", "shelf", "audit", "chunk", "stat")
+_LEVEL_WINDOWS = ("session", "agent", "link", "visible", "shared_visible", "visible_chunk", "visible_stat")
 _HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link")
 
 
@@ -115,16 +117,19 @@ def _level(level: Classification) -> Iterator[Fact]:
     yield Fact(role, "schema vault", "USAGE")
     for lower in (lower for lower in Classification if lower.can_flow_to(level)):
         yield Fact(role, f"schema {lower.role}", "USAGE")
-        yield Fact(role, f"{lower.role}.item", "SELECT")
-    for window in ("session", "agent", "link", "visible", "shared_visible", "shelf"):
+        for table in ("item", "chunk", "stat"):
+            yield Fact(role, f"{lower.role}.{table}", "SELECT")
+    for window in (*_LEVEL_WINDOWS, "shelf"):
         yield Fact(role, f"{role}.{window}", "SELECT")
-    for fenced in ("session", "shelf"):
+    for fenced in ("session", "shelf", "stat"):
         yield Fact(role, f"{role}.{fenced}", "UPDATE (fence)")
-    for table in ("item", "revision", "audit"):
+    for table in ("item", "revision", "audit", "chunk", "stat"):
         yield Fact(role, f"{role}.{table}", "INSERT")
+    for derived in ("chunk", "stat"):  # what is made of items anew at any time
+        yield Fact(role, f"{role}.{derived}", "DELETE")
     for column in _ITEM_COLUMNS:
         yield Fact(role, f"{role}.item", f"UPDATE ({column})")
-    for table in ("item", "audit"):
+    for table in ("item", "audit", "chunk"):
         yield Fact("pinned", f"{role}.{table}", f"CHECK ((level = {level.value}))")
 
 
@@ -170,11 +175,16 @@ def _windows() -> Iterator[Fact]:
 
 def _level_windows(level: Classification) -> Iterator[Fact]:
     role = level.role
-    items = [f"reads {lower.role}.item" for lower in Classification if lower.can_flow_to(level)]
+    items, chunks, stats = (
+        [f"reads {lower.role}.{table}" for lower in Classification if lower.can_flow_to(level)]
+        for table in ("item", "chunk", "stat")
+    )
     yield from _window(role, "session", _BARRIER, *_OPEN_SESSIONS, f"where taint = {level.value}")
     yield from _window(role, "agent", _BARRIER, f"reads {role}.session", "reads vault.agent")
     yield from _window(role, "link", _BARRIER, f"reads {role}.session", "reads vault.agent", "reads vault.block_link")
     yield from _window(role, "visible", _INVOKER, *items, "where delete_time IS NULL", _NOT_EXPIRED)
+    yield from _window(role, "visible_chunk", _INVOKER, *chunks, _NOT_EXPIRED)
+    yield from _window(role, "visible_stat", _INVOKER, *stats)
     yield from _window(role, "shared_visible", _INVOKER, _BARRIER, f"reads {role}.link", f"reads {role}.visible")
 
 
@@ -190,7 +200,7 @@ def _owned() -> Iterator[Fact]:
     for name in (*_HOST_TABLES, "tenant", "migration", "tenant_tenant_seq"):
         yield Fact(roles.OWNER, f"vault.{name}", "owns")
     for level in roles.LEVELS:
-        for name in ("item", "revision", "shelf", "audit", "session", "agent", "link", "visible", "shared_visible"):
+        for name in (*_LEVEL_TABLES, *_LEVEL_WINDOWS):
             yield Fact(roles.OWNER, f"{level}.{name}", "owns")
     for name in ("audit", "session"):
         yield Fact(roles.OWNER, f"{roles.CONTROL}.{name}", "owns")

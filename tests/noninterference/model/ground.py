@@ -20,7 +20,7 @@ from tests.noninterference.values import (
     Session,
     Shelf,
     Version,
-    score,
+    stems_of,
 )
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
@@ -134,9 +134,10 @@ class Ground:
 
     @staticmethod
     def _found(query: str, texts: Mapping[str, str], items: Mapping[str, Message], most: int, **others: Any) -> Found:
-        """Those of *items* whose text matches *query*."""
-        scores = {name: score(words_of(query), texts[name]) for name in items}
-        return Found({name: one for name, one in scores.items() if one}, items, min(most or 10, 100), **others)
+        """What may be found: any of *items*, by parts of words. Those with a word of *query* must be."""
+        asked = stems_of(words_of(query))
+        matching = {name for name in items if asked & stems_of(texts[name])}
+        return Found(matching, items, min(most or 10, 100), **others)
 
     # Pages.
 

@@ -112,8 +112,8 @@ NOTES = (
         edit(
             ITEMS,
             "search_items",
-            "AND above.level > seen.level",
-            "AND above.level > seen.level AND above.tier = %(tier)s",
+            "AND above.level > chunk.level",
+            "AND above.level > chunk.level AND above.tier = %(tier)s",
         ),
     ),
     note(

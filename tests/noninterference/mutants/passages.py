@@ -14,7 +14,7 @@ from tests.noninterference.mutants.damage import ONE_NAME_FOR_ALL_LEVELS, PEEK
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, setting
 
 _SHADOW = r"AND seen\.level = \( SELECT max\(above\.level\).*?seen\.name\) \)"
-_SEARCH_SHADOW = r"AND NOT EXISTS \( SELECT FROM visible AS above WHERE .*? AND above\.level > seen\.level \)"
+_SEARCH_SHADOW = r"AND 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > chunk\.level \)"
 _OF_THE_NAME = "(above.agent, above.kind, above.name) = (session.agent, 4, seen.name)"
 _BEFORE = (
     "(seen.event_time, seen.create_time, seen.name)"
@@ -71,7 +71,7 @@ PASSAGES = (
     passage(
         "the end of a time is in it, in a search",
         "model",
-        edit(ITEMS, "search_items", "seen.event_time < %(end_time)s", "seen.event_time <= %(end_time)s"),
+        edit(ITEMS, "search_items", "chunk.event_time < %(end_time)s", "chunk.event_time <= %(end_time)s"),
     ),
     passage(
         "the beginning of a time is not in it",
@@ -79,7 +79,7 @@ PASSAGES = (
         edit(ITEMS, "list_passages", "seen.event_time >= %(start_time)s", "seen.event_time > %(start_time)s"),
     ),
     passage("a list of any thread", "model", edit(ITEMS, "list_passages", _THREAD, "")),
-    passage("a search in any thread", "model", edit(ITEMS, "search_items", _THREAD, "")),
+    passage("a search in any thread", "model", edit(ITEMS, "search_items", _THREAD.replace("seen", "chunk"), "")),
     passage(
         "M13 a page of passages goes on after the event_time",
         "model",

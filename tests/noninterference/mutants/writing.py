@@ -70,7 +70,11 @@ WRITES = (
     Mutant("M15 delete without the fence", "fault", (edit(ITEMS, "delete_item", _FENCED, ""),)),
     Mutant("M16 get without the fence", "model", (edit(ITEMS, "get_item", _FENCED, ""),)),
     Mutant("M16 list without the fence", "model", (edit(ITEMS, "list_items", _FENCED, ""),)),
-    Mutant("M16 search without the fence", "model", (edit(ITEMS, "search_items", _FENCED, ""),)),
+    Mutant(
+        "M16 search without the fence",
+        "fault",
+        tuple(edit(ITEMS, query, _FENCED, "") for query in ("search_terms", "search_items")),
+    ),
     Mutant(
         "M17 the fence locks FOR KEY SHARE",
         "a raise waits for the writer",

@@ -62,6 +62,18 @@ WITH dead AS (
         OR dead.expire_time < %(before)s
  RETURNING dead.tenant, dead.agent, dead.item_id
 ),
+unindexed AS ( -- what expired: what was deleted is out of the index already
+    DELETE FROM chunk AS unindexed
+     WHERE unindexed.expire_time < %(before)s
+ RETURNING unindexed.tenant, unindexed.agent, unindexed.kind, unindexed.language, unindexed.stem_count, unindexed.gram_count
+),
+counted AS (
+    INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
+    SELECT unindexed.tenant, unindexed.agent, unindexed.kind, unindexed.language, gen_random_uuid(),
+           -count(*), -sum(unindexed.stem_count), -sum(unindexed.gram_count)
+      FROM unindexed
+     GROUP BY unindexed.tenant, unindexed.agent, unindexed.kind, unindexed.language
+),
 old AS (
     DELETE FROM revision AS old
      WHERE EXISTS (
@@ -95,6 +107,47 @@ logged AS (
       FROM purged
 )
 SELECT (SELECT count(*) FROM dead) AS items, (SELECT count(*) FROM old) AS revisions;
+
+-- name: broken_index
+-- Live items that search does not know, chunks of what is no live version, and counts that are not those of the chunks,
+-- at the level of the search path.
+WITH unknown AS (
+    SELECT item.tenant
+      FROM item
+     WHERE item.delete_time IS NULL
+       AND item.kind IN (1, 2, 4)
+       AND NOT EXISTS (
+               SELECT
+                 FROM chunk
+                WHERE (chunk.tenant, chunk.agent, chunk.kind, chunk.name, chunk.change_id)
+                      = (item.tenant, item.agent, item.kind, item.name, item.change_id)
+           )
+),
+stale AS (
+    SELECT chunk.tenant
+      FROM chunk
+     WHERE NOT EXISTS (
+               SELECT
+                 FROM item
+                WHERE item.delete_time IS NULL
+                  AND (chunk.tenant, chunk.agent, chunk.kind, chunk.name, chunk.change_id)
+                      = (item.tenant, item.agent, item.kind, item.name, item.change_id)
+           )
+),
+counted AS (
+    SELECT stat.tenant, stat.agent, stat.kind, stat.language, stat.chunks, stat.stems, stat.grams
+      FROM stat
+     UNION ALL
+    SELECT chunk.tenant, chunk.agent, chunk.kind, chunk.language, -1, -chunk.stem_count, -chunk.gram_count
+      FROM chunk
+),
+wrong AS (
+    SELECT counted.tenant
+      FROM counted
+     GROUP BY counted.tenant, counted.agent, counted.kind, counted.language
+    HAVING (sum(counted.chunks), sum(counted.stems), sum(counted.grams)) <> (0, 0, 0)
+)
+SELECT (SELECT count(*) FROM unknown) + (SELECT count(*) FROM stale) + (SELECT count(*) FROM wrong) AS broken;
 
 -- name: broken_ledgers
 -- Items whose ledger has a gap or does not end at the item's revision, at the level of the search path. Passages have none.

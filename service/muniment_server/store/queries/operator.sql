@@ -56,6 +56,52 @@ SELECT agent.tenant, agent.agent
 -- Until the end of the transaction, unqualified names are those of one schema.
 SELECT set_config('search_path', %(schema)s, true);
 
+-- name: list_all_agents
+SELECT agent.tenant, agent.agent, agent.agent_id
+  FROM vault.agent
+ ORDER BY agent.tenant, agent.agent;
+
+-- name: open_reindexing
+-- A session of the operator's own, which its transaction ends: what keeps the index asks for one.
+WITH conversation AS (
+    INSERT INTO vault.conversation AS conversation (tenant, agent, conversation_id, taint)
+    VALUES (%(tenant)s, %(agent)s, %(session_id)s::uuid::text, %(number)s)
+ RETURNING conversation.tenant, conversation.agent, conversation.conversation_id
+)
+INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, token_hash, expire_time)
+SELECT conversation.tenant, conversation.agent, %(session_id)s::uuid, conversation.conversation_id, decode(md5(%(session_id)s::text), 'hex'), 'infinity'
+  FROM conversation;
+
+-- name: close_reindexing
+DELETE FROM vault.conversation AS closed
+ WHERE closed.tenant = %(tenant)s
+   AND closed.agent = %(agent)s
+   AND closed.conversation_id = %(session_id)s::uuid::text;
+
+-- name: clear_index
+-- Forget what search knows of one agent, at the level of the search path.
+WITH chunks AS (
+    DELETE FROM chunk AS gone
+     WHERE gone.tenant = %(tenant)s
+       AND gone.agent = %(agent)s
+)
+DELETE FROM stat AS gone
+ WHERE gone.tenant = %(tenant)s
+   AND gone.agent = %(agent)s;
+
+-- name: lock_items
+-- Some of the items that search finds, after one of them, by kind and name, at the level of the search path.
+SELECT item.kind, item.name, item.change_id, item.content, item.tags, item.author
+  FROM item
+ WHERE item.tenant = %(tenant)s
+   AND item.agent = %(agent)s
+   AND item.kind IN (1, 2, 4)
+   AND (item.kind, item.name) > (%(after_kind)s, %(after_name)s)
+   AND item.delete_time IS NULL
+ ORDER BY item.kind, item.name
+ LIMIT 200
+   FOR NO KEY UPDATE;
+
 -- name: accepts_host_key
 SELECT host_key.host_key_id
   FROM vault.host_key

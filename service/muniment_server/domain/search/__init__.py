@@ -1,0 +1,1 @@
+"""What search makes of texts, before and after the database: pure Python, the same for every level."""

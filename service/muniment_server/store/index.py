@@ -1,0 +1,57 @@
+"""What search finds of an item, made when the item is written: see `index_items` in queries/search.sql."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from psycopg.types.json import Jsonb
+
+from muniment_server.domain.records import ItemKind
+from muniment_server.domain.search import languages
+from muniment_server.domain.search.grams import grams
+from muniment_server.domain.search.pieces import pieces
+from muniment_server.store.fence import Query
+
+Text: TypeAlias = Mapping[str, object]
+"""What is indexed of one version, as the statement takes it. With a name only: nothing."""
+
+_STEMMERS = json.dumps(dict(languages.STEMMERS))
+_SEPARATORS = re.compile(r"[\W_]+")
+
+
+def text_of(kind: ItemKind, name: str, content: str, *, author: str | None = None, tags: Iterable[str] = ()) -> Text:
+    """*content* in pieces, each found by its header too. The statement adds the date."""
+    header = " ".join([*_named(kind, name), *([author] if author else []), *tags])
+    return {
+        "name": name,
+        "language": languages.stemmer(content),
+        "header": header,
+        "pieces": [
+            {
+                "number": number,
+                "start": piece.start,
+                "size": piece.size,
+                "grams": grams(f"{header} {piece.of(content)}"),
+            }
+            for number, piece in enumerate(pieces(content))
+        ],
+    }
+
+
+def _named(kind: ItemKind, name: str) -> list[str]:
+    """The words of a key: it is no file name and no host. Other names are ids."""
+    return _SEPARATORS.sub(" ", name).split() if kind is ItemKind.MEMORY else []
+
+
+def nothing_of(name: str) -> Text:
+    """What is indexed of a name that is deleted."""
+    return {"name": name}
+
+
+def index_query(kind: ItemKind, texts: Sequence[Text]) -> Query:
+    """The statement that keeps the index of items of these names, after a write of them."""
+    names = [text["name"] for text in texts]
+    return Query("index_items", {"kind": kind, "names": names, "texts": Jsonb(texts), "stemmers": _STEMMERS})

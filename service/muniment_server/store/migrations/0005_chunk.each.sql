@@ -1,0 +1,53 @@
+-- What search finds at this level: live memories, notes and passages in pieces, and how many and how long they are.
+
+SET LOCAL search_path = muniment_{level};
+
+-- The pieces of live items, as search sees them. Made of the item in the transaction that writes it, gone with it.
+CREATE TABLE chunk (
+    tenant      bigint      NOT NULL,
+    agent       bigint      NOT NULL,
+    kind        smallint    NOT NULL CONSTRAINT blocks_are_not_searched CHECK (kind IN (1, 2, 4)),
+    name        text COLLATE "C" NOT NULL,
+    level       smallint    NOT NULL DEFAULT {number} CONSTRAINT chunk_is_{level} CHECK (level = {number}),
+    change_id   uuid        NOT NULL, -- the version it is a piece of
+    piece       integer     NOT NULL,
+    is_whole    boolean     NOT NULL, -- the only piece
+    start       integer     NOT NULL, -- from this code point of the content
+    size        integer     NOT NULL, -- this many
+    tier        smallint    NOT NULL, -- what is filtered by, as in the item
+    tags        text[]      NOT NULL,
+    thread      text COLLATE "C",
+    place       text COLLATE "C", -- in the thread: event time, create time and name
+    event_time  timestamptz,
+    expire_time timestamptz,
+    language    text COLLATE "C" NOT NULL, -- the text search configuration, in vault
+    stems       tsvector    NOT NULL, -- of header and text, and the scope
+    grams       tsvector    NOT NULL,
+    stem_count  integer     NOT NULL, -- occurrences, without the scope
+    gram_count  integer     NOT NULL,
+    PRIMARY KEY (tenant, agent, kind, name, change_id, piece),
+    FOREIGN KEY (tenant, agent) REFERENCES vault.agent ON DELETE CASCADE
+);
+-- The scope, `@agent:kind`, is a word among the others: so one column is enough, without an extension.
+-- No list of pending entries: a search would have to read all of it.
+CREATE INDEX chunk_stems ON chunk USING gin (stems) WITH (fastupdate = off);
+CREATE INDEX chunk_grams ON chunk USING gin (grams) WITH (fastupdate = off);
+CREATE INDEX chunk_thread ON chunk (tenant, agent, thread, place) WHERE thread IS NOT NULL AND piece = 0;
+
+-- How many chunks there are, and how long they are together: a row for each change, folded now and then.
+CREATE TABLE stat (
+    tenant    bigint   NOT NULL,
+    agent     bigint   NOT NULL,
+    kind      smallint NOT NULL,
+    language  text COLLATE "C" NOT NULL,
+    change_id uuid     NOT NULL, -- of the change, or of the folding
+    chunks    bigint   NOT NULL,
+    stems     bigint   NOT NULL,
+    grams     bigint   NOT NULL,
+    fence     smallint NOT NULL DEFAULT 0, -- UPDATE on it is the right to lock
+    PRIMARY KEY (tenant, agent, kind, language, change_id),
+    FOREIGN KEY (tenant, agent) REFERENCES vault.agent ON DELETE CASCADE
+);
+
+GRANT SELECT, INSERT, DELETE ON chunk TO muniment_{level};
+GRANT SELECT, INSERT, DELETE, UPDATE (fence) ON stat TO muniment_{level};

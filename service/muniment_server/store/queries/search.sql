@@ -1,0 +1,320 @@
+-- What search finds, as the role of one level: how it is made after each write, and how it is looked through. See items.sql.
+-- The scope `@agent:kind` is a word of every chunk: words are looked for together with it. So that no index is chosen that
+-- reads all chunks of an agent, chunks are not asked for by `agent =`, but by IS NOT DISTINCT FROM, which no index serves.
+
+-- name: index_items
+-- Make what search finds of some names that of their live own-level versions. In the transaction of the write, after it:
+-- under its locks, and in a statement of its own, since one that waits for a lock does not see what it waited for.
+WITH fence AS MATERIALIZED (
+    SELECT session.agent
+      FROM session
+     WHERE session.tenant = %(tenant)s
+       AND session.session_id = %(session_id)s
+),
+given AS MATERIALIZED (
+    SELECT given.*
+      FROM jsonb_to_recordset(%(texts)s) AS given (name text, change_id uuid, language text, header text, pieces jsonb)
+),
+live AS MATERIALIZED (
+    SELECT own.*
+      FROM item AS own
+     WHERE own.tenant = %(tenant)s
+       AND own.agent = (SELECT fence.agent FROM fence)
+       AND own.kind = %(kind)s
+       AND own.name = ANY(%(names)s)
+       AND own.delete_time IS NULL
+),
+stated AS MATERIALIZED (
+    SELECT %(stemmers)s::jsonb ->> lower(split_part(agent.language, '-', 1)) AS language
+      FROM agent
+     WHERE agent.tenant = %(tenant)s
+       AND agent.session_id = %(session_id)s
+),
+gone AS (
+    DELETE FROM chunk AS gone
+     WHERE gone.tenant = %(tenant)s
+       AND gone.agent = (SELECT fence.agent FROM fence)
+       AND gone.kind = %(kind)s
+       AND gone.name = ANY(%(names)s)
+       AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (gone.name, gone.change_id))
+ RETURNING gone.language, gone.stem_count, gone.gram_count
+),
+text AS MATERIALIZED (
+    SELECT live.*, piece.number, piece.start, piece.size, piece.grams, jsonb_array_length(given.pieces) = 1 AS is_whole,
+           coalesce((SELECT stated.language FROM stated), given.language) AS language,
+           concat_ws(' ', given.header, to_char(coalesce(live.event_time, live.update_time) AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY'))
+           || E'\n' || substr(live.content, piece.start + 1, piece.size) AS words,
+           CASE WHEN live.thread IS NOT NULL
+                THEN to_char(live.event_time AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS')
+                     || to_char(live.create_time AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS') || live.name END AS place,
+           '@' || live.agent || ':' || live.kind AS scope
+      FROM live
+           JOIN given ON (given.name, given.change_id) = (live.name, live.change_id)
+           CROSS JOIN jsonb_to_recordset(given.pieces) AS piece (number integer, start integer, size integer, grams text[])
+),
+made AS (
+    INSERT INTO chunk AS made (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,
+                               event_time, expire_time, language, stems, grams, stem_count, gram_count)
+    SELECT %(tenant)s, text.agent, text.kind, text.name, text.change_id, text.number, text.is_whole, text.start, text.size,
+           text.tier, text.tags, text.thread, text.place, text.event_time, text.expire_time, text.language,
+           word.stems || array_to_tsvector(ARRAY[text.scope]), array_to_tsvector(text.grams || text.scope),
+           (SELECT coalesce(sum(cardinality(stem.positions)), 0) FROM unnest(word.stems) AS stem), cardinality(text.grams)
+      FROM text
+           CROSS JOIN LATERAL (SELECT to_tsvector(('vault.' || text.language)::regconfig, text.words) AS stems) AS word
+ RETURNING made.language, made.stem_count, made.gram_count
+),
+moved AS (
+    SELECT made.language, 1 AS chunks, made.stem_count AS stems, made.gram_count AS grams
+      FROM made
+     UNION ALL
+    SELECT gone.language, -1, -gone.stem_count, -gone.gram_count
+      FROM gone
+),
+counted AS (
+    INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
+    SELECT %(tenant)s, fence.agent, %(kind)s, moved.language, %(change_id)s, sum(moved.chunks), sum(moved.stems), sum(moved.grams)
+      FROM fence
+           CROSS JOIN moved
+     GROUP BY fence.agent, moved.language
+    HAVING (sum(moved.chunks), sum(moved.stems), sum(moved.grams)) <> (0, 0, 0)
+)
+SELECT fence.agent
+  FROM fence;
+
+-- name: fold_stats
+-- Add up what the changes of one kind at the own level have counted. Never waits: what another folds is left to it.
+WITH fence AS MATERIALIZED (
+    SELECT session.agent
+      FROM session
+     WHERE session.tenant = %(tenant)s
+       AND session.session_id = %(session_id)s
+),
+taken AS MATERIALIZED (
+    SELECT own.language, own.change_id
+      FROM stat AS own
+     WHERE own.tenant = %(tenant)s
+       AND own.agent = (SELECT fence.agent FROM fence)
+       AND own.kind = %(kind)s
+       FOR UPDATE SKIP LOCKED
+),
+gone AS (
+    DELETE FROM stat AS gone
+     USING taken
+     WHERE gone.tenant = %(tenant)s
+       AND gone.agent = (SELECT fence.agent FROM fence)
+       AND gone.kind = %(kind)s
+       AND (gone.language, gone.change_id) = (taken.language, taken.change_id)
+ RETURNING gone.agent, gone.language, gone.chunks, gone.stems, gone.grams
+),
+folded AS (
+    INSERT INTO stat AS folded (tenant, agent, kind, language, change_id, chunks, stems, grams)
+    SELECT %(tenant)s, gone.agent, %(kind)s, gone.language, %(fold_id)s, sum(gone.chunks), sum(gone.stems), sum(gone.grams)
+      FROM gone
+     GROUP BY gone.agent, gone.language
+)
+SELECT fence.agent
+  FROM fence;
+
+-- name: search_terms
+-- The words of a query and in how many visible pieces each occurs, as rows of different kinds (what):
+-- `corpus` is the first, how many pieces there are and how long; `stem` and `gram` are words; `stop` is a stem that a language
+-- of the agent's items leaves out; `small` is one of %(words)s that such a language leaves out.
+WITH fence AS MATERIALIZED (
+    SELECT session.agent, '@' || session.agent || ':' || %(kind)s::smallint AS scope
+      FROM session
+     WHERE session.tenant = %(tenant)s
+       AND session.session_id = %(session_id)s
+),
+corpus AS MATERIALIZED (
+    SELECT stat.language, sum(stat.chunks)::bigint AS chunks, sum(stat.stems)::bigint AS stems, sum(stat.grams)::bigint AS grams
+      FROM visible_stat AS stat
+     WHERE stat.tenant = %(tenant)s
+       AND (stat.agent, stat.kind) = ((SELECT fence.agent FROM fence), %(kind)s)
+     GROUP BY stat.language
+    HAVING sum(stat.chunks) > 0
+),
+spoken AS MATERIALIZED ( -- what the query seems to be in, and what more than a few pieces are in
+    SELECT corpus.language
+      FROM corpus
+     WHERE corpus.language = %(language)s
+        OR corpus.chunks * 20 >= (SELECT max(other.chunks) FROM corpus AS other)
+     ORDER BY corpus.language = %(language)s DESC, corpus.chunks DESC, corpus.language
+     LIMIT 4
+),
+said AS MATERIALIZED (
+    SELECT spoken.language, word.lexeme, word.positions[1] AS place
+      FROM spoken
+           CROSS JOIN LATERAL unnest(to_tsvector(('vault.' || spoken.language)::regconfig, %(query)s)) AS word
+),
+kept AS MATERIALIZED (
+    SELECT spoken.language, word.lexeme
+      FROM spoken
+           CROSS JOIN LATERAL unnest(to_tsvector(('pg_catalog.' || spoken.language)::regconfig, %(query)s)) AS word
+),
+stem AS MATERIALIZED (
+    SELECT CASE WHEN bool_or(kept.lexeme IS NULL) THEN 'stop' ELSE 'stem' END AS what, said.lexeme AS text
+      FROM said
+           LEFT JOIN kept USING (language, lexeme)
+     GROUP BY said.lexeme
+     ORDER BY min(said.place), said.lexeme
+     LIMIT %(most_stems)s
+),
+asked AS MATERIALIZED ( -- inside quotes nothing is syntax
+    SELECT term.what, term.text,
+           ('''' || fence.scope || ''' & ''' || replace(replace(term.text, '\', '\\'), '''', '''''') || '''')::tsquery AS words
+      FROM fence
+           CROSS JOIN (SELECT stem.what, stem.text FROM stem UNION ALL SELECT 'gram', unnest(%(grams)s::text[])) AS term
+)
+SELECT 'corpus' AS what, '' AS text, coalesce(sum(corpus.chunks), 0)::bigint AS pieces,
+       coalesce(sum(corpus.stems), 0)::bigint AS stems, coalesce(sum(corpus.grams), 0)::bigint AS grams
+  FROM fence
+       LEFT JOIN corpus ON TRUE
+ GROUP BY fence.agent
+ UNION ALL
+SELECT asked.what, asked.text,
+       (
+           SELECT count(*)
+             FROM visible_chunk AS chunk
+            WHERE chunk.tenant = %(tenant)s
+              AND chunk.agent IS NOT DISTINCT FROM (SELECT fence.agent FROM fence)
+              AND chunk.stems @@ asked.words
+       ), 0, 0
+  FROM asked
+ WHERE asked.what <> 'gram'
+ UNION ALL
+SELECT asked.what, asked.text,
+       (
+           SELECT count(*)
+             FROM visible_chunk AS chunk
+            WHERE chunk.tenant = %(tenant)s
+              AND chunk.agent IS NOT DISTINCT FROM (SELECT fence.agent FROM fence)
+              AND chunk.grams @@ asked.words
+       ), 0, 0
+  FROM asked
+ WHERE asked.what = 'gram'
+ UNION ALL
+SELECT 'small', word.text, 0, 0, 0
+  FROM unnest(%(words)s::text[]) AS word (text)
+ WHERE EXISTS (
+           SELECT
+             FROM spoken
+            WHERE spoken.language <> 'simple'
+              AND ts_lexize(('pg_catalog.' || spoken.language || '_stem')::regdictionary, word.text) = '{}'
+       );
+
+-- name: search_items
+-- The best matches, each name at its highest visible level and by its best piece, filters looked at after the shadow. Nulls: no match.
+-- Scores are whole millionths, so that no sum hangs on the order of rows; of equal scores the name decides.
+-- In a thread a hit lends 2/5 of its score to the visible neighbours of it, and 1/5 to theirs. bytes: as in list_items.
+WITH fence AS MATERIALIZED (
+    SELECT session.agent, ('''@' || session.agent || ':' || %(kind)s::smallint || '''')::tsquery AS scope
+      FROM session
+     WHERE session.tenant = %(tenant)s
+       AND session.session_id = %(session_id)s
+),
+seen AS NOT MATERIALIZED ( -- after the shadow
+    SELECT chunk.*,
+           chunk.tier = %(tier)s
+           AND (%(thread)s::text IS NULL OR chunk.thread = %(thread)s)
+           AND (%(start_time)s::timestamptz IS NULL OR chunk.event_time >= %(start_time)s)
+           AND (%(end_time)s::timestamptz IS NULL OR chunk.event_time < %(end_time)s)
+           AND CASE WHEN %(any_tag)s THEN chunk.tags && %(tags)s::text[] ELSE chunk.tags @> %(tags)s::text[] END AS passes
+      FROM visible_chunk AS chunk
+     WHERE chunk.tenant = %(tenant)s
+       AND chunk.agent IS NOT DISTINCT FROM (SELECT fence.agent FROM fence)
+       AND 0 = (
+               SELECT count(*)
+                 FROM visible AS above
+                WHERE above.tenant = %(tenant)s
+                  AND (above.agent, above.kind, above.name) = (chunk.agent, %(kind)s, chunk.name)
+                  AND above.level > chunk.level
+           )
+),
+match AS MATERIALIZED (
+    SELECT seen.*, seen.grams || '' AS flat
+      FROM seen
+     WHERE seen.passes
+       AND (seen.stems @@ (SELECT fence.scope && %(wanted_stems)s::tsquery FROM fence)
+            OR seen.grams @@ (SELECT fence.scope && %(wanted_grams)s::tsquery FROM fence))
+),
+part AS (
+    SELECT match.name, match.piece,
+           (stem.weight * cardinality(word.positions)
+            / (cardinality(word.positions) + %(floor)s + match.stem_count * %(stem_slope)s))::integer AS score
+      FROM match
+           CROSS JOIN LATERAL unnest(match.stems) AS word
+           JOIN unnest(%(stems)s::text[], %(stem_weights)s::float8[]) AS stem (text, weight) ON stem.text = word.lexeme
+     UNION ALL
+    SELECT match.name, match.piece, (gram.weight / (1 + %(floor)s + match.gram_count * %(gram_slope)s))::integer
+      FROM match
+           CROSS JOIN LATERAL unnest(tsvector_to_array(match.grams)) AS word (text)
+           JOIN unnest(%(grams)s::text[], %(gram_weights)s::float8[]) AS gram (text, weight) ON gram.text = word.text
+),
+hit AS (
+    SELECT DISTINCT ON (scored.name) scored.name, scored.piece, scored.score
+      FROM (SELECT part.name, part.piece, sum(part.score) AS score FROM part GROUP BY part.name, part.piece) AS scored
+     ORDER BY scored.name, scored.score DESC, scored.piece
+),
+lender AS ( -- short turns of a thread, the best
+    SELECT match.agent, match.thread, match.place, hit.score
+      FROM hit
+           JOIN match USING (name, piece)
+     WHERE match.thread IS NOT NULL
+       AND match.is_whole
+     ORDER BY hit.score DESC, hit.name
+     LIMIT %(most_lenders)s
+),
+lent AS (
+    SELECT near.name, sum(lender.score * 2 / (5 * near.distance)) AS score
+      FROM lender
+           CROSS JOIN LATERAL (
+               (
+                   SELECT seen.name, seen.passes AND seen.is_whole AS takes,
+                          row_number() OVER (ORDER BY seen.place) AS distance
+                     FROM seen
+                    WHERE (seen.agent, seen.thread) = (lender.agent, lender.thread)
+                      AND seen.piece = 0
+                      AND seen.place > lender.place
+                    ORDER BY seen.place
+                    LIMIT 2
+               )
+                UNION ALL
+               (
+                   SELECT seen.name, seen.passes AND seen.is_whole,
+                          row_number() OVER (ORDER BY seen.place DESC)
+                     FROM seen
+                    WHERE (seen.agent, seen.thread) = (lender.agent, lender.thread)
+                      AND seen.piece = 0
+                      AND seen.place < lender.place
+                    ORDER BY seen.place DESC
+                    LIMIT 2
+               )
+           ) AS near
+     WHERE near.takes
+     GROUP BY near.name
+),
+best AS (
+    SELECT name, coalesce(hit.piece, 0) AS piece, coalesce(hit.score, 0) + coalesce(lent.score, 0) AS score
+      FROM hit
+           FULL JOIN lent USING (name)
+     ORDER BY score DESC, name
+     LIMIT %(limit)s
+)
+SELECT found.*
+  FROM fence
+       LEFT JOIN LATERAL (
+           SELECT item.*, (best.score / 1e6)::float8 AS score, match.start, match.size,
+                  sum(2048 + octet_length(item.name) + octet_length(item.content) + octet_length(item.tags::text))
+                      OVER (ORDER BY best.score DESC, best.name ROWS UNBOUNDED PRECEDING) AS bytes
+             FROM best
+                  JOIN LATERAL (
+                      SELECT visible.*
+                        FROM visible
+                       WHERE visible.tenant = %(tenant)s
+                         AND (visible.agent, visible.kind, visible.name) = (fence.agent, %(kind)s, best.name)
+                       ORDER BY visible.level DESC
+                       LIMIT 1
+                  ) AS item ON TRUE
+                  LEFT JOIN match ON (match.name, match.piece) = (best.name, best.piece)
+       ) AS found ON found.bytes <= %(page_bytes)s
+ ORDER BY found.score DESC, found.name;

@@ -1,0 +1,1 @@
+"""How well search finds: real questions through the real service, beside what people use otherwise."""

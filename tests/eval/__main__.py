@@ -1,0 +1,148 @@
+"""`make eval`: how well search finds, measured through the service and beside FTS5 and ILIKE, in one run."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import click
+import psycopg
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import muniment
+from tests.bench.processes import Service, serving
+from tests.endtoend.locomo import DATA
+from tests.eval import picture
+from tests.eval.corpora import Corpus, corpora
+from tests.eval.measures import NAMES, Scores, measured
+from tests.eval.systems import Fts5, Ilike, Muniment, System
+
+_CONSOLE = Console()
+_SYSTEMS = (Muniment.name, Fts5.name, Ilike.name)
+_CALLERS = 2
+FLOORS = {
+    ("LoCoMo turns", "R@5"): 0.65, ("LoCoMo turns", "R@10"): 0.74, ("LoCoMo turns", "MRR"): 0.51,
+    ("LoCoMo facts", "R@10"): 0.74, ("XQuAD", "R@1"): 0.91,
+}  # fmt: skip
+"""What the service must reach with words alone."""
+LEAD = 0.15
+"""How far it must be ahead of FTS5 in recall at 10 of LoCoMo's turns."""
+WORST_LANGUAGE = 0.06
+"""How far below English a language may be in recall at 1."""
+
+
+@click.command(epilog="Example: make eval ARGS='--only XQuAD'")
+@click.option("--only", default="", help="Only sets whose name, or agent, holds this.")
+@click.option("--data", default=DATA, type=click.Path(path_type=Path), help="The folder with LoCoMo and XQuAD.")
+@click.option("--svg", default=None, type=click.Path(path_type=Path), help="Where to draw a picture.")
+def main(only: str, data: Path, svg: Path | None) -> None:
+    """Measure search on this machine. Takes some minutes. Fails when a floor is missed."""
+    if not (data / "locomo-dev.json").exists():
+        raise click.ClickException(f"no data at {data.resolve()}: name its folder with --data")
+    chosen = [corpus for corpus in corpora(data) if only in corpus.name or only in corpus.agent_id]
+    folder = Path(tempfile.mkdtemp(prefix="muniment-eval-"))
+    folder.chmod(0o711)
+    try:
+        with serving(folder, workers=1, threads=4) as service:
+            scores = _run(service, chosen)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    names = list(dict.fromkeys(corpus.name for corpus in chosen))
+    for name in names:
+        _report(scores, name)
+    if svg:
+        svg.write_text(_drawn(scores, names), "utf-8")
+    missed = _missed(scores, names)
+    for line in missed:
+        _CONSOLE.print(f"[red]missed:[/red] {line}")
+    sys.exit(bool(missed))
+
+
+def _run(service: Service, chosen: list[Corpus]) -> Scores:
+    scores = Scores()
+    seconds: list[float] = []
+    host = muniment.connect(service.address, host_key=service.host_key, timeout=60)
+    with psycopg.connect(service.conninfo("postgres"), autocommit=True) as admin:
+        for corpus in track(chosen, "asking", console=Console(stderr=True)):
+            systems: dict[str, System] = {
+                Muniment.name: Muniment(host, corpus),
+                Fts5.name: Fts5(host, corpus),
+                Ilike.name: Ilike(admin, corpus),
+            }
+            for name, system in systems.items():
+                _ask(name, system, corpus, scores, seconds if name == Muniment.name else [])
+    seconds.sort()
+    _CONSOLE.print(f"a search took {1000 * _at(seconds, 0.5):.0f} ms (p50), {1000 * _at(seconds, 0.95):.0f} ms (p95)")
+    return scores
+
+
+def _ask(name: str, system: System, corpus: Corpus, scores: Scores, seconds: list[float]) -> None:
+    def answered(text: str) -> Any:
+        begun = time.monotonic()
+        found = system.search(text)
+        seconds.append(time.monotonic() - begun)
+        return found
+
+    callers = _CALLERS if name == Muniment.name else 1
+    with ThreadPoolExecutor(callers) as pool:
+        answers = list(pool.map(answered, [question.text for question in corpus.questions]))
+    for question, found in zip(corpus.questions, answers, strict=True):
+        scores.add(name, corpus.name, question.category, measured(found, question.relevant))
+
+
+def _at(values: list[float], part: float) -> float:
+    return values[min(len(values) - 1, int(len(values) * part))]
+
+
+def _report(scores: Scores, corpus: str) -> None:
+    table = Table(title=corpus)
+    table.add_column("")
+    table.add_column("questions", justify="right")
+    table.add_column("")
+    for name in NAMES:
+        table.add_column(name, justify="right")
+    for category in scores.categories(corpus):
+        for place, system in enumerate(_SYSTEMS):
+            means = scores.mean(system, corpus, category)
+            shown = (category, str(scores.count(system, corpus, category))) if place == 0 else ("", "")
+            table.add_row(*shown, system, *(f"{means[name]:.3f}" for name in NAMES), end_section=place == 2)
+    _CONSOLE.print(table)
+
+
+def _drawn(scores: Scores, names: list[str]) -> str:
+    rows = {
+        f"{name}, {category}": {system: scores.mean(system, name, category)["R@10"] for system in _SYSTEMS}
+        for name in names
+        for category in scores.categories(name)
+    }
+    return picture.svg("Recall at 10", rows, _SYSTEMS)
+
+
+def _missed(scores: Scores, names: list[str]) -> list[str]:
+    found = [
+        f"{name} {measure}: {got:.3f}, at least {floor}"
+        for (name, measure), floor in FLOORS.items()
+        if name in names and (got := scores.mean(Muniment.name, name)[measure]) < floor
+    ]
+    if "LoCoMo turns" in names:
+        ours, theirs = (scores.mean(name, "LoCoMo turns")["R@10"] for name in (Muniment.name, Fts5.name))
+        found += [f"ahead of FTS5 by {ours - theirs:.3f}, at least {LEAD}"] if ours - theirs < LEAD else []
+    if "en" in (languages := scores.categories("XQuAD")):
+        by_language = {one: scores.mean(Muniment.name, "XQuAD", one)["R@1"] for one in languages if one != "all"}
+        found += [
+            f"XQuAD {one}: {got:.3f}, English {by_language['en']:.3f}"
+            for one, got in by_language.items()
+            if got < by_language["en"] - WORST_LANGUAGE
+        ]
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""What search finds while and after many write the same names: no version that is not there, counts that fit."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+
+from muniment_server.domain.classification import Classification
+from muniment_server.store.operator import operating
+
+PUBLIC = Classification.PUBLIC
+WRITERS, CALLS, KEYS = 8, 60, 3
+
+
+def test_writers_of_the_same_names_leave_one_version_of_each_in_the_index(service):
+    """From conversations of their own, so that they wait for each other at the item only."""
+    sessions = [service.session(PUBLIC) for _ in range(WRITERS)]
+    ids = [f"00000000-0000-4000-8000-00000000000{number}" for number in range(KEYS)]
+
+    def write(number: int) -> None:
+        pen, session = random.Random(number), sessions[number]
+        for call in range(CALLS):
+            key, text = f"k{pen.randrange(KEYS)}", f"whale writer{number} call{call}"
+            match pen.randrange(5):
+                case 0:
+                    session.observe("DeleteMemory", key=key)
+                case 1:
+                    session.observe("StorePassage", passage_id=pen.choice(ids), content=text)
+                case 2:
+                    session.observe("DeletePassage", passage_id=pen.choice(ids))
+                case _:
+                    assert session.observe("SaveMemory", key=key, content=text).code is grpc.StatusCode.OK
+            for result in session.search_memories(query="whale").results:
+                assert result.snippet == result.memory.content
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(write, range(WRITERS)))
+
+    with operating(service.database.admin) as operator:
+        assert set(operator.broken_index().values()) == {0}
