@@ -18,8 +18,8 @@ help: ## Print this help
 run: .venv/.stamp ## Run a server with a database of its own: LISTEN=host:port DATA_DIR=folder
 	$(BIN)/muniment serve --dev --listen $(LISTEN) --data-dir $(DATA_DIR)
 
-test: .venv/.stamp ## Run the tests: ARGS="-k name"
-	$(BIN)/python -m pytest -q $(ARGS)
+test: .venv/.stamp ## Run the tests: ARGS="-k name", ARGS="-n 0 --pdb"
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 check: .venv/.stamp .venv-gen/.stamp ## Check format, style, types, imports and the contract
 	$(BIN)/ruff format --check .

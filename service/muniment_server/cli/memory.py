@@ -99,7 +99,7 @@ def search(
       muniment memory search "what ships when?" --tag work --max-results 3 --agent alice --taint internal
     """
     results = session.search_memories(query, max_results=max_results, tags=tags, tag_match="any" if any_tag else "all")
-    output.rows(map(_found, results), _FOUND_COLUMNS)
+    output.rows(map(_found, results), _FOUND_COLUMNS, query=query)
 
 
 @memory.command("list", cls=Discreet)

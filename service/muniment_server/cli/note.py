@@ -152,7 +152,7 @@ def search(session: SessionClient, output: Output, query: str, tier: Tier, max_r
     if output.as_json:
         output.record(asdict(found) | {"results": [_found(each) for each in found]}, ())
         return
-    output.rows(map(_found, found), _FOUND_COLUMNS)
+    output.rows(map(_found, found), _FOUND_COLUMNS, query=query)
     note(spoken(found.usage))
 
 

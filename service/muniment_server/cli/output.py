@@ -9,7 +9,7 @@ import functools
 import json
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
@@ -18,6 +18,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from muniment_server.cli.highlight import highlight
 
 Row = Mapping[str, Any]
 
@@ -37,10 +39,13 @@ class Output:
         self.beside = beside
         self.on_terminal = (sys.stderr if beside else sys.stdout).isatty() and not as_json
 
-    def rows(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
-        """Show many. *columns* are those of table and lines; JSON has all there is."""
+    def rows(self, rows: Iterable[Row], columns: Sequence[str], *, query: str = "") -> None:
+        """Show many. *columns* are those of table and lines; JSON has all there is.
+
+        On a terminal, what in a column `snippet` answers *query* is marked.
+        """
         if self.on_terminal:
-            self._table(rows, columns)
+            self._table(rows, columns, query)
         else:
             self._lines(rows, columns)
 
@@ -72,7 +77,7 @@ class Output:
             sys.stdout.buffer.write(text.encode())
             sys.stdout.buffer.flush()
 
-    def _table(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
+    def _table(self, rows: Iterable[Row], columns: Sequence[str], query: str) -> None:
         rows = iter(rows)
         first = next(rows, None)
         if first is None:
@@ -84,14 +89,14 @@ class Output:
             title = _title(column)
             table.add_column(title, no_wrap=column not in _MAY_WRAP, overflow="fold", min_width=len(title))
         for row in every:
-            table.add_row(*(_styled(row[column], longest=_LONGEST_CELL) for column in columns))
+            table.add_row(*_cells(row, columns, query, longest=_LONGEST_CELL))
         console = Console(stderr=self.beside)
         unbounded = console.options.update(width=_WIDEST)  # what is measured is cut to the width it is measured for
         if console.measure(table, options=unbounded).minimum <= console.width:
             console.print(table)
             return
         for row in every:  # too narrow: an id, a level or an outcome that is cut is of no use
-            console.print(_stacked(row, columns), "")
+            console.print(_stacked(row, columns, query), "")
 
     def _lines(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
         for row in rows:
@@ -101,13 +106,21 @@ class Output:
                 click.echo("\t".join(harmless(_cell(row[column])) for column in columns), err=self.beside)
 
 
-def _stacked(row: Row, columns: Sequence[str]) -> Table:
+def _stacked(row: Row, columns: Sequence[str], query: str = "") -> Table:
     """One row, a line for each column."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim")
-    for column in columns:
-        grid.add_row(_title(column), _styled(row[column], longest=None))
+    for column, cell in zip(columns, _cells(row, columns, query, longest=None), strict=True):
+        grid.add_row(_title(column), cell)
     return grid
+
+
+def _cells(row: Row, columns: Sequence[str], query: str, *, longest: int | None) -> Iterator[Text]:
+    for column in columns:
+        cell = _styled(row[column], longest=longest)
+        if column == "snippet":
+            highlight(cell, query)
+        yield cell
 
 
 def with_output(command: Callable[..., None]) -> Callable[..., None]:

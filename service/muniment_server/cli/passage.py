@@ -132,7 +132,9 @@ def search(session: SessionClient, output: Output, query: str, max_results: int,
       muniment passage search "where do we live?"
       muniment passage search porto --since 2026-11-22T09:00:00+01:00 --max-results 3 --agent alice --taint internal
     """
-    output.rows(map(_found, session.search_passages(query, max_results=max_results, **filters)), _FOUND_COLUMNS)
+    output.rows(
+        map(_found, session.search_passages(query, max_results=max_results, **filters)), _FOUND_COLUMNS, query=query
+    )
 
 
 @passage.command(cls=Discreet)

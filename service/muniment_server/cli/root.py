@@ -20,6 +20,7 @@ _COMMANDS = {
     "note": Lazy("muniment_server.cli.note:notes", "Notes in two budgeted tiers, as one session sees them."),
     "block": Lazy("muniment_server.cli.block:block", "Core blocks, for sessions; and sharing them, for hosts."),
     "passage": Lazy("muniment_server.cli.passage:passage", "Archival passages, as one session sees them."),
+    "search": Lazy("muniment_server.cli.search:search", "Memories, notes and passages in one search."),
     "prompt": Lazy("muniment_server.cli.prompt:prompt", "What a model would see."),
     "export": Lazy("muniment_server.cli.transfer.export:export", "Everything that an agent remembers, to a file."),
     "import": Lazy("muniment_server.cli.transfer.import_:import_", "A file, into what an agent remembers."),
@@ -43,7 +44,7 @@ def main() -> None:
       muniment serve --dev
       muniment agent create alice
       muniment memory save plan "ship on Friday" --agent alice --taint internal
-      muniment memory search friday --agent alice --taint internal
+      muniment search friday --agent alice --taint internal
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no ✓ gets its number, not a traceback

@@ -20,13 +20,20 @@ _ASCII_WORD = re.compile("[a-z0-9]+")
 _RUN = re.compile(f"(?P<two>[{_BIGRAMS}]+)|(?P<three>[{_TRIGRAMS}]+)|[^{_BIGRAMS}{_TRIGRAMS}]+")
 
 
+@cache
+def word_pattern() -> re.Pattern[str]:
+    """What is a word: letters, digits and every mark: `\\w` leaves the vowel signs of Indic scripts out."""
+    marks = "".join(chr(code) for code in range(0x300, 0x1F000) if unicodedata.category(chr(code)) in {"Mn", "Mc"})
+    return re.compile(f"(?:[^\\W_]|[{marks}\U000e0100-\U000e01ef])+")
+
+
 def words(text: str) -> list[tuple[str, str]]:
     """The words of *text* in lower case, and as grams are made of them: case, forms and accents folded."""
     lower = unicodedata.normalize("NFC", text).lower()
     if lower.isascii():  # nothing to fold
         return [(word, word) for word in _ASCII_WORD.findall(lower)]
-    spelled = _word().findall(lower)
-    return [(one, word) for one in spelled for word in _word().findall(_folded(one))]
+    spelled = word_pattern().findall(lower)
+    return [(one, word) for one in spelled for word in word_pattern().findall(_folded(one))]
 
 
 def grams(text: str) -> list[str]:
@@ -49,13 +56,6 @@ def evidence_of(word: str) -> list[tuple[str, ...]]:
         for run in _runs(word)
         for pair in (pairwise(run) if len(run) > 1 and len(run[0]) > 3 else ((gram,) for gram in run))
     ]
-
-
-@cache
-def _word() -> re.Pattern[str]:
-    """Letters, digits and every mark: `\\w` leaves the vowel signs of Indic scripts out."""
-    marks = "".join(chr(code) for code in range(0x300, 0x1F000) if unicodedata.category(chr(code)) in {"Mn", "Mc"})
-    return re.compile(f"(?:[^\\W_]|[{marks}\U000e0100-\U000e01ef])+")
 
 
 def _runs(word: str) -> Iterator[list[str]]:

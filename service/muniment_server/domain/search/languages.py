@@ -68,6 +68,11 @@ def stemmer(text: str) -> str:
     return _SCRIPTS.get(script, SIMPLE)
 
 
+def small_words(text: str) -> frozenset[str]:
+    """The small words of the language that *text* seems to be in."""
+    return frozenset(_SMALL_WORDS.get(stemmer(text), "").split())
+
+
 def _script(text: str) -> str:
     """The script of most letters of *text*, by the first word of their names."""
     letters = Counter(character for character in text if character.isalpha())
