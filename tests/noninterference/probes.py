@@ -96,6 +96,20 @@ def every_effect_is_audited(world: World) -> None:
     assert sorted(row.method for row in rows) == ["DeleteMemory", "GetMemory", "SaveMemory"]
 
 
+def search_knows_what_there_is(world: World) -> None:
+    """After writes of every sort, what search finds is what there is, and is counted."""
+    probed = Probed(world)
+    token, _ = probed.session(Classification.INTERNAL)
+    for content in ("the first whale", "the second whale"):
+        probed.call(token, "SaveMemory", key="plan", content=content)
+        probed.call(token, "SaveMemory", key="other", content=content)
+    probed.call(token, "DeleteMemory", key="plan")
+    tenant = int(probed.host.split("_")[2])
+    chunks = world.owner.execute("SELECT name FROM muniment_internal.chunk WHERE tenant = %s", [tenant]).fetchall()
+    (count,) = world.owner.execute("SELECT sum(chunks) FROM muniment_internal.stat WHERE tenant = %s", [tenant])
+    assert (chunks, count) == ([("other",)], (1,))
+
+
 def revoked_is_revoked(world: World) -> None:
     """The first call after a host key is revoked is refused."""
     probed = Probed(world)
@@ -133,6 +147,7 @@ PROBES = (
     a_raise_waits_for_the_deleter,
     no_level_lowers_a_taint,
     every_effect_is_audited,
+    search_knows_what_there_is,
     revoked_is_revoked,
     closed_is_closed,
     no_policy_no_start,

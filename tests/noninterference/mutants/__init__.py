@@ -27,6 +27,7 @@ from tests.noninterference.mutants.passages import PASSAGES, PROMPTS
 from tests.noninterference.mutants.reading import LATTICE, ORDER
 from tests.noninterference.mutants.scheme import Mutant as Mutant
 from tests.noninterference.mutants.scheme import applied as applied
+from tests.noninterference.mutants.search import SEARCH
 from tests.noninterference.mutants.writing import EXISTENCE, WRITES
 
 _FIRST: dict[str, int] = {
@@ -87,6 +88,6 @@ MUTANTS = tuple(
     replace(mutant, seed=_FIRST.get(mutant.name, 1))
     for mutant in (
         *(*LATTICE, *ORDER, *WRITES, *EXISTENCE, *PAGES_AND_TEXT, *STATE, *GRANTS, *OTHER),
-        *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS),
+        *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS, *SEARCH),
     )
 )

@@ -1,0 +1,45 @@
+"""Guards of what search finds, broken."""
+
+from __future__ import annotations
+
+from tests.noninterference import probes
+from tests.noninterference.mutants.scheme import ITEMS, Mutant, edit
+
+
+def _out_of_step(name: str, old: str, new: str) -> Mutant:
+    """A mutant of the statement that keeps the index."""
+    return Mutant(
+        name,
+        "search knows what there is",
+        (edit(ITEMS, "index_items", old, new),),
+        probe=probes.search_knows_what_there_is,
+    )
+
+
+def _as_restricted(window: str) -> tuple[str, ...]:
+    """Damage: the window of PUBLIC has its owner's rights, over every level."""
+    return (
+        f"""DO $$ BEGIN EXECUTE 'CREATE OR REPLACE VIEW muniment_public.{window} AS '
+                  || pg_get_viewdef('muniment_restricted.{window}'::regclass); END $$""",
+        f"ALTER VIEW muniment_public.{window} RESET (security_invoker)",
+    )
+
+
+SEARCH = (
+    Mutant("M12 how many pieces there are is counted over all levels", "worlds", damage=_as_restricted("visible_stat")),
+    Mutant(
+        "M12 how many pieces hold a word is counted over all levels", "worlds", damage=_as_restricted("visible_chunk")
+    ),
+    _out_of_step("what is deleted stays in the index", "gone WHERE", "gone WHERE FALSE AND"),
+    _out_of_step(
+        "what is overwritten stays in the index",
+        "WHERE (live.name, live.change_id) = (gone.name, gone.change_id)",
+        "WHERE live.name = gone.name",
+    ),
+    _out_of_step("what is gone is still counted", "SELECT gone.language, -1, -gone", "SELECT gone.language, 0, -gone"),
+    Mutant(
+        "M15 the index is written without the fence",
+        "fault",
+        (edit(ITEMS, "index_items", " AND session.session_id = %(session_id)s ), given", " ), given"),),
+    ),
+)
