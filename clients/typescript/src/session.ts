@@ -50,11 +50,11 @@ export class SessionClient {
 /** A session that its host has just opened. Leaving it (`await using`) closes it. */
 export class OpenedSession extends SessionClient implements AsyncDisposable {
   /** The session as it was opened. Its host may have raised its taint since. */
-  readonly session: Session;
+  readonly info: Session;
 
-  constructor(calls: Calls, session: Session) {
+  constructor(calls: Calls, info: Session) {
     super(calls);
-    this.session = session;
+    this.info = info;
   }
 
   /** Close the session: its token is worth nothing from then on. One that is over already is what was wanted. */

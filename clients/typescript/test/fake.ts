@@ -1,7 +1,7 @@
 // A small server on Connect's own gRPC stack, to be told what to answer.
 
 import { once } from "node:events";
-import { createServer, type Http2Server, type ServerHttp2Session } from "node:http2";
+import { constants, createServer, type Http2Server } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { type Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
@@ -10,15 +10,23 @@ import { ErrorInfoSchema } from "../src/gen/google/rpc/error_details_pb.js";
 
 /** A server, until it is disposed of. */
 export class Fake implements AsyncDisposable {
+  /** How many calls are still to be refused unseen, as by a connection that the server closes because of its age. */
+  refusals = 0;
+
   readonly #server: Http2Server;
-  /** The connections that were made, oldest first. */
-  readonly connections: ServerHttp2Session[] = [];
-  readonly sockets: Socket[] = [];
+  readonly #sockets: Socket[] = [];
 
   private constructor(routes: (router: ConnectRouter) => void) {
-    this.#server = createServer(connectNodeAdapter({ routes }));
-    this.#server.on("connection", (socket) => this.sockets.push(socket));
-    this.#server.on("session", (session) => this.connections.push(session));
+    const answer = connectNodeAdapter({ routes });
+    this.#server = createServer((request, response) => {
+      if (this.refusals > 0) {
+        this.refusals -= 1;
+        request.stream.close(constants.NGHTTP2_REFUSED_STREAM);
+      } else {
+        answer(request, response);
+      }
+    });
+    this.#server.on("connection", (socket) => this.#sockets.push(socket));
   }
 
   /** Serve on a free port of loopback, or on a unix socket. */
@@ -34,10 +42,15 @@ export class Fake implements AsyncDisposable {
     return typeof bound === "string" ? `unix:${bound}` : `127.0.0.1:${bound.port}`;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const connection of this.connections) {
-      connection.destroy();
+  /** Break all connections, as a server does that is killed. */
+  cut(): void {
+    for (const socket of this.#sockets) {
+      socket.destroy();
     }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.cut();
     await new Promise((closed) => this.#server.close(closed));
   }
 }
@@ -46,10 +59,19 @@ export class Fake implements AsyncDisposable {
 export function status<Desc extends DescMessage>(
   code: Code,
   reason: string,
-  message: string,
   detail?: { desc: Desc; value: MessageInitShape<Desc> },
   metadata: Record<string, string> = {},
 ): ConnectError {
   const info = { desc: ErrorInfoSchema, value: { reason, domain: "muniment.v1", metadata } };
-  return new ConnectError(message, code, undefined, detail ? [info, detail] : [info]);
+  return new ConnectError("a text", code, undefined, detail ? [info, detail] : [info]);
+}
+
+/** What a call fails with. */
+export async function failureOf(call: Promise<unknown>): Promise<unknown> {
+  try {
+    await call;
+  } catch (failure) {
+    return failure;
+  }
+  throw new Error("the call did not fail");
 }
