@@ -107,7 +107,7 @@ export class Calls implements Transport {
   }
 
   #timeout(timeoutMs: number | undefined): number {
-    return timeoutMs === undefined ? this.#defaults.timeoutMs : Math.ceil(checkedTimeout(timeoutMs));
+    return timeoutMs === undefined ? this.#defaults.timeoutMs : checkedTimeout(timeoutMs);
   }
 }
 
@@ -138,9 +138,9 @@ class Source<T> implements AsyncIterableIterator<T> {
     return { done: true, value: undefined };
   }
 
-  async throw(reason: unknown): Promise<IteratorResult<T>> {
-    await this.#messages.return?.();
-    throw reason;
+  /** Connect says so before it says `return`. */
+  throw(reason: unknown): Promise<IteratorResult<T>> {
+    return Promise.reject(reason);
   }
 
   rethrow(): void {
@@ -174,11 +174,12 @@ function checkedCredential(credential: string): string {
   return credential;
 }
 
+/** The timeout, in whole milliseconds as gRPC sends it. */
 function checkedTimeout(timeoutMs: number): number {
   if (!(timeoutMs > 0 && timeoutMs <= LONGEST_TIMEOUT_MS)) {
     throw new RangeError(`a timeout is more than 0 and at most ${LONGEST_TIMEOUT_MS} milliseconds`);
   }
-  return timeoutMs;
+  return Math.ceil(timeoutMs);
 }
 
 function checkedAttempts(attempts: number): number {

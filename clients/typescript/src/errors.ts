@@ -90,7 +90,7 @@ export function errorOf(failure: ConnectError): MunimentError {
   const details = failure.details.map((detail) =>
     create(AnySchema, "desc" in detail ? {} : { typeUrl: `type.googleapis.com/${detail.type}`, value: detail.value }),
   );
-  return new MunimentError(code, failure.rawMessage, details, { cause: failure.cause });
+  return new MunimentError(code, failure.rawMessage, details, failure.cause ? { cause: failure.cause } : {});
 }
 
 /** Whether the server has closed the connection before it looked at the call, as it does with connections of an age. */

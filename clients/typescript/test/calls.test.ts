@@ -163,36 +163,41 @@ test("what was refused unseen is made again, whatever it is", async () => {
 });
 
 test("a lost connection is UNAVAILABLE, and made anew by the next attempt", async () => {
-  const server = await served(async () => {
-    if (server.calls.length === 1) {
-      server.fake.cut();
-      await sleep(50);
-    }
-  });
-  await using _ = server;
-  const session = connect({ address: server.fake.address, token: "t" });
+  for (const how of ["end", "reset"] as const) {
+    const server = await served(async () => {
+      if (server.calls.length === 1) {
+        server.fake.cut(how);
+        await sleep(50);
+      }
+    });
+    await using _ = server;
+    const session = connect({ address: server.fake.address, token: "t" });
 
-  assert.equal(codeOf(await failureOf(session.memories.deleteMemory({}))), Code.Unavailable);
-  await session.memories.deleteMemory({});
+    assert.equal(codeOf(await failureOf(session.memories.deleteMemory({}))), Code.Unavailable);
+    server.calls.length = 0;
+    await session.memories.getMemory({});
 
-  server.calls.length = 0;
-  await session.memories.getMemory({});
-  assert.deepEqual(server.calls, ["get", "get"]);
+    assert.deepEqual(server.calls, ["get", "get"]);
+  }
 });
 
-test("no server is UNAVAILABLE", async () => {
-  const session = connect({ address: "127.0.0.1:1", token: "t", attempts: 1 });
+test("no server is UNAVAILABLE, and so is one without TLS where it is needed", async () => {
+  await using server = await served();
+  for (const options of [{ address: "127.0.0.1:1" }, { address: server.fake.address, tls: true }]) {
+    const session = connect({ ...options, token: "t", attempts: 1 });
 
-  assert.equal(codeOf(await failureOf(session.memories.getMemory({}))), Code.Unavailable);
+    assert.equal(codeOf(await failureOf(session.memories.getMemory({}))), Code.Unavailable);
+  }
 });
 
-test("a caller can abort a call, and a pause between two attempts", async () => {
+test("a caller can abort a call, and a pause between two attempts", { timeout: 30_000 }, async () => {
+  const minute = { desc: RetryInfoSchema, value: { retryDelay: { seconds: 60n } } };
   await using slow = await served(() => sleep(1_000));
-  await using busy = await served(() => Promise.reject(status(Code.ResourceExhausted, "OVERLOADED", OVERLOADED)));
+  await using busy = await served(() => Promise.reject(status(Code.ResourceExhausted, "OVERLOADED", minute)));
   for (const server of [slow, busy]) {
     const session = connect({ address: server.fake.address, token: "t" });
     const caller = new AbortController();
-    const call = failureOf(session.memories.getMemory({}, { signal: caller.signal }));
+    const call = failureOf(session.memories.getMemory({}, { signal: caller.signal, timeoutMs: 120_000 }));
     await firstCallOf(server);
     await sleep(20); // The busy server's answer is there: the pause has begun.
 

@@ -42,10 +42,14 @@ export class Fake implements AsyncDisposable {
     return typeof bound === "string" ? `unix:${bound}` : `127.0.0.1:${bound.port}`;
   }
 
-  /** Break all connections, as a server does that is killed. */
-  cut(): void {
+  /** Break all connections: as a server does that is killed, or as one that is gone. */
+  cut(how: "end" | "reset" = "end"): void {
     for (const socket of this.#sockets) {
-      socket.destroy();
+      if (how === "reset") {
+        socket.resetAndDestroy();
+      } else {
+        socket.destroy();
+      }
     }
   }
 

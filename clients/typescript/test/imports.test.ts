@@ -31,7 +31,9 @@ async function* passages(...contents: string[]) {
 test("a stream of passages is stored", async () => {
   await using fake = await served();
 
-  const response = await connect({ address: fake.address, token: "t" }).passages.importPassages(passages("a", "b"));
+  const session = connect({ address: fake.address, token: "t", timeoutMs: 10_000.5 });
+
+  const response = await session.passages.importPassages(passages("a", "b"));
 
   assert.equal(response.storedCount, 2);
 });
