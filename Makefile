@@ -7,10 +7,13 @@ DATA_DIR ?= .muniment
 ARGS ?=
 
 BIN := .venv/bin
+# Where the generators of `make proto` are: each language's own, and buf.
+GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench eval schema proto proto-check proto-baseline lock clean
+.PHONY: help run test test-typescript check format bench eval schema proto proto-check proto-baseline lock clean \
+        build-typescript
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -21,7 +24,13 @@ run: .venv/.stamp ## Run a server with a database of its own: LISTEN=host:port D
 test: .venv/.stamp ## Run the tests: ARGS="-k name", ARGS="-n 0 --pdb"
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal $(ARGS)
 
-check: .venv/.stamp .venv-gen/.stamp ## Check format, style, types, imports and the contract
+test-typescript: build-typescript ## Test the TypeScript client: format, style, types, unit tests
+	cd clients/typescript && npm run --silent check && npm test --silent
+
+build-typescript: clients/typescript/node_modules/.stamp
+	cd clients/typescript && npm run --silent build
+
+check: .venv/.stamp $(GENERATORS) ## Check format, style, types, imports and the contract
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -41,10 +50,10 @@ eval: .venv/.stamp ## Measure how well search finds, beside FTS5 and ILIKE: ARGS
 schema: .venv/.stamp ## Write store/schema.sql anew from the migrations
 	$(BIN)/python -m tests.support.schema
 
-proto: .venv-gen/.stamp ## Generate everything that comes from proto/
+proto: $(GENERATORS) ## Generate everything that comes from proto/
 	proto/tools/contract.sh generate
 
-proto-check: .venv-gen/.stamp ## Check the contract: format, lint, compatibility, and that generated files are fresh
+proto-check: $(GENERATORS) ## Check the contract: format, lint, compatibility, and that generated files are fresh
 	proto/tools/contract.sh check
 
 proto-baseline: .venv-gen/.stamp ## For a release: make this contract the one that later ones stay compatible with
@@ -60,6 +69,7 @@ LOCK := --quiet --universal --python-version 3.11 --generate-hashes \
 
 clean: ## Remove environments and caches; DATA_DIR stays
 	rm -rf .venv .venv-gen .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf clients/typescript/node_modules clients/typescript/dist
 	find service clients proto tests -name __pycache__ -type d -exec rm -rf {} +
 
 # The editable installs fetch nothing: what they need, and what they build with, is in the lock.
@@ -70,6 +80,10 @@ clean: ## Remove environments and caches; DATA_DIR stays
 
 .venv-gen/.stamp: proto/requirements.lock
 	$(call environment,.venv-gen,proto/requirements.lock)
+	@touch $@
+
+clients/typescript/node_modules/.stamp: clients/typescript/package-lock.json
+	cd clients/typescript && npm ci --loglevel=error --no-audit --no-fund
 	@touch $@
 
 # An environment in the folder $(1) with exactly what the lock $(2) pins.

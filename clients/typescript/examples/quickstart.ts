@@ -1,0 +1,14 @@
+import { Classification, connect } from "muniment";
+
+const { MUNIMENT_ADDRESS: address = "", MUNIMENT_HOST_KEY: hostKey = "" } = process.env;
+const host = connect({ address, hostKey });
+const { agent } = await host.agents.createAgent({ displayName: "Ada" });
+await using session = await host.openSession({ agentId: agent?.agentId, taint: Classification.PUBLIC });
+await session.memories.saveMemory({ key: "tea", content: "Assam, no sugar", tags: ["taste"] });
+const { sessionId } = session.info;
+await host.sessions.raiseTaint({ sessionId, taint: Classification.CONFIDENTIAL, reason: "read the payroll" });
+await session.memories.saveMemory({ key: "salary", content: "52,000 a year" }); // from here on at CONFIDENTIAL
+const { results } = await session.memories.searchMemories({ query: "how does she like her tea?" });
+for (const { memory, snippet } of results) {
+  console.log(memory?.key, memory && Classification[memory.classification], snippet);
+}

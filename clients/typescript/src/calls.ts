@@ -1,0 +1,190 @@
+// Making calls: credential, deadline, retries, errors.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  create,
+  type DescMessage,
+  type DescMethodStreaming,
+  type DescMethodUnary,
+  type MessageInitShape,
+} from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  type ContextValues,
+  type StreamResponse,
+  type Transport,
+  type UnaryResponse,
+} from "@connectrpc/connect";
+import { errorOf, isRefused, MunimentError } from "./errors.js";
+import { mayRepeat, passes, pauseMs } from "./retries.js";
+
+const LONGEST_TIMEOUT_MS = 86_400_000;
+
+/** How calls are made unless they say otherwise. */
+export interface CallDefaults {
+  /** Milliseconds that a call may take in all, attempts and pauses together: more than 0, at most a day. */
+  readonly timeoutMs: number;
+  /** How often a call that is safe to repeat is made at most. */
+  readonly attempts: number;
+}
+
+/** A transport that makes calls over another one with one credential, and throws errors of ours. */
+export class Calls implements Transport {
+  readonly #transport: Transport;
+  readonly #credential: string;
+  readonly #defaults: CallDefaults;
+
+  constructor(transport: Transport, credential: string, defaults: CallDefaults) {
+    this.#transport = transport;
+    this.#credential = checkedCredential(credential);
+    this.#defaults = { timeoutMs: checkedTimeout(defaults.timeoutMs), attempts: checkedAttempts(defaults.attempts) };
+  }
+
+  get credential(): string {
+    return this.#credential;
+  }
+
+  /** The same connection for another caller. */
+  withCredential(credential: string): Calls {
+    return new Calls(this.#transport, credential, this.#defaults);
+  }
+
+  async unary<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    signal: AbortSignal | undefined,
+    timeoutMs: number | undefined,
+    header: HeadersInit | undefined,
+    input: MessageInitShape<I>,
+    contextValues?: ContextValues,
+  ): Promise<UnaryResponse<I, O>> {
+    const request = create(method.input, input);
+    const headers = this.#headers(header);
+    const deadline = performance.now() + this.#timeout(timeoutMs);
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const left = Math.max(1, Math.ceil(deadline - performance.now()));
+        return await this.#transport.unary(method, signal, left, headers, request, contextValues);
+      } catch (failure) {
+        if (!(failure instanceof ConnectError)) {
+          throw failure;
+        }
+        const error = errorOf(failure);
+        const repeatable = isRefused(failure) || (passes(error) && mayRepeat(method, request));
+        const pause = pauseMs(attempt, error);
+        if (!repeatable || attempt >= this.#defaults.attempts || performance.now() + pause >= deadline) {
+          throw error;
+        }
+        await pauseFor(pause, signal);
+      }
+    }
+  }
+
+  /** Made once: what was read of `input` is gone. */
+  async stream<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodStreaming<I, O>,
+    signal: AbortSignal | undefined,
+    timeoutMs: number | undefined,
+    header: HeadersInit | undefined,
+    input: AsyncIterable<MessageInitShape<I>>,
+    contextValues?: ContextValues,
+  ): Promise<StreamResponse<I, O>> {
+    const source = new Source(input);
+    const rethrow = (failure: unknown): never => {
+      source.rethrow();
+      throw failure instanceof ConnectError ? errorOf(failure) : failure;
+    };
+    const response = await this.#transport
+      .stream(method, signal, this.#timeout(timeoutMs), this.#headers(header), source, contextValues)
+      .catch(rethrow);
+    return { ...response, message: withErrors(response.message, rethrow) };
+  }
+
+  #headers(header: HeadersInit | undefined): Headers {
+    const headers = new Headers(header);
+    headers.set("authorization", `Bearer ${this.#credential}`);
+    return headers;
+  }
+
+  #timeout(timeoutMs: number | undefined): number {
+    return timeoutMs === undefined ? this.#defaults.timeoutMs : checkedTimeout(timeoutMs);
+  }
+}
+
+/** Messages of the caller's. What reading them throws is kept: it is the caller's, and no failure of the call. */
+class Source<T> implements AsyncIterableIterator<T> {
+  readonly #messages: AsyncIterator<T>;
+  #thrown: { readonly value: unknown } | undefined;
+
+  constructor(messages: AsyncIterable<T>) {
+    this.#messages = messages[Symbol.asyncIterator]();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<T>> {
+    try {
+      return await this.#messages.next();
+    } catch (value) {
+      this.#thrown = { value };
+      throw value;
+    }
+  }
+
+  async return(): Promise<IteratorResult<T>> {
+    await this.#messages.return?.();
+    return { done: true, value: undefined };
+  }
+
+  /** Connect says so before it says `return`. */
+  throw(reason: unknown): Promise<IteratorResult<T>> {
+    return Promise.reject(reason);
+  }
+
+  rethrow(): void {
+    if (this.#thrown) {
+      throw this.#thrown.value;
+    }
+  }
+}
+
+async function* withErrors<T>(messages: AsyncIterable<T>, rethrow: (failure: unknown) => never): AsyncIterable<T> {
+  try {
+    yield* messages;
+  } catch (failure) {
+    rethrow(failure);
+  }
+}
+
+async function pauseFor(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await sleep(milliseconds, undefined, { signal });
+  } catch (aborted) {
+    throw new MunimentError(Code.Canceled, "the call was aborted between two attempts", [], { cause: aborted });
+  }
+}
+
+/** The credential. One that no header can carry is refused without being shown. */
+function checkedCredential(credential: string): string {
+  if (!/^[!-~]+$/.test(credential)) {
+    throw new TypeError("a credential is visible ASCII characters: is there a line end in it?");
+  }
+  return credential;
+}
+
+/** The timeout, in whole milliseconds as gRPC sends it. */
+function checkedTimeout(timeoutMs: number): number {
+  if (!(timeoutMs > 0 && timeoutMs <= LONGEST_TIMEOUT_MS)) {
+    throw new RangeError(`a timeout is more than 0 and at most ${LONGEST_TIMEOUT_MS} milliseconds`);
+  }
+  return Math.ceil(timeoutMs);
+}
+
+function checkedAttempts(attempts: number): number {
+  if (!(Number.isInteger(attempts) && attempts >= 1)) {
+    throw new RangeError("attempts is a whole number, at least 1");
+  }
+  return attempts;
+}

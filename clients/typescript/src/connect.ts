@@ -1,0 +1,80 @@
+// The way in.
+
+import { Calls } from "./calls.js";
+import { openConnection, type TlsOptions } from "./connection.js";
+import { HostClient } from "./host.js";
+import { SessionClient } from "./session.js";
+
+/** Where the server is, who calls, and how. */
+export interface ClientOptions {
+  /** `host:port`, `[ipv6]:port` or `unix:/path`. */
+  readonly address?: string;
+  /** The credential of a host. */
+  readonly hostKey?: string;
+  /** The credential of a session. */
+  readonly token?: string;
+  /**
+   * Whether to encrypt, and whom to trust.
+   *
+   * The default is not to: then only loopback addresses and unix sockets are allowed.
+   */
+  readonly tls?: boolean | TlsOptions;
+  /**
+   * Milliseconds that a call may take in all, attempts and pauses together. A call may name its own.
+   *
+   * The default is 10,000; the most is a day.
+   */
+  readonly timeoutMs?: number;
+  /**
+   * How often a call that is safe to repeat is made at most.
+   *
+   * The default is 4; 1 turns retries off.
+   */
+  readonly attempts?: number;
+}
+
+interface Settings {
+  readonly address: string;
+  readonly hostKey: string;
+  readonly token: string;
+}
+
+/**
+ * A client for the holder of a host key, or of a session's token. Nothing is sent before the first call.
+ *
+ * With neither address nor credential both come from the environment: `MUNIMENT_ADDRESS` with either
+ * `MUNIMENT_HOST_KEY` or `MUNIMENT_TOKEN`. They always come from one place: a key is never sent to a server it is not
+ * for.
+ *
+ * @throws TypeError when there is not exactly one credential, or it would leave this machine without TLS.
+ */
+export function connect(options: ClientOptions & { readonly address: string; readonly hostKey: string }): HostClient;
+export function connect(options: ClientOptions & { readonly address: string; readonly token: string }): SessionClient;
+export function connect(options?: ClientOptions): HostClient | SessionClient;
+export function connect(options: ClientOptions = {}): HostClient | SessionClient {
+  const { tls = false, timeoutMs = 10_000, attempts = 4 } = options;
+  const { address, hostKey, token } = settings(options);
+  const connection = openConnection(address, tls);
+  const calls = new Calls(connection.transport, hostKey || token, { timeoutMs, attempts });
+  return hostKey ? new HostClient(calls, connection) : new SessionClient(calls, connection);
+}
+
+function settings(options: ClientOptions): Settings {
+  const given = options.address !== undefined || options.hostKey !== undefined || options.token !== undefined;
+  const { address = "", hostKey = "", token = "" } = given ? options : environment();
+  if (!address) {
+    throw new TypeError("an address is needed: give one, or set MUNIMENT_ADDRESS and leave out the credential too");
+  }
+  if (Boolean(hostKey) === Boolean(token)) {
+    throw new TypeError("exactly one credential is needed: a host key or a session's token");
+  }
+  return { address, hostKey, token };
+}
+
+function environment(): ClientOptions {
+  return {
+    address: process.env.MUNIMENT_ADDRESS?.trim(),
+    hostKey: process.env.MUNIMENT_HOST_KEY?.trim(),
+    token: process.env.MUNIMENT_TOKEN?.trim(),
+  };
+}

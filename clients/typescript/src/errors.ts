@@ -1,0 +1,134 @@
+// Calls that fail: one class, whose values say how.
+
+import { create, type DescMessage, fromBinary, type MessageShape } from "@bufbuild/protobuf";
+import { type Any, AnySchema, anyIs, durationMs } from "@bufbuild/protobuf/wkt";
+import { Code, type ConnectError } from "@connectrpc/connect";
+import {
+  type BadRequest_FieldViolation,
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from "./gen/google/rpc/error_details_pb.js";
+import type { ErrorReason } from "./gen/muniment/v1/error_pb.js";
+import { type BudgetExceeded, BudgetExceededSchema } from "./gen/muniment/v1/note_pb.js";
+import { type ImportProgress, ImportProgressSchema } from "./gen/muniment/v1/passage_pb.js";
+
+const DOMAIN = "muniment.v1";
+
+/** The reasons of the contract, such as `"ETAG_STALE"`: those of {@link ErrorReason}, and whatever a newer server adds. */
+export type Reason = Exclude<keyof typeof ErrorReason, "UNSPECIFIED"> | (string & {});
+
+/**
+ * A call failed.
+ *
+ * What may hold content (`details`, `budget`) is no property of its own, so that a printed error does not show it.
+ */
+export class MunimentError extends Error {
+  override readonly name = "MunimentError";
+  /** The status. */
+  readonly code: Code;
+  /** Why, as the contract names it. Empty when the answer does not come from Muniment itself. */
+  readonly reason: Reason;
+  /** The text of the status alone. It is for people and may change. */
+  readonly rawMessage: string;
+
+  readonly #details: readonly Any[];
+  readonly #incident: string;
+
+  constructor(code: Code, rawMessage: string, details: readonly Any[] = [], options?: ErrorOptions) {
+    const info = find(details, ErrorInfoSchema);
+    const reason = info?.domain === DOMAIN ? info.reason : "";
+    const broken = violationsIn(details).map(({ field, description }) => `${field}: ${description}`);
+    super(`${reason || statusName(code)}: ${rawMessage}${broken.length > 0 ? ` (${broken.join("; ")})` : ""}`, options);
+    this.code = code;
+    this.reason = reason;
+    this.rawMessage = rawMessage;
+    this.#details = details;
+    this.#incident = info?.metadata.incident ?? "";
+  }
+
+  /** All details of the status, packed, in its order. */
+  get details(): readonly Any[] {
+    return this.#details;
+  }
+
+  /** `FIELD_INVALID`: the fields of the request that break rules, each with the rule. */
+  get violations(): readonly BadRequest_FieldViolation[] {
+    return violationsIn(this.#details);
+  }
+
+  /** `BUDGET_EXCEEDED`: by how much the notes would be over their tier's budget, and what takes the room. */
+  get budget(): BudgetExceeded | undefined {
+    return find(this.#details, BudgetExceededSchema);
+  }
+
+  /** How far `importPassages` came: these passages, counted from the first, are stored. */
+  get progress(): ImportProgress | undefined {
+    return find(this.#details, ImportProgressSchema);
+  }
+
+  /** Milliseconds after which the server asks to be tried again. Undefined: it does not say. */
+  get retryAfterMs(): number | undefined {
+    const delay = find(this.#details, RetryInfoSchema)?.retryDelay;
+    return delay && durationMs(delay);
+  }
+
+  /** `INTERNAL`: finds the fault in the server's log. Empty: the server did not say. */
+  get incident(): string {
+    return this.#incident;
+  }
+}
+
+/** The name of a code as gRPC writes it, such as `NOT_FOUND`. */
+export function statusName(code: Code): string {
+  return code === Code.Canceled ? "CANCELLED" : Code[code].replace(/(?!^)[A-Z]/g, "_$&").toUpperCase();
+}
+
+/** The error of a failed call. */
+export function errorOf(failure: ConnectError): MunimentError {
+  const code = isConnectionLost(failure) ? Code.Unavailable : failure.code;
+  const details = failure.details.map((detail) =>
+    create(AnySchema, "desc" in detail ? {} : { typeUrl: `type.googleapis.com/${detail.type}`, value: detail.value }),
+  );
+  return new MunimentError(code, failure.rawMessage, details, failure.cause ? { cause: failure.cause } : {});
+}
+
+/** Whether the server has closed the connection before it looked at the call, as it does with connections of an age. */
+export function isRefused(failure: ConnectError): boolean {
+  return !isAnswered(failure) && failure.rawMessage.includes("REFUSED_STREAM");
+}
+
+/** gRPC's rule is UNAVAILABLE. Connect has one of three codes, by the way in which the connection broke. */
+function isConnectionLost(failure: ConnectError): boolean {
+  if (isAnswered(failure)) {
+    return false;
+  }
+  switch (failure.code) {
+    case Code.Aborted:
+      return true;
+    case Code.Canceled: // by the caller, or by nobody
+      return failure.rawMessage.startsWith("http/2 stream closed");
+    case Code.Internal:
+      return failure.cause instanceof Error && "code" in failure.cause;
+    default:
+      return false;
+  }
+}
+
+function isAnswered(failure: ConnectError): boolean {
+  return failure.metadata.has("grpc-status");
+}
+
+function violationsIn(details: readonly Any[]): readonly BadRequest_FieldViolation[] {
+  return find(details, BadRequestSchema)?.fieldViolations ?? [];
+}
+
+/** The first detail of one kind. Undefined: there is none, or it is damaged. */
+function find<Desc extends DescMessage>(details: readonly Any[], schema: Desc): MessageShape<Desc> | undefined {
+  const packed = details.find((detail) => anyIs(detail, schema));
+  try {
+    return packed && fromBinary(schema, packed.value);
+  } catch {
+    return undefined;
+  }
+}

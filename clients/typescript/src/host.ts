@@ -1,0 +1,71 @@
+// What a host may do: agents, sessions, taint, sharing of blocks, audit.
+
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type CallOptions, type Client, createClient } from "@connectrpc/connect";
+import type { Calls } from "./calls.js";
+import type { Connection } from "./connection.js";
+import { AgentService } from "./gen/muniment/v1/agent_service_pb.js";
+import { AuditService } from "./gen/muniment/v1/audit_service_pb.js";
+import { BlockService } from "./gen/muniment/v1/block_service_pb.js";
+import { type Session, SessionSchema } from "./gen/muniment/v1/session_pb.js";
+import {
+  type OpenSessionRequestSchema,
+  type ResetSessionRequestSchema,
+  SessionService,
+} from "./gen/muniment/v1/session_service_pb.js";
+import { OpenedSession, SessionClient } from "./session.js";
+
+/** The trusted runtime around a model, by its host key. */
+export class HostClient {
+  readonly agents: Client<typeof AgentService>;
+  readonly sessions: Client<typeof SessionService>;
+  readonly blocks: Client<typeof BlockService>;
+  readonly audit: Client<typeof AuditService>;
+
+  readonly #calls: Calls;
+  readonly #connection: Connection;
+
+  /** Made by `connect`. */
+  constructor(calls: Calls, connection: Connection) {
+    this.#calls = calls;
+    this.#connection = connection;
+    this.agents = createClient(AgentService, calls);
+    this.sessions = createClient(SessionService, calls);
+    this.blocks = createClient(BlockService, calls);
+    this.audit = createClient(AuditService, calls);
+  }
+
+  /** Open a session at the level of what its conversation has seen so far. */
+  async openSession(
+    request: MessageInitShape<typeof OpenSessionRequestSchema>,
+    options?: CallOptions,
+  ): Promise<OpenedSession> {
+    return this.#opened(await this.sessions.openSession(request, options));
+  }
+
+  /**
+   * Start a conversation anew: close all its sessions and open one at PUBLIC.
+   *
+   * By this call the host states that it has wiped the model's context.
+   */
+  async resetSession(
+    request: MessageInitShape<typeof ResetSessionRequestSchema>,
+    options?: CallOptions,
+  ): Promise<OpenedSession> {
+    return this.#opened(await this.sessions.resetSession(request, options));
+  }
+
+  /** The session of a token that was kept, over the same connection. */
+  session(token: string): SessionClient {
+    return new SessionClient(this.#calls.withCredential(token));
+  }
+
+  /** Let go of the connection, also for the sessions that were opened over it. On the server they stay open. */
+  disconnect(): void {
+    this.#connection.close();
+  }
+
+  #opened(response: { session?: Session; token: string }): OpenedSession {
+    return new OpenedSession(this.#calls.withCredential(response.token), response.session ?? create(SessionSchema));
+  }
+}

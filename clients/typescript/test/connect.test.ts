@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { inspect } from "node:util";
+import { connect, HostClient, SessionClient } from "../src/index.js";
+
+const VARIABLES = ["MUNIMENT_ADDRESS", "MUNIMENT_HOST_KEY", "MUNIMENT_TOKEN"];
+
+/** Run `body` with these variables of ours and no others. */
+function withEnvironment<T>(variables: Record<string, string>, body: () => T): T {
+  const before = Object.fromEntries(VARIABLES.map((name) => [name, process.env[name]]));
+  for (const name of VARIABLES) {
+    delete process.env[name];
+  }
+  Object.assign(process.env, variables);
+  try {
+    return body();
+  } finally {
+    for (const [name, value] of Object.entries(before)) {
+      if (value === undefined) {
+        delete process.env[name];
+      } else {
+        process.env[name] = value;
+      }
+    }
+  }
+}
+
+test("without TLS only loopback addresses and unix sockets are allowed", () => {
+  for (const address of [
+    "localhost:1",
+    "LOCALHOST:1",
+    "127.0.0.1:1",
+    "127.8.0.1:1",
+    "[::1]:1",
+    "[0:0::1]:1",
+    "unix:/s",
+  ]) {
+    assert.ok(connect({ address, token: "t" }) instanceof SessionClient, address);
+  }
+  for (const address of [
+    "db.example:1",
+    "10.0.0.1:1",
+    "[fe80::1]:1",
+    "localhost.evil.example:1",
+    "127.0.0.1.nip.io:1",
+  ]) {
+    assert.throws(() => connect({ address, token: "t" }), TypeError, address);
+    assert.ok(connect({ address, token: "t", tls: true }) instanceof SessionClient, address);
+  }
+});
+
+test("an address is host:port or unix:/path", () => {
+  for (const address of [
+    "",
+    "localhost",
+    "http://localhost:1",
+    "localhost:1/path",
+    "user@localhost:1",
+    "localhost:1#",
+  ]) {
+    assert.throws(() => connect({ address, token: "t", tls: true }), TypeError, address);
+  }
+  assert.throws(() => connect({ address: "unix:/s", token: "t", tls: true }), TypeError);
+});
+
+test("exactly one credential is needed", () => {
+  assert.throws(() => connect({ address: "localhost:1" }), TypeError);
+  assert.throws(() => connect({ address: "localhost:1", token: "" }), TypeError);
+  assert.throws(() => connect({ address: "localhost:1", hostKey: "h", token: "t" }), TypeError);
+});
+
+test("a credential that no header can carry is refused without being shown", () => {
+  assert.throws(
+    () => connect({ address: "localhost:1", token: "s3cret\n" }),
+    (error) => error instanceof TypeError && !error.message.includes("s3cret"),
+  );
+});
+
+test("the environment serves when neither address nor credential is given", () => {
+  const host = { MUNIMENT_ADDRESS: "localhost:1", MUNIMENT_HOST_KEY: " h\n" };
+  assert.ok(withEnvironment(host, () => connect()) instanceof HostClient);
+  const session = { MUNIMENT_ADDRESS: "localhost:1", MUNIMENT_TOKEN: "t" };
+  assert.ok(withEnvironment(session, () => connect({ timeoutMs: 5 })) instanceof SessionClient);
+  assert.throws(() => withEnvironment({}, () => connect()), TypeError);
+  assert.throws(() => withEnvironment(host, () => connect({ address: "localhost:2" })), TypeError);
+  assert.throws(() => withEnvironment({ ...host, ...session }, () => connect()), TypeError);
+});
+
+test("no client shows its credential", () => {
+  const host = connect({ address: "localhost:1", hostKey: "s3cret" });
+  const session = host.session("s3cret");
+  for (const client of [host, session]) {
+    const shown = inspect(client, { depth: null, showHidden: true, getters: false }) + JSON.stringify(client) + client;
+    assert.ok(!shown.includes("s3cret"), shown);
+  }
+  assert.equal(session.token, "s3cret");
+});
