@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import unquote
 
 from langgraph.store.base import (
@@ -121,9 +121,10 @@ class MunimentStore(BaseStore):
 
     def _get(self, op: GetOp) -> Item | None:
         try:
-            return _item(self._session.get_memory(_key_of(op.namespace, op.key)))
+            fields = _fields(self._session.get_memory(_key_of(op.namespace, op.key)))
         except MemoryNotFound:
             return None
+        return None if fields is None else Item(**fields)
 
     def _write(self, op: PutOp, content: str | None) -> None:
         key = _key_of(op.namespace, op.key)
@@ -143,13 +144,13 @@ class MunimentStore(BaseStore):
     def _found(self, query: str, op: SearchOp) -> Iterator[SearchItem]:
         tag = _tag_of(op.namespace_prefix)
         for result in self._session.search_memories(query, tags=[tag], max_results=MOST_RESULTS):
-            if (item := _item(result.memory, result.score)) is not None:
-                yield item
+            if (fields := _fields(result.memory)) is not None:
+                yield SearchItem(**fields, score=result.score)
 
     def _listed(self, prefix: Namespace) -> Iterator[SearchItem]:
         for memory in self._session.list_memories(_tag_of(prefix), page_size=LARGEST_PAGE):
-            if (item := _item(memory)) is not None:
-                yield item
+            if (fields := _fields(memory)) is not None:
+                yield SearchItem(**fields)
 
     def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         conditions = op.match_conditions or ()
@@ -167,19 +168,28 @@ def _part(items: Iterator[SearchItem], op: SearchOp) -> list[SearchItem]:
     return list(islice(wanted, op.offset, op.offset + op.limit))
 
 
-def _item(memory: Memory, score: float | None = None) -> SearchItem | None:
-    """The item that a memory is. None: it is none of ours."""
+class _Fields(TypedDict):
+    """What an item is made of."""
+
+    namespace: Namespace
+    key: str
+    value: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+
+def _fields(memory: Memory) -> _Fields | None:
+    """What the item is made of that a memory is. None: it is none of ours."""
     path, _, escaped = memory.key.partition("/")
-    namespace, key = _namespace_of(path), _unescaped(escaped)
-    if TAG not in memory.tags or _key_of(namespace, key) != memory.key:
-        return None
     try:
-        value = json.loads(memory.content)
+        namespace, key, value = _namespace_of(path), _unescaped(escaped), json.loads(memory.content)
     except ValueError:
         return None
-    if not isinstance(value, dict):
+    if TAG not in memory.tags or _key_of(namespace, key) != memory.key or not isinstance(value, dict):
         return None
-    return SearchItem(namespace, key, value, memory.create_time, memory.update_time, score)
+    return _Fields(
+        namespace=namespace, key=key, value=value, created_at=memory.create_time, updated_at=memory.update_time
+    )
 
 
 def _key_of(namespace: Namespace, key: str) -> str:

@@ -34,15 +34,15 @@ def main() -> None:
 def run() -> None:
     """Serve the session of the environment until standard input ends. SystemExit: it cannot be served."""
     try:
-        server = importlib.import_module("muniment.mcp.server")
-    except ModuleNotFoundError as missing:
-        if missing.name != "mcp":
-            raise
-        sys.exit("the MCP SDK is missing: pip install 'muniment[mcp]'")
-    try:
         session = session_of(os.environ)
     except (ValueError, OSError) as error:
         sys.exit(f"{error}\nMUNIMENT_ADDRESS, MUNIMENT_TOKEN and MUNIMENT_CA_FILE say which session is served, and how")
+    try:
+        server = importlib.import_module("muniment.mcp.server")
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.partition(".")[0] != "mcp":
+            raise
+        sys.exit("the MCP SDK is missing: pip install 'muniment[mcp]'")
     with session:
         server.serve(session)
 

@@ -71,8 +71,8 @@ def _told_of_budget(full: BudgetExceeded) -> str:
     if full.usage is None:
         return f"{_said(full)}. Make room with note_edit: see note_list."
     said = (
-        f"{_said(full)}.\nThe notes take {full.usage.used_chars:,} of {full.usage.limit_chars:,} characters; this would "
-        f"make it {full.would_be_chars:,}, which is {full.over_by_chars:,} too many. Nothing was changed."
+        f"{_said(full)}.\nThe notes take {full.usage.used_chars:,} of {full.usage.limit_chars:,} characters; this "
+        f"would make it {full.would_be_chars:,}, which is {full.over_by_chars:,} too many. Nothing was changed."
     )
     if not full.entries:
         return f"{said} Say it in fewer words, or use memory_save or passage_store."
