@@ -38,32 +38,30 @@ def store(opened: Opened) -> MunimentStore:
 
 
 class Oracle(InMemoryStore):
-    """LangGraph's own store, with the three things put right that `muniment.langgraph` says it does otherwise.
+    """LangGraph's own store, with what `muniment.langgraph` says it does otherwise.
 
-    Items come in the order of their keys, a namespace without items is none, and overwriting keeps `created_at`;
-    which is compared no further, since the clocks are two.
+    Items come by namespace and key, and a namespace without items is none.
     """
 
     __slots__ = ()
 
     def batch(self, ops: Any) -> list[Result]:
         given: list[Op] = list(ops)
-        answers = super().batch([_unlimited(op) for op in given])
-        return [self._put_right(op, answer) for op, answer in zip(given, answers, strict=True)]
+        unlimited = [op._replace(offset=0, limit=ALL) if isinstance(op, SearchOp) else op for op in given]
+        answers = super().batch(unlimited)
+        return [_in_order(op, answer) for op, answer in zip(given, answers, strict=True)]
 
-    def _put_right(self, op: Op, answer: Any) -> Any:
-        if isinstance(op, SearchOp):
-            answer.sort(key=lambda item: _key_of(item.namespace, item.key).encode())
-            return answer[op.offset : op.offset + op.limit]
-        if isinstance(op, ListNamespacesOp):
-            filled = {namespace for namespace, items in self._data.items() if items}
-            there = [each for each in answer if any(each == full[: len(each)] for full in filled)]
-            return there[op.offset : op.offset + op.limit]
+    def _handle_list_namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        for namespace in [each for each, items in self._data.items() if not items]:
+            del self._data[namespace]
+        return super()._handle_list_namespaces(op)
+
+
+def _in_order(op: Op, answer: Any) -> Any:
+    if not isinstance(op, SearchOp):
         return answer
-
-
-def _unlimited(op: Op) -> Op:
-    return op._replace(offset=0, limit=ALL) if isinstance(op, SearchOp | ListNamespacesOp) else op
+    ordered = sorted(answer, key=lambda item: _key_of(item.namespace, item.key).encode())
+    return ordered[op.offset : op.offset + op.limit]
 
 
 def plain(answer: Any) -> Any:
