@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from muniment import Classification
-from muniment.mcp import session_of
 from tests.clients.mcp.conftest import COMMAND, talking, talking_over_stdio
 
 TOOLS = [
@@ -171,13 +170,6 @@ def test_it_has_a_help(tmp_path):
     done = subprocess.run([COMMAND, "--help"], cwd=tmp_path, env={}, capture_output=True, text=True, check=True)
 
     assert "MUNIMENT_TOKEN" in done.stdout
-
-
-def test_far_away_it_speaks_tls_and_here_it_need_not():
-    token = "mun_s_1_a-session-token"
-    for address in ("muniment.example:443", "127.0.0.1:50051", "unix:/run/muniment.sock"):
-        with session_of({"MUNIMENT_ADDRESS": address, "MUNIMENT_TOKEN": token}) as session:
-            assert session.token == token
 
 
 @pytest.mark.anyio
