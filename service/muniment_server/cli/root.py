@@ -22,6 +22,7 @@ _COMMANDS = {
     "passage": Lazy("muniment_server.cli.passage:passage", "Archival passages, as one session sees them."),
     "search": Lazy("muniment_server.cli.search:search", "Memories, notes and passages in one search."),
     "prompt": Lazy("muniment_server.cli.prompt:prompt", "What a model would see."),
+    "mcp": Lazy("muniment_server.cli.mcp:mcp", "The memory of one session, for a model: an MCP server."),
     "export": Lazy("muniment_server.cli.transfer.export:export", "Everything that an agent remembers, to a file."),
     "import": Lazy("muniment_server.cli.transfer.import_:import_", "A file, into what an agent remembers."),
     "history": Lazy("muniment_server.cli.history:history", "Every version of one memory, for operators."),

@@ -1,0 +1,299 @@
+"""LangGraph's long-term memory, kept by Muniment. It needs the extra `muniment[langgraph]`.
+
+`MunimentStore` is a `langgraph.store.base.BaseStore`. An item is a keyed memory of the session's agent: its key is the
+namespace and the key (`users.42/theme` for `("users", "42")` and `"theme"`), its content the value as JSON, its tags
+the namespace and all that it lies in, so that the server narrows a search. Whatever else the agent remembers is not
+seen here.
+
+It answers as LangGraph's own stores do, but for this:
+
+- The laws hold. What is above the session's taint is not there. `put` writes at the taint, over a lower item too: a
+  higher one hides it. `delete` deletes at the taint; of an item that was written below it raises `WriteLevelMismatch`,
+  and where it uncovers a lower one, that is seen again.
+- `search` without a query gives items by namespace and key. With a query it gives matches only, best first and with
+  scores, out of the 100 best. Every word of a value counts: `index` is not needed, and ignored.
+- A comparison such as `{"age": {"$gt": 30}}` does not match what is no number; it does not raise.
+- A put over an item keeps `created_at`; one that changes nothing keeps `updated_at` too.
+- An item lives for its `ttl` from the last put on. Reading does not renew it: a read writes nothing.
+- A namespace is listed while there is something in it.
+- A batch reads before it writes, of several puts of one item makes the last, and is no transaction.
+- Namespace and key together are at most 256 characters long, a value 64 KiB, else `InvalidArgument`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import operator
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any, TypedDict
+from urllib.parse import unquote
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    validate_op_namespace,
+)
+
+from muniment._listing import undisturbed
+from muniment.errors import MemoryNotFound
+from muniment.session import SessionClient
+from muniment.values import Memory
+
+Namespace = tuple[str, ...]
+
+LARGEST_PAGE = 250
+MOST_RESULTS = 100
+LONGEST_QUERY = 1024
+TAG = "langgraph"
+LONGEST_TAG = 64
+DEEPEST_TAG = 31
+"""With `TAG` itself these are all the tags that a memory may have. What lies deeper is narrowed here."""
+
+_REFUSED = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
+"""Categories of characters that no key may hold."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+
+
+class MunimentStore(BaseStore):
+    """A store of one session: what its agent remembers, as far as the session's taint sees.
+
+    It leaves the session to its owner, who closes it. Safe to use from several threads. Failures are those of
+    `muniment.errors`, and LangGraph's own `InvalidNamespaceError`.
+    """
+
+    __slots__ = ("_session",)
+
+    supports_ttl = True
+
+    def __init__(self, session: SessionClient) -> None:
+        self._session = session
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Answer all reads, then make all writes, of each item the last one."""
+        results: list[Result] = []
+        puts: dict[tuple[Namespace, str], PutOp] = {}
+        for op in ops:
+            validate_op_namespace(op)
+            if isinstance(op, PutOp):
+                puts[op.namespace, op.key] = op
+                results.append(None)
+            else:
+                results.append(self._read(op))
+        # What is no JSON is found out before anything is written.
+        for put, content in [(put, None if put.value is None else _json(put.value)) for put in puts.values()]:
+            self._write(put, content)
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """The same, in a thread of its own."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _read(self, op: GetOp | SearchOp | ListNamespacesOp) -> Result:
+        if isinstance(op, GetOp):
+            return self._get(op)
+        if isinstance(op, SearchOp):
+            return self._search(op)
+        if isinstance(op, ListNamespacesOp):
+            return self._list_namespaces(op)
+        raise ValueError(f"Unknown operation type: {type(op)}")
+
+    def _get(self, op: GetOp) -> Item | None:
+        try:
+            fields = _fields(self._session.get_memory(_key_of(op.namespace, op.key)))
+        except MemoryNotFound:
+            return None
+        return None if fields is None else Item(**fields)
+
+    def _write(self, op: PutOp, content: str | None) -> None:
+        key = _key_of(op.namespace, op.key)
+        if content is None:
+            with suppress(MemoryNotFound):  # LangGraph does not tell whether there was something to delete
+                self._session.delete_memory(key)
+        else:
+            expire_time = None if op.ttl is None else datetime.now(UTC) + timedelta(minutes=op.ttl)
+            self._session.save_memory(key, content, tags=_tags_of(op.namespace), expire_time=expire_time)
+
+    def _search(self, op: SearchOp) -> list[SearchItem]:
+        query = (op.query or "").strip()[:LONGEST_QUERY]
+        if query:
+            return _part(self._found(query, op), op)
+        return undisturbed(lambda: _part(self._listed(op.namespace_prefix), op))
+
+    def _found(self, query: str, op: SearchOp) -> Iterator[SearchItem]:
+        tag = _tag_of(op.namespace_prefix)
+        for result in self._session.search_memories(query, tags=[tag], max_results=MOST_RESULTS):
+            if (fields := _fields(result.memory)) is not None:
+                yield SearchItem(**fields, score=result.score)
+
+    def _listed(self, prefix: Namespace) -> Iterator[SearchItem]:
+        for memory in self._session.list_memories(_tag_of(prefix), page_size=LARGEST_PAGE):
+            if (fields := _fields(memory)) is not None:
+                yield SearchItem(**fields)
+
+    def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
+        conditions = op.match_conditions or ()
+        # The first labels of a prefix, as far as they are no wildcards, let the server narrow it.
+        prefix = next((_fixed(each.path) for each in conditions if each.match_type == "prefix"), ())
+        every = undisturbed(lambda: {item.namespace for item in self._listed(prefix)})
+        matching = {each[: op.max_depth] for each in every if all(_matches(each, one) for one in conditions)}
+        return sorted(matching)[op.offset : op.offset + op.limit]
+
+
+def _part(items: Iterator[SearchItem], op: SearchOp) -> list[SearchItem]:
+    """The items of the page that *op* asks for."""
+    below = (each for each in items if each.namespace[: len(op.namespace_prefix)] == op.namespace_prefix)
+    wanted = (each for each in below if _passes(each.value, op.filter or {}))
+    return list(islice(wanted, op.offset, op.offset + op.limit))
+
+
+class _Fields(TypedDict):
+    """What an item is made of."""
+
+    namespace: Namespace
+    key: str
+    value: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+
+def _fields(memory: Memory) -> _Fields | None:
+    """What the item is made of that a memory is. None: it is none of ours."""
+    path, _, escaped = memory.key.partition("/")
+    try:
+        namespace, key, value = _namespace_of(path), _unescaped(escaped), json.loads(memory.content)
+    except ValueError:
+        return None
+    if TAG not in memory.tags or _key_of(namespace, key) != memory.key or not isinstance(value, dict):
+        return None
+    return _Fields(
+        namespace=namespace, key=key, value=value, created_at=memory.create_time, updated_at=memory.update_time
+    )
+
+
+def _key_of(namespace: Namespace, key: str) -> str:
+    """The key of a memory: another one for each namespace and key."""
+    return f"{_path_of(namespace)}/{_escaped(key)}"
+
+
+def _path_of(namespace: Namespace) -> str:
+    return ".".join(map(_escaped, namespace))
+
+
+def _namespace_of(path: str) -> Namespace:
+    return tuple(map(_unescaped, path.split("."))) if path else ()
+
+
+def _tags_of(namespace: Namespace) -> list[str]:
+    """The namespace and all that it lies in."""
+    return [_tag_of(namespace[:depth]) for depth in range(min(len(namespace), DEEPEST_TAG) + 1)]
+
+
+def _tag_of(namespace: Namespace) -> str:
+    """What everything in a namespace is tagged with. Two long ones may have one tag: that is told apart later."""
+    if not namespace:
+        return TAG
+    path = _path_of(namespace[:DEEPEST_TAG])
+    tag = f"{TAG}:{path}"
+    return tag if len(tag) <= LONGEST_TAG else f"{TAG}#{hashlib.sha256(path.encode()).hexdigest()[:32]}"
+
+
+def _escaped(text: str) -> str:
+    """*text* without what ends a label or a namespace, and without what no key may hold, as `%XX`.
+
+    Keys are kept in NFC. What would not stay as it is, is written in ASCII altogether.
+    """
+    written = _written(text, _may_stay)
+    if unicodedata.is_normalized("NFC", written):
+        return written
+    return _written(text, lambda each: each.isascii() and _may_stay(each))
+
+
+def _written(text: str, may_stay: Callable[[str], bool]) -> str:
+    ends = (0, len(text) - 1)  # where a key must not have a space
+    return "".join(
+        each if may_stay(each) and not (each.isspace() and place in ends) else _percent(each)
+        for place, each in enumerate(text)
+    )
+
+
+def _may_stay(character: str) -> bool:
+    return character not in "%./" and unicodedata.category(character) not in _REFUSED
+
+
+def _percent(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+def _unescaped(text: str) -> str:
+    return unquote(text, errors="surrogatepass")
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    """*value* as JSON that can be searched by its words: letters of all scripts as they are."""
+    text = json.dumps(dict(value), ensure_ascii=False)
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _fixed(path: Iterable[str]) -> Namespace:
+    labels = list(path)
+    return tuple(labels[: labels.index("*")] if "*" in labels else labels)
+
+
+def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
+    """Whether a namespace begins or ends as *condition* says. A `*` is any one label."""
+    path = condition.path
+    if len(namespace) < len(path):
+        return False
+    end = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
+    return all(wanted in ("*", label) for wanted, label in zip(path, end, strict=True))
+
+
+def _passes(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether *value* has what a filter wants of it."""
+    return all(_fits(value.get(name), each) for name, each in wanted.items())
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    """Whether a value is the one wanted, or compares to it as `{"$gt": …}` says; inside of lists and objects too."""
+    if isinstance(wanted, dict):
+        if any(name.startswith("$") for name in wanted):
+            return all(_compares(value, name, to) for name, to in wanted.items())
+        return isinstance(value, dict) and _passes(value, wanted)
+    if isinstance(wanted, list | tuple):
+        return isinstance(value, list) and len(value) == len(wanted) and all(map(_fits, value, wanted))
+    return bool(value == wanted)
+
+
+def _compares(value: Any, name: str, to: Any) -> bool:
+    if name == "$eq":
+        return bool(value == to)
+    if name == "$ne":
+        return bool(value != to)
+    if name not in _COMPARISONS:
+        raise ValueError(f"Unsupported operator: {name}")
+    try:
+        return _COMPARISONS[name](float(value), float(to))
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,225 @@
+"""What the tools answer with."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+import muniment
+from muniment import Classification
+
+WHOLE = 2000
+"""Code points of a content that are shown whole in a list or search."""
+
+Level = Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]
+
+LEVELS: dict[Classification, Level] = {
+    Classification.PUBLIC: "PUBLIC",
+    Classification.INTERNAL: "INTERNAL",
+    Classification.CONFIDENTIAL: "CONFIDENTIAL",
+    Classification.RESTRICTED: "RESTRICTED",
+}
+
+
+class Labelled(BaseModel):
+    """An answer that says how sensitive it is, for the host of the model to go by."""
+
+    classification: Level = Field(description="How sensitive this is, which nobody chooses.")
+
+
+class Memory(Labelled):
+    """One memory, whole."""
+
+    key: str
+    content: str
+    tags: list[str]
+    update_time: datetime
+
+
+class MemorySaved(Labelled):
+    """A memory that was saved."""
+
+    key: str
+
+
+class MemoryEntry(Labelled):
+    """One memory of a list or search."""
+
+    key: str
+    content: str
+    whole: bool = Field(description="Whether this is the whole content. If not, memory_get reads it.")
+    tags: list[str]
+    update_time: datetime
+
+
+class Memories(Labelled):
+    """Several memories."""
+
+    memories: list[MemoryEntry]
+
+
+class Deleted(BaseModel):
+    """A deletion that was made."""
+
+    deleted: str = Field(description="The key or id.")
+    revealed: bool = Field(description="Whether an older, less sensitive version is seen again from now on.")
+
+
+class Usage(BaseModel):
+    """How much of their budget the notes of one target take."""
+
+    used_chars: int
+    limit_chars: int
+    percent: int
+
+
+class NoteDeleted(Deleted):
+    """A deletion of a note that was made."""
+
+    usage: Usage
+
+
+class Note(Labelled):
+    """One note."""
+
+    note_id: str
+    content: str
+
+
+class NoteWritten(Labelled):
+    """A note that was written."""
+
+    note_id: str
+    usage: Usage
+
+
+class Notes(Labelled):
+    """The notes of one target."""
+
+    notes: list[Note]
+    usage: Usage
+
+
+class Block(Labelled):
+    """One core block."""
+
+    label: str
+    content: str
+    read_only: bool = Field(description="Whether it is another agent's, shared for reading.")
+
+
+class Blocks(Labelled):
+    """All core blocks."""
+
+    blocks: list[Block]
+
+
+class BlockWritten(Labelled):
+    """A block that was written."""
+
+    label: str
+
+
+class PassageStored(Labelled):
+    """A passage that was stored."""
+
+    passage_id: str
+
+
+class Passage(Labelled):
+    """One passage, whole."""
+
+    passage_id: str
+    content: str
+    author: str | None
+    tags: list[str]
+    event_time: datetime
+
+
+class PassageEntry(Labelled):
+    """One passage of a search."""
+
+    passage_id: str
+    content: str
+    whole: bool = Field(description="Whether this is the whole content. If not, passage_get reads it.")
+    author: str | None
+    tags: list[str]
+    event_time: datetime
+
+
+class Passages(Labelled):
+    """Several passages."""
+
+    passages: list[PassageEntry]
+
+
+def memory(of: muniment.Memory) -> Memory:
+    return Memory(
+        classification=LEVELS[of.classification],
+        key=of.key,
+        content=of.content,
+        tags=list(of.tags),
+        update_time=of.update_time,
+    )
+
+
+def memory_entry(of: muniment.Memory, part: str | None = None) -> MemoryEntry:
+    """*part* is what to show of a content that is too long to show whole. None: its beginning."""
+    shown, whole = _shown(of.content, part)
+    return MemoryEntry(
+        classification=LEVELS[of.classification],
+        key=of.key,
+        content=shown,
+        whole=whole,
+        tags=list(of.tags),
+        update_time=of.update_time,
+    )
+
+
+def usage(of: muniment.Usage) -> Usage:
+    return Usage(used_chars=of.used_chars, limit_chars=of.limit_chars, percent=of.percent)
+
+
+def note(of: muniment.Note) -> Note:
+    return Note(classification=LEVELS[of.classification], note_id=of.note_id, content=of.content)
+
+
+def note_written(of: muniment.NoteWritten) -> NoteWritten:
+    return NoteWritten(classification=LEVELS[of.note.classification], note_id=of.note.note_id, usage=usage(of.usage))
+
+
+def block(of: muniment.Block) -> Block:
+    return Block(classification=LEVELS[of.classification], label=of.label, content=of.content, read_only=of.shared)
+
+
+def passage(of: muniment.Passage) -> Passage:
+    return Passage(
+        classification=LEVELS[of.classification],
+        passage_id=of.passage_id,
+        content=of.content,
+        author=of.author,
+        tags=list(of.tags),
+        event_time=of.event_time,
+    )
+
+
+def passage_entry(of: muniment.Passage, part: str) -> PassageEntry:
+    shown, whole = _shown(of.content, part)
+    return PassageEntry(
+        classification=LEVELS[of.classification],
+        passage_id=of.passage_id,
+        content=shown,
+        whole=whole,
+        author=of.author,
+        tags=list(of.tags),
+        event_time=of.event_time,
+    )
+
+
+def _shown(content: str, part: str | None) -> tuple[str, bool]:
+    """What of *content* to show, and whether that is all of it."""
+    if len(content) <= WHOLE:
+        return content, True
+    return (content if part is None else part)[:WHOLE], False

@@ -1,0 +1,22 @@
+"""`muniment mcp`."""
+
+from __future__ import annotations
+
+import click
+
+from muniment.mcp import run
+
+
+@click.command
+def mcp() -> None:
+    """Serve one session to a model: an MCP server on standard input and output, until the input ends.
+
+    The session is that of MUNIMENT_ADDRESS and MUNIMENT_TOKEN; MUNIMENT_CA_FILE names the authority to trust over TLS.
+    It wants the extra: pip install 'muniment[mcp]'. Where only the client is installed, it is `muniment-mcp`.
+
+    \b
+    Examples:
+      export MUNIMENT_TOKEN=$(muniment session open alice --taint internal --quiet)
+      muniment mcp
+    """
+    run()

@@ -1,0 +1,135 @@
+"""Where the store answers otherwise than LangGraph's own: the laws, and what `muniment.langgraph` says beside them."""
+
+from __future__ import annotations
+
+import pytest
+from langgraph.store.base import PutOp
+
+import muniment
+from muniment import Classification
+from muniment.langgraph import MunimentStore
+
+PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
+WHERE = ("users", "42")
+
+
+def values(store: MunimentStore) -> dict[str, object]:
+    return {item.key: item.value["n"] for item in store.search(WHERE)}
+
+
+def test_what_is_above_is_not_there(opened):
+    low, high = MunimentStore(opened(PUBLIC)), MunimentStore(opened(CONFIDENTIAL))
+    low.put(WHERE, "plan", {"n": 1})
+    high.put(WHERE, "plan", {"n": 2})
+    high.put(("secret",), "salary", {"n": 3})
+
+    assert (values(low), values(high)) == ({"plan": 1}, {"plan": 2})
+    assert low.get(("secret",), "salary") is None
+    assert low.search((), query="salary") == []
+    assert low.list_namespaces() == [WHERE]
+    assert high.list_namespaces() == [("secret",), WHERE]
+
+
+def test_a_delete_uncovers_what_is_below_and_does_not_reach_it(opened):
+    low, high = MunimentStore(opened(PUBLIC)), MunimentStore(opened(CONFIDENTIAL))
+    low.put(WHERE, "plan", {"n": 1})
+    high.put(WHERE, "plan", {"n": 2})
+
+    high.delete(WHERE, "plan")
+
+    assert values(high) == {"plan": 1}
+    with pytest.raises(muniment.WriteLevelMismatch):
+        high.delete(WHERE, "plan")
+
+
+def test_after_a_raise_the_same_store_writes_higher(owner, opened):
+    session = opened(PUBLIC)
+    store, low = MunimentStore(session), MunimentStore(opened(PUBLIC))
+    store.put(WHERE, "plan", {"n": 1})
+    owner.raise_taint(session, RESTRICTED, reason="read the payroll")
+
+    store.put(WHERE, "plan", {"n": 2})
+
+    assert (values(low), values(store)) == ({"plan": 1}, {"plan": 2})
+
+
+def test_a_search_with_a_query_gives_matches_best_first(store):
+    store.put(WHERE, "theme", {"text": "She likes dark themes, and dark tea."})
+    store.put(WHERE, "food", {"text": "No nuts, ever. She likes bread."})
+    store.put(("elsewhere",), "theme", {"text": "dark dark dark"})
+
+    found = store.search(WHERE, query="Does she like it dark?")
+    filtered = store.search(WHERE, query="likes", filter={"text": {"$ne": "No nuts, ever. She likes bread."}})
+
+    assert next(item.key for item in found) == "theme"
+    assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
+    assert {item.namespace for item in found} == {WHERE}
+    assert [item.key for item in filtered] == ["theme"]
+
+
+@pytest.mark.parametrize("query", ["", "  ", "dark " * 500], ids=["empty", "blank", "very long"])
+def test_any_query_will_do(store, query):
+    """One that says nothing is none, of one that is too long the beginning counts."""
+    store.put(WHERE, "theme", {"text": "dark"})
+
+    assert [item.key for item in store.search((), query=query)] == ["theme"]
+
+
+def test_what_is_no_number_does_not_compare(store):
+    store.put(WHERE, "a", {"n": 1})
+    store.put(WHERE, "b", {"n": "many"})
+    store.put(WHERE, "c", {})
+
+    assert [item.key for item in store.search(WHERE, filter={"n": {"$gt": 0}})] == ["a"]
+
+
+def test_an_item_expires(opened):
+    session = opened(PUBLIC)
+    store = MunimentStore(session)
+    store.put(WHERE, "a", {"n": 1}, ttl=5)
+    (memory,) = session.list_memories()
+
+    assert memory.expire_time is not None
+    assert 290 < (memory.expire_time - memory.update_time).total_seconds() < 301
+    store.get(WHERE, "a")
+    assert next(session.list_memories()).etag == memory.etag
+    store.put(WHERE, "a", {"n": 1})
+    assert next(session.list_memories()).expire_time is None
+
+
+def test_what_else_the_agent_remembers_is_not_seen(opened):
+    session = opened(PUBLIC)
+    store = MunimentStore(session)
+    session.save_memory("users.42/plan", '{"n": 1}')
+    session.save_memory("users.42/text", "no JSON", tags=["langgraph"])
+    session.save_memory("users.42/list", "[1]", tags=["langgraph"])
+    session.save_memory("users.42/%6B", '{"n": 1}', tags=["langgraph"])
+    session.save_memory("users.42/%FF", '{"n": 1}', tags=["langgraph"])
+    session.save_memory("no-namespace", '{"n": 1}', tags=["langgraph"])
+
+    assert store.search(()) == []
+    assert store.list_namespaces() == []
+    assert store.get(WHERE, "plan") is None
+    assert store.get(WHERE, "text") is None
+
+
+def test_what_is_no_json_is_found_out_before_anything_is_written(store):
+    with pytest.raises(TypeError):
+        store.batch([PutOp(WHERE, "a", {"n": 1}), PutOp(WHERE, "b", {"n": object()})])
+
+    assert store.search(()) == []
+
+
+def test_too_long_is_an_error(store):
+    with pytest.raises(muniment.InvalidArgument):
+        store.put(WHERE, "k" * 250, {"n": 1})
+    with pytest.raises(muniment.InvalidArgument):
+        store.put(WHERE, "k", {"n": "x" * 70_000})
+
+
+def test_the_session_is_its_owners(opened):
+    session = opened(PUBLIC)
+    session.close()
+
+    with pytest.raises(muniment.Unauthenticated):
+        MunimentStore(session).get(WHERE, "a")

@@ -1,0 +1,180 @@
+"""What a model can name, what it is told, and what leaves the process."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from muniment import Classification
+from tests.clients.mcp.conftest import COMMAND, talking, talking_over_stdio
+
+TOOLS = [
+    "memory_save",
+    "memory_get",
+    "memory_search",
+    "memory_list",
+    "memory_delete",
+    "note_add",
+    "note_update",
+    "note_delete",
+    "note_list",
+    "note_edit",
+    "block_list",
+    "block_update",
+    "passage_store",
+    "passage_search",
+    "passage_get",
+]
+READS = {name for name in TOOLS if name.endswith(("_get", "_search", "_list"))}
+_SPEAKS_OF_LEVELS = re.compile(
+    r"agent|owner|tenant|session|taint|level|classif|label_of|public|internal|confid|restrict"
+)
+_CANARY = "canary-in-a-content"
+
+
+def names_in(schema: Any) -> Iterator[str]:
+    """The names of arguments, at any depth, and the values that they are chosen from."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        yield from map(str, schema.get("enum", []))
+        for part in schema.values():
+            yield from names_in(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from names_in(part)
+
+
+@pytest.fixture
+def session(opened):
+    return opened(Classification.PUBLIC)
+
+
+@pytest.mark.anyio
+async def test_no_argument_names_an_agent_or_a_level(session):
+    async with talking(session) as model:
+        tools = (await model.client.list_tools()).tools
+
+    assert [tool.name for tool in tools] == TOOLS
+    named = {name for tool in tools for name in names_in(tool.input_schema)}
+    assert {"key", "target", "note_id"} < named
+    assert [name for name in named if _SPEAKS_OF_LEVELS.search(name.lower())] == []
+
+
+@pytest.mark.anyio
+async def test_every_tool_says_when_to_use_it_and_what_it_does(session):
+    async with talking(session) as model:
+        tools = (await model.client.list_tools()).tools
+
+    for tool in tools:
+        hints = tool.annotations
+        assert hints is not None
+        assert len(tool.description or "") > 60
+        assert hints.read_only_hint == (tool.name in READS)
+        assert hints.open_world_hint is False
+        assert tool.output_schema is not None
+        assert all(each.get("description") for each in tool.input_schema.get("properties", {}).values())
+
+
+@pytest.mark.anyio
+async def test_the_instructions_ask_to_save_unasked_and_never_at_a_level(session):
+    async with talking(session) as model:
+        told = model.client.instructions
+
+    assert told is not None
+    for words in ("on your own", "personal details", "project context", "preferences", "descriptive key"):
+        assert words in told
+    assert not re.search(r"PUBLIC|INTERNAL|CONFIDENTIAL|RESTRICTED", told)
+    assert set(re.findall(r"\b(?:memory|note|block|passage)_\w+", told)) < set(TOOLS)
+
+
+def test_nothing_but_the_protocol_is_on_stdout_and_no_secret_anywhere(service, session):
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("memory_save", {"key": "plan", "content": _CANARY}),
+        ("memory_get", {"key": "plan"}),
+        ("memory_save", {"key": "", "content": _CANARY}),
+        ("note_add", {"content": _CANARY * 200}),
+        ("no_such_tool", {"content": _CANARY}),
+    ]
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    sent = [
+        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        *(
+            {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+            for number, (name, arguments) in enumerate(calls, start=1)
+        ),
+    ]
+    environment = {"MUNIMENT_ADDRESS": service.address, "MUNIMENT_TOKEN": session.token}
+    with subprocess.Popen(
+        [COMMAND], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write("".join(f"{json.dumps(each)}\n" for each in sent))
+        process.stdin.flush()
+        lines = [process.stdout.readline() for _ in range(len(calls) + 1)]
+        process.stdin.close()
+        lines += process.stdout.readlines()
+        errors = process.stderr.read()
+        assert process.wait(30) == 0
+
+    answers = [json.loads(line) for line in lines]
+    assert {answer["jsonrpc"] for answer in answers} == {"2.0"}
+    assert sorted(answer["id"] for answer in answers) == list(range(len(calls) + 1))
+    assert session.token not in "".join(lines)
+    assert session.token not in errors
+    assert _CANARY not in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"MUNIMENT_ADDRESS": "127.0.0.1:1"},
+        {"MUNIMENT_TOKEN": "mun_s_1_secret"},
+        {"MUNIMENT_ADDRESS": "127.0.0.1:1", "MUNIMENT_TOKEN": "mun_s_1_secret", "MUNIMENT_CA_FILE": "/no/such/file"},
+        {"MUNIMENT_ADDRESS": "127.0.0.1:1", "MUNIMENT_TOKEN": "mun_s_1_secret with a space"},
+        {"MUNIMENT_ADDRESS": "127.0.0.1:1", "MUNIMENT_HOST_KEY": "mun_h_1_secret"},
+    ],
+    ids=["nothing", "no token", "no address", "no such authority", "no token at all", "a host key"],
+)
+def test_without_a_session_it_says_what_is_missing(environment, tmp_path):
+    done = subprocess.run([COMMAND], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "MUNIMENT_TOKEN" in done.stderr
+    assert "secret" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_the_sdk_it_says_what_to_install(tmp_path):
+    script = "import sys; sys.modules['mcp'] = None; from muniment.mcp import run; run()"
+    environment = {"MUNIMENT_ADDRESS": "127.0.0.1:1", "MUNIMENT_TOKEN": "mun_s_1_a-session-token"}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "pip install 'muniment[mcp]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_it_has_a_help(tmp_path):
+    done = subprocess.run([COMMAND, "--help"], cwd=tmp_path, env={}, capture_output=True, text=True, check=True)
+
+    assert "MUNIMENT_TOKEN" in done.stdout
+
+
+@pytest.mark.anyio
+async def test_muniment_mcp_is_the_same(service, session):
+    """Where the server package is installed, too."""
+    command = COMMAND.removesuffix("-mcp")
+    async with talking_over_stdio(service.address, session.token, command, "mcp") as model:
+        assert [tool.name for tool in (await model.client.list_tools()).tools] == TOOLS

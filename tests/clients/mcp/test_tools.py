@@ -1,0 +1,206 @@
+"""Each tool does what it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import grpc
+import pytest
+
+import muniment
+from muniment import Classification, MemorySettings
+from muniment.v1.memory_service_pb2 import ListMemoriesResponse
+from tests.clients.mcp.conftest import talking
+from tests.clients.python.scripted import ANSWERS, TOKEN, ScriptedServer, error_info, serve, status
+
+pytestmark = pytest.mark.anyio
+
+PUBLIC = Classification.PUBLIC
+
+
+@pytest.fixture
+def session(opened):
+    return opened(PUBLIC)
+
+
+async def test_memories(session):
+    async with talking(session) as model:
+        await model.does("memory_save", key="tea", content="Assam, no sugar", tags=["taste"])
+        await model.does("memory_save", key="plan", content="ship on Friday")
+        got = await model.does("memory_get", key="tea")
+        found = await model.does("memory_search", query="how does she like her tea?", max_results=1)
+        tagged = await model.does("memory_list", tag="taste")
+        deleted = await model.does("memory_delete", key="plan")
+        every = await model.does("memory_list")
+
+    assert (got["content"], got["tags"]) == ("Assam, no sugar", ["taste"])
+    assert [each["key"] for each in found["memories"]] == ["tea"]
+    assert [each["key"] for each in tagged["memories"]] == ["tea"]
+    assert deleted == {"deleted": "plan", "revealed": False}
+    assert [each["key"] for each in every["memories"]] == ["tea"]
+
+
+async def test_a_list_is_of_all_pages(session):
+    keys = [f"key-{number:03}" for number in range(260)]
+    for key in keys:
+        session.save_memory(key, "It is so.")
+
+    async with talking(session) as model:
+        listed = await model.does("memory_list")
+
+    assert [each["key"] for each in listed["memories"]] == keys
+
+
+async def test_long_contents_are_shown_whole_one_by_one_only(session):
+    text = "The lighthouse keeper counts the ships. " * 100
+    session.save_memory("log", text)
+    session.store_passage(text, author="Ada")
+
+    async with talking(session) as model:
+        (entry,) = (await model.does("memory_list"))["memories"]
+        (match,) = (await model.does("memory_search", query="lighthouse"))["memories"]
+        (passage,) = (await model.does("passage_search", query="lighthouse"))["passages"]
+        whole = await model.does("memory_get", key="log")
+        archived = await model.does("passage_get", passage_id=passage["passage_id"])
+
+    assert (entry["whole"], match["whole"], passage["whole"]) == (False, False, False)
+    assert entry["content"] == text[:2000]
+    assert "lighthouse" in match["content"]
+    assert len(match["content"]) <= 2000
+    assert len(passage["content"]) <= 2000
+    assert whole["content"] == archived["content"] == text
+
+
+async def test_notes_are_in_two_targets(session):
+    async with talking(session) as model:
+        note = await model.does("note_add", content="Ships on Fridays.")
+        await model.does("note_add", content="Prefers tea.", target="user")
+        await model.does("note_update", note_id=note["note_id"], content="Ships on Mondays.")
+        notes = await model.does("note_list")
+        profile = await model.does("note_list", target="user")
+        elsewhere = await model.is_told("note_delete", note_id=note["note_id"], target="user")
+        deleted = await model.does("note_delete", note_id=note["note_id"])
+
+    assert [each["content"] for each in notes["notes"]] == ["Ships on Mondays."]
+    assert [each["content"] for each in profile["notes"]] == ["Prefers tea."]
+    assert profile["usage"] == {"used_chars": 12, "limit_chars": 1375, "percent": 0}
+    assert "NOTE_NOT_FOUND" in elsewhere
+    assert deleted == {
+        "deleted": note["note_id"],
+        "revealed": False,
+        "usage": {"used_chars": 0, "limit_chars": 2200, "percent": 0},
+    }
+
+
+async def test_a_refused_note_says_all_that_it_takes_to_make_room(session):
+    """What the refusal shows is enough to get the note in with the next call."""
+    async with talking(session) as model:
+        for number in range(4):
+            await model.does("note_add", content=f"{number} " + "a long story " * 40)
+        told = await model.is_told("note_add", content="Ada has moved to Graz. " * 10)
+        over = int(re.findall(r"free ([\d,]+) characters", told)[0].replace(",", ""))
+        note_id, length, may = re.findall(r"note_id (\S+), ([\d,]+) characters, (.+?):", told)[0]
+        assert may == "delete or shorten"
+        assert int(length.replace(",", "")) > over
+        edited = await model.does(
+            "note_edit",
+            update=[{"note_id": note_id, "content": "A story."}],
+            add=["Ada has moved to Graz. " * 10],
+        )
+
+    assert [each["content"] for each in edited["notes"]] == ["A story.", "Ada has moved to Graz. " * 10]
+
+
+async def test_a_note_that_fits_nowhere_is_not_to_be_repeated(session):
+    async with talking(session) as model:
+        told = await model.is_told("note_add", content="x" * 2201)
+
+    assert "BUDGET_EXCEEDED" in told
+    assert "fewer words" in told
+
+
+async def test_edits_are_all_or_none(session):
+    async with talking(session) as model:
+        note = await model.does("note_add", content="Ships on Fridays.")
+        missing = "5d0c4a0e-4f52-4d7b-9a53-6c2f6f6f2d10"
+        told = await model.is_told("note_edit", delete=[note["note_id"], missing], add=["Ships on Mondays."])
+        notes = await model.does("note_list")
+
+    assert "NOTE_NOT_FOUND" in told
+    assert [each["content"] for each in notes["notes"]] == ["Ships on Fridays."]
+
+
+async def test_notes_that_are_switched_off(owner, session):
+    owner.update_agent("alice", memory_settings=MemorySettings(memory_enabled=False))
+
+    async with talking(session) as model:
+        told = await model.is_told("note_add", content="Ships on Fridays.")
+
+    assert "TIER_DISABLED" in told
+    assert "memory_save" in told
+
+
+async def test_blocks(session):
+    async with talking(session) as model:
+        await model.does("block_update", label="current_state", content="Preparing the release.")
+        blocks = await model.does("block_list")
+
+    assert {each["label"]: each["content"] for each in blocks["blocks"]} == {
+        "current_state": "Preparing the release.",
+        "personality": "",
+        "relationships": "",
+    }
+
+
+async def test_a_shared_block_is_read_only(owner, session):
+    owner.create_agent("bob")
+    owner.create_shared_block("bob", "rules", "Be brief.")
+    owner.attach_block("bob", "rules", "alice")
+
+    async with talking(session) as model:
+        blocks = await model.does("block_list")
+
+    assert [each["label"] for each in blocks["blocks"] if each["read_only"]] == ["rules"]
+
+
+async def test_passages(session):
+    async with talking(session) as model:
+        stored = await model.does("passage_store", content="The compiler is done.", author="Grace", tags=["standup"])
+        found = await model.does("passage_search", query="is the compiler finished?")
+
+    (passage,) = found["passages"]
+    assert (passage["passage_id"], passage["content"]) == (stored["passage_id"], "The compiler is done.")
+    assert (passage["author"], passage["tags"], passage["whole"]) == ("Grace", ["standup"], True)
+
+
+async def test_a_field_that_breaks_a_rule_is_named(session):
+    async with talking(session) as model:
+        told = await model.is_told("block_update", label="my rules!", content="x")
+
+    assert "FIELD_INVALID" in told
+    assert "label: " in told
+
+
+@pytest.fixture
+def scripted() -> Iterator[tuple[ScriptedServer, str]]:
+    """A server that answers as scripted, and its address."""
+    answering = ScriptedServer()
+    server, port = serve(answering, "127.0.0.1:0")
+    yield answering, f"127.0.0.1:{port}"
+    server.stop(None).wait()
+
+
+async def test_a_list_begins_anew_when_the_taint_is_raised_between_two_pages(scripted):
+    server, address = scripted
+    first = ListMemoriesResponse()
+    first.CopyFrom(ANSWERS["ListMemories"])
+    first.next_page_token = "second"
+    server.script("ListMemories", first, status(grpc.StatusCode.ABORTED, error_info("TAINT_CHANGED")))
+
+    with muniment.connect(address, token=TOKEN) as session:
+        async with talking(session) as model:
+            listed = await model.does("memory_list")
+
+    assert [each["key"] for each in listed["memories"]] == ["tea"]
+    assert [each.page_token for each in server.requests("ListMemories")] == ["", "second", ""]
