@@ -1,0 +1,33 @@
+"""Scenario files: YAML in which everything is what it looks like."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FOLDER = Path(__file__).parent / "scenarios"
+
+
+class _Loader(yaml.SafeLoader):
+    """JSON's types and no others: a time stays text, and so does `no`."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"null$"), ["n"])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?:true|false)$"), ["t", "f"])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9]\d*)$"), list("-0123456789"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"-?\d+\.\d+$"), list("-0123456789"))
+
+
+def read(file: Path) -> Any:
+    """What a file says."""
+    return yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
+
+
+def files(folder: Path = FOLDER) -> list[Path]:
+    """All scenario files, by name."""
+    return sorted(folder.glob("*.yaml"))
