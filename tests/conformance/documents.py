@@ -25,7 +25,8 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"-?\d+\.\d+
 
 def read(file: Path) -> Any:
     """What a file says."""
-    return yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
+    with file.open(encoding="utf-8") as opened:
+        return yaml.load(opened, Loader=_Loader)  # noqa: S506 - a SafeLoader
 
 
 def files(folder: Path = FOLDER) -> list[Path]:
