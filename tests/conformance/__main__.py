@@ -122,8 +122,8 @@ def _report(played: Played, folder: Path | None) -> None:
         _CONSOLE.print(f"  not played, for want of a host key: {title}", markup=False)
     for failure in played.failures:
         _CONSOLE.print(f"  {failure}", markup=False)
-    if played.difference:
-        _CONSOLE.print(played.difference, markup=False)
+    for difference in played.differences:
+        _CONSOLE.print(difference, markup=False)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{played.who.replace(' ', '-')}.txt").write_text("\n".join(played.lines) + "\n", encoding="utf-8")

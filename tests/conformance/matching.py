@@ -1,9 +1,9 @@
 """Whether what came is what a scenario expects.
 
 What is written must be there; an object may have more. A list has exactly the elements written, in their order. A
-field that is written with its default (`""`, `0`, `false`, `[]`, `…_UNSPECIFIED`) or as `null` must not be there, since JSON
-leaves defaults out. `${name}` is something saved. `<kind>` is any value of that kind; `<kind name>` is one value
-throughout a scenario, which nothing of another name has.
+field that is written as `null` must not be there; nor need one that is written with its default (`""`, `0`, `false`,
+`[]`, `…_UNSPECIFIED`), since JSON leaves defaults out. `${name}` is something saved. `<kind>` is any value of that kind;
+`<kind name>` is one value throughout a scenario, which nothing of another name has.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ class Match:
         if isinstance(expected, dict) and isinstance(came, dict):
             for name, value in expected.items():
                 yield from self._field(value, came, name, f"{path}.{name}")
-        elif isinstance(expected, list) and isinstance(came, list) and len(expected) == len(came):
-            for number, (one, other) in enumerate(zip(expected, came, strict=True)):
+        elif isinstance(expected, list) and isinstance(came, list):
+            if len(expected) != len(came):
+                yield f"{path} has {len(came)} elements, not {len(expected)}: {shown(came)}"
+            for number, (one, other) in enumerate(zip(expected, came, strict=False)):
                 yield from self.differences(one, other, f"{path}.{number}")
         elif isinstance(expected, str):
             yield from self._text(expected, came, path)

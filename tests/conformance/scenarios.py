@@ -139,8 +139,8 @@ class _Compiler:
         _only(step, _STEP, f"{self.file}, step {number}")
         _only(step.get("expect", {}), _EXPECT, f"{self.file}, step {number}, expect")
         expected = Expected(**{name: _written_out(each) for name, each in step.get("expect", {}).items()})
-        sent = {name: _written_out(step[name]) for name in ("request", "requests", "deadline_ms") if name in step}
-        sent |= {"as": _credential(step["as"]), "call": step["call"]}
+        sent: dict[str, JSON] = {"as": _credential(step["as"]), "call": step["call"]}
+        sent |= {name: _written_out(step[name]) for name in ("request", "requests", "deadline_ms") if name in step}
         if save := dict(self._saves(expected.response, "")):
             sent["save"] = save
         label = f"step {number}, {step['as']}"

@@ -32,6 +32,10 @@ class Keys:
     """By the names that scenarios have for them."""
 
 
+# What could depend on the way there: credentials, details of errors, a stream, a call after a call.
+_EVERY_WAY = frozenset({"credentials", "notes_budget", "passages_imported", "taint_raised"})
+
+
 class Target:
     """A server at an address."""
 
@@ -48,6 +52,10 @@ class Target:
     def keys(self) -> Keys:
         """The host keys for the next client."""
         raise NotImplementedError
+
+    def plays(self, file: str) -> bool:
+        """Whether the scenario of this file is played against it."""
+        return True
 
 
 class Elsewhere(Target):
@@ -83,6 +91,9 @@ class Ours(Target):
                 },
             )
 
+    def plays(self, file: str) -> bool:
+        return self.transport == "tls" or file in _EVERY_WAY
+
 
 def _key(operator: Operator, tenant: str, ceiling: Classification) -> str:
     return operator.create_host_key(tenant=tenant, ceiling=ceiling, ids=RandomIds())[1]
@@ -90,11 +101,10 @@ def _key(operator: Operator, tenant: str, ceiling: Classification) -> str:
 
 @contextmanager
 def data_folder() -> Iterator[Path]:
-    """Where servers keep their data, one after the other. Root's Postgres runs as another account, which must come in."""
+    """Where servers keep their data, one after the other. Root's Postgres, of another account, must come in."""
     with tempfile.TemporaryDirectory(prefix="muniment-conformance-") as name:
         folder = Path(name)
         folder.chmod(0o711)
-        make_certificates(folder)
         yield folder
 
 
@@ -103,6 +113,8 @@ def serving(transport: str, folder: Path) -> Iterator[Ours]:
     """A server over *transport*, with its data in *folder*."""
     listen = f"unix:{folder}/muniment.sock" if transport == "unix" else "127.0.0.1:0"
     tls = ("--tls-cert", "server.pem", "--tls-key", "server.key") if transport == "tls" else ()
+    if tls:
+        _make_certificates(folder)
     options = ("--data-dir", "data", "--workers", "1", "--listen", listen, *tls)
     server = Server(folder, *options, environment=environment_in(folder))
     try:
@@ -112,10 +124,12 @@ def serving(transport: str, folder: Path) -> Iterator[Ours]:
         server.end()
 
 
-def make_certificates(folder: Path) -> None:
+def _make_certificates(folder: Path) -> None:
     """An authority (`ca.pem`) and a server's certificate by it, for `localhost` and 127.0.0.1."""
     _certificate(folder, "ca", "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign")
-    signed = "basicConstraints=critical,CA:FALSE\nsubjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth"
+    signed = (
+        "basicConstraints=critical,CA:FALSE\nsubjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth"
+    )
     _certificate(folder, "server", signed, "-CA", "ca.pem", "-CAkey", "ca.key")
 
 

@@ -11,58 +11,60 @@ from tests.conformance import transcripts
 from tests.conformance.clients import Client
 from tests.conformance.scenarios import Scenario
 from tests.conformance.servers import OTHERS_KEYS, Target
+from tests.conformance.transcripts import Record
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Played:
     """What one client saw over one transport."""
 
     who: str
     seconds: float
     steps: int
-    failures: tuple[str, ...]
-    """What is not as the scenarios say."""
-    lines: list[str] = field(repr=False)
-    """The masked transcript."""
-    difference: str
-    """How it differs from the transcript of who played first; empty when it does not."""
     left_out: tuple[str, ...]
     """Scenarios for which the target lacks a host key."""
+    failures: list[str] = field(default_factory=list)
+    """What is not as the scenarios say."""
+    differences: list[str] = field(default_factory=list)
+    """How it differs from what the first client saw."""
+    lines: list[str] = field(default_factory=list, repr=False)
+    """The masked transcript."""
 
     @property
     def passed(self) -> bool:
-        return not self.failures and not self.difference
+        return not self.failures and not self.differences
 
 
 class Suite:
-    """Scenarios to be played by several clients. The first transcript is what the others are compared with."""
+    """Scenarios to be played by several clients. What the first one sees of each is what the others must see."""
 
     def __init__(self, scenarios: Sequence[Scenario]) -> None:
-        self.scenarios = scenarios
-        self._first: tuple[str, list[str]] | None = None
+        self._scenarios = scenarios
+        self._first: dict[str, tuple[str, list[str]]] = {}
 
     def play(self, client: Client, target: Target) -> Played:
-        """Let a client play. Raises Broken when its runner does."""
+        """Let a client play what the target is for. Raises Broken when its runner does."""
         keys = target.keys()
         lacking = set(OTHERS_KEYS) - keys.others.keys()
-        scenarios = [scenario for scenario in self.scenarios if not scenario.callers & lacking]
+        due = [scenario for scenario in self._scenarios if target.plays(scenario.file)]
+        scenarios = [scenario for scenario in due if not scenario.callers & lacking]
         begun = time.monotonic()
         sent = json.dumps({"scenarios": [scenario.for_runner(keys.others) for scenario in scenarios]})
         seen = transcripts.read(client.play(sent, target.environment(keys)), scenarios)
-        seconds = time.monotonic() - begun
-        failures, lines = [], []
-        for scenario, records in zip(scenarios, seen, strict=True):
-            failures += transcripts.failures(scenario, records)
-            lines += transcripts.rendered(scenario, transcripts.masked(scenario, records))
-        who = f"{client.name} over {target.transport}"
-        self._first = self._first or (who, lines)
-        steps = sum(map(len, seen))
-        return Played(
-            who=who,
-            seconds=seconds,
-            steps=steps,
-            failures=tuple(failures),
-            lines=lines,
-            difference=transcripts.difference(self._first, (who, lines)),
-            left_out=tuple(scenario.title for scenario in self.scenarios if scenario not in scenarios),
+        played = Played(
+            who=f"{client.name} over {target.transport}",
+            seconds=time.monotonic() - begun,
+            steps=sum(map(len, seen)),
+            left_out=tuple(scenario.title for scenario in due if scenario not in scenarios),
         )
+        for scenario, records in zip(scenarios, seen, strict=True):
+            self._judge(played, scenario, records)
+        return played
+
+    def _judge(self, played: Played, scenario: Scenario, records: Sequence[Record]) -> None:
+        played.failures += transcripts.failures(scenario, records)
+        lines = transcripts.rendered(scenario, transcripts.masked(scenario, records))
+        played.lines += lines
+        first = self._first.setdefault(scenario.file, (played.who, lines))
+        if difference := transcripts.difference(first, (played.who, lines)):
+            played.differences.append(f"{scenario.file}.yaml\n{difference}")

@@ -33,7 +33,9 @@ def read(stdout: str, scenarios: Sequence[Scenario]) -> list[list[Record]]:
     said = [(record.get("scenario"), record.get("step")) for record in records]
     due = [(scenario.title, number) for scenario in scenarios for number in range(len(scenario.steps))]
     if said != due:
-        at = next((n for n, (one, other) in enumerate(zip(said, due, strict=False)) if one != other), min(len(said), len(due)))
+        at = next(
+            (n for n, (one, other) in enumerate(zip(said, due, strict=False)) if one != other), min(len(said), len(due))
+        )
         raise Broken(f"line {at + 1} is about {(*said, None)[at]}, and {(*due, None)[at]} is due")
     rest = iter(records)
     return [[next(rest) for _ in scenario.steps] for scenario in scenarios]
