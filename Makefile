@@ -10,7 +10,7 @@ BIN := .venv/bin
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench schema proto proto-check proto-baseline lock clean
+.PHONY: help run test test-clients test-python check format bench schema proto proto-check proto-baseline lock clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -20,6 +20,14 @@ run: .venv/.stamp ## Run a server with a database of its own: LISTEN=host:port D
 
 test: .venv/.stamp ## Run the tests: ARGS="-k name"
 	$(BIN)/python -m pytest -q $(ARGS)
+
+test-clients: .venv/.stamp ## Test each client whose toolchain is here, and that all of them see the same service
+	clients=$$($(BIN)/python -m tests.conformance --available) && \
+	    $(MAKE) --no-print-directory $$(printf 'test-%s ' $$clients)
+	$(BIN)/python -m tests.conformance
+
+test-python: .venv/.stamp ## Test the Python client alone
+	$(BIN)/python -m pytest -q tests/clients/python
 
 check: .venv/.stamp .venv-gen/.stamp ## Check format, style, types, imports and the contract
 	$(BIN)/ruff format --check .

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
 
+from tests.conformance import documents
 from tests.conformance import scenarios as files
 from tests.conformance.clients import CLIENTS, Client
+from tests.conformance.scenarios import Scenario
 from tests.conformance.servers import TRANSPORTS, Elsewhere, Target, data_folder, serving
 from tests.conformance.suite import Played, Suite
 from tests.conformance.transcripts import Broken
-
-_CONSOLE = Console(highlight=False, soft_wrap=True)
 
 
 class Names(click.ParamType[tuple[str, ...]]):
@@ -70,18 +68,11 @@ def main(
     if available:
         click.echo(" ".join(client.name for client in chosen))
         return
-    suite = Suite([one for one in files.load() if not only or one.file in only])
-    for client in chosen:
-        with _telling(client):
-            client.make()
-    failed = False
-    for target in _targets(transports, address, ca_file):
-        for client in chosen:
-            with _telling(client):
-                played = suite.play(client, target)
-                failed |= not played.passed
-                _report(played, transcripts)
-    if failed:
+    suite = Suite(_scenarios(only))
+    _build(chosen)
+    targets = _elsewhere(address, ca_file) if address is not None else _ours(transports, everything=bool(only))
+    passed = [_play(suite, client, target, transcripts) for target in targets for client in chosen]
+    if not all(passed):
         raise click.exceptions.Exit(1)
 
 
@@ -96,37 +87,59 @@ def _here(clients: list[Client]) -> list[Client]:
     return here
 
 
-@contextmanager
-def _telling(client: Client) -> Iterator[None]:
+def _build(clients: list[Client]) -> None:
+    for client in clients:
+        try:
+            client.make()
+        except Broken as broken:
+            raise click.ClickException(f"{client.name}: {broken}") from None
+
+
+def _play(suite: Suite, client: Client, target: Target, transcripts: Path | None) -> bool:
+    """Let a client play, and say what came of it; whether all is well."""
     try:
-        yield
+        played = suite.play(client, target)
     except Broken as broken:
-        raise click.ClickException(f"{client.name}: {broken}") from None
+        click.echo(f"{client.name} over {target.transport}: BROKEN: {broken}")
+        return False
+    _report(played)
+    if transcripts is not None:
+        transcripts.mkdir(parents=True, exist_ok=True)
+        (transcripts / f"{played.who.replace(' ', '-')}.txt").write_text("\n".join(played.lines), encoding="utf-8")
+    return played.passed
 
 
-def _targets(transports: tuple[str, ...], address: str | None, ca_file: str | None) -> Iterator[Target]:
-    """A server of ours over each transport in turn, or the one that is named."""
-    if address is not None:
-        yield Elsewhere(address, ca_file)
-        return
+def _scenarios(only: tuple[str, ...]) -> list[Scenario]:
+    """All, or those whose files are named."""
+    scenarios = files.load()
+    if unknown := set(only) - {scenario.file for scenario in scenarios}:
+        raise click.UsageError(f"there is no scenario {', '.join(sorted(unknown))} in {documents.FOLDER}")
+    return [scenario for scenario in scenarios if not only or scenario.file in only]
+
+
+def _elsewhere(address: str, ca_file: str | None) -> Iterator[Target]:
+    if not os.environ.get("MUNIMENT_HOST_KEY"):
+        raise click.UsageError("--address needs a host key in MUNIMENT_HOST_KEY")
+    yield Elsewhere(address, ca_file)
+
+
+def _ours(transports: tuple[str, ...], *, everything: bool) -> Iterator[Target]:
+    """A server of ours over each transport in turn."""
     with data_folder() as folder:
         for transport in transports:
-            with serving(transport, folder) as server:
+            with serving(transport, folder, everything=everything) as server:
                 yield server
 
 
-def _report(played: Played, folder: Path | None) -> None:
+def _report(played: Played) -> None:
     verdict = "ok" if played.passed else "FAILED"
-    _CONSOLE.print(f"{played.who:24} {played.steps:5} steps {played.seconds:6.1f} s  {verdict}", markup=False)
+    click.echo(f"{played.who:24} {played.steps:5} steps {played.seconds:6.1f} s  {verdict}")
     for title in played.left_out:
-        _CONSOLE.print(f"  not played, for want of a host key: {title}", markup=False)
+        click.echo(f"  not played, for want of a host key: {title}")
     for failure in played.failures:
-        _CONSOLE.print(f"  {failure}", markup=False)
+        click.echo(f"  {failure}")
     for difference in played.differences:
-        _CONSOLE.print(difference, markup=False)
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{played.who.replace(' ', '-')}.txt").write_text("\n".join(played.lines) + "\n", encoding="utf-8")
+        click.echo(difference)
 
 
 if __name__ == "__main__":

@@ -84,4 +84,32 @@ CLIENTS = (
         built="clients/python/conformance/runner.py",
         command=(sys.executable, "clients/python/conformance/runner.py"),
     ),
+    Client(
+        name="go",
+        needs=("go",),
+        build=("make", "--silent", "conformance-go"),
+        built="clients/go/bin/conformance",
+        command=("clients/go/bin/conformance",),
+    ),
+    Client(
+        name="typescript",
+        needs=("node", "npm"),
+        build=("make", "--silent", "build-typescript"),
+        built="clients/typescript/dist/conformance/runner.js",
+        command=("node", "clients/typescript/dist/conformance/runner.js"),
+    ),
+    Client(
+        name="java",
+        needs=("java", "mvn"),
+        build=("make", "--silent", "conformance-java"),
+        built="clients/java/target/conformance.classpath",
+        command=("clients/java/conformance",),
+    ),
+    Client(
+        name="rust",
+        needs=("cargo",),
+        build=("make", "--silent", "conformance-rust"),
+        built="clients/rust/bin/conformance",
+        command=("clients/rust/bin/conformance",),
+    ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any
 
 import yaml
 
@@ -14,19 +14,17 @@ FOLDER = Path(__file__).parent / "scenarios"
 class _Loader(yaml.SafeLoader):
     """JSON's types and no others: a time stays text, and so does `no`."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
-
+_Loader.yaml_implicit_resolvers = {}
 _Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"null$"), ["n"])
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?:true|false)$"), ["t", "f"])
 _Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9]\d*)$"), list("-0123456789"))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"-?\d+\.\d+$"), list("-0123456789"))
 
 
-def read(file: Path) -> Any:
-    """What a file says."""
-    with file.open(encoding="utf-8") as opened:
-        return yaml.load(opened, Loader=_Loader)
+def read(document: str | IO[str]) -> Any:
+    """What a document says: a text, or a file that is open."""
+    return yaml.load(document, Loader=_Loader)
 
 
 def files(folder: Path = FOLDER) -> list[Path]:

@@ -2,8 +2,8 @@
 
 What is written must be there; an object may have more. A list has exactly the elements written, in their order. A
 field that is written as `null` must not be there; nor need one that is written with its default (`""`, `0`, `false`,
-`[]`, `…_UNSPECIFIED`), since JSON leaves defaults out. `${name}` is something saved. `<kind>` is any value of that kind;
-`<kind name>` is one value throughout a scenario, which nothing of another name has.
+`[]`, `…_UNSPECIFIED`), since JSON leaves defaults out. `${name}` is something saved. `<kind>` is any value of that
+kind; `<kind name>` is one value throughout a scenario, which nothing of another name has.
 """
 
 from __future__ import annotations

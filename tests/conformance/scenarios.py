@@ -92,7 +92,12 @@ class Scenario:
 
 def load(folder: Path = documents.FOLDER) -> list[Scenario]:
     """All scenarios, by the names of their files."""
-    return [from_document(file.stem, documents.read(file)) for file in documents.files(folder)]
+    return list(map(_from_file, documents.files(folder)))
+
+
+def _from_file(file: Path) -> Scenario:
+    with file.open(encoding="utf-8") as opened:
+        return from_document(file.stem, documents.read(opened))
 
 
 def from_document(file: str, document: JSON) -> Scenario:

@@ -76,9 +76,10 @@ _tenants = itertools.count(1)
 class Ours(Target):
     """A server of ours. Each client gets a tenant of its own."""
 
-    def __init__(self, transport: str, address: str, ca_file: str | None, data_dir: Path) -> None:
+    def __init__(self, transport: str, address: str, ca_file: str | None, data_dir: Path, everything: bool) -> None:
         super().__init__(transport, address, ca_file)
         self._data_dir = data_dir
+        self._everything = everything or transport == "tls"
 
     def keys(self) -> Keys:
         tenant = f"run{next(_tenants)}"
@@ -92,7 +93,7 @@ class Ours(Target):
             )
 
     def plays(self, file: str) -> bool:
-        return self.transport == "tls" or file in _EVERY_WAY
+        return self._everything or file in _EVERY_WAY
 
 
 def _key(operator: Operator, tenant: str, ceiling: Classification) -> str:
@@ -109,8 +110,11 @@ def data_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def serving(transport: str, folder: Path) -> Iterator[Ours]:
-    """A server over *transport*, with its data in *folder*."""
+def serving(transport: str, folder: Path, *, everything: bool = False) -> Iterator[Ours]:
+    """A server over *transport*, with its data in *folder*.
+
+    Everything is played over TLS, and if *everything* says so; over the others what could depend on the way.
+    """
     listen = f"unix:{folder}/muniment.sock" if transport == "unix" else "127.0.0.1:0"
     tls = ("--tls-cert", "server.pem", "--tls-key", "server.key") if transport == "tls" else ()
     if tls:
@@ -119,7 +123,7 @@ def serving(transport: str, folder: Path) -> Iterator[Ours]:
     server = Server(folder, *options, environment=environment_in(folder))
     try:
         address = server.address.replace("127.0.0.1", "localhost") if tls else server.address
-        yield Ours(transport, address, str(folder / "ca.pem") if tls else None, folder / "data")
+        yield Ours(transport, address, str(folder / "ca.pem") if tls else None, folder / "data", everything)
     finally:
         server.end()
 

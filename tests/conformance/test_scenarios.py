@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from muniment.retries import METHODS
 from muniment.v1 import error_pb2
 from tests.conformance import documents, scenarios
 
+README = Path(__file__).with_name("README.md")
 SCENARIOS = scenarios.load()
 STEPS = [step for scenario in SCENARIOS for step in scenario.steps]
 
 NOT_PROVOKED = {
     "OVERLOADED": "takes a server with more calls in flight than it may have: tests/faults/test_overload.py",
     "UNAVAILABLE": "takes a database that is away: tests/faults/test_database_away.py",
-    "DEADLINE_EXCEEDED": "a client stops listening at its own deadline: the status is in prompt_too_large.yaml",
+    "DEADLINE_EXCEEDED": "a client stops listening at its own deadline: the status is in deadlines.yaml",
     "METHOD_UNKNOWN": "stubs have the methods of the contract only: tests/rpc/test_reasons.py",
     "INTERNAL": "takes a fault of the server: tests/rpc/test_faults.py",
 }
@@ -66,3 +70,11 @@ def test_a_scenario_is_narrow_enough_to_be_read(file):
 
 def test_no_two_scenarios_share_a_title():
     assert len({scenario.title for scenario in SCENARIOS}) == len(SCENARIOS)
+
+
+def test_the_example_of_the_readme_is_a_scenario():
+    (example,) = re.findall(r"^```yaml\n(.*?)^```$", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+    scenario = scenarios.from_document("README", documents.read(example))
+
+    assert [step.expected.same_as for step in scenario.steps if step.expected.same_as] == ["absent"]
