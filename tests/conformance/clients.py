@@ -17,8 +17,8 @@ from pathlib import Path
 from tests.conformance.transcripts import Broken
 
 ROOT = Path(__file__).parents[2]
-_SECONDS = 120
-"""For all scenarios."""
+_SECONDS = 300
+"""For all scenarios, on a machine that has other work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ CLIENTS = (
     Client(
         name="java",
         needs=("java", "mvn"),
-        build=("make", "--silent", "conformance-java"),
+        build=("mvn", "-B", "-q", "-f", "clients/java/pom.xml", "process-test-classes"),
         built="clients/java/target/conformance.classpath",
         command=("clients/java/conformance",),
     ),

@@ -145,12 +145,14 @@ class _Compiler:
         _only(step.get("expect", {}), _EXPECT, f"{self.file}, step {number}, expect")
         expected = Expected(**{name: _written_out(each) for name, each in step.get("expect", {}).items()})
         sent: dict[str, JSON] = {"as": _credential(step["as"]), "call": step["call"]}
-        sent |= {name: _written_out(step[name]) for name in ("request", "requests", "deadline_ms") if name in step}
+        sent |= {name: step[name] for name in ("requests", "deadline_ms") if name in step}
+        if "requests" not in step:
+            sent["request"] = step.get("request", {})
         if save := dict(self._saves(expected.response, "")):
             sent["save"] = save
         label = f"step {number}, {step['as']}"
         for count in range(1, step.get("times", 1) + 1):
-            yield Step(label, _numbered(sent, count), expected, step.get("name"))
+            yield Step(label, _numbered(_written_out(sent), count), expected, step.get("name"))
 
     def _saves(self, expected: JSON, path: str) -> Iterator[tuple[str, str]]:
         """Where each placeholder stands that has a name and stands there for the first time."""

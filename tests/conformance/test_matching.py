@@ -104,7 +104,7 @@ def test_a_runner_gets_plain_steps():
     assert sent[3]["request"] == {"content": "ababab"}
     assert (sent[4]["as"], sent[4]["save"]) == ("${high}", {"first": "memory.etag", "t": "memory.tags.0"})
     assert [step["request"] for step in sent[5:7]] == [{"key": "k1"}, {"key": "k2"}]
-    assert (sent[7]["as"], sent[7]["deadline_ms"]) == ("mun_x", 5)
+    assert sent[7] == {"as": "mun_x", "call": "S.Save", "request": {}, "deadline_ms": 5}
 
 
 def test_the_host_keys_of_others_are_put_in():

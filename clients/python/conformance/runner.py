@@ -100,7 +100,7 @@ def _stub(channel: grpc.Channel, method: MethodDescriptor) -> JSON:
 
 def _requests(method: MethodDescriptor, step: JSON) -> list[JSON]:
     kind = GetMessageClass(method.input_type)
-    given = step["requests"] if "requests" in step else [step.get("request", {})]
+    given = step["requests"] if "requests" in step else [step["request"]]
     return [json_format.ParseDict(each, kind()) for each in given]
 
 
