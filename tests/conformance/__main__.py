@@ -133,7 +133,7 @@ def _ours(transports: tuple[str, ...], *, everything: bool) -> Iterator[Target]:
 
 def _report(played: Played) -> None:
     verdict = "ok" if played.passed else "FAILED"
-    click.echo(f"{played.who:24} {played.steps:5} steps {played.seconds:6.1f} s  {verdict}")
+    click.echo(f"{played.who:26} {played.steps:4} steps {played.seconds:6.1f} s  {verdict}")
     for title in played.left_out:
         click.echo(f"  not played, for want of a host key: {title}")
     for failure in played.failures:
