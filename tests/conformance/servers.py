@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,7 +37,7 @@ class Keys:
 _EVERY_WAY = frozenset({"credentials", "notes_budget", "passages_imported", "taint_raised"})
 
 
-class Target:
+class Target(ABC):
     """A server at an address."""
 
     def __init__(self, transport: str, address: str, ca_file: str | None) -> None:
@@ -49,9 +50,9 @@ class Target:
         told = {"MUNIMENT_ADDRESS": self.address, "MUNIMENT_HOST_KEY": keys.own}
         return told | ({"MUNIMENT_CA_FILE": self._ca_file} if self._ca_file else {})
 
+    @abstractmethod
     def keys(self) -> Keys:
         """The host keys for the next client."""
-        raise NotImplementedError
 
     def plays(self, file: str) -> bool:
         """Whether the scenario of this file is played against it."""

@@ -167,6 +167,7 @@ def test_the_same_answer_is_the_same_in_every_part():
     [
         "",
         "Hello",
+        "1\n2",
         json.dumps(record(0)),
         "\n".join(map(json.dumps, [record(1), record(0)])),
         "\n".join(map(json.dumps, [record(0), record(1), record(2)])),

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from tests.conformance.matching import KINDS, Match, shown
@@ -30,13 +31,11 @@ def read(stdout: str, scenarios: Sequence[Scenario]) -> list[list[Record]]:
         records = [json.loads(line) for line in stdout.splitlines()]
     except ValueError as error:
         raise Broken(f"what it printed is not a JSON object a line: {error}") from None
-    said = [(record.get("scenario"), record.get("step")) for record in records]
+    said = [(record.get("scenario"), record.get("step")) if isinstance(record, dict) else record for record in records]
     due = [(scenario.title, number) for scenario in scenarios for number in range(len(scenario.steps))]
-    if said != due:
-        at = next(
-            (n for n, (one, other) in enumerate(zip(said, due, strict=False)) if one != other), min(len(said), len(due))
-        )
-        raise Broken(f"line {at + 1} is about {(*said, None)[at]}, and {(*due, None)[at]} is due")
+    for number, (one, other) in enumerate(zip_longest(said, due), 1):
+        if one != other:
+            raise Broken(f"line {number} is about {one}, and {other} is due")
     rest = iter(records)
     return [[next(rest) for _ in scenario.steps] for scenario in scenarios]
 
