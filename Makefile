@@ -8,12 +8,12 @@ ARGS ?=
 
 BIN := .venv/bin
 # Where the generators of `make proto` are: each language's own, and buf.
-GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp
+GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/rust/Cargo.lock
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-typescript check format bench eval schema proto proto-check proto-baseline lock clean \
-        build-typescript
+.PHONY: help run test test-clients test-python test-go test-typescript test-java test-rust check format bench eval schema \
+        proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -24,11 +24,42 @@ run: .venv/.stamp ## Run a server with a database of its own: LISTEN=host:port D
 test: .venv/.stamp ## Run the tests: ARGS="-k name", ARGS="-n 0 --pdb"
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal $(ARGS)
 
+test-clients: .venv/.stamp ## Test each client whose toolchain is here, and that all of them see the same service
+	clients=$$($(BIN)/python -m tests.conformance --available) && \
+	    $(MAKE) --no-print-directory $$(printf 'test-%s ' $$clients)
+	$(BIN)/python -m tests.conformance
+
+test-python: .venv/.stamp ## Test the Python client alone
+	$(BIN)/python -m pytest -q tests/clients/python
+
+test-go: ## Check and test the Go client (needs Go)
+	test -z "$$(gofmt -l clients/go | tee /dev/stderr)"
+	cd clients/go && go vet ./...
+	cd clients/go && go tool -modfile=../../proto/tools/go.mod staticcheck ./...
+	cd clients/go && env -u MUNIMENT_ADDRESS go test ./...
+
+conformance-go: ## Build the Go client's conformance runner: clients/go/bin/conformance
+	cd clients/go && go build -buildvcs=false -o bin/conformance ./internal/conformance
+
 test-typescript: build-typescript ## Test the TypeScript client: format, style, types, unit tests
 	cd clients/typescript && npm run --silent check && npm test --silent
 
 build-typescript: clients/typescript/node_modules/.stamp
 	cd clients/typescript && npm run --silent build
+
+test-java: ## Build, test and check the Java client, and build its conformance runner
+	cd clients/java && mvn -B -q verify
+
+test-rust: clients/rust/Cargo.lock ## Check and test the Rust client (needs Rust)
+	cd clients/rust && cargo fmt --all --check
+	cd clients/rust && cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+	cd clients/rust && RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --quiet
+	cd clients/rust && cargo test --locked --workspace --quiet
+
+conformance-rust: clients/rust/Cargo.lock ## Build the Rust client's conformance runner: clients/rust/bin/conformance
+	cd clients/rust && cargo build --locked --example conformance
+	mkdir -p clients/rust/bin
+	cp $${CARGO_TARGET_DIR:-clients/rust/target}/debug/examples/conformance clients/rust/bin/conformance
 
 check: .venv/.stamp $(GENERATORS) ## Check format, style, types, imports and the contract
 	$(BIN)/ruff format --check .
@@ -69,7 +100,8 @@ LOCK := --quiet --universal --python-version 3.11 --generate-hashes \
 
 clean: ## Remove environments and caches; DATA_DIR stays
 	rm -rf .venv .venv-gen .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
-	rm -rf clients/typescript/node_modules clients/typescript/dist
+	rm -rf clients/go/bin clients/typescript/node_modules clients/typescript/dist clients/java/target
+	rm -rf clients/rust/Cargo.lock clients/rust/bin clients/rust/target
 	find service clients proto tests -name __pycache__ -type d -exec rm -rf {} +
 
 # The editable installs fetch nothing: what they need, and what they build with, is in the lock.
@@ -81,6 +113,12 @@ clean: ## Remove environments and caches; DATA_DIR stays
 .venv-gen/.stamp: proto/requirements.lock
 	$(call environment,.venv-gen,proto/requirements.lock)
 	@touch $@
+
+lock-rust: clients/rust/Cargo.lock ## Resolve the dependencies of the Rust client anew
+	cd clients/rust && cargo update && ./lock.sh save
+
+clients/rust/Cargo.lock: clients/rust/crates.lock clients/rust/lock.sh
+	clients/rust/lock.sh restore
 
 clients/typescript/node_modules/.stamp: clients/typescript/package-lock.json
 	cd clients/typescript && npm ci --loglevel=error --no-audit --no-fund

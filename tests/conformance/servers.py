@@ -1,0 +1,148 @@
+"""The server that scenarios are played against: one of our own, over every transport, or another's."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from muniment_server.app import access
+from muniment_server.config import DatabaseConfig
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import RandomIds
+from muniment_server.store.operator import Operator, operating
+from tests.cli.conftest import Server, environment_in
+
+TRANSPORTS = ("tls", "plaintext", "unix")
+OTHERS_KEYS = ("internal_host", "other_host")
+"""What a scenario calls the key that reaches up to INTERNAL only, and the key of another tenant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The host keys of one run."""
+
+    own: str = field(repr=False)
+    others: dict[str, str] = field(repr=False)
+    """By the names that scenarios have for them."""
+
+
+# What could depend on the way there: credentials, details of errors, a stream, a call after a call.
+_EVERY_WAY = frozenset({"credentials", "notes_budget", "passages_imported", "taint_raised"})
+
+
+class Target(ABC):
+    """A server at an address."""
+
+    def __init__(self, transport: str, address: str, ca_file: str | None) -> None:
+        self.transport = transport
+        self.address = address
+        self._ca_file = ca_file
+
+    def environment(self, keys: Keys) -> dict[str, str]:
+        """What a runner is told."""
+        told = {"MUNIMENT_ADDRESS": self.address, "MUNIMENT_HOST_KEY": keys.own}
+        return told | ({"MUNIMENT_CA_FILE": self._ca_file} if self._ca_file else {})
+
+    @abstractmethod
+    def keys(self) -> Keys:
+        """The host keys for the next client."""
+
+    def plays(self, file: str) -> bool:
+        """Whether the scenario of this file is played against it."""
+        return True
+
+
+class Elsewhere(Target):
+    """A server that others run, with the keys that the environment names."""
+
+    def __init__(self, address: str, ca_file: str | None) -> None:
+        super().__init__("tls" if ca_file else "plaintext", address, ca_file)
+
+    def keys(self) -> Keys:
+        own = os.environ.get("MUNIMENT_HOST_KEY", "")
+        named = {name: os.environ.get(f"MUNIMENT_{name.upper()}_KEY", "") for name in OTHERS_KEYS}
+        return Keys(own, {name: key for name, key in named.items() if key})
+
+
+_tenants = itertools.count(1)
+
+
+class Ours(Target):
+    """A server of ours. Each client gets a tenant of its own."""
+
+    def __init__(self, transport: str, address: str, ca_file: str | None, data_dir: Path, everything: bool) -> None:
+        super().__init__(transport, address, ca_file)
+        self._data_dir = data_dir
+        self._everything = everything or transport == "tls"
+
+    def keys(self) -> Keys:
+        tenant = f"run{next(_tenants)}"
+        with access.operators_database(DatabaseConfig(self._data_dir)) as admin, operating(admin) as operator:
+            return Keys(
+                own=_key(operator, tenant, Classification.RESTRICTED),
+                others={
+                    "internal_host": _key(operator, tenant, Classification.INTERNAL),
+                    "other_host": _key(operator, f"{tenant}-neighbour", Classification.RESTRICTED),
+                },
+            )
+
+    def plays(self, file: str) -> bool:
+        return self._everything or file in _EVERY_WAY
+
+
+def _key(operator: Operator, tenant: str, ceiling: Classification) -> str:
+    return operator.create_host_key(tenant=tenant, ceiling=ceiling, ids=RandomIds())[1]
+
+
+@contextmanager
+def data_folder() -> Iterator[Path]:
+    """Where servers keep their data, one after the other. Root's Postgres, of another account, must come in."""
+    with tempfile.TemporaryDirectory(prefix="muniment-conformance-") as name:
+        folder = Path(name)
+        folder.chmod(0o711)
+        yield folder
+
+
+@contextmanager
+def serving(transport: str, folder: Path, *, everything: bool = False) -> Iterator[Ours]:
+    """A server over *transport*, with its data in *folder*.
+
+    Everything is played over TLS, and if *everything* says so; over the others what could depend on the way.
+    """
+    listen = f"unix:{folder}/muniment.sock" if transport == "unix" else "127.0.0.1:0"
+    tls = ("--tls-cert", "server.pem", "--tls-key", "server.key") if transport == "tls" else ()
+    if tls:
+        _make_certificates(folder)
+    options = ("--data-dir", "data", "--workers", "1", "--listen", listen, *tls)
+    server = Server(folder, *options, environment=environment_in(folder))
+    try:
+        address = server.address.replace("127.0.0.1", "localhost") if tls else server.address
+        yield Ours(transport, address, str(folder / "ca.pem") if tls else None, folder / "data", everything)
+    finally:
+        server.end()
+
+
+def _make_certificates(folder: Path) -> None:
+    """An authority (`ca.pem`) and a server's certificate by it, for `localhost` and 127.0.0.1."""
+    _certificate(folder, "ca", "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign")
+    signed = (
+        "basicConstraints=critical,CA:FALSE\nsubjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth"
+    )
+    _certificate(folder, "server", signed, "-CA", "ca.pem", "-CAkey", "ca.key")
+
+
+def _certificate(folder: Path, name: str, extensions: str, *options: str) -> None:
+    (folder / f"{name}.cnf").write_text(
+        f"[req]\ndistinguished_name=name\nx509_extensions=extensions\nprompt=no\n[name]\nCN={name}\n"
+        f"[extensions]\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n{extensions}\n"
+    )
+    files = ["-config", f"{name}.cnf", "-keyout", f"{name}.key", "-out", f"{name}.pem"]
+    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    subprocess.run(["openssl", "req", "-x509", *kind, *files, *options], cwd=folder, check=True, capture_output=True)
