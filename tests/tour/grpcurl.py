@@ -21,7 +21,7 @@ def build(folder: Path) -> None:
     if shutil.which("go") is None:
         not_run("there is no Go on the PATH to build it with")
     done = subprocess.run(
-        ["go", "-C", str(TOOLS), "install", "tool"],
+        ["go", "-C", str(TOOLS), "install", "github.com/fullstorydev/grpcurl/cmd/grpcurl"],
         env={**os.environ, "GOBIN": str(folder), "GOFLAGS": "-buildvcs=false"},
         capture_output=True,
         text=True,
