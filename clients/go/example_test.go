@@ -135,8 +135,12 @@ func ExampleConnect() {
 func TestTheREADMEIsTheseExamples(t *testing.T) {
 	readme, source := read(t, "README.md"), read(t, "example_test.go")
 	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(readme, -1)
-	if len(blocks) < 5 {
+	if len(blocks) < 6 {
 		t.Errorf("%d blocks", len(blocks))
+	}
+	said := regexp.MustCompile("// Output: (.*)").FindStringSubmatch(source)[1]
+	if !strings.Contains(readme, "```text\n"+said+"\n```") {
+		t.Errorf("the README does not say %q", said)
 	}
 	for _, block := range blocks {
 		lines := strings.ReplaceAll("\t"+strings.TrimSpace(block[1]), "\n", "\n\t")

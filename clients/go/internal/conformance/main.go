@@ -136,9 +136,9 @@ func playStep(conn *muniment.Conn, resolved any, variables map[string]any, came 
 	if err != nil {
 		return err
 	}
-	came["status"], came["response"] = "OK", json.RawMessage(printed)
+	came["status"], came["response"] = "OK", decoded(printed)
 	for variable, path := range s.Save {
-		if value := at(decoded(printed), path); value != nil {
+		if value := at(came["response"], path); value != nil {
 			variables[variable] = value
 		}
 	}
@@ -215,7 +215,7 @@ func newMessage(of protoreflect.MessageDescriptor) proto.Message {
 
 // tell puts what is known of a failure into the line of its step.
 func tell(failure *muniment.Error, came line) error {
-	details := []json.RawMessage{}
+	details := []any{}
 	for _, each := range failure.GRPCStatus().Proto().GetDetails() {
 		if each.MessageIs((*errdetails.ErrorInfo)(nil)) {
 			continue
@@ -224,7 +224,7 @@ func tell(failure *muniment.Error, came line) error {
 		if err != nil {
 			return err
 		}
-		details = append(details, printed)
+		details = append(details, decoded(printed))
 	}
 	came["status"] = code.Code(failure.Code).String()
 	came["reason"], came["message"], came["details"] = failure.Reason, failure.Message, details
