@@ -8,10 +8,12 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$PWD/.venv-gen/bin:$PATH
 
-# Folders that hold nothing but generated files.
+# The folders that hold nothing but generated files, one for each client.
 stubs=(
     clients/python/src/muniment/v1
+    clients/go/gen
     clients/typescript/src/gen
+    clients/rust/src/gen
 )
 rules=service/muniment_server/rules.binpb
 baseline=proto/baseline.binpb.gz

@@ -1,0 +1,90 @@
+package muniment
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	munimentv1 "muniment/clients/go/gen/muniment/v1"
+)
+
+// domain is that of the reasons of the contract.
+const domain = "muniment.v1"
+
+// An Error is a call that failed. [ReasonOf] says why, [Detail] what the server says beside it.
+type Error struct {
+	// Code is the status of gRPC.
+	Code codes.Code
+	// Reason is that of the contract without its prefix, such as ETAG_STALE. It is empty when the answer does not
+	// come from Muniment itself.
+	Reason string
+	// Message is for people and may change.
+	Message string
+
+	status *status.Status
+}
+
+// Error is the reason, or else the code, and the message, with the fields that break a rule.
+func (e *Error) Error() string {
+	what := e.Reason
+	if what == "" {
+		what = e.Code.String()
+	}
+	text := fmt.Sprintf("muniment: %s: %s", what, e.Message)
+	if request, found := Detail[*errdetails.BadRequest](e); found {
+		var broken []string
+		for _, violation := range request.GetFieldViolations() {
+			broken = append(broken, violation.GetField()+": "+violation.GetDescription())
+		}
+		text += " (" + strings.Join(broken, "; ") + ")"
+	}
+	return text
+}
+
+// GRPCStatus is the status that came, for [status.FromError] and [status.Code].
+func (e *Error) GRPCStatus() *status.Status {
+	return e.status
+}
+
+// ReasonOf is the reason of the contract for which a call failed.
+//
+// It is ERROR_REASON_UNSPECIFIED for nil, for what does not come from Muniment itself, and for a reason that is newer
+// than this client: then [Error.Reason] has it as a text.
+func ReasonOf(err error) munimentv1.ErrorReason {
+	var failure *Error
+	if !errors.As(err, &failure) {
+		return munimentv1.ErrorReason_ERROR_REASON_UNSPECIFIED
+	}
+	return munimentv1.ErrorReason(munimentv1.ErrorReason_value["ERROR_REASON_"+failure.Reason])
+}
+
+// Detail is the first detail of one kind that came with an error, if there is one.
+//
+// The server sends BudgetExceeded and ImportProgress of the contract, and of google.rpc (package errdetails)
+// BadRequest with the fields that break a rule, RetryInfo, and ErrorInfo, whose metadata has the incident of a fault.
+func Detail[T proto.Message](err error) (detail T, found bool) {
+	for _, each := range status.Convert(err).Details() {
+		if detail, found = each.(T); found {
+			return detail, true
+		}
+	}
+	return detail, false
+}
+
+// errorOf is the error that a failed call stands for. What has no status, such as io.EOF, is itself.
+func errorOf(err error) error {
+	failed, ok := status.FromError(err)
+	if !ok || failed == nil {
+		return err
+	}
+	failure := &Error{Code: failed.Code(), Message: failed.Message(), status: failed}
+	if info, found := Detail[*errdetails.ErrorInfo](failure); found && info.GetDomain() == domain {
+		failure.Reason = info.GetReason()
+	}
+	return failure
+}

@@ -1,0 +1,122 @@
+package muniment_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	muniment "muniment/clients/go"
+	munimentv1 "muniment/clients/go/gen/muniment/v1"
+)
+
+// failed is the error that a call fails with when the server answers with a status.
+func failed(t *testing.T, with *status.Status) error {
+	t.Helper()
+	f := serve(t)
+	f.fails("AddNote", with)
+	_, err := sessionOf(t, connect(t, f)).AddNote(t.Context(), &munimentv1.AddNoteRequest{Content: "tea"})
+	return err
+}
+
+func reason(name string) *errdetails.ErrorInfo {
+	return &errdetails.ErrorInfo{Reason: name, Domain: "muniment.v1"}
+}
+
+func TestAnErrorSaysWhy(t *testing.T) {
+	err := failed(t, failure(codes.NotFound, "no such note", reason("NOTE_NOT_FOUND")))
+
+	var failure *muniment.Error
+	if !errors.As(err, &failure) {
+		t.Fatalf("%T", err)
+	}
+	if failure.Code != codes.NotFound || failure.Reason != "NOTE_NOT_FOUND" || failure.Message != "no such note" {
+		t.Errorf("%+v", failure)
+	}
+	if err.Error() != "muniment: NOTE_NOT_FOUND: no such note" {
+		t.Error(err)
+	}
+	wrapped := fmt.Errorf("tea: %w", err)
+	if muniment.ReasonOf(wrapped) != munimentv1.ErrorReason_ERROR_REASON_NOTE_NOT_FOUND || status.Code(wrapped) != codes.NotFound {
+		t.Error(wrapped)
+	}
+}
+
+func TestAFullBudgetSaysWhatTakesTheRoom(t *testing.T) {
+	err := failed(t, failure(codes.FailedPrecondition, "over", reason("BUDGET_EXCEEDED"), &munimentv1.BudgetExceeded{
+		Usage:       &munimentv1.Usage{UsedChars: 2190, LimitChars: 2200},
+		OverByChars: 3,
+		Entries:     []*munimentv1.BudgetEntry{{NoteId: noteID, OwnLevel: true}},
+	}))
+
+	full, found := muniment.Detail[*munimentv1.BudgetExceeded](err)
+
+	if !found || full.GetOverByChars() != 3 || full.GetEntries()[0].GetNoteId() != noteID {
+		t.Error(full, found)
+	}
+}
+
+func TestFieldsThatBreakARule(t *testing.T) {
+	err := failed(t, failure(codes.InvalidArgument, "invalid", reason("FIELD_INVALID"), &errdetails.BadRequest{
+		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "content", Description: "too short"}, {Field: "tier", Description: "unknown"}},
+	}))
+
+	if err.Error() != "muniment: FIELD_INVALID: invalid (content: too short; tier: unknown)" {
+		t.Error(err)
+	}
+	if request, found := muniment.Detail[*errdetails.BadRequest](err); !found || request.GetFieldViolations()[0].GetField() != "content" {
+		t.Error(request, found)
+	}
+}
+
+func TestATimeToComeAgain(t *testing.T) {
+	err := failed(t, failure(codes.ResourceExhausted, "later", reason("OVERLOADED"), retryAfter(time.Second)))
+
+	if info, found := muniment.Detail[*errdetails.RetryInfo](err); !found || info.GetRetryDelay().AsDuration() != time.Second {
+		t.Error(info, found)
+	}
+}
+
+func TestAReasonOfElsewhereIsNone(t *testing.T) {
+	err := failed(t, failure(codes.NotFound, "no", &errdetails.ErrorInfo{Reason: "NOTE_NOT_FOUND", Domain: "example.com"}))
+
+	if err.Error() != "muniment: NotFound: no" || muniment.ReasonOf(err) != munimentv1.ErrorReason_ERROR_REASON_UNSPECIFIED {
+		t.Error(err)
+	}
+}
+
+func TestAReasonThatIsNewerComesThrough(t *testing.T) {
+	err := failed(t, failure(codes.NotFound, "no", reason("OF_TOMORROW")))
+
+	var failure *muniment.Error
+	if !errors.As(err, &failure) || failure.Reason != "OF_TOMORROW" || muniment.ReasonOf(err) != 0 {
+		t.Error(err)
+	}
+}
+
+func TestADamagedDetailHidesNoOther(t *testing.T) {
+	damaged := failure(codes.NotFound, "no").Proto()
+	damaged.Details = append(damaged.Details, &anypb.Any{TypeUrl: "type.googleapis.com/muniment.v1.Note", Value: []byte{0xff}})
+	good, err := anypb.New(reason("NOTE_NOT_FOUND"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged.Details = append(damaged.Details, good)
+
+	if err := failed(t, status.FromProto(damaged)); muniment.ReasonOf(err) != munimentv1.ErrorReason_ERROR_REASON_NOTE_NOT_FOUND {
+		t.Error(err)
+	}
+}
+
+func TestWhatDoesNotComeFromACall(t *testing.T) {
+	for _, err := range []error{nil, errors.New("no call")} {
+		if _, found := muniment.Detail[*errdetails.ErrorInfo](err); found || muniment.ReasonOf(err) != 0 {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package muniment_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	muniment "muniment/clients/go"
+	munimentv1 "muniment/clients/go/gen/muniment/v1"
+)
+
+func Example() {
+	ctx := context.Background()
+	host, err := muniment.HostFromEnv()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer host.Conn().Close()
+
+	created, err := host.CreateAgent(ctx, &munimentv1.CreateAgentRequest{DisplayName: "Ada"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	session, err := host.OpenSession(ctx, &munimentv1.OpenSessionRequest{
+		AgentId: created.GetAgent().GetAgentId(),
+		Taint:   munimentv1.Classification_CLASSIFICATION_PUBLIC,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer session.CloseSession(ctx, &munimentv1.CloseSessionRequest{})
+
+	tea := &munimentv1.SaveMemoryRequest{Key: "tea", Content: "Assam, no sugar", Tags: []string{"taste"}}
+	if _, err := session.SaveMemory(ctx, tea); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := host.RaiseTaint(ctx, &munimentv1.RaiseTaintRequest{
+		SessionId: session.Opened.GetSessionId(),
+		Taint:     munimentv1.Classification_CLASSIFICATION_CONFIDENTIAL,
+		Reason:    "read the payroll",
+	}); err != nil {
+		log.Fatal(err)
+	}
+	// From here on at CONFIDENTIAL.
+	salary := &munimentv1.SaveMemoryRequest{Key: "salary", Content: "52,000 a year"}
+	if _, err := session.SaveMemory(ctx, salary); err != nil {
+		log.Fatal(err)
+	}
+	found, err := session.SearchMemories(ctx, &munimentv1.SearchMemoriesRequest{Query: "how does she like her tea?"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, result := range found.GetResults() {
+		fmt.Println(result.GetMemory().GetKey(), result.GetMemory().GetClassification(), result.GetSnippet())
+	}
+	// Output: tea CLASSIFICATION_PUBLIC Assam, no sugar
+}
+
+func ExampleReasonOf() {
+	ctx, session := context.Background(), exampleSession()
+	examples.fails("GetMemory", failure(codes.NotFound, "no such memory", reason("MEMORY_NOT_FOUND")))
+
+	memory, err := session.GetMemory(ctx, &munimentv1.GetMemoryRequest{Key: "tea"})
+	switch {
+	case err == nil:
+		fmt.Println(memory.GetMemory().GetContent())
+	case muniment.ReasonOf(err) == munimentv1.ErrorReason_ERROR_REASON_MEMORY_NOT_FOUND:
+		fmt.Println("none, or none that this session may see: there is no telling")
+	default:
+		log.Fatal(err)
+	}
+	// Output: none, or none that this session may see: there is no telling
+}
+
+func ExampleDetail() {
+	ctx, session := context.Background(), exampleSession()
+	examples.fails("AddNote", failure(codes.FailedPrecondition, "over the budget", reason("BUDGET_EXCEEDED"),
+		&munimentv1.BudgetExceeded{OverByChars: 12, Entries: []*munimentv1.BudgetEntry{{NoteId: noteID, LengthChars: 900}}}))
+
+	_, err := session.AddNote(ctx, &munimentv1.AddNoteRequest{Content: "Ada has moved to Graz"})
+	if full, found := muniment.Detail[*munimentv1.BudgetExceeded](err); found {
+		longest := full.GetEntries()[0]
+		fmt.Printf("over by %d: shorten %s, %d long\n", full.GetOverByChars(), longest.GetNoteId(), longest.GetLengthChars())
+	}
+	// Output: over by 12: shorten 7f4df0a5-6c1c-4a3e-9c0b-4f6f0a4c7b11, 900 long
+}
+
+func ExampleSession() {
+	ctx, session := context.Background(), exampleSession()
+
+	stream, err := session.ImportPassages(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, line := range []string{"Graz by bus.", "Never again."} {
+		passage := &munimentv1.StorePassageRequest{Content: line, Thread: "old trip"}
+		if stream.Send(&munimentv1.ImportPassagesRequest{Passage: passage}) != nil {
+			break // The stream is over: CloseAndRecv says why.
+		}
+	}
+	stored, err := stream.CloseAndRecv()
+	if progress, found := muniment.Detail[*munimentv1.ImportProgress](err); found {
+		log.Fatalf("%v; the first %d are stored", err, progress.GetStoredCount()+progress.GetExistingCount())
+	} else if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(stored.GetStoredCount())
+	// Output: 2
+}
+
+func ExampleConnect() {
+	key := hostKey
+
+	conn, err := muniment.Connect("muniment.example:443", muniment.WithTLS(nil))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	host, err := conn.Host(key)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%T\n", host)
+	// Output: *muniment.Host
+}
+
+// What is in the README is here, so that it compiles, runs and says what it says.
+func TestTheREADMEIsTheseExamples(t *testing.T) {
+	readme, source := read(t, "README.md"), read(t, "example_test.go")
+	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(readme, -1)
+	if len(blocks) < 6 {
+		t.Errorf("%d blocks", len(blocks))
+	}
+	said := regexp.MustCompile("// Output: (.*)").FindStringSubmatch(source)[1]
+	if !strings.Contains(readme, "```text\n"+said+"\n```") {
+		t.Errorf("the README does not say %q", said)
+	}
+	for _, block := range blocks {
+		lines := strings.ReplaceAll("\t"+strings.TrimSpace(block[1]), "\n", "\n\t")
+		if !strings.Contains(source, strings.ReplaceAll(lines, "\n\t\n", "\n\n")) {
+			t.Errorf("in the README only:\n%s", block[1])
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// examples is the server that the examples speak to, unless MUNIMENT_ADDRESS names one for Example.
+var examples *fake
+
+func TestMain(m *testing.M) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	f, stop := start(listener, listener.Addr().String())
+	f.replies["OpenSession"] = &munimentv1.OpenSessionResponse{Token: token}
+	f.replies["SearchMemories"] = &munimentv1.SearchMemoriesResponse{Results: []*munimentv1.MemoryResult{{
+		Memory:  &munimentv1.Memory{Key: "tea", Classification: munimentv1.Classification_CLASSIFICATION_PUBLIC},
+		Snippet: "Assam, no sugar",
+	}}}
+	f.replies["ImportPassages"] = &munimentv1.ImportPassagesResponse{StoredCount: 2}
+	examples = f
+	if os.Getenv("MUNIMENT_ADDRESS") == "" {
+		_ = os.Setenv("MUNIMENT_ADDRESS", f.address)
+		_ = os.Setenv("MUNIMENT_HOST_KEY", hostKey)
+	}
+	code := m.Run()
+	stop()
+	os.Exit(code)
+}
+
+func exampleSession() *muniment.Session {
+	conn, err := muniment.Connect(examples.address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	session, err := conn.Session(token)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return session
+}

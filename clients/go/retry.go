@@ -1,0 +1,114 @@
+package muniment
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	munimentv1 "muniment/clients/go/gen/muniment/v1"
+)
+
+// Pauses double from the first up to the longest, less up to half by chance, so that clients do not come back all at
+// once. A server that names a time is given that time on top.
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 2 * time.Second
+)
+
+// mayRepeat says whether a request may be sent again when nobody knows what became of it.
+//
+// With an etag never: if the first attempt did arrive, the second is stale.
+func mayRepeat(method string, request any) bool {
+	level := idempotencyOf(method)
+	if level == descriptorpb.MethodOptions_NO_SIDE_EFFECTS {
+		return true
+	}
+	switch request := request.(type) {
+	// What is added under an id of the caller's is added once.
+	case *munimentv1.AddNoteRequest:
+		return request.GetNoteId() != ""
+	case *munimentv1.StorePassageRequest:
+		return request.GetPassageId() != ""
+	case *munimentv1.EditNotesRequest:
+		return request.GetValidateOnly() || onlyAdds(request.GetEdits())
+	// Idempotent: twice does no more than once. But the second answer differs from the first (not found, or
+	// WRITE_LEVEL_MISMATCH, or the credential is gone), so whoever gets it after a silent repetition is told of a
+	// failure that was a success.
+	case *munimentv1.CloseSessionRequest, *munimentv1.DeleteAgentRequest, *munimentv1.DeleteBlockRequest,
+		*munimentv1.DeleteMemoryRequest, *munimentv1.DeleteNoteRequest, *munimentv1.DeletePassageRequest,
+		*munimentv1.DeleteSharedBlockRequest, *munimentv1.DetachBlockRequest:
+		return false
+	case interface{ GetEtag() string }:
+		return level == descriptorpb.MethodOptions_IDEMPOTENT && request.GetEtag() == ""
+	}
+	return level == descriptorpb.MethodOptions_IDEMPOTENT
+}
+
+// onlyAdds says whether all edits add under ids of the caller's. A note whose content is there already is not added,
+// but would be the second time if a later edit has changed that content: hence all.
+func onlyAdds(edits []*munimentv1.NoteEdit) bool {
+	for _, edit := range edits {
+		if edit.GetAdd().GetNoteId() == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// idempotencyOf is what the contract says of a method such as /muniment.v1.MemoryService/GetMemory.
+func idempotencyOf(method string) descriptorpb.MethodOptions_IdempotencyLevel {
+	name := strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", ".")
+	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
+	if err != nil {
+		return descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN
+	}
+	options, _ := found.Options().(*descriptorpb.MethodOptions)
+	return options.GetIdempotencyLevel()
+}
+
+// repeat makes an attempt until it succeeds, or it is no use, or the deadline would pass in the pause.
+func repeat(ctx context.Context, attempts int, attempt func() error) error {
+	for longest := firstPause; ; longest = min(2*longest, longestPause) {
+		err := attempt()
+		attempts--
+		if attempts == 0 || !passes(err) {
+			return err
+		}
+		pause := longest/2 + rand.N(longest/2) + retryDelay(err)
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= pause {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return errorOf(status.FromContextError(ctx.Err()).Err())
+		}
+	}
+}
+
+// passes says whether the same call may succeed a little later.
+func passes(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable:
+		return true
+	case codes.ResourceExhausted:
+		_, found := Detail[*errdetails.RetryInfo](err)
+		return found
+	default:
+		return false
+	}
+}
+
+// retryDelay is the time after which the server asks to be tried again, and never negative.
+func retryDelay(err error) time.Duration {
+	info, _ := Detail[*errdetails.RetryInfo](err)
+	return max(0, info.GetRetryDelay().AsDuration())
+}

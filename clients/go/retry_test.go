@@ -1,0 +1,180 @@
+package muniment_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	muniment "muniment/clients/go"
+	munimentv1 "muniment/clients/go/gen/muniment/v1"
+)
+
+var (
+	unavailable = failure(codes.Unavailable, "away", &errdetails.ErrorInfo{Reason: "UNAVAILABLE", Domain: "muniment.v1"})
+	overloaded  = failure(codes.ResourceExhausted, "too many calls",
+		&errdetails.ErrorInfo{Reason: "OVERLOADED", Domain: "muniment.v1"}, retryAfter(time.Millisecond))
+)
+
+func retryAfter(delay time.Duration) *errdetails.RetryInfo {
+	return &errdetails.RetryInfo{RetryDelay: durationpb.New(delay)}
+}
+
+// Whoever adds a method to the contract decides on it here, or else it is a read or idempotent.
+var sentOnce = []string{
+	"AddNote", "CloseSession", "CreateAgent", "CreateSharedBlock", "DeleteAgent", "DeleteBlock",
+	"DeleteMemory", "DeleteNote", "DeletePassage", "DeleteSharedBlock", "DetachBlock", "EditBlock", "EditNotes",
+	"OpenSession", "ResetSession", "StorePassage",
+}
+
+func TestOnlyWhatIsSafeIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for full, method := range methods() {
+		name := string(method.Name())
+		if method.IsStreamingClient() {
+			continue
+		}
+		request := newMessage(method.Input())
+		if name == "EditNotes" {
+			request = &munimentv1.EditNotesRequest{Edits: []*munimentv1.NoteEdit{adds("")}}
+		}
+		checkAttempts(t, full, request, slices.Contains(sentOnce, name))
+	}
+}
+
+func TestWhatHasAnIDIsAddedOnce(t *testing.T) {
+	t.Parallel()
+	edits := func(edits ...*munimentv1.NoteEdit) *munimentv1.EditNotesRequest {
+		return &munimentv1.EditNotesRequest{Edits: edits}
+	}
+	update := &munimentv1.NoteEdit{Edit: &munimentv1.NoteEdit_Update{Update: &munimentv1.UpdateNoteEdit{NoteId: noteID}}}
+	const editNotes = munimentv1.NoteService_EditNotes_FullMethodName
+
+	checkAttempts(t, munimentv1.NoteService_AddNote_FullMethodName, &munimentv1.AddNoteRequest{NoteId: noteID}, false)
+	checkAttempts(t, munimentv1.PassageService_StorePassage_FullMethodName, &munimentv1.StorePassageRequest{PassageId: noteID}, false)
+	checkAttempts(t, editNotes, edits(adds(noteID)), false)
+	checkAttempts(t, editNotes, edits(adds(noteID), adds("")), true)
+	checkAttempts(t, editNotes, edits(adds(noteID), update), true)
+	checkAttempts(t, editNotes, &munimentv1.EditNotesRequest{Edits: []*munimentv1.NoteEdit{update}, ValidateOnly: true}, false)
+}
+
+func TestAnEtagIsSentOnce(t *testing.T) {
+	t.Parallel()
+	checkAttempts(t, munimentv1.MemoryService_SaveMemory_FullMethodName, &munimentv1.SaveMemoryRequest{Etag: "e"}, true)
+	checkAttempts(t, munimentv1.NoteService_UpdateNote_FullMethodName, &munimentv1.UpdateNoteRequest{Etag: "e"}, true)
+	checkAttempts(t, munimentv1.BlockService_UpdateBlock_FullMethodName, &munimentv1.UpdateBlockRequest{Etag: "e"}, true)
+}
+
+func adds(id string) *munimentv1.NoteEdit {
+	return &munimentv1.NoteEdit{Edit: &munimentv1.NoteEdit_Add{Add: &munimentv1.AddNoteEdit{NoteId: id}}}
+}
+
+// checkAttempts makes a call of which the first attempt fails, in both ways in which a second could succeed.
+func checkAttempts(t *testing.T, method string, request proto.Message, once bool) {
+	t.Helper()
+	name := string(methodOf(method).Name())
+	for _, passing := range []*status.Status{unavailable, overloaded} {
+		t.Run(name+" "+passing.Code().String(), func(t *testing.T) {
+			t.Parallel()
+			f := serve(t)
+			f.fails(name, passing)
+
+			err := connect(t, f).Invoke(t.Context(), method, request, newMessage(methodOf(method).Output()))
+
+			if calls := f.calls(name); once && (len(calls) != 1 || status.Code(err) != passing.Code()) {
+				t.Errorf("%d attempts: %v", len(calls), err)
+			} else if !once && (len(calls) != 2 || err != nil || !proto.Equal(calls[0].requests[0], calls[1].requests[0])) {
+				t.Errorf("%d attempts: %v", len(calls), err)
+			}
+		})
+	}
+}
+
+func TestAttemptsEnd(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int{1, 2, 4} {
+		f := serve(t)
+		f.fails("SaveMemory", unavailable, unavailable, unavailable, unavailable, unavailable)
+
+		_, err := sessionOf(t, connect(t, f, muniment.WithAttempts(most))).SaveMemory(t.Context(), saveRequest())
+
+		if made := len(f.calls("SaveMemory")); made != most || status.Code(err) != codes.Unavailable {
+			t.Errorf("%d of %d: %v", made, most, err)
+		}
+	}
+}
+
+func TestWhatCannotSucceedIsSentOnce(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	for _, code := range []codes.Code{codes.Internal, codes.ResourceExhausted, codes.Aborted, codes.DeadlineExceeded} {
+		f.fails("SaveMemory", failure(code, "no"))
+		before := len(f.calls("SaveMemory"))
+
+		_, err := sessionOf(t, connect(t, f)).SaveMemory(t.Context(), saveRequest())
+
+		if made := len(f.calls("SaveMemory")) - before; made != 1 || status.Code(err) != code {
+			t.Errorf("%v: %d: %v", code, made, err)
+		}
+	}
+}
+
+func TestTheServersTimeIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	f.fails("SaveMemory", failure(codes.Unavailable, "away", retryAfter(300*time.Millisecond)))
+	started := time.Now()
+
+	_, err := sessionOf(t, connect(t, f)).SaveMemory(t.Context(), saveRequest())
+
+	if waited := time.Since(started); err != nil || waited < 300*time.Millisecond {
+		t.Error(waited, err)
+	}
+}
+
+func TestNoPauseRunsPastTheDeadline(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	f.fails("SaveMemory", failure(codes.Unavailable, "away", retryAfter(time.Hour)))
+	started := time.Now()
+
+	_, err := sessionOf(t, connect(t, f)).SaveMemory(t.Context(), saveRequest())
+
+	if waited := time.Since(started); status.Code(err) != codes.Unavailable || waited > 5*time.Second {
+		t.Error(waited, err)
+	}
+}
+
+func TestACancelledPauseIsOver(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	f.fails("SaveMemory", failure(codes.Unavailable, "away", retryAfter(5*time.Second)))
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	started := time.Now()
+
+	_, err := sessionOf(t, connect(t, f)).SaveMemory(ctx, saveRequest())
+
+	if waited := time.Since(started); status.Code(err) != codes.Canceled || waited > 4*time.Second {
+		t.Error(waited, err)
+	}
+}
+
+func TestAgedConnectionsAreNotNoticed(t *testing.T) {
+	t.Parallel()
+	f := serve(t, grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 20 * time.Millisecond}))
+	session := sessionOf(t, connect(t, f, muniment.WithAttempts(1)))
+	for started := time.Now(); time.Since(started) < 500*time.Millisecond; {
+		if _, err := session.SaveMemory(t.Context(), saveRequest()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

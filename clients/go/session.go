@@ -1,0 +1,83 @@
+package muniment
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	munimentv1 "muniment/clients/go/gen/muniment/v1"
+)
+
+// A Session is one session of an agent: it writes at its taint, and reads up to it. It may be used by several
+// goroutines.
+type Session struct {
+	munimentv1.MemoryServiceClient
+	munimentv1.NoteServiceClient
+	munimentv1.PassageServiceClient
+	munimentv1.PromptServiceClient
+	SessionBlocks
+	OwnSession
+
+	// Opened is the session as it was when this client opened it; a host may have raised its taint since. It is nil
+	// of a session that was made of a token: [OwnSession] has a GetSession to ask.
+	Opened *munimentv1.Session
+
+	conn  *Conn
+	token func() string
+}
+
+// SessionBlocks is what a session does with core blocks: it reads its agent's own and those that the host attached, and
+// writes its agent's own.
+type SessionBlocks interface {
+	// ListBlocks returns the visible blocks by label.
+	ListBlocks(context.Context, *munimentv1.ListBlocksRequest, ...grpc.CallOption) (*munimentv1.ListBlocksResponse, error)
+	// GetBlock returns a block at its highest visible level.
+	GetBlock(context.Context, *munimentv1.GetBlockRequest, ...grpc.CallOption) (*munimentv1.GetBlockResponse, error)
+	// UpdateBlock creates or replaces a block at the session's own level.
+	UpdateBlock(context.Context, *munimentv1.UpdateBlockRequest, ...grpc.CallOption) (*munimentv1.UpdateBlockResponse, error)
+	// EditBlock appends to a block, inserts a line or replaces one text.
+	EditBlock(context.Context, *munimentv1.EditBlockRequest, ...grpc.CallOption) (*munimentv1.EditBlockResponse, error)
+	// DeleteBlock deletes the session's own-level version.
+	DeleteBlock(context.Context, *munimentv1.DeleteBlockRequest, ...grpc.CallOption) (*munimentv1.DeleteBlockResponse, error)
+}
+
+// OwnSession is what a session does with itself. The requests need no session_id.
+type OwnSession interface {
+	// GetSession returns the session as it is now.
+	GetSession(context.Context, *munimentv1.GetSessionRequest, ...grpc.CallOption) (*munimentv1.GetSessionResponse, error)
+	// CloseSession closes the session. Its token is worth nothing from then on.
+	CloseSession(context.Context, *munimentv1.CloseSessionRequest, ...grpc.CallOption) (*munimentv1.CloseSessionResponse, error)
+}
+
+// Session gives the connection to the holder of a session's token that was kept.
+func (c *Conn) Session(token string) (*Session, error) {
+	return c.opened(token, nil)
+}
+
+func (c *Conn) opened(token string, session *munimentv1.Session) (*Session, error) {
+	conn, err := c.WithCredential(token)
+	if err != nil {
+		return nil, err
+	}
+	return &Session{
+		MemoryServiceClient:  munimentv1.NewMemoryServiceClient(conn),
+		NoteServiceClient:    munimentv1.NewNoteServiceClient(conn),
+		PassageServiceClient: munimentv1.NewPassageServiceClient(conn),
+		PromptServiceClient:  munimentv1.NewPromptServiceClient(conn),
+		SessionBlocks:        munimentv1.NewBlockServiceClient(conn),
+		OwnSession:           munimentv1.NewSessionServiceClient(conn),
+		Opened:               session,
+		conn:                 conn,
+		token:                func() string { return token },
+	}, nil
+}
+
+// Conn is the connection, with the session's token. Whoever has connected closes it.
+func (s *Session) Conn() *Conn {
+	return s.conn
+}
+
+// Token is the credential. Whoever has it is this session.
+func (s *Session) Token() string {
+	return s.token()
+}
