@@ -10,6 +10,7 @@ PATH=$PWD/.venv-gen/bin:$PATH
 
 stubs=clients/python/src/muniment/v1
 rules=service/muniment_server/rules.binpb
+java=clients/java/api.binpb
 baseline=proto/baseline.binpb.gz
 
 scratch=$(mktemp -d)
@@ -21,6 +22,10 @@ generate_into() {
     mkdir -p "$1/$(dirname $rules)"
     # The whole workspace: the server validates with the rules, and reflects the error details too.
     buf build proto --as-file-descriptor-set --exclude-source-info -o "$1/$rules"
+    # Maven generates the stubs for Java from this, without buf.
+    mkdir -p "$1/$(dirname $java)"
+    buf build proto --path proto/muniment -o "$scratch/commented.binpb"
+    python3 proto/tools/strip_image.py "$scratch/commented.binpb" "$1/$java"
 }
 
 # Write the contract as an image into the file $1, for comparison with another.
@@ -35,6 +40,7 @@ generate() {
     mkdir -p "$(dirname $stubs)" "$(dirname $rules)"
     cp -R "$scratch/$stubs" $stubs
     cp "$scratch/$rules" $rules
+    cp "$scratch/$java" $java
 }
 
 check() {
@@ -46,6 +52,7 @@ check() {
     # Comparing folders also finds files that are stale or not committed yet.
     diff -r -x __pycache__ "$scratch/$stubs" $stubs || stale
     cmp "$scratch/$rules" $rules || stale
+    cmp "$scratch/$java" $java || stale
 }
 
 stale() {
