@@ -21,13 +21,25 @@ import java.util.ArrayDeque;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /** A server that answers what a test tells it to, and remembers what it was asked. */
 final class FakeServer extends HandlerRegistry implements AutoCloseable {
-  /** One call that came in. */
-  record Call(Metadata headers, Deadline deadline, List<Message> requests) {
+  /**
+   * One call that came in. It is whole when its requests came to an end, and not when it was
+   * cancelled.
+   */
+  record Call(
+      Metadata headers,
+      Deadline deadline,
+      List<Message> requests,
+      CompletableFuture<Boolean> whole) {
+    Call(Metadata headers, Deadline deadline) {
+      this(headers, deadline, new CopyOnWriteArrayList<>(), new CompletableFuture<>());
+    }
+
     String authorization() {
       return headers.get(Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER));
     }
@@ -70,18 +82,18 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
 
   private ServerCallHandler<Message, Message> handler(
       MethodDescriptor<Message, Message> method, Metadata headers) {
-    List<Message> requests = new CopyOnWriteArrayList<>();
+    Call call = new Call(headers, Context.current().getDeadline());
     calls
         .computeIfAbsent(method.getBareMethodName(), name -> new CopyOnWriteArrayList<>())
-        .add(new Call(headers, Context.current().getDeadline(), requests));
+        .add(call);
     return method.getType() == MethodType.UNARY
         ? ServerCalls.asyncUnaryCall(
             (request, responses) -> {
-              requests.add(request);
+              call.requests.add(request);
               answer(method, responses);
             })
         : ServerCalls.asyncClientStreamingCall(
-            responses -> new Collector(requests, () -> answer(method, responses)));
+            responses -> new Collector(call, () -> answer(method, responses)));
   }
 
   private void answer(
@@ -102,18 +114,18 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
 
   /** Collects a stream of requests. The content "refused" makes it answer before the end. */
   private static final class Collector implements StreamObserver<Message> {
-    private final List<Message> requests;
+    private final Call call;
     private final Runnable answer;
     private boolean answered;
 
-    Collector(List<Message> requests, Runnable answer) {
-      this.requests = requests;
+    Collector(Call call, Runnable answer) {
+      this.call = call;
       this.answer = answer;
     }
 
     @Override
     public void onNext(Message request) {
-      requests.add(request);
+      call.requests.add(request);
       if (request.toString().contains("refused")) {
         answerOnce();
       }
@@ -121,11 +133,12 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
 
     @Override
     public void onError(Throwable cancelled) {
-      // Nobody waits for an answer.
+      call.whole.complete(false);
     }
 
     @Override
     public void onCompleted() {
+      call.whole.complete(true);
       answerOnce();
     }
 
