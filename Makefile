@@ -10,7 +10,7 @@ BIN := .venv/bin
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench schema proto proto-check proto-baseline lock clean
+.PHONY: help run test test-java check format bench schema proto proto-check proto-baseline lock clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -20,6 +20,9 @@ run: .venv/.stamp ## Run a server with a database of its own: LISTEN=host:port D
 
 test: .venv/.stamp ## Run the tests: ARGS="-k name"
 	$(BIN)/python -m pytest -q $(ARGS)
+
+test-java: ## Build, test and check the Java client, and build its conformance runner
+	cd clients/java && mvn -B -q verify
 
 check: .venv/.stamp .venv-gen/.stamp ## Check format, style, types, imports and the contract
 	$(BIN)/ruff format --check .
@@ -56,7 +59,7 @@ LOCK := --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-header
 
 clean: ## Remove environments and caches; DATA_DIR stays
-	rm -rf .venv .venv-gen .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf .venv .venv-gen .mypy_cache .pytest_cache .ruff_cache .hypothesis dist clients/java/target
 	find service clients proto tests -name __pycache__ -type d -exec rm -rf {} +
 
 # The editable installs fetch nothing: what they need, and what they build with, is in the lock.

@@ -1,11 +1,12 @@
 package muniment;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
 import com.google.gson.JsonPrimitive;
 import com.google.protobuf.Any;
@@ -20,7 +21,10 @@ import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.Status.Code;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.io.IOException;
+import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -28,6 +32,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import muniment.v1.ErrorReason;
@@ -66,55 +71,63 @@ final class Conformance {
     this.options = options;
   }
 
-  public static void main(String[] arguments) throws IOException {
+  public static void main(String[] arguments) {
+    try {
+      play(Path.of(arguments[0]));
+    } catch (IOException | RuntimeException broken) {
+      System.err.println(broken);
+      System.exit(2);
+    }
+  }
+
+  private static void play(Path file) throws IOException {
     String ca = System.getenv("MUNIMENT_CA_FILE");
     Options options = ca == null ? Options.DEFAULT : Options.DEFAULT.withTls(Path.of(ca));
     Settings settings = Settings.find(System.getenv(), Settings.HOST_KEY);
+    JsonObject scenarios = JsonParser.parseString(Files.readString(file)).getAsJsonObject();
     ManagedChannel connection = Connection.open(settings.address(), options);
     try {
-      JsonObject file =
-          JsonParser.parseString(Files.readString(Path.of(arguments[0]))).getAsJsonObject();
-      new Conformance(connection, settings.credential(), options).play(file);
-    } catch (IOException | JsonParseException | IllegalStateException broken) {
-      System.err.println(broken);
-      System.exit(2);
+      new Conformance(connection, settings.credential(), options).play(scenarios);
     } finally {
       connection.shutdownNow();
     }
   }
 
   private void play(JsonObject file) throws IOException {
+    // JSON is UTF-8, whatever the locale says.
+    PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), true, UTF_8);
     for (JsonElement scenario : file.getAsJsonArray("scenarios")) {
       Map<String, String> variables = new HashMap<>();
       JsonArray steps = scenario.getAsJsonObject().getAsJsonArray("steps");
       for (int index = 0; index < steps.size(); index++) {
-        JsonObject line = line(steps.get(index), variables);
-        line.add("scenario", scenario.getAsJsonObject().get("name"));
-        line.addProperty("step", index);
-        System.out.println(GSON.toJson(line));
+        Map<String, JsonElement> line = line(steps.get(index), variables);
+        line.put("scenario", scenario.getAsJsonObject().get("name"));
+        line.put("step", new JsonPrimitive(index));
+        out.println(GSON.toJson(line));
       }
     }
   }
 
   /** What a step comes to. Saves what it is to save. */
-  private JsonObject line(JsonElement template, Map<String, String> variables) throws IOException {
-    JsonObject line = new JsonObject();
+  private Map<String, JsonElement> line(JsonElement template, Map<String, String> variables)
+      throws IOException {
+    Map<String, JsonElement> line = new TreeMap<>();
     try {
       JsonObject step = resolved(template, variables).getAsJsonObject();
       JsonObject response = json(response(step));
       save(step, response, variables);
-      line.addProperty("status", Code.OK.name());
-      line.add("response", response);
+      line.put("status", new JsonPrimitive(Code.OK.name()));
+      line.put("response", response);
     } catch (Unresolved unresolved) {
-      line.addProperty("status", "UNRESOLVED");
+      line.put("status", new JsonPrimitive("UNRESOLVED"));
     } catch (MunimentException error) {
       if (error.code() == Code.UNAVAILABLE && error.details().isEmpty()) {
         throw new IOException("no connection", error);
       }
-      line.addProperty("status", error.code().name());
-      line.addProperty("reason", reason(error));
-      line.addProperty("message", error.description());
-      line.add("details", details(error));
+      line.put("status", new JsonPrimitive(error.code().name()));
+      line.put("reason", new JsonPrimitive(reason(error)));
+      line.put("message", new JsonPrimitive(error.description()));
+      line.put("details", details(error));
     }
     return line;
   }
@@ -156,28 +169,31 @@ final class Conformance {
     return builder.build();
   }
 
-  private static void save(JsonObject step, JsonObject response, Map<String, String> variables)
-      throws IOException {
+  private static void save(JsonObject step, JsonObject response, Map<String, String> variables) {
     if (step.has("save")) {
       for (var each : step.getAsJsonObject("save").entrySet()) {
-        variables.put(each.getKey(), at(response, each.getValue().getAsString()));
+        JsonElement value = at(response, each.getValue().getAsString());
+        if (value != null) {
+          variables.put(each.getKey(), value.getAsString());
+        }
       }
     }
   }
 
-  /** The value at a dotted path: a string as it is, another scalar as JSON. */
-  private static String at(JsonElement value, String path) throws IOException {
-    JsonElement found = value;
+  /** The value at a dotted path. Null: there is none, as where it is the default. */
+  private static JsonElement at(JsonElement response, String path) {
+    JsonElement found = response;
     for (String name : path.split("\\.")) {
-      if (found instanceof JsonArray list && Integer.parseInt(name) < list.size()) {
-        found = list.get(Integer.parseInt(name));
-      } else if (found instanceof JsonObject object && object.has(name)) {
+      if (found instanceof JsonArray list) {
+        int index = Integer.parseInt(name);
+        found = index < list.size() ? list.get(index) : null;
+      } else if (found instanceof JsonObject object) {
         found = object.get(name);
       } else {
-        throw new IOException("the response has no " + path);
+        return null;
       }
     }
-    return found.getAsString();
+    return found;
   }
 
   private static JsonElement resolved(JsonElement value, Map<String, String> variables)
