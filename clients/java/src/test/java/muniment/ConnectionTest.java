@@ -59,6 +59,11 @@ class ConnectionTest {
   }
 
   @Test
+  void theDefaultIsTenSeconds() {
+    assertEquals(Duration.ofSeconds(10), Options.DEFAULT.timeout());
+  }
+
+  @Test
   void thereIsAtLeastOneAttempt() {
     assertThrows(
         IllegalArgumentException.class, () -> new Retries(0, Duration.ZERO, Duration.ZERO));

@@ -24,6 +24,7 @@ import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
 
 /** A server that answers what a test tells it to, and remembers what it was asked. */
 final class FakeServer extends HandlerRegistry implements AutoCloseable {
@@ -33,11 +34,11 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
    */
   record Call(
       Metadata headers,
-      Deadline deadline,
+      double secondsLeft,
       List<Message> requests,
       CompletableFuture<Boolean> whole) {
-    Call(Metadata headers, Deadline deadline) {
-      this(headers, deadline, new CopyOnWriteArrayList<>(), new CompletableFuture<>());
+    Call(Metadata headers, double secondsLeft) {
+      this(headers, secondsLeft, new CopyOnWriteArrayList<>(), new CompletableFuture<>());
     }
 
     String authorization() {
@@ -82,7 +83,7 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
 
   private ServerCallHandler<Message, Message> handler(
       MethodDescriptor<Message, Message> method, Metadata headers) {
-    Call call = new Call(headers, Context.current().getDeadline());
+    Call call = new Call(headers, secondsLeft());
     calls
         .computeIfAbsent(method.getBareMethodName(), name -> new CopyOnWriteArrayList<>())
         .add(call);
@@ -94,6 +95,14 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
             })
         : ServerCalls.asyncClientStreamingCall(
             responses -> new Collector(call, () -> answer(method, responses)));
+  }
+
+  /** What is left of the deadline of the call that is coming in. Endless: it has none. */
+  private static double secondsLeft() {
+    Deadline deadline = Context.current().getDeadline();
+    return deadline == null
+        ? Double.POSITIVE_INFINITY
+        : deadline.timeRemaining(TimeUnit.MILLISECONDS) / 1000.0;
   }
 
   private void answer(
