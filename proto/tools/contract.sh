@@ -16,6 +16,7 @@ stubs=(
     clients/rust/src/gen
 )
 rules=service/muniment_server/rules.binpb
+java=clients/java/api.binpb
 baseline=proto/baseline.binpb.gz
 
 scratch=$(mktemp -d)
@@ -27,6 +28,10 @@ generate_into() {
     mkdir -p "$1/$(dirname $rules)"
     # The whole workspace: the server validates with the rules, and reflects the error details too.
     buf build proto --as-file-descriptor-set --exclude-source-info -o "$1/$rules"
+    # Maven generates the stubs for Java from this, without buf.
+    mkdir -p "$1/$(dirname $java)"
+    buf build proto --path proto/muniment -o "$scratch/commented.binpb"
+    python3 proto/tools/strip_image.py "$scratch/commented.binpb" "$1/$java"
 }
 
 # Write the contract as an image into the file $1, for comparison with another.
@@ -44,6 +49,7 @@ generate() {
     done
     mkdir -p "$(dirname $rules)"
     cp "$scratch/$rules" $rules
+    cp "$scratch/$java" $java
 }
 
 check() {
@@ -57,6 +63,7 @@ check() {
         diff -r -x __pycache__ "$scratch/$folder" "$folder" || stale
     done
     cmp "$scratch/$rules" $rules || stale
+    cmp "$scratch/$java" $java || stale
 }
 
 stale() {

@@ -1,0 +1,168 @@
+package muniment;
+
+import com.google.protobuf.Message;
+import io.grpc.CallOptions;
+import io.grpc.Channel;
+import io.grpc.ClientCall;
+import io.grpc.ClientInterceptor;
+import io.grpc.ClientInterceptors;
+import io.grpc.Deadline;
+import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
+import io.grpc.Status;
+import io.grpc.StatusException;
+import io.grpc.StatusRuntimeException;
+import io.grpc.stub.BlockingClientCall;
+import io.grpc.stub.ClientCalls;
+import io.grpc.stub.MetadataUtils;
+import java.time.Duration;
+import java.util.Iterator;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
+
+/** Makes calls over one connection with one credential: deadlines, retries, errors. */
+final class Calls {
+  private static final Metadata.Key<String> AUTHORIZATION =
+      Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
+  private static final Pattern VISIBLE_ASCII = Pattern.compile("[!-~]+");
+
+  private final ManagedChannel connection;
+  private final Metadata headers;
+  private final Options options;
+  private final Channel channel;
+
+  Calls(ManagedChannel connection, Metadata headers, Options options) {
+    this.connection = connection;
+    this.headers = headers;
+    this.options = options;
+    this.channel =
+        ClientInterceptors.intercept(
+            connection,
+            MetadataUtils.newAttachHeadersInterceptor(headers),
+            new DefaultDeadline(options.timeout()));
+  }
+
+  /** Connects when the first call is made. */
+  static Calls connect(String address, String credential, Options options) {
+    Metadata headers = bearer(credential);
+    return new Calls(Connection.open(address, options), headers, options);
+  }
+
+  /** The same connection with another credential. */
+  Calls as(String credential) {
+    return new Calls(connection, bearer(credential), options);
+  }
+
+  /** The same connection with another deadline for each call. */
+  Calls within(Duration timeout) {
+    return new Calls(connection, headers, options.withTimeout(timeout));
+  }
+
+  /** For generated stubs: adds the credential, and the deadline where a call has none. */
+  Channel channel() {
+    return channel;
+  }
+
+  /** The response, or an error of ours. The deadline spans all attempts. */
+  <Q extends Message, R> R call(MethodDescriptor<Q, R> method, Q request) {
+    int attempts = Repetition.isSafe(method, request) ? options.retries().attempts() : 1;
+    Deadline deadline = deadline();
+    for (int attempt = 1; ; attempt++) {
+      try {
+        return ClientCalls.blockingUnaryCall(
+            channel, method, CallOptions.DEFAULT.withDeadline(deadline), request);
+      } catch (StatusRuntimeException failure) {
+        MunimentException error = MunimentException.of(failure);
+        if (attempt == attempts || !Repetition.mayPass(error)) {
+          throw error;
+        }
+        pause(options.retries().pauseAfter(attempt), deadline, error);
+      }
+    }
+  }
+
+  /**
+   * The response to a stream, or an error of ours, or whatever the requests throw. Made once.
+   *
+   * <p>Requests are taken in the caller's thread, as fast as the server takes them.
+   */
+  <Q, R> R stream(MethodDescriptor<Q, R> method, Iterator<Q> requests) {
+    BlockingClientCall<Q, R> call =
+        ClientCalls.blockingClientStreamingCall(
+            channel, method, CallOptions.DEFAULT.withDeadline(deadline()));
+    try {
+      boolean taken = true;
+      while (taken && requests.hasNext()) {
+        taken = call.write(requests.next());
+      }
+      call.halfClose();
+      R response = call.read();
+      call.read(); // what ends the call: nothing, or its status
+      return response;
+    } catch (StatusException failure) {
+      throw MunimentException.of(failure);
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+      throw cancelled(interrupted);
+    } finally {
+      // A stream that ends without being cancelled is a whole one. After its end this does nothing.
+      call.cancel("the requests came to no end", null);
+    }
+  }
+
+  void close() {
+    connection.shutdown();
+  }
+
+  private Deadline deadline() {
+    return Deadline.after(options.timeout().toNanos(), TimeUnit.NANOSECONDS);
+  }
+
+  /** Waits, unless that would pass the deadline: then the error is the last word. */
+  private void pause(Duration pause, Deadline deadline, MunimentException error) {
+    Duration wait = error.retryAfter().map(pause::plus).orElse(pause);
+    if (wait.compareTo(Duration.ofNanos(deadline.timeRemaining(TimeUnit.NANOSECONDS))) >= 0) {
+      throw error;
+    }
+    // Otherwise a server that restarts is found again after a second or more.
+    connection.resetConnectBackoff();
+    try {
+      TimeUnit.NANOSECONDS.sleep(wait.toNanos());
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+      throw cancelled(interrupted);
+    }
+  }
+
+  /** As gRPC does where it waits itself. */
+  private static MunimentException cancelled(InterruptedException interrupted) {
+    return MunimentException.of(
+        Status.CANCELLED
+            .withDescription("Thread interrupted")
+            .withCause(interrupted)
+            .asRuntimeException());
+  }
+
+  /** A credential that no header can carry is refused without being shown. */
+  private static Metadata bearer(String credential) {
+    if (!VISIBLE_ASCII.matcher(credential).matches()) {
+      throw new IllegalArgumentException(
+          "a credential is visible ASCII characters: is there a line end in it?");
+    }
+    Metadata headers = new Metadata();
+    headers.put(AUTHORIZATION, "Bearer " + credential);
+    return headers;
+  }
+
+  private record DefaultDeadline(Duration timeout) implements ClientInterceptor {
+    @Override
+    public <Q, R> ClientCall<Q, R> interceptCall(
+        MethodDescriptor<Q, R> method, CallOptions options, Channel next) {
+      boolean absent = options.getDeadline() == null;
+      return next.newCall(
+          method,
+          absent ? options.withDeadlineAfter(timeout.toNanos(), TimeUnit.NANOSECONDS) : options);
+    }
+  }
+}

@@ -1,0 +1,160 @@
+package muniment;
+
+import com.google.protobuf.Any;
+import com.google.protobuf.InvalidProtocolBufferException;
+import com.google.protobuf.Message;
+import com.google.rpc.BadRequest;
+import com.google.rpc.BadRequest.FieldViolation;
+import com.google.rpc.ErrorInfo;
+import com.google.rpc.RetryInfo;
+import com.google.rpc.Status;
+import io.grpc.Status.Code;
+import io.grpc.StatusException;
+import io.grpc.StatusRuntimeException;
+import io.grpc.protobuf.StatusProto;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import muniment.v1.BudgetExceeded;
+import muniment.v1.ErrorReason;
+import muniment.v1.ImportProgress;
+
+/**
+ * A call failed.
+ *
+ * <p>{@link #reason} says why, as the contract's {@link ErrorReason} describes it; several reasons
+ * come with a detail that one can act on.
+ */
+public final class MunimentException extends RuntimeException {
+  private static final long serialVersionUID = 1L;
+  private static final String DOMAIN = "muniment.v1";
+
+  private final Status status;
+  private final ErrorInfo info;
+
+  private MunimentException(Status status, ErrorInfo info, Throwable cause) {
+    super(message(status, info), cause);
+    this.status = status;
+    this.info = info;
+  }
+
+  /**
+   * What a failure of a generated stub stands for.
+   *
+   * @param failure a {@link StatusRuntimeException} or {@link StatusException}, or caused by one;
+   *     anything else is {@code UNKNOWN}
+   */
+  public static MunimentException of(Throwable failure) {
+    Status status = status(failure);
+    ErrorInfo info =
+        detail(status, ErrorInfo.class)
+            .filter(each -> each.getDomain().equals(DOMAIN))
+            .orElse(ErrorInfo.getDefaultInstance());
+    return new MunimentException(status, info, failure);
+  }
+
+  /** The status code. */
+  public Code code() {
+    return io.grpc.Status.fromCodeValue(status.getCode()).getCode();
+  }
+
+  /**
+   * Why it failed.
+   *
+   * <p>{@code ERROR_REASON_UNSPECIFIED} when the answer does not come from Muniment itself; {@code
+   * UNRECOGNIZED} when the server is newer than this client.
+   */
+  public ErrorReason reason() {
+    if (info.getReason().isEmpty()) {
+      return ErrorReason.ERROR_REASON_UNSPECIFIED;
+    }
+    var value = ErrorReason.getDescriptor().findValueByName("ERROR_REASON_" + info.getReason());
+    return value == null ? ErrorReason.UNRECOGNIZED : ErrorReason.valueOf(value);
+  }
+
+  /** What the server says, for people. It may change. */
+  public String description() {
+    return status.getMessage();
+  }
+
+  /** The fields of the request that break rules of the contract, each with the rule. */
+  public List<FieldViolation> violations() {
+    return violations(status);
+  }
+
+  /** When the server asks to be tried again, never negative. Empty: it does not say. */
+  public Optional<Duration> retryAfter() {
+    return detail(status, RetryInfo.class)
+        .filter(RetryInfo::hasRetryDelay)
+        .map(RetryInfo::getRetryDelay)
+        .map(delay -> Duration.ofSeconds(delay.getSeconds(), delay.getNanos()))
+        .map(delay -> delay.isNegative() ? Duration.ZERO : delay);
+  }
+
+  /** Of notes over their budget: by how much, and the largest notes, which take the room. */
+  public Optional<BudgetExceeded> budgetExceeded() {
+    return detail(status, BudgetExceeded.class);
+  }
+
+  /** Of an import that failed: how many passages are stored all the same. */
+  public Optional<ImportProgress> importProgress() {
+    return detail(status, ImportProgress.class);
+  }
+
+  /** Finds a fault of the server in its log. Empty: the server did not say. */
+  public Optional<String> incident() {
+    return Optional.ofNullable(info.getMetadataMap().get("incident"));
+  }
+
+  /** All details, as they came. */
+  public List<Any> details() {
+    return status.getDetailsList();
+  }
+
+  private static Status status(Throwable failure) {
+    try {
+      Status rich = StatusProto.fromThrowable(failure);
+      if (rich != null) {
+        return rich;
+      }
+    } catch (IllegalArgumentException damaged) {
+      // Whatever stands between may have damaged the details: then there are none.
+    }
+    var plain = io.grpc.Status.fromThrowable(failure);
+    String description = Optional.ofNullable(plain.getDescription()).orElse("");
+    return Status.newBuilder().setCode(plain.getCode().value()).setMessage(description).build();
+  }
+
+  /** The first detail of one kind. Empty: there is none, or it is damaged. */
+  private static <D extends Message> Optional<D> detail(Status status, Class<D> kind) {
+    for (Any packed : status.getDetailsList()) {
+      if (packed.is(kind)) {
+        try {
+          return Optional.of(packed.unpack(kind));
+        } catch (InvalidProtocolBufferException damaged) {
+          return Optional.empty();
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static List<FieldViolation> violations(Status status) {
+    return detail(status, BadRequest.class)
+        .map(BadRequest::getFieldViolationsList)
+        .orElse(List.of());
+  }
+
+  private static String message(Status status, ErrorInfo info) {
+    String name =
+        info.getReason().isEmpty()
+            ? io.grpc.Status.fromCodeValue(status.getCode()).getCode().name()
+            : info.getReason();
+    String fields =
+        violations(status).stream()
+            .map(each -> each.getField() + ": " + each.getDescription())
+            .collect(Collectors.joining("; "));
+    return name + ": " + status.getMessage() + (fields.isEmpty() ? "" : " (" + fields + ")");
+  }
+}

@@ -1,0 +1,72 @@
+package muniment;
+
+import com.google.protobuf.Descriptors.FieldDescriptor;
+import com.google.protobuf.Message;
+import io.grpc.MethodDescriptor;
+import io.grpc.Status.Code;
+import java.util.Set;
+import muniment.v1.AddNoteRequest;
+import muniment.v1.EditNotesRequest;
+import muniment.v1.StorePassageRequest;
+
+/**
+ * Which calls may be made again, and after which failures.
+ *
+ * <p>The channel repeats by itself only what never reached the server. Everything else is decided
+ * here, from what the contract says about each method.
+ */
+final class Repetition {
+  /**
+   * Idempotent, but the second answer differs from the first (not found, or the credential is
+   * gone), so whoever gets it after a silent repetition is told of a failure that was a success.
+   */
+  private static final Set<String> SECOND_ANSWER_DIFFERS =
+      Set.of(
+          "CloseSession",
+          "DeleteAgent",
+          "DeleteBlock",
+          "DeleteMemory",
+          "DeleteNote",
+          "DeletePassage",
+          "DeleteSharedBlock",
+          "DetachBlock");
+
+  private Repetition() {}
+
+  /** Whether a request may be sent again when nobody knows what became of it. */
+  static boolean isSafe(MethodDescriptor<?, ?> method, Message request) {
+    if (method.isSafe()) {
+      return true;
+    }
+    // What is added under an id of the client's is added once.
+    if (request instanceof AddNoteRequest note) {
+      return !note.getNoteId().isEmpty();
+    }
+    if (request instanceof StorePassageRequest passage) {
+      return !passage.getPassageId().isEmpty();
+    }
+    if (request instanceof EditNotesRequest edits) {
+      return edits.getValidateOnly() || onlyAddsUnderIds(edits);
+    }
+    return method.isIdempotent()
+        && !SECOND_ANSWER_DIFFERS.contains(method.getBareMethodName())
+        && !hasEtag(request);
+  }
+
+  /** Whether the same call may succeed a little later. */
+  static boolean mayPass(MunimentException error) {
+    return error.code() == Code.UNAVAILABLE
+        || error.code() == Code.RESOURCE_EXHAUSTED && error.retryAfter().isPresent();
+  }
+
+  /** An update would undo what another client has written in between. */
+  private static boolean onlyAddsUnderIds(EditNotesRequest edits) {
+    return edits.getEditsList().stream().noneMatch(edit -> edit.getAdd().getNoteId().isEmpty());
+  }
+
+  /** If the first attempt did arrive, the etag is stale at the second. */
+  private static boolean hasEtag(Message request) {
+    FieldDescriptor etag = request.getDescriptorForType().findFieldByName("etag");
+    return etag != null && !request.getField(etag).equals(etag.getDefaultValue());
+  }
+}

@@ -1,0 +1,435 @@
+package muniment;
+
+import static muniment.Failures.failure;
+import static muniment.Failures.unavailable;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.google.protobuf.Message;
+import com.google.rpc.RetryInfo;
+import io.grpc.Status.Code;
+import io.grpc.StatusRuntimeException;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import muniment.v1.AddNoteEdit;
+import muniment.v1.AddNoteRequest;
+import muniment.v1.EditNotesRequest;
+import muniment.v1.ImportPassagesResponse;
+import muniment.v1.ImportProgress;
+import muniment.v1.ListMemoriesRequest;
+import muniment.v1.ListMemoriesResponse;
+import muniment.v1.MemoryServiceGrpc;
+import muniment.v1.NoteEdit;
+import muniment.v1.OpenSessionResponse;
+import muniment.v1.Session;
+import muniment.v1.StorePassageRequest;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** What a call sends, how often it is made, and what it comes to. */
+class CallsTest {
+  private static final Options QUICK =
+      new Options(
+          Duration.ofMinutes(1),
+          new Retries(4, Duration.ofMillis(1), Duration.ofMillis(2)),
+          Options.DEFAULT.transport());
+  private static final Duration HOUR = Duration.ofHours(1);
+
+  private FakeServer server;
+  private HostClient host;
+  private SessionClient session;
+
+  @BeforeEach
+  void start() throws IOException {
+    server = new FakeServer();
+    host = HostClient.connect(server.address(), "mk_host", QUICK);
+    session = host.session("ms_session");
+  }
+
+  @AfterEach
+  void stop() {
+    host.close();
+    server.close();
+  }
+
+  private String authorization(String method) {
+    return server.calls(method).get(0).authorization();
+  }
+
+  /**
+   * Asserts what was left of a deadline of some seconds when the first call of a method arrived.
+   */
+  private void assertDeadline(double seconds, String method) {
+    assertEquals(seconds, server.calls(method).get(0).secondsLeft(), 30);
+  }
+
+  @Test
+  void eachClientSendsItsOwnCredential() {
+    host.getAgent(r -> r.setAgentId("ada"));
+    session.getMemory(r -> r.setKey("tea"));
+
+    assertEquals("Bearer mk_host", authorization("GetAgent"));
+    assertEquals("Bearer ms_session", authorization("GetMemory"));
+  }
+
+  @Test
+  void stubsOnTheChannelSendTheCredentialAndTheDeadline() {
+    MemoryServiceGrpc.newBlockingStub(session.channel())
+        .listMemories(ListMemoriesRequest.getDefaultInstance());
+
+    assertEquals("Bearer ms_session", authorization("ListMemories"));
+    assertDeadline(60, "ListMemories");
+  }
+
+  @Test
+  void aStubKeepsADeadlineOfItsOwn() {
+    MemoryServiceGrpc.newBlockingStub(session.channel())
+        .withDeadlineAfter(HOUR)
+        .listMemories(ListMemoriesRequest.getDefaultInstance());
+
+    assertDeadline(3600, "ListMemories");
+  }
+
+  @Test
+  void aCredentialThatNoHeaderCanCarryIsRefusedAndNotShown() {
+    var error = assertThrows(IllegalArgumentException.class, () -> host.session("ms_secret\n"));
+
+    assertFalse(error.getMessage().contains("secret"));
+  }
+
+  @Test
+  void noClientShowsItsCredential() {
+    assertFalse(host.toString().contains("mk_host"));
+    assertFalse(session.toString().contains("ms_session"));
+    assertFalse(session.channel().toString().contains("ms_session"));
+  }
+
+  @Test
+  void everyCallHasADeadline() {
+    session.getMemory(r -> r.setKey("tea"));
+    session.importPassages(List.of());
+
+    assertDeadline(60, "GetMemory");
+    assertDeadline(60, "ImportPassages");
+  }
+
+  @Test
+  void oneCallMayHaveAnother() {
+    session.withTimeout(HOUR).getMemory(r -> r.setKey("tea"));
+    host.withTimeout(HOUR).getAgent(r -> r.setAgentId("ada"));
+
+    assertDeadline(3600, "GetMemory");
+    assertDeadline(3600, "GetAgent");
+  }
+
+  /** Calls that may be repeated. */
+  static Stream<Consumer<CallsTest>> safe() {
+    return Stream.of(
+        test -> test.session.getMemory(r -> r.setKey("tea")),
+        test -> test.session.renderPrompt(r -> r.setIfNoneMatch("e")),
+        test -> test.session.saveMemory(r -> r.setKey("tea").setContent("Assam")),
+        test -> test.session.addNote(r -> r.setContent("tea")),
+        test -> test.session.storePassage(r -> r.setContent("tea")),
+        test -> test.session.editNotes(r -> r.addEdits(adding("tea")).addEdits(adding("milk"))),
+        test -> test.session.editNotes(r -> r.setValidateOnly(true).addEdits(deleting())),
+        test -> test.host.raiseTaint(r -> r.setSessionId("s")),
+        test -> test.host.updateAgent(r -> r.setAgentId("ada")));
+  }
+
+  @ParameterizedTest
+  @MethodSource("safe")
+  void whatIsSafeToRepeatIsRepeated(Consumer<CallsTest> call) {
+    scriptAll(unavailable());
+
+    call.accept(this);
+
+    assertEquals(2, countAll());
+  }
+
+  /** Calls that a second time would do more, or answer differently. */
+  static Stream<Consumer<CallsTest>> unsafe() {
+    return Stream.of(
+        test -> test.host.createAgent(r -> r.setAgentId("ada")),
+        test -> test.host.openSession(r -> r.setAgentId("ada")),
+        test -> test.host.deleteAgent(r -> r.setAgentId("ada")),
+        test -> test.session.closeSession(),
+        test -> test.session.deleteMemory(r -> r.setKey("tea")),
+        test -> test.session.saveMemory(r -> r.setKey("tea").setContent("Assam").setEtag("e")),
+        test -> test.session.editBlock(r -> r.setLabel("persona")),
+        test -> test.session.editNotes(r -> r.addEdits(adding("tea")).addEdits(deleting())),
+        test -> test.session.importPassages(List.of(StorePassageRequest.getDefaultInstance())));
+  }
+
+  @ParameterizedTest
+  @MethodSource("unsafe")
+  void whatIsNotSafeToRepeatIsMadeOnce(Consumer<CallsTest> call) {
+    scriptAll(unavailable());
+
+    var error = assertThrows(MunimentException.class, () -> call.accept(this));
+
+    assertEquals(Code.UNAVAILABLE, error.code());
+    assertEquals(1, countAll());
+  }
+
+  @Test
+  void attemptsAreFew() {
+    server.script("GetMemory", unavailable(), unavailable(), unavailable(), unavailable());
+
+    assertThrows(MunimentException.class, () -> session.getMemory(r -> r.setKey("tea")));
+
+    assertEquals(4, server.calls("GetMemory").size());
+  }
+
+  @Test
+  void aRepeatedNoteKeepsItsId() {
+    server.script("AddNote", unavailable());
+
+    session.addNote(r -> r.setContent("tea"));
+
+    var ids =
+        server.calls("AddNote").stream()
+            .map(call -> ((AddNoteRequest) call.requests().get(0)).getNoteId())
+            .collect(Collectors.toSet());
+    assertEquals(1, ids.size());
+    assertFalse(ids.contains(""));
+  }
+
+  @Test
+  void anIdOfTheCallersIsKept() {
+    session.editNotes(
+        r -> r.addEdits(NoteEdit.newBuilder().setAdd(AddNoteEdit.newBuilder().setNoteId("mine"))));
+
+    var request = (EditNotesRequest) server.calls("EditNotes").get(0).requests().get(0);
+    assertEquals("mine", request.getEdits(0).getAdd().getNoteId());
+  }
+
+  @Test
+  void overloadThatNamesATimeIsWaitedFor() {
+    server.script("GetMemory", overloaded(Duration.ofMillis(200)));
+    long start = System.nanoTime();
+
+    session.getMemory(r -> r.setKey("tea"));
+
+    assertTrue(System.nanoTime() - start >= Duration.ofMillis(200).toNanos());
+    assertEquals(2, server.calls("GetMemory").size());
+  }
+
+  @Test
+  void overloadThatNamesNoTimeIsTheLastWord() {
+    server.script("GetMemory", failure(Code.RESOURCE_EXHAUSTED, "OVERLOADED"));
+
+    assertThrows(MunimentException.class, () -> session.getMemory(r -> r.setKey("tea")));
+
+    assertEquals(1, server.calls("GetMemory").size());
+  }
+
+  @Test
+  void nothingIsWaitedForPastTheDeadline() {
+    server.script("GetMemory", overloaded(HOUR));
+
+    var error =
+        assertThrows(MunimentException.class, () -> session.getMemory(r -> r.setKey("tea")));
+
+    assertEquals(HOUR, error.retryAfter().orElseThrow());
+    assertEquals(1, server.calls("GetMemory").size());
+  }
+
+  @Test
+  void anInterruptedCallIsCancelledAndStaysInterrupted() {
+    server.script("GetMemory", overloaded(Duration.ofSeconds(5)));
+    Thread.currentThread().interrupt();
+
+    var error =
+        assertThrows(MunimentException.class, () -> session.getMemory(r -> r.setKey("tea")));
+
+    assertTrue(Thread.interrupted());
+    assertEquals(Code.CANCELLED, error.code());
+  }
+
+  @Test
+  void anImportSendsAllInOrder() {
+    var counts = ImportPassagesResponse.newBuilder().setStoredCount(100).build();
+    server.script("ImportPassages", counts);
+
+    var response = session.importPassages(passages(100)::iterator);
+
+    assertEquals(counts, response);
+    assertEquals(
+        passages(100).map(passage -> passage.getContent()).toList(),
+        server.calls("ImportPassages").get(0).requests().stream()
+            .map(request -> ((muniment.v1.ImportPassagesRequest) request).getPassage().getContent())
+            .toList());
+  }
+
+  @Test
+  void anImportThatIsRefusedOnTheWaySaysHowFarItCame() {
+    var progress = ImportProgress.newBuilder().setStoredCount(2).build();
+    server.script("ImportPassages", failure(Code.ABORTED, "TAINT_CHANGED", progress));
+    var refused = StorePassageRequest.newBuilder().setContent("refused").build();
+    Iterator<StorePassageRequest> endless = Stream.generate(() -> refused).iterator();
+
+    var error = assertThrows(MunimentException.class, () -> session.importPassages(() -> endless));
+
+    assertEquals(progress, error.importProgress().orElseThrow());
+  }
+
+  @Test
+  void whatThePassagesThrowEndsTheImport() throws Exception {
+    Stream<StorePassageRequest> broken =
+        passages(3).peek(passage -> failAfterArrival(passage.getContent()));
+
+    assertThrows(
+        UnsupportedOperationException.class, () -> session.importPassages(broken::iterator));
+
+    assertFalse(server.calls("ImportPassages").get(0).whole().get(30, TimeUnit.SECONDS));
+  }
+
+  @Test
+  void pagesAreFollowed() {
+    server.script(
+        "ListMemories",
+        ListMemoriesResponse.newBuilder().setNextPageToken("second").build(),
+        ListMemoriesResponse.getDefaultInstance());
+
+    long pages =
+        Pages.of(
+                token -> session.listMemories(r -> r.setPageToken(token)),
+                ListMemoriesResponse::getNextPageToken)
+            .count();
+
+    assertEquals(2, pages);
+    var last = (ListMemoriesRequest) server.calls("ListMemories").get(1).requests().get(0);
+    assertEquals("second", last.getPageToken());
+  }
+
+  @Test
+  void anOpenedSessionIsClosedWithItsClient() {
+    server.script(
+        "OpenSession",
+        OpenSessionResponse.newBuilder()
+            .setToken("ms_opened")
+            .setSession(Session.newBuilder().setSessionId("s-1"))
+            .build());
+
+    try (SessionClient opened = host.openSession(r -> r.setAgentId("ada"))) {
+      assertEquals("s-1", opened.sessionId());
+      assertEquals("ms_opened", opened.token());
+    }
+
+    assertEquals("Bearer ms_opened", authorization("CloseSession"));
+  }
+
+  @Test
+  void aSessionThatIsOverAlreadyClosesQuietly() {
+    server.script("OpenSession", OpenSessionResponse.newBuilder().setToken("ms_opened").build());
+    server.script("CloseSession", failure(Code.UNAUTHENTICATED, "CREDENTIAL_INVALID"));
+
+    host.openSession(r -> r.setAgentId("ada")).close();
+
+    assertEquals(1, server.calls("CloseSession").size());
+  }
+
+  @Test
+  void aSessionOfATokenStaysOpen() {
+    session.close();
+    SessionClient.connect(server.address(), "ms_session").close();
+
+    assertEquals(List.of(), server.calls("CloseSession"));
+  }
+
+  @Test
+  void aClosedConnectionMakesNoCalls() {
+    host.close();
+
+    var error =
+        assertThrows(MunimentException.class, () -> host.createAgent(r -> r.setAgentId("ada")));
+
+    assertEquals(Code.UNAVAILABLE, error.code());
+    assertTrue(error.getCause() instanceof StatusRuntimeException);
+  }
+
+  /** A contract that grows is noticed here. */
+  @Test
+  void everyMethodOfTheContractIsInAClient() {
+    var offered =
+        Stream.of(HostClient.class, SessionClient.class)
+            .flatMap(client -> Arrays.stream(client.getMethods()))
+            .map(java.lang.reflect.Method::getName)
+            .collect(Collectors.toSet());
+
+    var missing =
+        Contract.METHODS.values().stream()
+            .map(method -> method.getBareMethodName())
+            .map(name -> name.substring(0, 1).toLowerCase() + name.substring(1))
+            .filter(name -> !offered.contains(name))
+            .toList();
+
+    assertEquals(List.of(), missing);
+  }
+
+  @Test
+  void settingsAreTakenWholeOrNotAtAll() {
+    var whole = Map.of("MUNIMENT_ADDRESS", "localhost:1", "MUNIMENT_TOKEN", "ms_t\n");
+
+    assertEquals(new Settings("localhost:1", "ms_t"), Settings.find(whole, Settings.TOKEN));
+    assertThrows(IllegalStateException.class, () -> Settings.find(whole, Settings.HOST_KEY));
+  }
+
+  private static com.google.rpc.Status overloaded(Duration delay) {
+    var proto =
+        com.google.protobuf.Duration.newBuilder()
+            .setSeconds(delay.toSeconds())
+            .setNanos(delay.getNano());
+    return failure(
+        Code.RESOURCE_EXHAUSTED, "OVERLOADED", RetryInfo.newBuilder().setRetryDelay(proto).build());
+  }
+
+  private static NoteEdit adding(String content) {
+    return NoteEdit.newBuilder().setAdd(AddNoteEdit.newBuilder().setContent(content)).build();
+  }
+
+  private static NoteEdit deleting() {
+    return NoteEdit.newBuilder()
+        .setDelete(muniment.v1.DeleteNoteEdit.newBuilder().setNoteId("n-1"))
+        .build();
+  }
+
+  private static Stream<StorePassageRequest> passages(int count) {
+    return IntStream.range(0, count)
+        .mapToObj(each -> StorePassageRequest.newBuilder().setContent("passage " + each).build());
+  }
+
+  /** Fails at the last passage, when the server has begun to listen. */
+  private void failAfterArrival(String content) {
+    if (content.equals("passage 2")) {
+      while (server.calls("ImportPassages").isEmpty()) {
+        Thread.onSpinWait();
+      }
+      throw new UnsupportedOperationException();
+    }
+  }
+
+  private void scriptAll(Message answer) {
+    Contract.METHODS.values().forEach(method -> server.script(method.getBareMethodName(), answer));
+  }
+
+  private int countAll() {
+    return Contract.METHODS.values().stream()
+        .mapToInt(method -> server.calls(method.getBareMethodName()).size())
+        .sum();
+  }
+}

@@ -1,0 +1,80 @@
+package muniment;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Where a credential may go, and what options may say. */
+class ConnectionTest {
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "localhost:1",
+        "LOCALHOST",
+        "127.0.0.1:1",
+        "127.9.9.9",
+        "[::1]:1",
+        "dns:///localhost:1",
+        "unix:/run/m.sock",
+        "unix:///run/m.sock"
+      })
+  void whatStaysOnThisMachineIsLocal(String address) {
+    assertTrue(Connection.isLocal(address));
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "muniment.example:1",
+        "localhost.example:1",
+        "127.0.0.1.example:1",
+        "0.0.0.0:1",
+        "[::2]:1",
+        "dns://127.0.0.1/muniment.example:1",
+        "passthrough:///127.0.0.1",
+        ""
+      })
+  void whatMayCrossANetworkIsNot(String address) {
+    assertFalse(Connection.isLocal(address));
+    assertThrows(IllegalArgumentException.class, () -> HostClient.connect(address, "mk_host"));
+  }
+
+  @Test
+  void overTlsAnyAddressWillDo() {
+    HostClient.connect("muniment.example:443", "mk_host", Options.DEFAULT.withTls()).close();
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {0, -1, 86_401})
+  void aTimeoutIsMoreThanZeroAndAtMostADay(long seconds) {
+    assertThrows(
+        IllegalArgumentException.class,
+        () -> Options.DEFAULT.withTimeout(Duration.ofSeconds(seconds)));
+  }
+
+  @Test
+  void theDefaultIsTenSeconds() {
+    assertEquals(Duration.ofSeconds(10), Options.DEFAULT.timeout());
+  }
+
+  @Test
+  void thereIsAtLeastOneAttempt() {
+    assertThrows(
+        IllegalArgumentException.class, () -> new Retries(0, Duration.ZERO, Duration.ZERO));
+  }
+
+  @Test
+  void pausesDoubleUpToTheLongest() {
+    for (int attempt = 1; attempt < 100; attempt++) {
+      double longest = Math.min(100 * Math.pow(2, attempt - 1), 2000);
+      double pause = Retries.DEFAULT.pauseAfter(attempt).toNanos() / 1e6;
+      assertEquals(longest * 0.75, pause, longest * 0.25);
+    }
+  }
+}

@@ -1,0 +1,163 @@
+package muniment;
+
+import static muniment.Failures.failure;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.grpc.Status.Code;
+import java.io.IOException;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.regex.Pattern;
+import javax.tools.ToolProvider;
+import muniment.v1.Agent;
+import muniment.v1.BudgetEntry;
+import muniment.v1.BudgetExceeded;
+import muniment.v1.Classification;
+import muniment.v1.CreateAgentResponse;
+import muniment.v1.EditNotesRequest;
+import muniment.v1.Memory;
+import muniment.v1.MemoryResult;
+import muniment.v1.OpenSessionResponse;
+import muniment.v1.SearchMemoriesResponse;
+import muniment.v1.Session;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The README's code runs. */
+class ReadmeTest {
+  private static final String CLASSPATH = System.getProperty("java.class.path");
+  private static final String IMPORTS =
+      """
+      import io.grpc.TlsChannelCredentials;
+      import java.io.File;
+      import java.nio.file.Path;
+      import java.time.Duration;
+      import java.util.stream.Stream;
+      import muniment.*;
+      import muniment.v1.*;
+      """;
+
+  @TempDir private Path folder;
+  private FakeServer server;
+
+  @BeforeEach
+  void start() throws IOException {
+    server = new FakeServer();
+  }
+
+  @AfterEach
+  void stop() {
+    server.close();
+  }
+
+  @Test
+  void theTourRunsAndPrintsWhatItSays() throws Exception {
+    scriptTour();
+    Path source = Files.writeString(folder.resolve("Tea.java"), blocks("java").get(0));
+
+    assertEquals(blocks("text").get(0), output(source));
+    assertEquals(2, server.calls("SaveMemory").size());
+    assertEquals(1, server.calls("CloseSession").size());
+  }
+
+  @Test
+  void pagesAndImportsRun() throws Exception {
+    run(1);
+    run(2);
+
+    assertEquals(1, server.calls("ListMemories").size());
+    assertEquals(2, server.calls("ImportPassages").get(0).requests().size());
+  }
+
+  @Test
+  void theErrorsRun() throws Exception {
+    server.script("SaveMemory", failure(Code.ABORTED, "ETAG_STALE"));
+
+    run(3);
+
+    assertEquals(1, server.calls("SaveMemory").size());
+  }
+
+  @Test
+  void aRefusedNoteMakesRoomForItself() throws Exception {
+    var exceeded =
+        BudgetExceeded.newBuilder()
+            .addEntries(BudgetEntry.newBuilder().setNoteId("lower"))
+            .addEntries(BudgetEntry.newBuilder().setNoteId("own").setOwnLevel(true));
+    server.script(
+        "AddNote", failure(Code.FAILED_PRECONDITION, "BUDGET_EXCEEDED", exceeded.build()));
+
+    run(4);
+
+    var request = (EditNotesRequest) server.calls("EditNotes").get(0).requests().get(0);
+    assertEquals("own", request.getEdits(0).getDelete().getNoteId());
+    assertTrue(request.getEdits(1).hasAdd());
+  }
+
+  @Test
+  void optionsAndTlsCompile() throws Exception {
+    compile(5);
+    compile(6);
+
+    assertEquals(7, blocks("java").size());
+  }
+
+  private void scriptTour() {
+    var agent = Agent.newBuilder().setAgentId("a-1");
+    var session = Session.newBuilder().setSessionId("s-1");
+    var tea = Memory.newBuilder().setClassification(Classification.CLASSIFICATION_PUBLIC);
+    var result = MemoryResult.newBuilder().setMemory(tea).setSnippet("Assam, no sugar");
+    server.script("CreateAgent", CreateAgentResponse.newBuilder().setAgent(agent).build());
+    server.script(
+        "OpenSession",
+        OpenSessionResponse.newBuilder().setToken("ms_token").setSession(session).build());
+    server.script("SearchMemories", SearchMemoriesResponse.newBuilder().addResults(result).build());
+  }
+
+  /** What a program prints. Anything on stderr is in it too. */
+  private String output(Path source) throws IOException {
+    var java = new ProcessBuilder("java", "-cp", CLASSPATH, source.toString());
+    java.environment().put("MUNIMENT_ADDRESS", server.address());
+    java.environment().put("MUNIMENT_HOST_KEY", "mk_host");
+    return new String(java.redirectErrorStream(true).start().getInputStream().readAllBytes());
+  }
+
+  private void run(int block) throws Exception {
+    URL[] classes = {compile(block).toUri().toURL()};
+    try (var loader = new URLClassLoader(classes);
+        var host = HostClient.connect(server.address(), "mk_host")) {
+      loader
+          .loadClass("Snippet")
+          .getDeclaredMethod("run", SessionClient.class, String.class)
+          .invoke(null, host.session("ms_session"), "mk_host");
+    }
+  }
+
+  /** The folder of a class that runs a block. */
+  private Path compile(int block) throws IOException {
+    String body = blocks("java").get(block);
+    String method =
+        "public static void run(SessionClient session, String key) throws Exception {" + body + "}";
+    Path source = folder.resolve("Snippet.java");
+    Files.writeString(source, IMPORTS + "public class Snippet {" + method + "}");
+    int failed =
+        ToolProvider.getSystemJavaCompiler()
+            .run(null, null, null, "-cp", CLASSPATH, source.toString());
+    assertEquals(0, failed);
+    return folder;
+  }
+
+  private static List<String> blocks(String language) throws IOException {
+    return Pattern.compile("(?ms)^```" + language + "\n(.*?)^```")
+        .matcher(Files.readString(Path.of("README.md")))
+        .results()
+        .map(block -> block.group(1))
+        .toList();
+  }
+}
