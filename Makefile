@@ -10,7 +10,7 @@ BIN := .venv/bin
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench schema proto proto-check proto-baseline lock clean
+.PHONY: help run test test-rust conformance-rust check format bench schema proto proto-check proto-baseline lock lock-rust clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -21,7 +21,18 @@ run: .venv/.stamp ## Run a server with a database of its own: LISTEN=host:port D
 test: .venv/.stamp ## Run the tests: ARGS="-k name"
 	$(BIN)/python -m pytest -q $(ARGS)
 
-check: .venv/.stamp .venv-gen/.stamp ## Check format, style, types, imports and the contract
+test-rust: clients/rust/Cargo.lock ## Check and test the Rust client (needs Rust)
+	cd clients/rust && cargo fmt --all --check
+	cd clients/rust && cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+	cd clients/rust && RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --quiet
+	cd clients/rust && cargo test --locked --workspace --quiet
+
+conformance-rust: clients/rust/Cargo.lock ## Build the Rust client's conformance runner: clients/rust/bin/conformance
+	cd clients/rust && cargo build --locked --example conformance
+	mkdir -p clients/rust/bin
+	cp $${CARGO_TARGET_DIR:-clients/rust/target}/debug/examples/conformance clients/rust/bin/conformance
+
+check: .venv/.stamp .venv-gen/.stamp clients/rust/Cargo.lock ## Check format, style, types, imports and the contract
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -38,10 +49,10 @@ bench: .venv/.stamp ## Measure the server: ARGS="--help"
 schema: .venv/.stamp ## Write store/schema.sql anew from the migrations
 	$(BIN)/python -m tests.support.schema
 
-proto: .venv-gen/.stamp ## Generate everything that comes from proto/
+proto: .venv-gen/.stamp clients/rust/Cargo.lock ## Generate everything that comes from proto/
 	proto/tools/contract.sh generate
 
-proto-check: .venv-gen/.stamp ## Check the contract: format, lint, compatibility, and that generated files are fresh
+proto-check: .venv-gen/.stamp clients/rust/Cargo.lock ## Check the contract: format, lint, compatibility, and that generated files are fresh
 	proto/tools/contract.sh check
 
 proto-baseline: .venv-gen/.stamp ## For a release: make this contract the one that later ones stay compatible with
@@ -51,12 +62,16 @@ lock: ## Resolve dependencies anew (needs uv): ARGS="--upgrade"
 	$(UV) pip compile pyproject.toml --extra dev --no-emit-package muniment $(LOCK) -o service/requirements.lock $(ARGS)
 	$(UV) pip compile proto/requirements.in $(LOCK) -o proto/requirements.lock $(ARGS)
 
+lock-rust: clients/rust/Cargo.lock ## Resolve the dependencies of the Rust client anew
+	cd clients/rust && cargo update && ./lock.sh save
+
 # Hashes, and no address of any registry.
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-header
 
 clean: ## Remove environments and caches; DATA_DIR stays
 	rm -rf .venv .venv-gen .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf clients/rust/Cargo.lock clients/rust/bin clients/rust/target
 	find service clients proto tests -name __pycache__ -type d -exec rm -rf {} +
 
 # The editable installs fetch nothing: what they need, and what they build with, is in the lock.
@@ -64,6 +79,9 @@ clean: ## Remove environments and caches; DATA_DIR stays
 	$(call environment,.venv,service/requirements.lock)
 	$(BIN)/python $(PIP_INSTALL) --no-index --no-deps --no-build-isolation -e clients/python -e .
 	@touch $@
+
+clients/rust/Cargo.lock: clients/rust/crates.lock clients/rust/lock.sh
+	clients/rust/lock.sh restore
 
 .venv-gen/.stamp: proto/requirements.lock
 	$(call environment,.venv-gen,proto/requirements.lock)

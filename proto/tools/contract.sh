@@ -8,7 +8,11 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$PWD/.venv-gen/bin:$PATH
 
-stubs=clients/python/src/muniment/v1
+# The folders that hold nothing but generated files, one for each client.
+stubs=(
+    clients/python/src/muniment/v1
+    clients/rust/src/gen
+)
 rules=service/muniment_server/rules.binpb
 baseline=proto/baseline.binpb.gz
 
@@ -31,9 +35,12 @@ image_into() {
 generate() {
     buf format -w proto --path proto/muniment
     generate_into "$scratch"
-    rm -rf $stubs
-    mkdir -p "$(dirname $stubs)" "$(dirname $rules)"
-    cp -R "$scratch/$stubs" $stubs
+    for folder in "${stubs[@]}"; do
+        rm -rf "$folder"
+        mkdir -p "$(dirname "$folder")"
+        cp -R "$scratch/$folder" "$folder"
+    done
+    mkdir -p "$(dirname $rules)"
     cp "$scratch/$rules" $rules
 }
 
@@ -44,7 +51,9 @@ check() {
     buf breaking "$scratch/image.binpb" --against $baseline --config proto/buf.yaml --exclude-imports
     generate_into "$scratch"
     # Comparing folders also finds files that are stale or not committed yet.
-    diff -r -x __pycache__ "$scratch/$stubs" $stubs || stale
+    for folder in "${stubs[@]}"; do
+        diff -r -x __pycache__ "$scratch/$folder" "$folder" || stale
+    done
     cmp "$scratch/$rules" $rules || stale
 }
 

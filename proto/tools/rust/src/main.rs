@@ -1,0 +1,98 @@
+//! A protoc plugin for the Rust client: messages and stubs as prost and tonic make them, and besides
+//!
+//! * a method of `Client` for every method of the contract, and what its retries must know of each request;
+//! * a `Debug` that leaves out what the contract marks `debug_redact`, which prost would print.
+
+mod methods;
+mod redacted;
+
+use std::io::{Read, Write, stdin, stdout};
+
+use prost::Message;
+use prost_build::{Config, Module, ServiceGenerator};
+use prost_types::compiler::{CodeGeneratorRequest, CodeGeneratorResponse, code_generator_response};
+
+use crate::{methods::Methods, redacted::RedactedMessage};
+
+/// The stubs of tonic, and what our client needs besides.
+struct Services {
+    stubs: Box<dyn ServiceGenerator>,
+    methods: Methods,
+    redacted: Vec<RedactedMessage>,
+}
+
+impl ServiceGenerator for Services {
+    fn generate(&mut self, service: prost_build::Service, code: &mut String) {
+        self.methods.write(&service, code);
+        self.stubs.generate(service, code);
+    }
+
+    fn finalize(&mut self, code: &mut String) {
+        self.stubs.finalize(code);
+    }
+
+    fn finalize_package(&mut self, package: &str, code: &mut String) {
+        self.stubs.finalize_package(package, code);
+        for message in self.redacted.iter().filter(|each| each.package == package) {
+            message.write_debug(code);
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut encoded = Vec::new();
+    stdin().read_to_end(&mut encoded)?;
+    let request = CodeGeneratorRequest::decode(&*encoded)?;
+    let redacted = redacted::messages_of(&encoded)?;
+
+    let mut config = Config::new();
+    config.enable_type_names();
+    config.skip_debug(redacted.iter().map(RedactedMessage::path));
+    // What is skipped for a message is skipped for its oneofs too, which have nothing to hide of their own.
+    for oneof in redacted.iter().flat_map(RedactedMessage::oneofs) {
+        config.type_attribute(oneof, "#[derive(Debug)]");
+    }
+    config.service_generator(Box::new(Services {
+        stubs: tonic_prost_build::configure()
+            .build_server(false)
+            .service_generator(),
+        methods: Methods::of(&request.proto_file),
+        redacted,
+    }));
+
+    let wanted = |file: &prost_types::FileDescriptorProto| {
+        request
+            .file_to_generate
+            .iter()
+            .any(|name| name == file.name())
+    };
+    let modules: Vec<_> = request
+        .proto_file
+        .iter()
+        .filter(|file| wanted(file))
+        .map(|file| Module::from_protobuf_package_name(file.package()))
+        .collect();
+    // All files: the types of those that are only imported must be known.
+    let files = request.proto_file.iter().map(|file| {
+        let module = Module::from_protobuf_package_name(file.package());
+        (module, file.clone())
+    });
+    let mut generated: Vec<_> = config.generate(files.collect())?.into_iter().collect();
+    generated.retain(|(module, _)| modules.contains(module));
+    generated.sort();
+
+    let response = CodeGeneratorResponse {
+        supported_features: Some(code_generator_response::Feature::Proto3Optional as u64),
+        file: generated
+            .into_iter()
+            .map(|(module, content)| code_generator_response::File {
+                name: Some(module.to_file_name_or("_")),
+                content: Some(content),
+                ..Default::default()
+            })
+            .collect(),
+        ..Default::default()
+    };
+    stdout().write_all(&response.encode_to_vec())?;
+    Ok(())
+}
