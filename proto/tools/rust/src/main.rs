@@ -6,11 +6,20 @@
 mod methods;
 mod redacted;
 
-use std::io::{Read, Write, stdin, stdout};
+use std::{
+    collections::BTreeSet,
+    io::{self, Read, Write, stdin, stdout},
+};
 
 use prost::Message;
 use prost_build::{Config, Module, ServiceGenerator};
-use prost_types::compiler::{CodeGeneratorRequest, CodeGeneratorResponse, code_generator_response};
+use prost_types::{
+    FileDescriptorProto,
+    compiler::{
+        CodeGeneratorRequest, CodeGeneratorResponse,
+        code_generator_response::{Feature, File},
+    },
+};
 
 use crate::{methods::Methods, redacted::RedactedMessage};
 
@@ -43,8 +52,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut encoded = Vec::new();
     stdin().read_to_end(&mut encoded)?;
     let request = CodeGeneratorRequest::decode(&*encoded)?;
-    let redacted = redacted::messages_of(&encoded)?;
+    let code = config(&request.proto_file, redacted::messages_of(&encoded)?);
+    let response = CodeGeneratorResponse {
+        supported_features: Some(Feature::Proto3Optional as u64),
+        file: files(request, code)?,
+        ..Default::default()
+    };
+    stdout().write_all(&response.encode_to_vec())?;
+    Ok(())
+}
 
+fn config(files: &[FileDescriptorProto], redacted: Vec<RedactedMessage>) -> Config {
     let mut config = Config::new();
     config.enable_type_names();
     config.skip_debug(redacted.iter().map(RedactedMessage::path));
@@ -56,43 +74,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         stubs: tonic_prost_build::configure()
             .build_server(false)
             .service_generator(),
-        methods: Methods::of(&request.proto_file),
+        methods: Methods::of(files),
         redacted,
     }));
+    config
+}
 
-    let wanted = |file: &prost_types::FileDescriptorProto| {
-        request
-            .file_to_generate
-            .iter()
-            .any(|name| name == file.name())
-    };
-    let modules: Vec<_> = request
-        .proto_file
-        .iter()
-        .filter(|file| wanted(file))
-        .map(|file| Module::from_protobuf_package_name(file.package()))
-        .collect();
-    // All files: the types of those that are only imported must be known.
-    let files = request.proto_file.iter().map(|file| {
-        let module = Module::from_protobuf_package_name(file.package());
-        (module, file.clone())
-    });
-    let mut generated: Vec<_> = config.generate(files.collect())?.into_iter().collect();
-    generated.retain(|(module, _)| modules.contains(module));
-    generated.sort();
-
-    let response = CodeGeneratorResponse {
-        supported_features: Some(code_generator_response::Feature::Proto3Optional as u64),
-        file: generated
-            .into_iter()
-            .map(|(module, content)| code_generator_response::File {
-                name: Some(module.to_file_name_or("_")),
-                content: Some(content),
-                ..Default::default()
-            })
-            .collect(),
+/// One file for each package that is asked for. Code is made for all: types that are only imported must be known.
+fn files(request: CodeGeneratorRequest, mut config: Config) -> io::Result<Vec<File>> {
+    let names = request.file_to_generate;
+    let mut asked_for = BTreeSet::new();
+    let mut protos = Vec::new();
+    for proto in request.proto_file {
+        let module = Module::from_protobuf_package_name(proto.package());
+        if names.iter().any(|name| name == proto.name()) {
+            asked_for.insert(module.clone());
+        }
+        protos.push((module, proto));
+    }
+    let mut code = config.generate(protos)?;
+    let file = |module: Module| File {
+        name: Some(module.to_file_name_or("_")),
+        content: code.remove(&module),
         ..Default::default()
     };
-    stdout().write_all(&response.encode_to_vec())?;
-    Ok(())
+    Ok(asked_for.into_iter().map(file).collect())
 }
