@@ -72,7 +72,7 @@ impl Player {
             self.types_of(call).ok_or_else(|| format!("{call}: not in the contract"))?;
         let messages = match step.get("requests") {
             Some(requests) => requests.as_array().ok_or("requests are a list")?.clone(),
-            None => vec![step["request"].clone()],
+            None => vec![step.get("request").cloned().unwrap_or_else(|| json!({}))],
         };
         let messages = messages
             .into_iter()
