@@ -16,7 +16,10 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
-use tokio::{net::TcpListener, time::sleep};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::sleep,
+};
 use tonic::{Status, body::Body, codegen::http};
 
 /// One call, as it arrived.
@@ -82,6 +85,10 @@ impl FakeServer {
         A: Fn(&Call, usize) -> Answer + Send + Sync + 'static,
     {
         while let Ok((socket, _)) = listener.accept().await {
+            // What arrives too late must not reset the connection: the client would miss that it was refused.
+            let socket = socket.into_std().unwrap();
+            let lingering = socket.try_clone().unwrap();
+            let socket = TcpStream::from_std(socket).unwrap();
             let (server, answer) = (self.clone(), answer.clone());
             let service = service_fn(move |request| server.clone().serve(request, answer.clone()));
             tokio::spawn(async move {
@@ -93,6 +100,8 @@ impl FakeServer {
                     () = sleep(age) => connection.as_mut().graceful_shutdown(),
                 }
                 let _ = connection.await;
+                sleep(Duration::from_secs(1)).await;
+                drop(lingering);
             });
         }
     }
