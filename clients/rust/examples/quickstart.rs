@@ -1,0 +1,24 @@
+use muniment::ClientBuilder;
+use muniment::v1::{
+    Classification, CreateAgentRequest, OpenSessionRequest, SaveMemoryRequest, SearchMemoriesRequest,
+};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let host = ClientBuilder::from_env()?.connect()?;
+    let ada = CreateAgentRequest { display_name: "Ada".into(), ..Default::default() };
+    let agent_id = host.create_agent(ada).await?.agent.unwrap_or_default().agent_id;
+    let opening =
+        OpenSessionRequest { agent_id, taint: Classification::Internal.into(), ..Default::default() };
+    let session = host.with_credential(host.open_session(opening).await?.token)?;
+
+    let tea =
+        SaveMemoryRequest { key: "tea".into(), content: "Assam, no sugar".into(), ..Default::default() };
+    session.save_memory(tea).await?;
+    let query = SearchMemoriesRequest { query: "how does she like her tea?".into(), ..Default::default() };
+    for result in session.search_memories(query).await?.results {
+        let memory = result.memory.unwrap_or_default();
+        println!("{} {:?} {}", memory.key, memory.classification(), result.snippet);
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+use std::{error::Error as StdError, fmt, iter::successors, time::Duration};
+
+use prost::{Message, Name};
+use prost_types::Any;
+use tonic::{Code, Status, TimeoutExpired};
+use tonic_types::{ErrorInfo, FieldViolation, StatusExt, pb};
+
+use crate::v1::{BudgetExceeded, ErrorReason, ImportProgress};
+
+const DOMAIN: &str = "muniment.v1";
+
+/// A call that failed.
+///
+/// Neither `Debug` nor `Display` shows what is stored, though details may quote it.
+pub struct Error {
+    code: Code,
+    status: Status,
+}
+
+impl Error {
+    /// The canonical code.
+    ///
+    /// A connection that failed is [`Code::Unavailable`], whatever it was that failed.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The reason, by which to act. None: the answer is not from Muniment itself, or this client does not
+    /// know the reason yet.
+    #[must_use]
+    pub fn reason(&self) -> Option<ErrorReason> {
+        let info = self.error_info()?;
+        ErrorReason::from_str_name(&format!("ERROR_REASON_{}", info.reason))
+    }
+
+    /// For people; may change.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        self.status.message()
+    }
+
+    /// The fields of the request that break rules of the contract, each with its rule.
+    #[must_use]
+    pub fn field_violations(&self) -> Vec<FieldViolation> {
+        let request = self.status.get_details_bad_request();
+        request.map_or_else(Vec::new, |request| request.field_violations)
+    }
+
+    /// Which notes take the room, and by how much it is too little.
+    #[must_use]
+    pub fn budget_exceeded(&self) -> Option<BudgetExceeded> {
+        self.detail()
+    }
+
+    /// How many passages of an import are stored all the same, counted from the first.
+    #[must_use]
+    pub fn import_progress(&self) -> Option<ImportProgress> {
+        self.detail()
+    }
+
+    /// After which time the server asks to be tried again.
+    #[must_use]
+    pub fn retry_delay(&self) -> Option<Duration> {
+        self.status.get_details_retry_info()?.retry_delay
+    }
+
+    /// What finds a fault of the server in its log.
+    #[must_use]
+    pub fn incident(&self) -> Option<String> {
+        self.error_info()?.metadata.remove("incident")
+    }
+
+    /// All details, as they came.
+    #[must_use]
+    pub fn details(&self) -> Vec<Any> {
+        let status = pb::Status::decode(self.status.details());
+        status.map_or_else(|_| Vec::new(), |status| status.details)
+    }
+
+    /// The deadline of the call passed here.
+    pub(crate) fn deadline_exceeded() -> Self {
+        let status = Status::deadline_exceeded("the deadline passed before the answer came");
+        Self { code: status.code(), status }
+    }
+
+    /// Whether the same call may succeed a little later.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self.code {
+            Code::Unavailable => true,
+            Code::ResourceExhausted => self.retry_delay().is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether the call provably never began: a connection that the server closes, because of its age or
+    /// because it stops itself, refuses what comes too late.
+    pub(crate) fn never_began(&self) -> bool {
+        sources(&self.status).any(|source| {
+            // In HTTP/2, hyper cancels only what it has not written yet.
+            let unsent = source.downcast_ref().is_some_and(hyper::Error::is_canceled);
+            unsent || source.downcast_ref().is_some_and(is_refused)
+        })
+    }
+
+    fn error_info(&self) -> Option<ErrorInfo> {
+        let info = self.status.get_details_error_info()?;
+        (info.domain == DOMAIN).then_some(info)
+    }
+
+    fn detail<M: Message + Name + Default>(&self) -> Option<M> {
+        self.details().iter().find_map(|any| any.to_msg().ok())
+    }
+}
+
+/// Whether a stream was above the last one that the server takes, or refused by itself.
+fn is_refused(error: &h2::Error) -> bool {
+    let refusal = if error.is_go_away() { h2::Reason::NO_ERROR } else { h2::Reason::REFUSED_STREAM };
+    error.is_remote() && error.reason() == Some(refusal)
+}
+
+impl From<Status> for Error {
+    fn from(status: Status) -> Self {
+        if sources(&status).any(<dyn StdError>::is::<TimeoutExpired>) {
+            return Self::deadline_exceeded();
+        }
+        // What the server says has no source. What tonic makes of a failed connection has one, and any code.
+        let code = if status.source().is_some() { Code::Unavailable } else { status.code() };
+        Self { code, status }
+    }
+}
+
+fn sources(status: &Status) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    successors(status.source(), |&error| error.source())
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.error_info() {
+            Some(info) => f.write_str(&info.reason)?,
+            None => write!(f, "{:?}", self.code)?,
+        }
+        write!(f, ": {}", self.message())?;
+        for violation in self.field_violations() {
+            write!(f, "; {}: {}", violation.field, violation.description)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("code", &self.code)
+            .field("reason", &self.reason())
+            .field("message", &self.message())
+            .field("source", &self.source())
+            .finish_non_exhaustive()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.status.source()
+    }
+}

@@ -1,0 +1,25 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+
+mod client;
+mod connect;
+mod error;
+mod retries;
+
+pub use client::Client;
+pub use connect::{ClientBuilder, InvalidSettings};
+pub use error::Error;
+pub use retries::Retries;
+pub use tonic::{
+    Code,
+    transport::{Certificate, ClientTlsConfig, Identity},
+};
+pub use tonic_types::FieldViolation;
+
+/// What is generated from the contract: messages, and the stubs that [`Client`] calls.
+///
+/// Content, keys, labels, tags, queries and tokens are left out of the `Debug` of messages.
+#[allow(missing_docs, clippy::all, rustdoc::all)]
+pub mod v1 {
+    include!("gen/muniment.v1.rs");
+}

@@ -1,0 +1,174 @@
+//! Which calls may be made again, and when.
+
+use std::{any::Any, iter::successors, time::Duration};
+
+use crate::v1::{AddNoteRequest, EditNotesRequest, StorePassageRequest, note_edit::Edit};
+
+/// How often a call is made at most, and how long to wait in between.
+///
+/// Pauses double from `pause` up to `longest_pause`, less up to half by chance, so that clients do not come
+/// back all at once. A server that names a time is given that time on top.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retries {
+    /// How often a call is made, the first time included. 0 is as good as 1.
+    pub attempts: u32,
+    /// The pause after the first attempt.
+    pub pause: Duration,
+    /// The most that a pause grows to.
+    pub longest_pause: Duration,
+}
+
+impl Retries {
+    /// Every call is made once.
+    pub const NONE: Self = Self { attempts: 1, pause: Duration::ZERO, longest_pause: Duration::ZERO };
+
+    /// The pause after each attempt but the last.
+    pub(crate) fn pauses(self) -> impl Iterator<Item = Duration> + Send {
+        let longest = successors(Some(self.pause), |pause| Some(pause.saturating_mul(2)));
+        longest
+            .take(self.attempts.saturating_sub(1) as usize)
+            .map(move |pause| pause.min(self.longest_pause).mul_f64(1.0 - fastrand::f64() / 2.0))
+    }
+}
+
+impl Default for Retries {
+    /// Four attempts, pauses from 100 milliseconds to 2 seconds.
+    fn default() -> Self {
+        Self { attempts: 4, pause: Duration::from_millis(100), longest_pause: Duration::from_secs(2) }
+    }
+}
+
+/// The request of a method that takes one message. Each method has a request of its own.
+pub(crate) trait UnaryRequest: Any + Clone {
+    /// The method.
+    const METHOD: &'static str;
+    /// What the contract says of doing it twice.
+    const IDEMPOTENCY: Idempotency;
+
+    /// The version that is to be changed, if just that one is. Empty: any.
+    fn etag(&self) -> &str {
+        ""
+    }
+}
+
+/// `google.protobuf.MethodOptions.IdempotencyLevel`.
+pub(crate) enum Idempotency {
+    Unknown,
+    NoSideEffects,
+    Idempotent,
+}
+
+/// Idempotent: twice does no more than once. But the second answer differs from the first (not found, or
+/// `WRITE_LEVEL_MISMATCH`, or the credential is gone, and `revealed` is lost), so whoever gets it after a
+/// silent repetition is told of a failure that was a success.
+const SECOND_ANSWER_DIFFERS: [&str; 8] = [
+    "CloseSession",
+    "DeleteAgent",
+    "DeleteBlock",
+    "DeleteMemory",
+    "DeleteNote",
+    "DeletePassage",
+    "DeleteSharedBlock",
+    "DetachBlock",
+];
+
+/// Whether *request* may be sent again when nobody knows what became of it.
+///
+/// With an etag never: if the first attempt did arrive, the second is stale.
+pub(crate) fn may_repeat<R: UnaryRequest>(request: &R) -> bool {
+    is_added_once(request).unwrap_or(match R::IDEMPOTENCY {
+        Idempotency::NoSideEffects => true,
+        Idempotency::Idempotent => request.etag().is_empty() && !SECOND_ANSWER_DIFFERS.contains(&R::METHOD),
+        Idempotency::Unknown => false,
+    })
+}
+
+/// What is added under an id of the caller's is added once. That goes for several notes too, if all edits add:
+/// a note whose content is there already is not added, but would be the second time if a later edit has
+/// changed that content. None: nothing is added.
+fn is_added_once(request: &dyn Any) -> Option<bool> {
+    if let Some(note) = request.downcast_ref::<AddNoteRequest>() {
+        return Some(!note.note_id.is_empty());
+    }
+    if let Some(passage) = request.downcast_ref::<StorePassageRequest>() {
+        return Some(!passage.passage_id.is_empty());
+    }
+    let edits = request.downcast_ref::<EditNotesRequest>()?;
+    let mut each = edits.edits.iter().map(|edit| edit.edit.as_ref());
+    let added_once = each.all(|edit| matches!(edit, Some(Edit::Add(note)) if !note.note_id.is_empty()));
+    Some(edits.validate_only || added_once)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v1::{self, AddNoteEdit, DeleteNoteEdit, NoteEdit};
+
+    #[test]
+    fn reads_may_be_repeated() {
+        assert!(may_repeat(&v1::GetMemoryRequest::default()));
+        assert!(may_repeat(&v1::RenderPromptRequest::default()));
+    }
+
+    #[test]
+    fn idempotent_writes_may_be_repeated_unless_an_etag_makes_them_stale() {
+        let etag = String::from("1");
+        assert!(may_repeat(&v1::SaveMemoryRequest::default()));
+        assert!(may_repeat(&v1::RaiseTaintRequest::default()));
+        assert!(!may_repeat(&v1::SaveMemoryRequest { etag, ..Default::default() }));
+    }
+
+    #[test]
+    fn what_would_answer_otherwise_the_second_time_is_not_repeated() {
+        assert!(!may_repeat(&v1::DeleteMemoryRequest::default()));
+        assert!(!may_repeat(&v1::CloseSessionRequest::default()));
+    }
+
+    #[test]
+    fn what_would_do_more_the_second_time_is_not_repeated() {
+        assert!(!may_repeat(&v1::CreateAgentRequest::default()));
+        assert!(!may_repeat(&v1::OpenSessionRequest::default()));
+        assert!(!may_repeat(&v1::EditBlockRequest::default()));
+    }
+
+    #[test]
+    fn what_is_added_under_an_id_may_be_repeated() {
+        let id = String::from("6cdd7d4d-5f3b-4be0-8b0b-2ed1a5d2f0a1");
+        assert!(!may_repeat(&v1::AddNoteRequest::default()));
+        assert!(may_repeat(&v1::AddNoteRequest { note_id: id.clone(), ..Default::default() }));
+        assert!(!may_repeat(&v1::StorePassageRequest::default()));
+        assert!(may_repeat(&v1::StorePassageRequest { passage_id: id.clone(), ..Default::default() }));
+    }
+
+    #[test]
+    fn edits_may_be_repeated_if_each_adds_under_an_id_or_none_is_made() {
+        let edits = |edits: &[Edit], validate_only| EditNotesRequest {
+            edits: edits.iter().map(|edit| NoteEdit { edit: Some(edit.clone()) }).collect(),
+            validate_only,
+            ..Default::default()
+        };
+        let nameless = Edit::Add(AddNoteEdit::default());
+        let add = Edit::Add(AddNoteEdit { note_id: "1".into(), ..Default::default() });
+        let delete = Edit::Delete(DeleteNoteEdit { note_id: "2".into() });
+        assert!(may_repeat(&edits(&[add.clone(), add.clone()], false)));
+        assert!(!may_repeat(&edits(&[add.clone(), nameless], false)));
+        assert!(!may_repeat(&edits(&[add.clone(), delete.clone()], false)));
+        assert!(may_repeat(&edits(&[add, delete], true)));
+    }
+
+    #[test]
+    fn pauses_grow_and_end() {
+        let retries = Retries {
+            attempts: 4,
+            pause: Duration::from_millis(100),
+            longest_pause: Duration::from_millis(300),
+        };
+        let pauses: Vec<_> = retries.pauses().collect();
+        assert_eq!(pauses.len(), 3);
+        for (pause, most) in pauses.iter().zip([100, 200, 300]) {
+            let most = Duration::from_millis(most);
+            assert!(most / 2 <= *pause && *pause <= most, "{pause:?}");
+        }
+        assert_eq!(Retries::NONE.pauses().count(), 0);
+    }
+}

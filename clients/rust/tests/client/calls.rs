@@ -1,0 +1,315 @@
+//! What the client does with calls, seen by a server and by its caller.
+
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
+
+use crate::fake::{Answer, Call, FakeServer, message};
+use muniment::{
+    Client, ClientBuilder, Code, Retries,
+    v1::{
+        AddNoteRequest, BudgetEntry, BudgetExceeded, Classification, CreateAgentRequest, CreateAgentResponse,
+        ErrorReason, GetMemoryRequest, GetMemoryResponse, ImportPassagesRequest, ImportPassagesResponse,
+        ImportProgress, Memory, OpenSessionResponse, SaveMemoryRequest, SaveMemoryResponse,
+        StorePassageRequest,
+    },
+};
+use prost::{Message, Name};
+use prost_types::Any;
+use tonic::Status;
+use tonic_types::{ErrorDetails, StatusExt, pb};
+
+const QUICK: Retries =
+    Retries { attempts: 4, pause: Duration::from_millis(1), longest_pause: Duration::from_millis(1) };
+
+fn client(server: &FakeServer) -> Client {
+    let builder = ClientBuilder::new(&server.address).credential("ms_secret");
+    builder.connect().unwrap().with_retries(QUICK)
+}
+
+fn get() -> GetMemoryRequest {
+    GetMemoryRequest { key: "tea".into() }
+}
+
+fn save() -> SaveMemoryRequest {
+    SaveMemoryRequest { key: "tea".into(), content: "Assam".into(), ..Default::default() }
+}
+
+/// Away the first time, back the second.
+fn away_once(response: impl Message + Clone + 'static) -> impl Fn(&Call, usize) -> Answer {
+    move |_, earlier| match earlier {
+        0 => Answer::Error(Status::unavailable("the database is away")),
+        _ => message(response.clone()),
+    }
+}
+
+/// A status as the server makes it: ErrorInfo, and then *detail*.
+fn status<D: Message + Name>(code: Code, reason: &str, detail: &D) -> Status {
+    let info = pb::ErrorInfo { reason: reason.into(), domain: "muniment.v1".into(), ..Default::default() };
+    let details = vec![
+        Any { type_url: "type.googleapis.com/google.rpc.ErrorInfo".into(), value: info.encode_to_vec() },
+        Any { type_url: format!("type.googleapis.com/{}", D::full_name()), value: detail.encode_to_vec() },
+    ];
+    let status = pb::Status { code: code as i32, message: String::new(), details };
+    Status::with_details(code, "refused", status.encode_to_vec().into())
+}
+
+#[tokio::test]
+async fn a_call_has_credential_deadline_and_message() {
+    let memory = Memory { content: "Assam".into(), ..Default::default() };
+    let response = GetMemoryResponse { memory: Some(memory) };
+    let server = FakeServer::start(move |_, _| message(response.clone())).await;
+
+    let got = client(&server).get_memory(get()).await.unwrap();
+
+    assert_eq!(got.memory.unwrap().content, "Assam");
+    let call = &server.calls()[0];
+    assert_eq!(call.method, "MemoryService/GetMemory");
+    assert_eq!(call.messages::<GetMemoryRequest>(), [get()]);
+    assert_eq!(call.metadata["authorization"], "Bearer ms_secret");
+    assert!(call.metadata["user-agent"].to_str().unwrap().starts_with("muniment-rust/"));
+    let timeout = call.metadata["grpc-timeout"].to_str().unwrap();
+    let microseconds: u64 = timeout.strip_suffix('u').unwrap().parse().unwrap();
+    assert!((9_000_000..=10_000_000).contains(&microseconds), "{timeout}");
+}
+
+#[tokio::test]
+async fn another_credential_goes_over_the_same_client() {
+    let server = FakeServer::start(|_, _| message(GetMemoryResponse::default())).await;
+    let host = client(&server);
+
+    host.with_credential("ms_other").unwrap().get_memory(get()).await.unwrap();
+    host.get_memory(get()).await.unwrap();
+
+    let sent = server.calls().into_iter().map(|call| call.metadata["authorization"].clone());
+    assert_eq!(sent.collect::<Vec<_>>(), ["Bearer ms_other", "Bearer ms_secret"]);
+}
+
+#[tokio::test]
+async fn a_credential_that_no_header_carries_is_refused() {
+    let server = FakeServer::start(|_, _| Answer::Silence).await;
+    for credential in ["", "ms_1\n", "ms 1", "mß"] {
+        assert!(client(&server).with_credential(credential).is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_deadline_ends_a_call() {
+    let server = FakeServer::start(|_, _| Answer::Silence).await;
+    let client = client(&server).with_timeout(Duration::from_millis(50));
+
+    let unary = client.get_memory(get()).await.unwrap_err();
+    let stream = client.import_passages(tokio_stream::pending()).await.unwrap_err();
+
+    assert_eq!(unary.code(), Code::DeadlineExceeded);
+    assert_eq!(stream.code(), Code::DeadlineExceeded);
+}
+
+#[tokio::test]
+async fn a_read_is_made_again_when_the_server_is_away() {
+    let server = FakeServer::start(away_once(GetMemoryResponse::default())).await;
+    client(&server).get_memory(get()).await.unwrap();
+    assert_eq!(server.calls().len(), 2);
+}
+
+#[tokio::test]
+async fn an_idempotent_write_is_made_again_unless_it_has_an_etag() {
+    let server = FakeServer::start(away_once(SaveMemoryResponse::default())).await;
+    client(&server).save_memory(save()).await.unwrap();
+    assert_eq!(server.calls().len(), 2);
+
+    let server = FakeServer::start(away_once(SaveMemoryResponse::default())).await;
+    let with_etag = SaveMemoryRequest { etag: "1".into(), ..save() };
+    let error = client(&server).save_memory(with_etag).await.unwrap_err();
+    assert_eq!(error.code(), Code::Unavailable);
+    assert_eq!(server.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn a_write_that_would_do_more_the_second_time_is_made_once() {
+    let server = FakeServer::start(away_once(CreateAgentResponse::default())).await;
+    let error = client(&server).create_agent(CreateAgentRequest::default()).await.unwrap_err();
+    assert_eq!(error.code(), Code::Unavailable);
+    assert_eq!(server.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_is_made_four_times_at_most_and_once_without_retries() {
+    let server = FakeServer::start(|_, _| Answer::Error(Status::unavailable(""))).await;
+
+    client(&server).get_memory(get()).await.unwrap_err();
+    assert_eq!(server.calls().len(), 4);
+
+    client(&server).with_retries(Retries::NONE).get_memory(get()).await.unwrap_err();
+    assert_eq!(server.calls().len(), 5);
+}
+
+#[tokio::test]
+async fn overload_is_waited_out_if_the_server_names_a_time() {
+    let delay = Duration::from_millis(60);
+    let server = FakeServer::start(move |_, earlier| match earlier {
+        0 => Answer::Error(Status::with_error_details(
+            Code::ResourceExhausted,
+            "too many calls",
+            ErrorDetails::with_retry_info(Some(delay)),
+        )),
+        _ => message(GetMemoryResponse::default()),
+    })
+    .await;
+    let start = Instant::now();
+    client(&server).get_memory(get()).await.unwrap();
+    assert!(start.elapsed() >= delay);
+
+    let server = FakeServer::start(|_, _| Answer::Error(Status::resource_exhausted(""))).await;
+    client(&server).get_memory(get()).await.unwrap_err();
+    assert_eq!(server.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn no_pause_goes_beyond_the_deadline() {
+    let server = FakeServer::start(|_, _| {
+        let details = ErrorDetails::with_retry_info(Some(Duration::from_secs(60)));
+        Answer::Error(Status::with_error_details(Code::Unavailable, "away", details))
+    })
+    .await;
+
+    let error = client(&server).get_memory(get()).await.unwrap_err();
+
+    assert_eq!(error.code(), Code::Unavailable);
+    assert_eq!(error.retry_delay(), Some(Duration::from_secs(60)));
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_unavailable() {
+    let client = ClientBuilder::new("127.0.0.1:1").connect().unwrap().with_retries(QUICK);
+    let error = client.get_memory(get()).await.unwrap_err();
+    assert_eq!((error.code(), error.reason()), (Code::Unavailable, None));
+}
+
+/// Calls race with the end of connections. None fails, and what must not happen twice does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_ends_of_age_loses_and_repeats_no_call() {
+    let server =
+        FakeServer::start_aging(Duration::from_millis(5), |_, _| message(CreateAgentResponse::default()))
+            .await;
+    // Connections are so young here that one call may meet the end of several.
+    let client = client(&server).with_retries(Retries { attempts: 50, ..QUICK });
+    let callers = (0..8).map(|caller| {
+        let client = client.clone();
+        tokio::spawn(async move {
+            for call in 0..50 {
+                let agent_id = format!("{caller}-{call}");
+                let request = CreateAgentRequest { agent_id, ..Default::default() };
+                client.create_agent(request).await.unwrap();
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.unwrap();
+    }
+
+    let calls = server.calls();
+    let ids: HashSet<_> =
+        calls.iter().map(|call| call.messages::<CreateAgentRequest>().remove(0).agent_id).collect();
+    assert_eq!((calls.len(), ids.len()), (400, 400));
+}
+
+#[tokio::test]
+async fn an_import_streams_its_passages() {
+    let response = ImportPassagesResponse { stored_count: 2, ..Default::default() };
+    let server = FakeServer::start(move |_, _| message(response)).await;
+    let passages = ["Graz by bus.", "Never again."].map(|content| ImportPassagesRequest {
+        passage: Some(StorePassageRequest { content: content.into(), ..Default::default() }),
+    });
+
+    let imported = client(&server).import_passages(tokio_stream::iter(passages.clone())).await.unwrap();
+
+    assert_eq!(imported.stored_count, 2);
+    assert_eq!(server.calls()[0].messages::<ImportPassagesRequest>(), passages);
+}
+
+#[tokio::test]
+async fn an_import_that_fails_says_how_far_it_came_and_is_not_made_again() {
+    let progress = ImportProgress { stored_count: 64, existing_count: 1 };
+    let server =
+        FakeServer::start(move |_, _| Answer::Error(status(Code::Unavailable, "UNAVAILABLE", &progress)))
+            .await;
+
+    let error = client(&server).import_passages(tokio_stream::empty()).await.unwrap_err();
+
+    assert_eq!(error.import_progress(), Some(progress));
+    assert_eq!(server.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn a_budget_that_refuses_says_what_takes_the_room() {
+    let entry = BudgetEntry { note_id: "1".into(), preview: "Ada travels by".into(), ..Default::default() };
+    let exceeded = BudgetExceeded { over_by_chars: 7, entries: vec![entry], ..Default::default() };
+    let sent = exceeded.clone();
+    let server = FakeServer::start(move |_, _| {
+        Answer::Error(status(Code::FailedPrecondition, "BUDGET_EXCEEDED", &sent))
+    })
+    .await;
+
+    let error = client(&server).add_note(AddNoteRequest::default()).await.unwrap_err();
+
+    assert_eq!(error.code(), Code::FailedPrecondition);
+    assert_eq!(error.reason(), Some(ErrorReason::BudgetExceeded));
+    assert_eq!(error.message(), "refused");
+    assert_eq!(error.budget_exceeded(), Some(exceeded));
+    assert_eq!(error.details().len(), 2);
+    assert_eq!(error.to_string(), "BUDGET_EXCEEDED: refused");
+    assert!(!format!("{error:?}").contains("Ada"));
+}
+
+#[tokio::test]
+async fn a_broken_rule_names_its_field_and_a_fault_its_incident() {
+    let server = FakeServer::start(|_, earlier| {
+        let mut details = ErrorDetails::new();
+        let reason = if earlier == 0 { "FIELD_INVALID" } else { "INTERNAL" };
+        details.set_error_info(reason, "muniment.v1", [("incident".into(), "4711".into())]);
+        details.add_bad_request_violation("key", "must not be empty");
+        Answer::Error(Status::with_error_details(Code::InvalidArgument, "invalid", details))
+    })
+    .await;
+
+    let error = client(&server).get_memory(get()).await.unwrap_err();
+
+    assert_eq!(error.reason(), Some(ErrorReason::FieldInvalid));
+    assert_eq!(error.field_violations()[0].field, "key");
+    assert_eq!(error.incident().as_deref(), Some("4711"));
+    assert_eq!(error.to_string(), "FIELD_INVALID: invalid; key: must not be empty");
+}
+
+#[tokio::test]
+async fn a_reason_of_another_domain_or_a_newer_server_is_none() {
+    let server = FakeServer::start(|_, earlier| {
+        let (reason, domain) = [("ETAG_STALE", "example"), ("YET_UNKNOWN", "muniment.v1")][earlier];
+        let mut details = ErrorDetails::new();
+        details.set_error_info(reason, domain, []);
+        Answer::Error(Status::with_error_details(Code::Aborted, "", details))
+    })
+    .await;
+
+    for _ in 0..2 {
+        let error = client(&server).get_memory(get()).await.unwrap_err();
+        assert_eq!((error.code(), error.reason()), (Code::Aborted, None));
+    }
+}
+
+#[tokio::test]
+async fn nothing_prints_a_credential_or_what_is_stored() {
+    let server = FakeServer::start(|_, _| Answer::Silence).await;
+    let opened = OpenSessionResponse { token: "ms_secret".into(), ..Default::default() };
+    let memory = Memory {
+        content: "secret".into(),
+        classification: Classification::Restricted.into(),
+        ..Default::default()
+    };
+
+    let printed = format!("{:?} {opened:?} {memory:?}", client(&server));
+
+    assert!(!printed.contains("secret"), "{printed}");
+    assert!(printed.contains("classification: Restricted"), "{printed}");
+}

@@ -1,0 +1,5 @@
+//! The client against a server in this process.
+
+mod calls;
+mod fake;
+mod readme;
