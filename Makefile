@@ -22,7 +22,7 @@ run: .venv/.stamp ## Run a server with a database of its own: LISTEN=host:port D
 	$(BIN)/muniment serve --dev --listen $(LISTEN) --data-dir $(DATA_DIR)
 
 test: .venv/.stamp ## Run the tests: ARGS="-k name", ARGS="-n 0 --pdb"
-	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadgroup $(ARGS)
 
 test-clients: .venv/.stamp ## Test each client whose toolchain is here, and that all of them see the same service
 	clients=$$($(BIN)/python -m tests.conformance --available) && \

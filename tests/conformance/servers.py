@@ -48,7 +48,7 @@ class Target(ABC):
     def environment(self, keys: Keys) -> dict[str, str]:
         """What a runner is told."""
         told = {"MUNIMENT_ADDRESS": self.address, "MUNIMENT_HOST_KEY": keys.own}
-        return told | ({"MUNIMENT_CA_FILE": self._ca_file} if self._ca_file else {})
+        return told | ({"MUNIMENT_TLS_CA": self._ca_file} if self._ca_file else {})
 
     @abstractmethod
     def keys(self) -> Keys:

@@ -1,6 +1,6 @@
 """Plays scenarios of `tests/conformance` through this client and prints what came, a line of JSON a step.
 
-MUNIMENT_ADDRESS=… MUNIMENT_HOST_KEY=… [MUNIMENT_CA_FILE=…] python clients/python/conformance/runner.py FILE
+MUNIMENT_ADDRESS=… MUNIMENT_HOST_KEY=… [MUNIMENT_TLS_CA=…] python clients/python/conformance/runner.py FILE
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ struct Player {
 impl Player {
     fn from_env() -> Result<Self> {
         let mut builder = ClientBuilder::new(env::var("MUNIMENT_ADDRESS")?);
-        if let Ok(ca) = env::var("MUNIMENT_CA_FILE") {
+        if let Ok(ca) = env::var("MUNIMENT_TLS_CA") {
             let ca = Certificate::from_pem(fs::read(ca)?);
             builder = builder.tls(ClientTlsConfig::new().ca_certificate(ca));
         }

@@ -1,6 +1,6 @@
 // Plays scenarios of tests/conformance through this client: `node dist/conformance/runner.js FILE`.
 //
-// MUNIMENT_ADDRESS and MUNIMENT_HOST_KEY say where and as which host, MUNIMENT_CA_FILE that it is over TLS. Each step
+// MUNIMENT_ADDRESS and MUNIMENT_HOST_KEY say where and as which host, MUNIMENT_TLS_CA that it is over TLS. Each step
 // becomes one line of JSON on standard output. Exit status 2: the file is broken, or there is no server.
 
 import { readFileSync } from "node:fs";
@@ -48,7 +48,7 @@ class Unresolved extends Error {}
 
 async function main(): Promise<void> {
   const { scenarios } = JSON.parse(readFileSync(process.argv[2] ?? "", "utf8")) as { scenarios: readonly Scenario[] };
-  const ca = process.env.MUNIMENT_CA_FILE;
+  const ca = process.env.MUNIMENT_TLS_CA;
   const connection = openConnection(process.env.MUNIMENT_ADDRESS ?? "", ca ? { ca: readFileSync(ca) } : false);
   for (const scenario of scenarios) {
     const variables: Variables = new Map();

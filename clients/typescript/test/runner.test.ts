@@ -14,7 +14,7 @@ const RUNNER = new URL("../conformance/runner.js", import.meta.url).pathname;
 async function played(address: string, steps: object[]): Promise<string[]> {
   const file = join(mkdtempSync(join(tmpdir(), "muniment-")), "scenarios.json");
   writeFileSync(file, JSON.stringify({ scenarios: [{ name: "s", steps }] }));
-  const env = { ...process.env, MUNIMENT_ADDRESS: address, MUNIMENT_HOST_KEY: "h", MUNIMENT_CA_FILE: "" };
+  const env = { ...process.env, MUNIMENT_ADDRESS: address, MUNIMENT_HOST_KEY: "h", MUNIMENT_TLS_CA: "" };
   const { stdout } = await promisify(execFile)(process.execPath, [RUNNER, file], { env });
   return stdout.trimEnd().split("\n");
 }

@@ -84,7 +84,7 @@ async def talking_over_stdio(
     address: str, token: str, command: str = COMMAND, *arguments: str, ca: str = ""
 ) -> AsyncIterator[Model]:
     """A model with a server in a process of its own, as hosts start it."""
-    environment = {"MUNIMENT_ADDRESS": address, "MUNIMENT_TOKEN": token, "MUNIMENT_CA_FILE": ca}
+    environment = {"MUNIMENT_ADDRESS": address, "MUNIMENT_TOKEN": token, "MUNIMENT_TLS_CA": ca}
     started = StdioServerParameters(command=command, args=list(arguments), env=environment)
     async with Client(stdio_client(started)) as client:
         yield Model(client)

@@ -140,7 +140,7 @@ def test_nothing_but_the_protocol_is_on_stdout_and_no_secret_anywhere(service, s
         {},
         {"MUNIMENT_ADDRESS": "127.0.0.1:1"},
         {"MUNIMENT_TOKEN": "mun_s_1_secret"},
-        {"MUNIMENT_ADDRESS": "127.0.0.1:1", "MUNIMENT_TOKEN": "mun_s_1_secret", "MUNIMENT_CA_FILE": "/no/such/file"},
+        {"MUNIMENT_ADDRESS": "127.0.0.1:1", "MUNIMENT_TOKEN": "mun_s_1_secret", "MUNIMENT_TLS_CA": "/no/such/file"},
         {"MUNIMENT_ADDRESS": "127.0.0.1:1", "MUNIMENT_TOKEN": "mun_s_1_secret with a space"},
         {"MUNIMENT_ADDRESS": "127.0.0.1:1", "MUNIMENT_HOST_KEY": "mun_h_1_secret"},
     ],

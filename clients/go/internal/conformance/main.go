@@ -2,7 +2,7 @@
 //
 //	conformance FILE
 //
-// The server is at MUNIMENT_ADDRESS, with TLS when MUNIMENT_CA_FILE names its authority; the host has
+// The server is at MUNIMENT_ADDRESS, with TLS when MUNIMENT_TLS_CA names its authority; the host has
 // MUNIMENT_HOST_KEY. tests/conformance says what the file and the lines are.
 package main
 
@@ -77,7 +77,7 @@ func fail(err error) {
 // connect makes a connection on which a call has been answered, whatever the answer.
 func connect() (*muniment.Conn, error) {
 	var options []muniment.Option
-	if ca := os.Getenv("MUNIMENT_CA_FILE"); ca != "" {
+	if ca := os.Getenv("MUNIMENT_TLS_CA"); ca != "" {
 		options = append(options, muniment.WithCAFile(ca))
 	}
 	conn, err := muniment.Connect(os.Getenv("MUNIMENT_ADDRESS"), options...)

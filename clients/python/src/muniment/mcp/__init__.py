@@ -5,7 +5,7 @@ Started as `muniment-mcp`, or as `muniment mcp` where the server package is inst
 
 - MUNIMENT_ADDRESS: `host:port` or `unix:/path`.
 - MUNIMENT_TOKEN: the session's token. A host key is no use here: a model acts as one session.
-- MUNIMENT_CA_FILE: trust this authority. Without it those that gRPC knows, and no TLS on this machine itself.
+- MUNIMENT_TLS_CA: trust this authority. Without it those that gRPC knows, and no TLS on this machine itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> None:
     argparse.ArgumentParser(
         prog="muniment-mcp",
         description="An MCP server on standard input and output: the memory of one session, for a model.",
-        epilog="MUNIMENT_ADDRESS and MUNIMENT_TOKEN say which session, MUNIMENT_CA_FILE whom to trust over TLS.",
+        epilog="MUNIMENT_ADDRESS and MUNIMENT_TOKEN say which session, MUNIMENT_TLS_CA whom to trust over TLS.",
     ).parse_args()
     run()
 
@@ -36,7 +36,7 @@ def run() -> None:
     try:
         session = session_of(os.environ)
     except (ValueError, OSError) as error:
-        sys.exit(f"{error}\nMUNIMENT_ADDRESS, MUNIMENT_TOKEN and MUNIMENT_CA_FILE say which session is served, and how")
+        sys.exit(f"{error}\nMUNIMENT_ADDRESS, MUNIMENT_TOKEN and MUNIMENT_TLS_CA say which session is served, and how")
     try:
         server = importlib.import_module("muniment.mcp.server")
     except ModuleNotFoundError as missing:
@@ -50,7 +50,7 @@ def run() -> None:
 def session_of(environment: Mapping[str, str]) -> SessionClient:
     """A client of the session that *environment* names. ValueError, OSError: it names none, or the CA is no file."""
     address, token, ca = (
-        environment.get(name, "").strip() for name in ("MUNIMENT_ADDRESS", "MUNIMENT_TOKEN", "MUNIMENT_CA_FILE")
+        environment.get(name, "").strip() for name in ("MUNIMENT_ADDRESS", "MUNIMENT_TOKEN", "MUNIMENT_TLS_CA")
     )
     if not token:
         raise ValueError("a session's token is needed: see `muniment session open`")

@@ -81,7 +81,7 @@ final class Conformance {
   }
 
   private static void play(Path file) throws IOException {
-    String ca = System.getenv("MUNIMENT_CA_FILE");
+    String ca = System.getenv("MUNIMENT_TLS_CA");
     Options options = ca == null ? Options.DEFAULT : Options.DEFAULT.withTls(Path.of(ca));
     Settings settings = Settings.find(System.getenv(), Settings.HOST_KEY);
     JsonObject scenarios = JsonParser.parseString(Files.readString(file)).getAsJsonObject();
