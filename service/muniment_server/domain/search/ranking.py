@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from muniment_server.domain.search.grams import evidence_of, grams_of, words
 
@@ -19,6 +20,10 @@ MOST_STEMS, MOST_GRAMS = 40, 128
 """Words and grams of a query that count, the first ones."""
 MOST_LENDERS = 100
 """Hits that lend to their neighbours, the best ones."""
+MOST_SAMPLED = 1000
+"""Pieces in which words are counted first. Where a session may read no more, the counts are exact."""
+MOST_STEMS_COUNTED, MOST_GRAMS_COUNTED = 1000, 100
+"""Pieces that may be looked at to count a stem, or a gram, exactly. What the sample shows to be more frequent is not."""
 BOUNDS = (4000, math.inf)
 """Occurrences of the words that matches are looked for by: at first, and when too few were found."""
 
@@ -76,16 +81,15 @@ class Words:
 
     def __init__(self, query: str) -> None:
         self._spelled = {word: spelled for spelled, word in words(query)}
-        grams = (gram for word in self._spelled for gram in grams_of(word))
-        self.grams = list(dict.fromkeys(grams))[:MOST_GRAMS]
-        self.spelled = sorted(set(self._spelled.values()))
-        """The words in lower case, with their accents."""
+        said = [(spelled, gram) for word, spelled in self._spelled.items() for gram in grams_of(word)]
+        self._grams = frozenset(islice(dict.fromkeys(gram for _, gram in said), MOST_GRAMS))
+        self.grams = [(spelled, gram) for spelled, gram in dict.fromkeys(said) if gram in self._grams]
+        """Grams, each with the words it is of, in lower case with their accents."""
 
     def evidence(self, small: Collection[str]) -> list[tuple[str, ...]]:
         """The combinations of grams that count as a match of a word, of all but *small* words."""
-        known = set(self.grams)
         found = (pair for word, spelled in self._spelled.items() if spelled not in small for pair in evidence_of(word))
-        return [pair for pair in dict.fromkeys(found) if known.issuperset(pair)]
+        return [pair for pair in dict.fromkeys(found) if self._grams.issuperset(pair)]
 
 
 def wanted(terms: Sequence[Term], evidence: Sequence[tuple[str, ...]]) -> list[Wanted]:
@@ -118,8 +122,9 @@ def _rarest(counts: dict[tuple[str, ...], int], bound: float) -> list[tuple[str,
 
 def _any_of(combinations: Iterable[tuple[str, ...]]) -> str:
     """A query of text search. Inside quotes nothing is syntax."""
-    return " | ".join("(" + " & ".join(map(_quoted, texts)) + ")" for texts in combinations)
+    return " | ".join("(" + " & ".join(map(quoted, texts)) + ")" for texts in combinations)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """One word as a query of text search."""
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
