@@ -10,7 +10,7 @@ BIN := .venv/bin
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench eval schema proto proto-check proto-baseline lock clean
+.PHONY: help run test check format bench bench-search eval schema proto proto-check proto-baseline lock clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ format: .venv/.stamp ## Format the code, and fix what ruff can fix
 
 bench: .venv/.stamp ## Measure the server: ARGS="--help"
 	$(BIN)/python -m tests.bench $(ARGS)
+
+bench-search: .venv/.stamp ## Measure search among up to a million items: ARGS="--sizes 1e4,1e5 --svg search.svg"
+	$(BIN)/python -m tests.bench_search $(ARGS)
 
 eval: .venv/.stamp ## Measure how well search finds, beside FTS5 and ILIKE: ARGS="--svg eval.svg"
 	$(BIN)/python -m tests.eval $(ARGS)

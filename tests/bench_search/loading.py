@@ -1,4 +1,4 @@
-"""Fills a database with agents and memories: items by COPY, what search finds of them by the service's own statement."""
+"""Fills a database with agents and memories: items by COPY, their index by the service's own statement."""
 
 from __future__ import annotations
 

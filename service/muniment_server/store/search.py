@@ -39,8 +39,8 @@ class Search:
             kind=kind,
             query=query,
             language=languages.stemmer(query),
-            words=[word for word, _ in self._words.grams],
-            grams=[gram for _, gram in self._words.grams],
+            words=self._words.spelled,
+            grams=self._words.grams,
             most_stems=MOST_STEMS,
             most_sampled=MOST_SAMPLED,
             most_stems_counted=MOST_STEMS_COUNTED,
@@ -59,7 +59,7 @@ class Search:
         """Up to *limit* items, best first: at first those with the rarest words only."""
         attempts = [
             Query("search_items", {**self._ranking(), **self._looked_for(one), **filters, "limit": limit})
-            for one in wanted(self._terms, self._words.evidence(self._small))
+            for one in wanted(self._corpus, self._terms, self._words.evidence(self._small))
         ]
         return self._fence.read_until(attempts, kind=self._kind, enough=limit)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from muniment_server.domain.search.grams import evidence_of, grams_of, words
 
@@ -23,9 +22,9 @@ MOST_LENDERS = 100
 MOST_SAMPLED = 1000
 """Pieces in which words are counted first. Where a session may read no more, the counts are exact."""
 MOST_STEMS_COUNTED, MOST_GRAMS_COUNTED = 1000, 100
-"""Pieces that may be looked at to count a stem, or a gram, exactly. What the sample shows to be more frequent is not."""
-BOUNDS = (4000, math.inf)
-"""Occurrences of the words that matches are looked for by: at first, and when too few were found."""
+"""Pieces that may be looked at to count a stem, or a gram, exactly. The count of others is that of the sample."""
+FEWEST_FIRST, PART_FIRST, MOST_FIRST = 1000, 20, 8000
+"""Occurrences of the words that matches are looked for by at first: a twentieth of the pieces, at least, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +34,11 @@ class Corpus:
     pieces: int
     stems: int
     grams: int
+
+    @property
+    def bound(self) -> int:
+        """Occurrences of the words that matches are looked for by at first."""
+        return min(max(self.pieces // PART_FIRST, FEWEST_FIRST), MOST_FIRST)
 
     @property
     def stem_slope(self) -> float:
@@ -81,18 +85,19 @@ class Words:
 
     def __init__(self, query: str) -> None:
         self._spelled = {word: spelled for spelled, word in words(query)}
-        said = [(spelled, gram) for word, spelled in self._spelled.items() for gram in grams_of(word)]
-        self._grams = frozenset(islice(dict.fromkeys(gram for _, gram in said), MOST_GRAMS))
-        self.grams = [(spelled, gram) for spelled, gram in dict.fromkeys(said) if gram in self._grams]
-        """Grams, each with the words it is of, in lower case with their accents."""
+        grams = (gram for word in self._spelled for gram in grams_of(word))
+        self.grams = list(dict.fromkeys(grams))[:MOST_GRAMS]
+        self.spelled = sorted(set(self._spelled.values()))
+        """The words in lower case, with their accents."""
 
     def evidence(self, small: Collection[str]) -> list[tuple[str, ...]]:
         """The combinations of grams that count as a match of a word, of all but *small* words."""
+        known = set(self.grams)
         found = (pair for word, spelled in self._spelled.items() if spelled not in small for pair in evidence_of(word))
-        return [pair for pair in dict.fromkeys(found) if self._grams.issuperset(pair)]
+        return [pair for pair in dict.fromkeys(found) if known.issuperset(pair)]
 
 
-def wanted(terms: Sequence[Term], evidence: Sequence[tuple[str, ...]]) -> list[Wanted]:
+def wanted(corpus: Corpus, terms: Sequence[Term], evidence: Sequence[tuple[str, ...]]) -> list[Wanted]:
     """What to look for, first by the rarest words only, then by all.
 
     A bound leaves out words, never matches of a word: what is found must not hang on the order of rows.
@@ -104,7 +109,9 @@ def wanted(terms: Sequence[Term], evidence: Sequence[tuple[str, ...]]) -> list[W
     stems: dict[tuple[str, ...], int] = {(text,): count for text, count in said.items()}
     occurring = {term.text: term.pieces for term in terms if term.is_gram}
     pairs = {pair: min(occurring.get(gram, 0) for gram in pair) for pair in evidence}
-    queries = (Wanted(_any_of(_rarest(stems, bound)), _any_of(_rarest(pairs, bound))) for bound in BOUNDS)
+    queries = (
+        Wanted(_any_of(_rarest(stems, bound)), _any_of(_rarest(pairs, bound))) for bound in (corpus.bound, math.inf)
+    )
     return list(dict.fromkeys(queries))
 
 

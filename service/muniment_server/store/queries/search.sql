@@ -127,7 +127,7 @@ SELECT fence.agent
 -- name: search_terms
 -- The words of a query and in how many visible pieces each occurs, as rows of different kinds (what):
 -- `corpus` is the first, how many pieces there are and how long; `stem` and `gram` are words; `stop` is a stem that a language
--- of the agent's items leaves out; `small` is one of %(words)s that such a language leaves out. Grams are those of other words.
+-- of the agent's items leaves out; `small` is one of %(words)s that such a language leaves out.
 -- Words are counted in a sample first, and exactly if the sample shows that they are rare.
 WITH fence AS MATERIALIZED (
     SELECT session.agent, '@' || session.agent || ':' || %(kind)s::smallint AS scope
@@ -182,26 +182,9 @@ size AS MATERIALIZED (
            coalesce(sum(corpus.stems), 0)::bigint AS stems, coalesce(sum(corpus.grams), 0)::bigint AS grams
       FROM corpus
 ),
-given AS MATERIALIZED (
-    SELECT given.word, given.gram
-      FROM unnest(%(words)s::text[], %(grams)s::text[]) AS given (word, gram)
-),
-small AS MATERIALIZED (
-    SELECT DISTINCT given.word
-      FROM given
-           JOIN spoken
-                ON spoken.language <> 'simple'
-               AND ts_lexize(('pg_catalog.' || spoken.language || '_stem')::regdictionary, given.word) = '{}'
-),
-gram AS MATERIALIZED (
-    SELECT DISTINCT given.gram AS text
-      FROM given
-     WHERE given.word NOT IN (SELECT small.word FROM small)
-        OR NOT EXISTS (SELECT FROM given AS other WHERE other.word NOT IN (SELECT small.word FROM small))
-),
 asked AS MATERIALIZED ( -- inside quotes nothing is syntax
     SELECT term.what, term.text, ('''' || replace(replace(term.text, '\', '\\'), '''', '''''') || '''')::tsquery AS word
-      FROM (SELECT stem.what, stem.text FROM stem UNION ALL SELECT 'gram', gram.text FROM gram) AS term
+      FROM (SELECT stem.what, stem.text FROM stem UNION ALL SELECT 'gram', unnest(%(grams)s::text[])) AS term
 ),
 counted AS MATERIALIZED (
     SELECT asked.what, asked.text, ('''' || fence.scope || '''')::tsquery && asked.word AS words, size.sampled, size.pieces,
@@ -217,7 +200,8 @@ SELECT 'corpus' AS what, '' AS text, size.pieces, size.stems, size.grams
  UNION ALL
 SELECT counted.what, counted.text,
        CASE WHEN counted.sampled < %(most_sampled)s THEN counted.found
-            WHEN counted.found * counted.pieces > counted.sampled * CASE counted.what WHEN 'gram' THEN %(most_grams_counted)s ELSE %(most_stems_counted)s END
+            WHEN counted.found * counted.pieces
+                 > counted.sampled * CASE WHEN counted.what = 'gram' THEN %(most_grams_counted)s::bigint ELSE %(most_stems_counted)s END
             THEN counted.found * counted.pieces / counted.sampled
             WHEN counted.what = 'gram'
             THEN (
@@ -236,8 +220,14 @@ SELECT counted.what, counted.text,
             ) END, 0, 0
   FROM counted
  UNION ALL
-SELECT 'small', small.word, 0, 0, 0
-  FROM small;
+SELECT 'small', word.text, 0, 0, 0
+  FROM unnest(%(words)s::text[]) AS word (text)
+ WHERE EXISTS (
+           SELECT
+             FROM spoken
+            WHERE spoken.language <> 'simple'
+              AND ts_lexize(('pg_catalog.' || spoken.language || '_stem')::regdictionary, word.text) = '{}'
+       );
 
 -- name: search_items
 -- The best matches, each name at its highest visible level and by its best piece, filters looked at after the shadow. Nulls: no match.
@@ -296,7 +286,7 @@ hit AS MATERIALIZED (
 ),
 top AS MATERIALIZED ( -- the shadow is looked at from the best on, until there are enough
     SELECT ranked.*
-      FROM (SELECT hit.* FROM hit ORDER BY hit.score DESC, hit.name, hit.level OFFSET 0) AS ranked
+      FROM (SELECT hit.* FROM hit ORDER BY hit.score DESC, hit.name, hit.level LIMIT ALL) AS ranked
      WHERE 0 = (
                SELECT count(*)
                  FROM visible AS above
@@ -305,7 +295,7 @@ top AS MATERIALIZED ( -- the shadow is looked at from the best on, until there a
                   AND above.level > ranked.level
            )
      ORDER BY ranked.score DESC, ranked.name, ranked.level
-     LIMIT greatest(%(limit)s, %(most_lenders)s)
+     LIMIT greatest(%(limit)s::bigint, %(most_lenders)s)
 ),
 near AS NOT MATERIALIZED ( -- the first pieces of what stands in threads, after the shadow
     SELECT seen.*
