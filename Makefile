@@ -12,8 +12,8 @@ GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/ru
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-clients test-python test-go test-typescript test-java test-rust check format bench eval schema \
-        proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust
+.PHONY: help run test test-clients test-python test-go test-typescript test-java test-rust check format bench \
+        bench-search eval schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -74,6 +74,9 @@ format: .venv/.stamp ## Format the code, and fix what ruff can fix
 
 bench: .venv/.stamp ## Measure the server: ARGS="--help"
 	$(BIN)/python -m tests.bench $(ARGS)
+
+bench-search: .venv/.stamp ## Measure search among up to a million items: ARGS="--sizes 1e4,1e5 --svg search.svg"
+	$(BIN)/python -m tests.bench_search $(ARGS)
 
 eval: .venv/.stamp ## Measure how well search finds, beside FTS5 and ILIKE: ARGS="--svg eval.svg"
 	$(BIN)/python -m tests.eval $(ARGS)

@@ -20,7 +20,7 @@ from tests.support.databases import Database
 NAME = "partitioned"
 WHOLE = ("vault.tenant", "vault.migration")
 """Small, and on every machine."""
-_TABLE = re.compile(r"^CREATE TABLE (?P<name>[\w.]+) \((?P<body>.*?)^\);", re.MULTILINE | re.DOTALL)
+_TABLE = re.compile(r"^CREATE TABLE (?P<name>[\w.]+) \((?P<body>.*?)^\)(?P<storage>[^;]*);", re.MULTILINE | re.DOTALL)
 
 LITERALS = {
     "tenant": "7::bigint", "agent": "5::bigint", "owner": "5::bigint", "consumer": "6::bigint",
@@ -34,10 +34,12 @@ LITERALS = {
     "start_time": "NULL::timestamptz", "end_time": "NULL::timestamptz", "before_time": "now()",
     "thread": "NULL::text", "before_event": "now()", "before_create": "now()", "before_name": "''", "count": "1",
     "texts": """'[{"name": "n", "change_id": "00000000-0000-0000-0000-000000000009", "language": "english",
-                   "header": "n", "pieces": [{"number": 0, "start": 0, "size": 4, "grams": ["text"]}]}]'::jsonb""",
+                   "header": "n", "pieces": [{"number": 0, "start": 0, "size": 4, "sample": 1,
+                               "grams": ["text"]}]}]'::jsonb""",
     "names": "'{n}'::text[]", "stemmers": """'{"ta": "tamil"}'""", "words": "'{whale}'", "grams": "'{_wha}'::text[]",
-    "stems": "'{whale}'::text[]",
+    "stems": "'{''whale''}'::text[]",
     "gram_weights": "'{1}'::float8[]", "stem_weights": "'{1}'::float8[]", "most_stems": "40", "most_lenders": "100",
+    "most_sampled": "1000", "most_stems_counted": "1000", "most_grams_counted": "100",
     "wanted_stems": "'whale'", "wanted_grams": "'_wha'", "floor": "0.3", "stem_slope": "0.1", "gram_slope": "0.1",
     "after_label": "''", "after_owner": "''", "overhead": "512", "labels": "'{l}'", "contents": "'{text}'",
     "item_ids": "'{00000000-0000-0000-0000-000000000009}'", "change_ids": "'{00000000-0000-0000-0000-000000000009}'",
@@ -56,7 +58,8 @@ def _partitioned(match: re.Match[str]) -> str:
     if name in WHOLE:
         return match[0]
     parts = "".join(
-        f"\nCREATE TABLE {name}_part{number} PARTITION OF {name} FOR VALUES WITH (MODULUS 4, REMAINDER {number});"
+        f"\nCREATE TABLE {name}_part{number} PARTITION OF {name}"
+        f" FOR VALUES WITH (MODULUS 4, REMAINDER {number}){match['storage']};"
         for number in range(4)
     )
     return f"CREATE TABLE {name} ({match['body']}) PARTITION BY HASH (tenant);{parts}"

@@ -42,6 +42,7 @@ _SETTINGS = " ".join(
         "TimeZone=UTC",
         "client_min_messages=warning",
         "jit=off",
+        "plan_cache_mode=force_generic_plan",
         "lock_timeout=5s",
         "idle_in_transaction_session_timeout=5s",
         "synchronous_commit=on",
@@ -137,7 +138,13 @@ class Database:
         return ConnectionPool(
             self._conninfo(role),
             connection_class=RoleConnection,
-            kwargs={"autocommit": True, "row_factory": namedtuple_row, "options": _SETTINGS, **_NETWORK},
+            kwargs={
+                "autocommit": True,
+                "row_factory": namedtuple_row,
+                "prepare_threshold": 0,
+                "options": _SETTINGS,
+                **_NETWORK,
+            },
             configure=lambda connection: verify(connection, role),
             min_size=0,
             max_size=self._pool_size,

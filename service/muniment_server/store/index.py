@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -34,6 +35,7 @@ def text_of(kind: ItemKind, name: str, content: str, *, author: str | None = Non
                 "number": number,
                 "start": piece.start,
                 "size": piece.size,
+                "sample": zlib.crc32(piece.of(content).encode()) - 2**31,
                 "grams": grams(f"{header} {piece.of(content)}"),
             }
             for number, piece in enumerate(pieces(content))

@@ -462,6 +462,7 @@ CREATE TABLE muniment_confidential.chunk (
     place text COLLATE pg_catalog."C",
     event_time timestamp with time zone,
     expire_time timestamp with time zone,
+    sample integer NOT NULL,
     language text NOT NULL COLLATE pg_catalog."C",
     stems tsvector NOT NULL,
     grams tsvector NOT NULL,
@@ -469,7 +470,8 @@ CREATE TABLE muniment_confidential.chunk (
     gram_count integer NOT NULL,
     CONSTRAINT blocks_are_not_searched CHECK ((kind = ANY (ARRAY[1, 2, 4]))),
     CONSTRAINT chunk_is_confidential CHECK ((level = 3))
-);
+)
+WITH (toast_tuple_target='8160');
 
 CREATE TABLE muniment_confidential.item (
     tenant bigint NOT NULL,
@@ -729,6 +731,7 @@ CREATE TABLE muniment_internal.chunk (
     place text COLLATE pg_catalog."C",
     event_time timestamp with time zone,
     expire_time timestamp with time zone,
+    sample integer NOT NULL,
     language text NOT NULL COLLATE pg_catalog."C",
     stems tsvector NOT NULL,
     grams tsvector NOT NULL,
@@ -736,7 +739,8 @@ CREATE TABLE muniment_internal.chunk (
     gram_count integer NOT NULL,
     CONSTRAINT blocks_are_not_searched CHECK ((kind = ANY (ARRAY[1, 2, 4]))),
     CONSTRAINT chunk_is_internal CHECK ((level = 2))
-);
+)
+WITH (toast_tuple_target='8160');
 
 CREATE TABLE muniment_public.chunk (
     tenant bigint NOT NULL,
@@ -755,6 +759,7 @@ CREATE TABLE muniment_public.chunk (
     place text COLLATE pg_catalog."C",
     event_time timestamp with time zone,
     expire_time timestamp with time zone,
+    sample integer NOT NULL,
     language text NOT NULL COLLATE pg_catalog."C",
     stems tsvector NOT NULL,
     grams tsvector NOT NULL,
@@ -762,7 +767,8 @@ CREATE TABLE muniment_public.chunk (
     gram_count integer NOT NULL,
     CONSTRAINT blocks_are_not_searched CHECK ((kind = ANY (ARRAY[1, 2, 4]))),
     CONSTRAINT chunk_is_public CHECK ((level = 1))
-);
+)
+WITH (toast_tuple_target='8160');
 
 CREATE VIEW muniment_confidential.visible_chunk WITH (security_invoker='true') AS
  SELECT tenant,
@@ -781,6 +787,7 @@ CREATE VIEW muniment_confidential.visible_chunk WITH (security_invoker='true') A
     place,
     event_time,
     expire_time,
+    sample,
     language,
     stems,
     grams,
@@ -802,6 +809,7 @@ CREATE VIEW muniment_confidential.visible_chunk WITH (security_invoker='true') A
             chunk_1.place,
             chunk_1.event_time,
             chunk_1.expire_time,
+            chunk_1.sample,
             chunk_1.language,
             chunk_1.stems,
             chunk_1.grams,
@@ -825,6 +833,7 @@ CREATE VIEW muniment_confidential.visible_chunk WITH (security_invoker='true') A
             chunk_1.place,
             chunk_1.event_time,
             chunk_1.expire_time,
+            chunk_1.sample,
             chunk_1.language,
             chunk_1.stems,
             chunk_1.grams,
@@ -848,6 +857,7 @@ CREATE VIEW muniment_confidential.visible_chunk WITH (security_invoker='true') A
             chunk_1.place,
             chunk_1.event_time,
             chunk_1.expire_time,
+            chunk_1.sample,
             chunk_1.language,
             chunk_1.stems,
             chunk_1.grams,
@@ -1084,6 +1094,7 @@ CREATE VIEW muniment_internal.visible_chunk WITH (security_invoker='true') AS
     place,
     event_time,
     expire_time,
+    sample,
     language,
     stems,
     grams,
@@ -1105,6 +1116,7 @@ CREATE VIEW muniment_internal.visible_chunk WITH (security_invoker='true') AS
             chunk_1.place,
             chunk_1.event_time,
             chunk_1.expire_time,
+            chunk_1.sample,
             chunk_1.language,
             chunk_1.stems,
             chunk_1.grams,
@@ -1128,6 +1140,7 @@ CREATE VIEW muniment_internal.visible_chunk WITH (security_invoker='true') AS
             chunk_1.place,
             chunk_1.event_time,
             chunk_1.expire_time,
+            chunk_1.sample,
             chunk_1.language,
             chunk_1.stems,
             chunk_1.grams,
@@ -1295,6 +1308,7 @@ CREATE VIEW muniment_public.visible_chunk WITH (security_invoker='true') AS
     place,
     event_time,
     expire_time,
+    sample,
     language,
     stems,
     grams,
@@ -1316,6 +1330,7 @@ CREATE VIEW muniment_public.visible_chunk WITH (security_invoker='true') AS
             chunk_1.place,
             chunk_1.event_time,
             chunk_1.expire_time,
+            chunk_1.sample,
             chunk_1.language,
             chunk_1.stems,
             chunk_1.grams,
@@ -1378,6 +1393,7 @@ CREATE TABLE muniment_restricted.chunk (
     place text COLLATE pg_catalog."C",
     event_time timestamp with time zone,
     expire_time timestamp with time zone,
+    sample integer NOT NULL,
     language text NOT NULL COLLATE pg_catalog."C",
     stems tsvector NOT NULL,
     grams tsvector NOT NULL,
@@ -1385,7 +1401,8 @@ CREATE TABLE muniment_restricted.chunk (
     gram_count integer NOT NULL,
     CONSTRAINT blocks_are_not_searched CHECK ((kind = ANY (ARRAY[1, 2, 4]))),
     CONSTRAINT chunk_is_restricted CHECK ((level = 4))
-);
+)
+WITH (toast_tuple_target='8160');
 
 CREATE TABLE muniment_restricted.item (
     tenant bigint NOT NULL,
@@ -1599,6 +1616,7 @@ CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
     place,
     event_time,
     expire_time,
+    sample,
     language,
     stems,
     grams,
@@ -1620,6 +1638,7 @@ CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
             chunk_1.place,
             chunk_1.event_time,
             chunk_1.expire_time,
+            chunk_1.sample,
             chunk_1.language,
             chunk_1.stems,
             chunk_1.grams,
@@ -1643,6 +1662,7 @@ CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
             chunk_1.place,
             chunk_1.event_time,
             chunk_1.expire_time,
+            chunk_1.sample,
             chunk_1.language,
             chunk_1.stems,
             chunk_1.grams,
@@ -1666,6 +1686,7 @@ CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
             chunk_1.place,
             chunk_1.event_time,
             chunk_1.expire_time,
+            chunk_1.sample,
             chunk_1.language,
             chunk_1.stems,
             chunk_1.grams,
@@ -1689,6 +1710,7 @@ CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
             chunk_1.place,
             chunk_1.event_time,
             chunk_1.expire_time,
+            chunk_1.sample,
             chunk_1.language,
             chunk_1.stems,
             chunk_1.grams,
@@ -1894,6 +1916,8 @@ CREATE INDEX audit_newest ON muniment_confidential.audit USING btree (tenant, "t
 
 CREATE INDEX chunk_grams ON muniment_confidential.chunk USING gin (grams) WITH (fastupdate=off);
 
+CREATE INDEX chunk_sample ON muniment_confidential.chunk USING btree (tenant, agent, kind, sample);
+
 CREATE INDEX chunk_stems ON muniment_confidential.chunk USING gin (stems) WITH (fastupdate=off);
 
 CREATE INDEX chunk_thread ON muniment_confidential.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
@@ -1908,6 +1932,8 @@ CREATE INDEX audit_newest ON muniment_internal.audit USING btree (tenant, "time"
 
 CREATE INDEX chunk_grams ON muniment_internal.chunk USING gin (grams) WITH (fastupdate=off);
 
+CREATE INDEX chunk_sample ON muniment_internal.chunk USING btree (tenant, agent, kind, sample);
+
 CREATE INDEX chunk_stems ON muniment_internal.chunk USING gin (stems) WITH (fastupdate=off);
 
 CREATE INDEX chunk_thread ON muniment_internal.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
@@ -1920,6 +1946,8 @@ CREATE INDEX audit_newest ON muniment_public.audit USING btree (tenant, "time" D
 
 CREATE INDEX chunk_grams ON muniment_public.chunk USING gin (grams) WITH (fastupdate=off);
 
+CREATE INDEX chunk_sample ON muniment_public.chunk USING btree (tenant, agent, kind, sample);
+
 CREATE INDEX chunk_stems ON muniment_public.chunk USING gin (stems) WITH (fastupdate=off);
 
 CREATE INDEX chunk_thread ON muniment_public.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
@@ -1931,6 +1959,8 @@ CREATE INDEX item_passages ON muniment_public.item USING btree (tenant, agent, e
 CREATE INDEX audit_newest ON muniment_restricted.audit USING btree (tenant, "time" DESC, event_id DESC);
 
 CREATE INDEX chunk_grams ON muniment_restricted.chunk USING gin (grams) WITH (fastupdate=off);
+
+CREATE INDEX chunk_sample ON muniment_restricted.chunk USING btree (tenant, agent, kind, sample);
 
 CREATE INDEX chunk_stems ON muniment_restricted.chunk USING gin (stems) WITH (fastupdate=off);
 

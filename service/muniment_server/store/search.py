@@ -9,7 +9,20 @@ from muniment_server.domain.paging import PAGE_BYTES
 from muniment_server.domain.records import ItemKind
 from muniment_server.domain.search import languages
 from muniment_server.domain.search.pieces import PIECE_CHARS, Piece
-from muniment_server.domain.search.ranking import FLOOR, MOST_LENDERS, MOST_STEMS, Corpus, Term, Wanted, Words, wanted
+from muniment_server.domain.search.ranking import (
+    FLOOR,
+    MOST_GRAMS_COUNTED,
+    MOST_LENDERS,
+    MOST_SAMPLED,
+    MOST_STEMS,
+    MOST_STEMS_COUNTED,
+    Corpus,
+    Term,
+    Wanted,
+    Words,
+    quoted,
+    wanted,
+)
 from muniment_server.domain.search.snippets import snippet
 from muniment_server.store.fence import Fence, Query
 
@@ -29,6 +42,9 @@ class Search:
             words=self._words.spelled,
             grams=self._words.grams,
             most_stems=MOST_STEMS,
+            most_sampled=MOST_SAMPLED,
+            most_stems_counted=MOST_STEMS_COUNTED,
+            most_grams_counted=MOST_GRAMS_COUNTED,
         )
         self._corpus = next(Corpus(row.pieces, row.stems, row.grams) for row in rows if row.what == "corpus")
         self._small = {row.text for row in rows if row.what == "small"}
@@ -43,7 +59,7 @@ class Search:
         """Up to *limit* items, best first: at first those with the rarest words only."""
         attempts = [
             Query("search_items", {**self._ranking(), **self._looked_for(one), **filters, "limit": limit})
-            for one in wanted(self._terms, self._words.evidence(self._small))
+            for one in wanted(self._corpus, self._terms, self._words.evidence(self._small))
         ]
         return self._fence.read_until(attempts, kind=self._kind, enough=limit)
 
@@ -56,9 +72,9 @@ class Search:
         stems = [term for term in self._terms if not term.is_gram]
         return {
             "kind": self._kind,
-            "stems": [term.text for term in stems],
+            "stems": [quoted(term.text) for term in stems],
             "stem_weights": [term.weight(self._corpus) for term in stems],
-            "grams": list(self._grams),
+            "grams": [quoted(gram) for gram in self._grams],
             "gram_weights": list(self._grams.values()),
             "floor": FLOOR,
             "stem_slope": self._corpus.stem_slope,

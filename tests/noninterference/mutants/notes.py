@@ -112,8 +112,8 @@ NOTES = (
         edit(
             ITEMS,
             "search_items",
-            "AND above.level > chunk.level",
-            "AND above.level > chunk.level AND above.tier = %(tier)s",
+            "AND above.level > ranked.level",
+            "AND above.level > ranked.level AND above.tier = %(tier)s",
         ),
     ),
     note(

@@ -14,7 +14,9 @@ from tests.noninterference.mutants.damage import ONE_NAME_FOR_ALL_LEVELS, PEEK
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, setting
 
 _SHADOW = r"AND seen\.level = \( SELECT max\(above\.level\).*?seen\.name\) \)"
-_SEARCH_SHADOW = r"AND 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > chunk\.level \)"
+_SEARCH_SHADOW = (
+    r"(AND|WHERE) 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > \w+\.level \)"
+)
 _OF_THE_NAME = "(above.agent, above.kind, above.name) = (session.agent, 4, seen.name)"
 _BEFORE = (
     "(seen.event_time, seen.create_time, seen.name)"

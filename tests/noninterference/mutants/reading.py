@@ -12,7 +12,7 @@ from tests.noninterference.mutants.scheme import ITEMS, Mutant, cut, edit, setti
 
 _FENCED = " AND session.session_id = %(session_id)s"
 _TAG_FILTER = "seen.tags @> %(tags)s::text[]"
-_SHADOW = r"AND 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > chunk\.level \)"
+_SHADOW = r"(AND|WHERE) 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > \w+\.level \)"
 
 LATTICE = (
     Mutant("M01 can_flow_to is <", "model", (setting(Classification, "can_flow_to", lambda a, b: a < b),)),
@@ -24,7 +24,7 @@ LATTICE = (
     Mutant(
         "M05 search takes the lowest",
         "model",
-        (edit(ITEMS, "search_items", "above.level > chunk", "above.level < chunk"),),
+        (edit(ITEMS, "search_items", "above.level > ranked", "above.level < ranked"),),
     ),
     Mutant(
         "M06 a deleted version still shadows",
@@ -55,8 +55,8 @@ ORDER = (
             edit(
                 ITEMS,
                 "search_items",
-                "AND above.level > chunk.level",
-                "AND above.level > chunk.level AND above.tags @> %(tags)s::text[]",
+                "AND above.level > ranked.level",
+                "AND above.level > ranked.level AND above.tags @> %(tags)s::text[]",
             ),
         ),
     ),
@@ -67,8 +67,8 @@ ORDER = (
             edit(
                 ITEMS,
                 "search_items",
-                "AND above.level > chunk.level",
-                "AND above.level > chunk.level"
+                "AND above.level > ranked.level",
+                "AND above.level > ranked.level"
                 " AND to_tsvector('pg_catalog.english', above.content) @@ %(wanted_stems)s::tsquery",
             ),
         ),

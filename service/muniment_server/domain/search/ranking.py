@@ -19,8 +19,12 @@ MOST_STEMS, MOST_GRAMS = 40, 128
 """Words and grams of a query that count, the first ones."""
 MOST_LENDERS = 100
 """Hits that lend to their neighbours, the best ones."""
-BOUNDS = (4000, math.inf)
-"""Occurrences of the words that matches are looked for by: at first, and when too few were found."""
+MOST_SAMPLED = 1000
+"""Pieces in which words are counted first. Where a session may read no more, the counts are exact."""
+MOST_STEMS_COUNTED, MOST_GRAMS_COUNTED = 1000, 100
+"""Pieces that may be looked at to count a stem, or a gram, exactly. The count of others is that of the sample."""
+FEWEST_FIRST, PART_FIRST, MOST_FIRST = 1000, 20, 8000
+"""Occurrences of the words that matches are looked for by at first: a twentieth of the pieces, at least, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,11 @@ class Corpus:
     pieces: int
     stems: int
     grams: int
+
+    @property
+    def bound(self) -> int:
+        """Occurrences of the words that matches are looked for by at first."""
+        return min(max(self.pieces // PART_FIRST, FEWEST_FIRST), MOST_FIRST)
 
     @property
     def stem_slope(self) -> float:
@@ -88,7 +97,7 @@ class Words:
         return [pair for pair in dict.fromkeys(found) if known.issuperset(pair)]
 
 
-def wanted(terms: Sequence[Term], evidence: Sequence[tuple[str, ...]]) -> list[Wanted]:
+def wanted(corpus: Corpus, terms: Sequence[Term], evidence: Sequence[tuple[str, ...]]) -> list[Wanted]:
     """What to look for, first by the rarest words only, then by all.
 
     A bound leaves out words, never matches of a word: what is found must not hang on the order of rows.
@@ -100,7 +109,9 @@ def wanted(terms: Sequence[Term], evidence: Sequence[tuple[str, ...]]) -> list[W
     stems: dict[tuple[str, ...], int] = {(text,): count for text, count in said.items()}
     occurring = {term.text: term.pieces for term in terms if term.is_gram}
     pairs = {pair: min(occurring.get(gram, 0) for gram in pair) for pair in evidence}
-    queries = (Wanted(_any_of(_rarest(stems, bound)), _any_of(_rarest(pairs, bound))) for bound in BOUNDS)
+    queries = (
+        Wanted(_any_of(_rarest(stems, bound)), _any_of(_rarest(pairs, bound))) for bound in (corpus.bound, math.inf)
+    )
     return list(dict.fromkeys(queries))
 
 
@@ -118,8 +129,9 @@ def _rarest(counts: dict[tuple[str, ...], int], bound: float) -> list[tuple[str,
 
 def _any_of(combinations: Iterable[tuple[str, ...]]) -> str:
     """A query of text search. Inside quotes nothing is syntax."""
-    return " | ".join("(" + " & ".join(map(_quoted, texts)) + ")" for texts in combinations)
+    return " | ".join("(" + " & ".join(map(quoted, texts)) + ")" for texts in combinations)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """One word as a query of text search."""
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

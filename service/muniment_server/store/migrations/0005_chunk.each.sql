@@ -20,18 +20,20 @@ CREATE TABLE chunk (
     place       text COLLATE "C", -- in the thread: event time, create time and name
     event_time  timestamptz,
     expire_time timestamptz,
+    sample      integer     NOT NULL, -- a hash of the text: of all pieces, the first by it are a sample
     language    text COLLATE "C" NOT NULL, -- the text search configuration, in vault
-    stems       tsvector    NOT NULL, -- of header and text, and the scope
+    stems       tsvector    NOT NULL, -- of header and text, labelled by how often: D once, C twice, B three times, A more; and the scope
     grams       tsvector    NOT NULL,
     stem_count  integer     NOT NULL, -- occurrences, without the scope
     gram_count  integer     NOT NULL,
     PRIMARY KEY (tenant, agent, kind, name, change_id, piece),
     FOREIGN KEY (tenant, agent) REFERENCES vault.agent ON DELETE CASCADE
-);
+) WITH (toast_tuple_target = 8160); -- in the row and uncompressed: a search looks words up in thousands of them
 -- The scope, `@agent:kind`, is a word among the others: so one column is enough, without an extension.
 -- No list of pending entries: a search would have to read all of it.
 CREATE INDEX chunk_stems ON chunk USING gin (stems) WITH (fastupdate = off);
 CREATE INDEX chunk_grams ON chunk USING gin (grams) WITH (fastupdate = off);
+CREATE INDEX chunk_sample ON chunk (tenant, agent, kind, sample);
 CREATE INDEX chunk_thread ON chunk (tenant, agent, thread, place) WHERE thread IS NOT NULL AND piece = 0;
 
 -- How many chunks there are, and how long they are together: a row for each change, folded now and then.

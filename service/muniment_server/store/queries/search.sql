@@ -40,7 +40,7 @@ gone AS (
  RETURNING gone.language, gone.stem_count, gone.gram_count
 ),
 text AS MATERIALIZED (
-    SELECT live.*, piece.number, piece.start, piece.size, piece.grams, jsonb_array_length(given.pieces) = 1 AS is_whole,
+    SELECT live.*, piece.number, piece.start, piece.size, piece.sample, piece.grams, jsonb_array_length(given.pieces) = 1 AS is_whole,
            coalesce((SELECT stated.language FROM stated), given.language) AS language,
            concat_ws(' ', given.header, to_char(coalesce(live.event_time, live.update_time) AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY'))
            || E'\n' || substr(live.content, piece.start + 1, piece.size) AS words,
@@ -50,17 +50,26 @@ text AS MATERIALIZED (
            '@' || live.agent || ':' || live.kind AS scope
       FROM live
            JOIN given ON (given.name, given.change_id) = (live.name, live.change_id)
-           CROSS JOIN jsonb_to_recordset(given.pieces) AS piece (number integer, start integer, size integer, grams text[])
+           CROSS JOIN jsonb_to_recordset(given.pieces)
+                      AS piece (number integer, start integer, size integer, sample integer, grams text[])
 ),
 made AS (
     INSERT INTO chunk AS made (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,
-                               event_time, expire_time, language, stems, grams, stem_count, gram_count)
+                               event_time, expire_time, language, sample, stems, grams, stem_count, gram_count)
     SELECT %(tenant)s, text.agent, text.kind, text.name, text.change_id, text.number, text.is_whole, text.start, text.size,
-           text.tier, text.tags, text.thread, text.place, text.event_time, text.expire_time, text.language,
-           word.stems || array_to_tsvector(ARRAY[text.scope]), array_to_tsvector(text.grams || text.scope),
-           (SELECT coalesce(sum(cardinality(stem.positions)), 0) FROM unnest(word.stems) AS stem), cardinality(text.grams)
+           text.tier, text.tags, text.thread, text.place, text.event_time, text.expire_time, text.language, text.sample,
+           setweight(setweight(setweight(word.stems, 'C', stem.twice), 'B', stem.thrice), 'A', stem.often)
+           || array_to_tsvector(ARRAY[text.scope]), array_to_tsvector(text.grams || text.scope),
+           stem.count, cardinality(text.grams)
       FROM text
            CROSS JOIN LATERAL (SELECT to_tsvector(('vault.' || text.language)::regconfig, text.words) AS stems) AS word
+           CROSS JOIN LATERAL ( -- how often is the label of a stem: to look a label up costs a tenth of unpacking positions
+               SELECT coalesce(sum(cardinality(stem.positions)), 0) AS count,
+                      coalesce(array_agg(stem.lexeme) FILTER (WHERE cardinality(stem.positions) = 2), '{}') AS twice,
+                      coalesce(array_agg(stem.lexeme) FILTER (WHERE cardinality(stem.positions) = 3), '{}') AS thrice,
+                      coalesce(array_agg(stem.lexeme) FILTER (WHERE cardinality(stem.positions) > 3), '{}') AS often
+                 FROM unnest(word.stems) AS stem
+           ) AS stem
  RETURNING made.language, made.stem_count, made.gram_count
 ),
 moved AS (
@@ -119,6 +128,7 @@ SELECT fence.agent
 -- The words of a query and in how many visible pieces each occurs, as rows of different kinds (what):
 -- `corpus` is the first, how many pieces there are and how long; `stem` and `gram` are words; `stop` is a stem that a language
 -- of the agent's items leaves out; `small` is one of %(words)s that such a language leaves out.
+-- Words are counted in a sample first, and exactly if the sample shows that they are rare.
 WITH fence AS MATERIALIZED (
     SELECT session.agent, '@' || session.agent || ':' || %(kind)s::smallint AS scope
       FROM session
@@ -159,39 +169,56 @@ stem AS MATERIALIZED (
      ORDER BY min(said.place), said.lexeme
      LIMIT %(most_stems)s
 ),
+sample AS MATERIALIZED ( -- by a hash of what is said: which rows these are hangs on the visible ones only, and on no plan
+    SELECT chunk.stems, chunk.grams
+      FROM visible_chunk AS chunk
+     WHERE chunk.tenant = %(tenant)s
+       AND (chunk.agent, chunk.kind) = ((SELECT fence.agent FROM fence), %(kind)s)
+     ORDER BY chunk.sample, chunk.name, chunk.level, chunk.piece
+     LIMIT %(most_sampled)s
+),
+size AS MATERIALIZED (
+    SELECT (SELECT count(*) FROM sample) AS sampled, coalesce(sum(corpus.chunks), 0)::bigint AS pieces,
+           coalesce(sum(corpus.stems), 0)::bigint AS stems, coalesce(sum(corpus.grams), 0)::bigint AS grams
+      FROM corpus
+),
 asked AS MATERIALIZED ( -- inside quotes nothing is syntax
-    SELECT term.what, term.text,
-           ('''' || fence.scope || ''' & ''' || replace(replace(term.text, '\', '\\'), '''', '''''') || '''')::tsquery AS words
+    SELECT term.what, term.text, ('''' || replace(replace(term.text, '\', '\\'), '''', '''''') || '''')::tsquery AS word
+      FROM (SELECT stem.what, stem.text FROM stem UNION ALL SELECT 'gram', unnest(%(grams)s::text[])) AS term
+),
+counted AS MATERIALIZED (
+    SELECT asked.what, asked.text, ('''' || fence.scope || '''')::tsquery && asked.word AS words, size.sampled, size.pieces,
+           CASE WHEN asked.what = 'gram' THEN (SELECT count(*) FROM sample WHERE sample.grams @@ asked.word)
+                ELSE (SELECT count(*) FROM sample WHERE sample.stems @@ asked.word) END AS found
       FROM fence
-           CROSS JOIN (SELECT stem.what, stem.text FROM stem UNION ALL SELECT 'gram', unnest(%(grams)s::text[])) AS term
+           CROSS JOIN size
+           CROSS JOIN asked
 )
-SELECT 'corpus' AS what, '' AS text, coalesce(sum(corpus.chunks), 0)::bigint AS pieces,
-       coalesce(sum(corpus.stems), 0)::bigint AS stems, coalesce(sum(corpus.grams), 0)::bigint AS grams
+SELECT 'corpus' AS what, '' AS text, size.pieces, size.stems, size.grams
   FROM fence
-       LEFT JOIN corpus ON TRUE
- GROUP BY fence.agent
+       CROSS JOIN size
  UNION ALL
-SELECT asked.what, asked.text,
-       (
-           SELECT count(*)
-             FROM visible_chunk AS chunk
-            WHERE chunk.tenant = %(tenant)s
-              AND chunk.agent IS NOT DISTINCT FROM (SELECT fence.agent FROM fence)
-              AND chunk.stems @@ asked.words
-       ), 0, 0
-  FROM asked
- WHERE asked.what <> 'gram'
- UNION ALL
-SELECT asked.what, asked.text,
-       (
-           SELECT count(*)
-             FROM visible_chunk AS chunk
-            WHERE chunk.tenant = %(tenant)s
-              AND chunk.agent IS NOT DISTINCT FROM (SELECT fence.agent FROM fence)
-              AND chunk.grams @@ asked.words
-       ), 0, 0
-  FROM asked
- WHERE asked.what = 'gram'
+SELECT counted.what, counted.text,
+       CASE WHEN counted.sampled < %(most_sampled)s THEN counted.found
+            WHEN counted.found * counted.pieces
+                 > counted.sampled * CASE WHEN counted.what = 'gram' THEN %(most_grams_counted)s::bigint ELSE %(most_stems_counted)s END
+            THEN counted.found * counted.pieces / counted.sampled
+            WHEN counted.what = 'gram'
+            THEN (
+                SELECT count(*)
+                  FROM visible_chunk AS chunk
+                 WHERE chunk.tenant = %(tenant)s
+                   AND chunk.agent IS NOT DISTINCT FROM (SELECT fence.agent FROM fence)
+                   AND chunk.grams @@ counted.words
+            )
+            ELSE (
+                SELECT count(*)
+                  FROM visible_chunk AS chunk
+                 WHERE chunk.tenant = %(tenant)s
+                   AND chunk.agent IS NOT DISTINCT FROM (SELECT fence.agent FROM fence)
+                   AND chunk.stems @@ counted.words
+            ) END, 0, 0
+  FROM counted
  UNION ALL
 SELECT 'small', word.text, 0, 0, 0
   FROM unnest(%(words)s::text[]) AS word (text)
@@ -212,7 +239,7 @@ WITH fence AS MATERIALIZED (
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
 ),
-seen AS NOT MATERIALIZED ( -- after the shadow
+seen AS NOT MATERIALIZED (
     SELECT chunk.*,
            chunk.tier = %(tier)s
            AND (%(thread)s::text IS NULL OR chunk.thread = %(thread)s)
@@ -222,88 +249,116 @@ seen AS NOT MATERIALIZED ( -- after the shadow
       FROM visible_chunk AS chunk
      WHERE chunk.tenant = %(tenant)s
        AND chunk.agent IS NOT DISTINCT FROM (SELECT fence.agent FROM fence)
-       AND 0 = (
-               SELECT count(*)
-                 FROM visible AS above
-                WHERE above.tenant = %(tenant)s
-                  AND (above.agent, above.kind, above.name) = (chunk.agent, %(kind)s, chunk.name)
-                  AND above.level > chunk.level
-           )
 ),
-match AS MATERIALIZED (
-    SELECT seen.*, seen.grams || '' AS flat
+stem AS MATERIALIZED (
+    SELECT stem.text::tsquery AS word, (stem.text || ':C')::tsquery AS twice, (stem.text || ':B')::tsquery AS thrice,
+           (stem.text || ':A')::tsquery AS often, stem.weight
+      FROM unnest(%(stems)s::text[], %(stem_weights)s::float8[]) AS stem (text, weight)
+),
+gram AS MATERIALIZED (
+    SELECT gram.text::tsquery AS word, gram.weight
+      FROM unnest(%(grams)s::text[], %(gram_weights)s::float8[]) AS gram (text, weight)
+),
+scored AS MATERIALIZED ( -- looked up, not unpacked: most words of a piece are none of the query's
+    SELECT seen.name, seen.level, seen.piece, seen.start, seen.size, seen.is_whole, seen.agent, seen.thread, seen.place,
+           (
+               SELECT coalesce(sum((stem.weight * many.times / (many.times + %(floor)s + seen.stem_count * %(stem_slope)s))::integer), 0)
+                 FROM stem
+                      CROSS JOIN LATERAL (
+                          SELECT CASE WHEN seen.stems @@ stem.twice THEN 2 WHEN seen.stems @@ stem.thrice THEN 3
+                                      WHEN seen.stems @@ stem.often THEN 5 ELSE 1 END AS times
+                      ) AS many
+                WHERE seen.stems @@ stem.word
+           ) + (
+               SELECT coalesce(sum((gram.weight / (1 + %(floor)s + seen.gram_count * %(gram_slope)s))::integer), 0)
+                 FROM gram
+                WHERE seen.grams @@ gram.word
+           ) AS score
       FROM seen
      WHERE seen.passes
        AND (seen.stems @@ (SELECT fence.scope && %(wanted_stems)s::tsquery FROM fence)
             OR seen.grams @@ (SELECT fence.scope && %(wanted_grams)s::tsquery FROM fence))
 ),
-part AS (
-    SELECT match.name, match.piece,
-           (stem.weight * cardinality(word.positions)
-            / (cardinality(word.positions) + %(floor)s + match.stem_count * %(stem_slope)s))::integer AS score
-      FROM match
-           CROSS JOIN LATERAL unnest(match.stems) AS word
-           JOIN unnest(%(stems)s::text[], %(stem_weights)s::float8[]) AS stem (text, weight) ON stem.text = word.lexeme
-     UNION ALL
-    SELECT match.name, match.piece, (gram.weight / (1 + %(floor)s + match.gram_count * %(gram_slope)s))::integer
-      FROM match
-           CROSS JOIN LATERAL unnest(tsvector_to_array(match.grams)) AS word (text)
-           JOIN unnest(%(grams)s::text[], %(gram_weights)s::float8[]) AS gram (text, weight) ON gram.text = word.text
+hit AS MATERIALIZED (
+    SELECT DISTINCT ON (scored.name, scored.level) scored.*
+      FROM scored
+     ORDER BY scored.name, scored.level, scored.score DESC, scored.piece
 ),
-hit AS (
-    SELECT DISTINCT ON (scored.name) scored.name, scored.piece, scored.score
-      FROM (SELECT part.name, part.piece, sum(part.score) AS score FROM part GROUP BY part.name, part.piece) AS scored
-     ORDER BY scored.name, scored.score DESC, scored.piece
+top AS MATERIALIZED ( -- the shadow is looked at from the best on, until there are enough
+    SELECT ranked.*
+      FROM (SELECT hit.* FROM hit ORDER BY hit.score DESC, hit.name, hit.level LIMIT ALL) AS ranked
+     WHERE 0 = (
+               SELECT count(*)
+                 FROM visible AS above
+                WHERE above.tenant = %(tenant)s
+                  AND (above.agent, above.kind, above.name) = (ranked.agent, %(kind)s, ranked.name)
+                  AND above.level > ranked.level
+           )
+     ORDER BY ranked.score DESC, ranked.name, ranked.level
+     LIMIT greatest(%(limit)s::bigint, %(most_lenders)s)
+),
+near AS NOT MATERIALIZED ( -- the first pieces of what stands in threads, after the shadow
+    SELECT seen.*
+      FROM seen
+     WHERE seen.piece = 0
+       AND 0 = (
+               SELECT count(*)
+                 FROM visible AS above
+                WHERE above.tenant = %(tenant)s
+                  AND (above.agent, above.kind, above.name) = (seen.agent, %(kind)s, seen.name)
+                  AND above.level > seen.level
+           )
 ),
 lender AS ( -- short turns of a thread, the best
-    SELECT match.agent, match.thread, match.place, hit.score
-      FROM hit
-           JOIN match USING (name, piece)
-     WHERE match.thread IS NOT NULL
-       AND match.is_whole
-     ORDER BY hit.score DESC, hit.name
+    SELECT top.agent, top.thread, top.place, top.score
+      FROM top
+     WHERE top.thread IS NOT NULL
+       AND top.is_whole
+     ORDER BY top.score DESC, top.name
      LIMIT %(most_lenders)s
 ),
-lent AS (
-    SELECT near.name, sum(lender.score * 2 / (5 * near.distance)) AS score
+lent AS MATERIALIZED (
+    SELECT taker.name, taker.level, sum(lender.score * 2 / (5 * taker.distance)) AS score
       FROM lender
            CROSS JOIN LATERAL (
                (
-                   SELECT seen.name, seen.passes AND seen.is_whole AS takes,
-                          row_number() OVER (ORDER BY seen.place) AS distance
-                     FROM seen
-                    WHERE (seen.agent, seen.thread) = (lender.agent, lender.thread)
-                      AND seen.piece = 0
-                      AND seen.place > lender.place
-                    ORDER BY seen.place
+                   SELECT near.name, near.level, near.passes AND near.is_whole AS takes,
+                          row_number() OVER (ORDER BY near.place) AS distance
+                     FROM near
+                    WHERE (near.agent, near.thread) = (lender.agent, lender.thread)
+                      AND near.place > lender.place
+                    ORDER BY near.place
                     LIMIT 2
                )
                 UNION ALL
                (
-                   SELECT seen.name, seen.passes AND seen.is_whole,
-                          row_number() OVER (ORDER BY seen.place DESC)
-                     FROM seen
-                    WHERE (seen.agent, seen.thread) = (lender.agent, lender.thread)
-                      AND seen.piece = 0
-                      AND seen.place < lender.place
-                    ORDER BY seen.place DESC
+                   SELECT near.name, near.level, near.passes AND near.is_whole,
+                          row_number() OVER (ORDER BY near.place DESC)
+                     FROM near
+                    WHERE (near.agent, near.thread) = (lender.agent, lender.thread)
+                      AND near.place < lender.place
+                    ORDER BY near.place DESC
                     LIMIT 2
                )
-           ) AS near
-     WHERE near.takes
-     GROUP BY near.name
+           ) AS taker
+     WHERE taker.takes
+     GROUP BY taker.name, taker.level
 ),
 best AS (
-    SELECT name, coalesce(hit.piece, 0) AS piece, coalesce(hit.score, 0) + coalesce(lent.score, 0) AS score
-      FROM hit
-           FULL JOIN lent USING (name)
+    SELECT name, hit.start, hit.size, coalesce(hit.score, 0) + coalesce(lent.score, 0) AS score
+      FROM (
+               SELECT hit.*
+                 FROM hit
+                WHERE (hit.name, hit.level) IN (SELECT top.name, top.level FROM top UNION ALL SELECT lent.name, lent.level FROM lent)
+           ) AS hit
+           FULL JOIN lent USING (name, level)
      ORDER BY score DESC, name
      LIMIT %(limit)s
 )
 SELECT found.*
   FROM fence
        LEFT JOIN LATERAL (
-           SELECT item.*, (best.score / 1e6)::float8 AS score, match.start, match.size,
+           SELECT item.*, (best.score / 1e6)::float8 AS score, best.start, best.size,
                   sum(2048 + octet_length(item.name) + octet_length(item.content) + octet_length(item.tags::text))
                       OVER (ORDER BY best.score DESC, best.name ROWS UNBOUNDED PRECEDING) AS bytes
              FROM best
@@ -315,6 +370,5 @@ SELECT found.*
                        ORDER BY visible.level DESC
                        LIMIT 1
                   ) AS item ON TRUE
-                  LEFT JOIN match ON (match.name, match.piece) = (best.name, best.piece)
        ) AS found ON found.bytes <= %(page_bytes)s
  ORDER BY found.score DESC, found.name;

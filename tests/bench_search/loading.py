@@ -1,0 +1,123 @@
+"""Fills a database with agents and memories: items by COPY, their index by the service's own statement."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.rows import namedtuple_row
+
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.records import ItemKind
+from muniment_server.store import queries
+from muniment_server.store.database import operator_conninfo
+from muniment_server.store.index import index_query, text_of
+
+SHARES = {
+    Classification.PUBLIC: 0.6, Classification.INTERNAL: 0.25,
+    Classification.CONFIDENTIAL: 0.1, Classification.RESTRICTED: 0.05,
+}  # fmt: skip
+"""Which part of the items is at each level."""
+_BATCH = 500
+_FOLDED_ONCE_IN = 64
+_QUERIES = queries.load("search")
+_AGENTS = """
+WITH agent AS (
+    INSERT INTO vault.agent (tenant, agent, agent_id, display_name, language, memory_enabled, user_profile_enabled,
+                             memory_char_limit, user_char_limit)
+    SELECT tenant.tenant, n, 'agent' || n, '', '', true, true, 2200, 1375
+      FROM vault.tenant, generate_series(1, %s) AS n
+ RETURNING tenant, agent
+),
+conversation AS (
+    INSERT INTO vault.conversation (tenant, agent, conversation_id, taint)
+    SELECT tenant, agent, 'load' || level, level FROM agent, generate_series(1, 4) AS level
+ RETURNING tenant, agent, conversation_id, taint
+)
+INSERT INTO vault.session (tenant, agent, session_id, conversation_id, token_hash, expire_time)
+SELECT tenant, agent, gen_random_uuid(), conversation_id, uuid_send(gen_random_uuid()), now() + interval '1 day'
+  FROM conversation
+RETURNING tenant, agent, session_id, right(conversation_id, 1)::int AS level
+"""
+_COPY = """
+COPY {level}.item (tenant, agent, kind, name, item_id, change_id, content) FROM STDIN
+"""
+_WORDS = ("chunk_stems", "chunk_grams")
+
+
+class Owner(NamedTuple):
+    """A session that writes for one agent at one level."""
+
+    tenant: int
+    agent: int
+    session_id: uuid.UUID
+    level: Classification
+
+
+def load(
+    conninfo: Callable[[str], str], contents: Iterable[str], *, agents: int, count: int, done: Callable[[int], None]
+) -> None:
+    """Remember *count* of *contents* for *agents* agents, `agent1` and so on; *done* is told how many more are there.
+
+    The rows are those that the service writes, but that the two indexes of words are made at the end.
+    """
+    texts = iter(contents)
+    with psycopg.connect(operator_conninfo(conninfo("postgres")), autocommit=True, row_factory=namedtuple_row) as owner:
+        owners = [Owner(row[0], row[1], row[2], Classification(row[3])) for row in owner.execute(_AGENTS, [agents])]
+        for level in Classification:
+            _load_level(conninfo, owner, level, [one for one in owners if one.level is level], texts, count, done)
+        owner.execute("RESET ROLE")
+        owner.execute("VACUUM ANALYZE")
+
+
+def _load_level(
+    conninfo: Callable[[str], str], owner: psycopg.Connection[Any], level: Classification, owners: Sequence[Owner],
+    texts: Iterator[str], count: int, done: Callable[[int], None],
+) -> None:  # fmt: skip
+    made_again = [_dropped(owner, level, index) for index in _WORDS]
+    with psycopg.connect(conninfo(level.role), autocommit=True, row_factory=namedtuple_row) as writer:
+        writer.execute("SET synchronous_commit = off")
+        changes = 0
+        for place, one in enumerate(owners):
+            left = _part(round(count * SHARES[level]), place, len(owners))
+            while batch := list(islice(texts, min(left, _BATCH))):
+                _remember(owner, writer, one, batch)
+                changes += 1
+                if changes % _FOLDED_ONCE_IN == 0:
+                    _run(writer, "fold_stats", one, kind=ItemKind.MEMORY, fold_id=uuid.uuid4())
+                left -= len(batch)
+                done(len(batch))
+    for statement in made_again:
+        owner.execute(statement)
+
+
+def _remember(
+    owner: psycopg.Connection[Any], writer: psycopg.Connection[Any], one: Owner, contents: Sequence[str]
+) -> None:
+    items = [(str(uuid.uuid4()), uuid.uuid4(), content) for content in contents]
+    with owner.cursor() as cursor, cursor.copy(_COPY.replace("{level}", one.level.role).encode()) as copy:
+        for name, change_id, content in items:
+            copy.write_row((one.tenant, one.agent, int(ItemKind.MEMORY), name, uuid.uuid4(), change_id, content))
+    texts = [
+        {**text_of(ItemKind.MEMORY, name, content), "change_id": str(change_id)} for name, change_id, content in items
+    ]
+    query = index_query(ItemKind.MEMORY, texts)
+    _run(writer, query.name, one, change_id=uuid.uuid4(), **query.parameters)
+
+
+def _run(writer: psycopg.Connection[Any], query: str, one: Owner, **parameters: object) -> None:
+    writer.execute(_QUERIES[query], {**parameters, "tenant": one.tenant, "session_id": one.session_id})
+
+
+def _part(count: int, place: int, parts: int) -> int:
+    return count * (place + 1) // parts - count * place // parts
+
+
+def _dropped(owner: psycopg.Connection[Any], level: Classification, index: str) -> bytes:
+    """Drop an index; return how to make it."""
+    row: Any = owner.execute("SELECT pg_get_indexdef(%s::regclass)", [f"{level.role}.{index}"]).fetchone()
+    owner.execute(f"DROP INDEX {level.role}.{index}".encode())
+    return str(row[0]).encode()

@@ -1,0 +1,140 @@
+"""What one loaded database is asked: searches through the service, the same statements alone, and what others do."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.rows import namedtuple_row
+
+import muniment
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import MemoryNotFound
+from muniment_server.domain.ids import RandomIds
+from muniment_server.domain.lifetime import Call
+from muniment_server.domain.records import ItemKind, SessionIdentity
+from muniment_server.store import database
+from muniment_server.store.database import RoleConnection
+from muniment_server.store.fence import Fence
+from muniment_server.store.items import Items
+from tests.bench.processes import Service
+
+MOST = 10
+"""Results that are asked for."""
+_TENANT_AND_AGENT = "SELECT tenant, agent FROM vault.agent WHERE agent_id = %s"
+_ILIKE = """
+SELECT name, (SELECT count(*) FROM unnest(%(words)s::text[]) AS word WHERE content ILIKE word) AS words
+  FROM visible
+ WHERE tenant = %(tenant)s AND agent = %(agent)s AND kind = 1 AND content ILIKE ANY (%(words)s)
+ ORDER BY words DESC, name
+ LIMIT %(limit)s
+"""
+_TS_RANK_CD = """
+SELECT name, ts_rank_cd(stems, query.words) AS score
+  FROM visible_chunk,
+       (SELECT replace(plainto_tsquery('english', %(query)s)::text, '&', '|')::tsquery AS words) AS query
+ WHERE tenant = %(tenant)s AND agent IS NOT DISTINCT FROM %(agent)s AND stems @@ (%(scope)s::tsquery && query.words)
+ ORDER BY score DESC, name
+ LIMIT %(limit)s
+"""
+_SIZES = """
+SELECT sum(pg_total_relation_size(class.oid)) AS bytes
+  FROM pg_class AS class
+ WHERE class.relname = 'chunk' AND class.relkind = 'r'
+"""
+
+
+class Times(NamedTuple):
+    """Milliseconds of some calls."""
+
+    p50: float
+    p95: float
+
+
+class TimedConnection(RoleConnection):
+    """Adds up how long its statements take, in milliseconds, without BEGIN and COMMIT."""
+
+    spent: float = 0.0
+
+    def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
+        begun = time.perf_counter()
+        try:
+            return super().execute(query, params, **options)
+        finally:
+            if params is not None:
+                self.spent += (time.perf_counter() - begun) * 1000
+
+    def pipeline(self) -> Any:
+        """None: each statement is waited for, so that it can be timed."""
+        return nullcontext()
+
+
+class Bench:
+    """The memories of one agent in one loaded database, as a session at one level sees them."""
+
+    def __init__(self, service: Service, agent_id: str, level: Classification) -> None:
+        host = muniment.connect(service.address, host_key=service.host_key, timeout=600)
+        self._session = host.open_session(agent_id, muniment.Classification(int(level)))
+        self._connection = TimedConnection.connect(
+            service.conninfo(level.role), autocommit=True, row_factory=namedtuple_row, options=database._SETTINGS,
+            prepare_threshold=0,
+        )  # fmt: skip
+        with psycopg.connect(service.conninfo("postgres")) as admin:
+            row: Any = admin.execute(_TENANT_AND_AGENT, [agent_id]).fetchone()
+        self._of = {"tenant": row[0], "agent": row[1], "scope": f"'@{row[1]}:1'", "limit": MOST}
+        identity = SessionIdentity(row[0], uuid.UUID(self._session.session_id), level)
+        fence = Fence(self._connection, identity, Call("SearchMemories"), RandomIds(), audit_reads=False)
+        self._items = Items(fence, ItemKind.MEMORY, MemoryNotFound)
+
+    def close(self) -> None:
+        """Close what it has opened."""
+        self._connection.close()
+
+    def search(self, query: str) -> float:
+        """Milliseconds of a search through the service."""
+        begun = time.perf_counter()
+        self._session.search_memories(query[:1024], max_results=MOST, timeout=600)
+        return (time.perf_counter() - begun) * 1000
+
+    def statements(self, query: str) -> float:
+        """Milliseconds of its statements alone."""
+        return self._spent(lambda: self._items.search(query, limit=MOST))
+
+    def save(self, content: str) -> float:
+        """Milliseconds of the statements of a new memory and its index, without the commit."""
+        return self._spent(lambda: self._items.save(str(uuid.uuid4()), content, tags=[], expire_time=None, etag=None))
+
+    def ilike(self, query: str) -> float:
+        """Milliseconds of ILIKE of any word, by how many words are there."""
+        words = [f"%{word}%" for word in dict.fromkeys(re.findall(r"\w+", query.lower()))]
+        return self._baseline(_ILIKE, words=words)
+
+    def ts_rank_cd(self, query: str) -> float:
+        """Milliseconds of ts_rank_cd of any word that is no stop word, over the same index."""
+        return self._baseline(_TS_RANK_CD, query=query)
+
+    def _baseline(self, text: str, **parameters: object) -> float:
+        return self._spent(lambda: self._connection.execute(text, {**self._of, **parameters}))
+
+    def _spent(self, call: Callable[[], object]) -> float:
+        before = self._connection.spent
+        call()
+        return self._connection.spent - before
+
+
+def index_bytes(service: Service) -> int:
+    """What search keeps of all items at all levels."""
+    with psycopg.connect(service.conninfo("postgres")) as admin:
+        row: Any = admin.execute(_SIZES).fetchone()
+    return int(row[0])
+
+
+def times(call: Callable[[str], float], texts: Iterable[str]) -> Times:
+    """What *call*, which tells its milliseconds, takes for each of *texts*."""
+    taken = sorted(call(text) for text in texts)
+    return Times(taken[len(taken) // 2], taken[min(len(taken) - 1, int(len(taken) * 0.95))])
