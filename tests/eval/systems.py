@@ -29,6 +29,7 @@ class Muniment:
     """The service, through its client. Documents are passages of one agent."""
 
     name = "Muniment"
+    semantic = True
 
     def __init__(self, host: HostClient, corpus: Corpus) -> None:
         host.create_agent(corpus.agent_id)
@@ -38,7 +39,16 @@ class Muniment:
 
     def search(self, question: str) -> Sequence[str]:
         found = self._session.search_passages(question[:1024], max_results=MOST, timeout=30)
+        if found.semantic != self.semantic:
+            raise RuntimeError(f"{self.name}: a search went by {'meaning, too' if found.semantic else 'words alone'}")
         return [self._ids[result.passage.passage_id] for result in found.results]
+
+
+class WordsAlone(Muniment):
+    """The same without an embedder."""
+
+    name = "words alone"
+    semantic = False
 
 
 def _passage(document: Document) -> NewPassage:

@@ -9,7 +9,7 @@ from tests.store.named import SERVED, named
 
 SERVED_ONCE = named(dict.fromkeys(SERVED, ("",)))
 
-OF_SESSIONS = dict.fromkeys(("items", "passages", "search"), ("",))
+OF_SESSIONS = dict.fromkeys(("items", "passages", "search", "meaning"), ("",))
 
 BAD = {
     "SELECT item.name FROM item WHERE item.name = %(name)s": "item is not held to the tenant",

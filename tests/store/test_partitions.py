@@ -21,6 +21,7 @@ NAME = "partitioned"
 WHOLE = ("vault.tenant", "vault.migration")
 """Small, and on every machine."""
 _TABLE = re.compile(r"^CREATE TABLE (?P<name>[\w.]+) \((?P<body>.*?)^\);", re.MULTILINE | re.DOTALL)
+_SETTING = re.compile(r"^ALTER TABLE [\w.]+ SET \(.*\);$", re.MULTILINE)
 
 LITERALS = {
     "tenant": "7::bigint", "agent": "5::bigint", "owner": "5::bigint", "consumer": "6::bigint",
@@ -40,6 +41,8 @@ LITERALS = {
     "gram_weights": "'{1}'::float8[]", "stem_weights": "'{1}'::float8[]", "most_stems": "40", "most_lenders": "100",
     "wanted_stems": "'whale'", "wanted_grams": "'_wha'", "floor": "0.3", "stem_slope": "0.1", "gram_slope": "0.1",
     "after_label": "''", "after_owner": "''", "overhead": "512", "labels": "'{l}'", "contents": "'{text}'",
+    "embedder": "1", "signs": "repeat('1', 384)", "vector": "array_fill(1, '{384}')", "bound": "1000", "most": "200",
+    "meant": "'{1}'", "share": "700000",
     "item_ids": "'{00000000-0000-0000-0000-000000000009}'", "change_ids": "'{00000000-0000-0000-0000-000000000009}'",
     "passages": """'[{"position": 0, "name": "n", "content": "text"}]'::jsonb""",
 }  # fmt: skip
@@ -47,8 +50,8 @@ LITERALS = {
 
 
 def spread(text: str) -> str:
-    """The text of a migration, each table partitioned by the hash of its tenant."""
-    return _TABLE.sub(_partitioned, text)
+    """The text of a migration, each table partitioned by the hash of its tenant. Partitioned ones have no settings."""
+    return _TABLE.sub(_partitioned, _SETTING.sub("", text))
 
 
 def _partitioned(match: re.Match[str]) -> str:
