@@ -17,8 +17,8 @@ compared with these; whoever changes model, mean, or what text is embedded takes
 MOST_CHARS = 2000
 """Code points of a text that are looked at. A hundred thousand would take half a minute."""
 LENGTH = 1000
-FLOOR = 200_000
-"""Likeness of texts that have nothing in common, at most. What is less alike is no match."""
+FLOOR = 150_000
+"""What is less alike is no match: texts that have nothing in common mostly are."""
 MOST = 100
 """Matches by meaning, the most alike."""
 WEIGHT = 300_000
@@ -67,11 +67,11 @@ def vector_of(components: Sequence[float]) -> Vector:
 def scores(likeness: Sequence[int]) -> list[int]:
     """The scores of the matches, from the likeness of all that were compared, the most alike first.
 
-    How alike any two texts are hangs on the query. So the best gets all, and the first that is none nothing.
+    How alike any two texts are hangs on the query: so the best gets all, and the first that is no match nothing.
     """
     alike = [one for one in likeness if one > FLOOR]
-    matches, rest = alike[:MOST], [*alike[MOST:], FLOOR]
-    return [WEIGHT * (one - rest[0]) // (matches[0] - rest[0]) for one in matches if one > rest[0]]
+    least = alike[MOST] if len(alike) > MOST else FLOOR
+    return [WEIGHT if alike[0] == least else WEIGHT * (one - least) // (alike[0] - least) for one in alike[:MOST]]
 
 
 def signs(vector: Vector) -> str:
