@@ -21,7 +21,6 @@ NAME = "partitioned"
 WHOLE = ("vault.tenant", "vault.migration")
 """Small, and on every machine."""
 _TABLE = re.compile(r"^CREATE TABLE (?P<name>[\w.]+) \((?P<body>.*?)^\);", re.MULTILINE | re.DOTALL)
-_SETTING = re.compile(r"^ALTER TABLE [\w.]+ SET \(.*\);$", re.MULTILINE)
 
 LITERALS = {
     "tenant": "7::bigint", "agent": "5::bigint", "owner": "5::bigint", "consumer": "6::bigint",
@@ -50,8 +49,8 @@ LITERALS = {
 
 
 def spread(text: str) -> str:
-    """The text of a migration, each table partitioned by the hash of its tenant. Partitioned ones have no settings."""
-    return _TABLE.sub(_partitioned, _SETTING.sub("", text))
+    """The text of a migration, each table partitioned by the hash of its tenant."""
+    return _TABLE.sub(_partitioned, text)
 
 
 def _partitioned(match: re.Match[str]) -> str:

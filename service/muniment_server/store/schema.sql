@@ -532,14 +532,7 @@ CREATE TABLE muniment_confidential.meaning (
     vector smallint[],
     CONSTRAINT meaning_is_confidential CHECK ((level = 3)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
-)
-WITH (toast_tuple_target='128');
-
-ALTER TABLE ONLY muniment_confidential.meaning ALTER COLUMN name SET STORAGE PLAIN;
-
-ALTER TABLE ONLY muniment_confidential.meaning ALTER COLUMN signs SET STORAGE PLAIN;
-
-ALTER TABLE ONLY muniment_confidential.meaning ALTER COLUMN vector SET STORAGE EXTERNAL;
+);
 
 CREATE TABLE muniment_confidential.revision (
     tenant bigint NOT NULL,
@@ -893,14 +886,7 @@ CREATE TABLE muniment_internal.meaning (
     vector smallint[],
     CONSTRAINT meaning_is_internal CHECK ((level = 2)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
-)
-WITH (toast_tuple_target='128');
-
-ALTER TABLE ONLY muniment_internal.meaning ALTER COLUMN name SET STORAGE PLAIN;
-
-ALTER TABLE ONLY muniment_internal.meaning ALTER COLUMN signs SET STORAGE PLAIN;
-
-ALTER TABLE ONLY muniment_internal.meaning ALTER COLUMN vector SET STORAGE EXTERNAL;
+);
 
 CREATE TABLE muniment_public.meaning (
     tenant bigint NOT NULL,
@@ -916,14 +902,7 @@ CREATE TABLE muniment_public.meaning (
     vector smallint[],
     CONSTRAINT meaning_is_public CHECK ((level = 1)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
-)
-WITH (toast_tuple_target='128');
-
-ALTER TABLE ONLY muniment_public.meaning ALTER COLUMN name SET STORAGE PLAIN;
-
-ALTER TABLE ONLY muniment_public.meaning ALTER COLUMN signs SET STORAGE PLAIN;
-
-ALTER TABLE ONLY muniment_public.meaning ALTER COLUMN vector SET STORAGE EXTERNAL;
+);
 
 CREATE VIEW muniment_confidential.visible_meaning WITH (security_invoker='true') AS
  SELECT meaning.tenant,
@@ -1590,14 +1569,7 @@ CREATE TABLE muniment_restricted.meaning (
     vector smallint[],
     CONSTRAINT meaning_is_restricted CHECK ((level = 4)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
-)
-WITH (toast_tuple_target='128');
-
-ALTER TABLE ONLY muniment_restricted.meaning ALTER COLUMN name SET STORAGE PLAIN;
-
-ALTER TABLE ONLY muniment_restricted.meaning ALTER COLUMN signs SET STORAGE PLAIN;
-
-ALTER TABLE ONLY muniment_restricted.meaning ALTER COLUMN vector SET STORAGE EXTERNAL;
+);
 
 CREATE TABLE muniment_restricted.revision (
     tenant bigint NOT NULL,
@@ -2142,6 +2114,8 @@ CREATE INDEX item_passages ON muniment_confidential.item USING btree (tenant, ag
 
 CREATE INDEX meaning_prior ON muniment_confidential.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
 
+CREATE INDEX meaning_signs ON muniment_confidential.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+
 CREATE INDEX meaning_waiting ON muniment_confidential.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
 CREATE INDEX audit_newest ON muniment_control.audit USING btree (tenant, "time" DESC, event_id DESC);
@@ -2160,6 +2134,8 @@ CREATE INDEX item_passages ON muniment_internal.item USING btree (tenant, agent,
 
 CREATE INDEX meaning_prior ON muniment_internal.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
 
+CREATE INDEX meaning_signs ON muniment_internal.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+
 CREATE INDEX meaning_waiting ON muniment_internal.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
 CREATE INDEX audit_newest ON muniment_public.audit USING btree (tenant, "time" DESC, event_id DESC);
@@ -2176,6 +2152,8 @@ CREATE INDEX item_passages ON muniment_public.item USING btree (tenant, agent, e
 
 CREATE INDEX meaning_prior ON muniment_public.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
 
+CREATE INDEX meaning_signs ON muniment_public.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+
 CREATE INDEX meaning_waiting ON muniment_public.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
 CREATE INDEX audit_newest ON muniment_restricted.audit USING btree (tenant, "time" DESC, event_id DESC);
@@ -2191,6 +2169,8 @@ CREATE UNIQUE INDEX item_live ON muniment_restricted.item USING btree (tenant, a
 CREATE INDEX item_passages ON muniment_restricted.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
 
 CREATE INDEX meaning_prior ON muniment_restricted.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
+
+CREATE INDEX meaning_signs ON muniment_restricted.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
 
 CREATE INDEX meaning_waiting ON muniment_restricted.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 

@@ -69,9 +69,9 @@ CREATE TABLE meaning (
 );
 CREATE INDEX meaning_waiting ON meaning (tenant, agent, kind, name, change_id, piece) WHERE embedder IS NULL;
 CREATE INDEX meaning_prior ON meaning (tenant, agent, prior) WHERE prior IS NOT NULL;
--- The vectors are kept aside, so that a look at all signs reads little else.
-ALTER TABLE meaning ALTER name SET STORAGE PLAIN, ALTER signs SET STORAGE PLAIN, ALTER vector SET STORAGE EXTERNAL;
-ALTER TABLE meaning SET (toast_tuple_target = 128);
+-- All that a look at the signs of one agent's pieces needs: it reads no vectors.
+CREATE INDEX meaning_signs ON meaning (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece)
+ WHERE embedder IS NOT NULL;
 
 GRANT SELECT, INSERT, DELETE ON chunk TO muniment_{level};
 GRANT SELECT, INSERT, DELETE, UPDATE (fence) ON stat TO muniment_{level};

@@ -42,7 +42,8 @@ WITH fence AS MATERIALIZED (
        AND session.session_id = %(session_id)s
 ),
 near AS MATERIALIZED (
-    SELECT meaning.*, bit_count(meaning.signs # %(signs)s::bit(384)) AS distance
+    SELECT meaning.agent, meaning.kind, meaning.name, meaning.level, meaning.change_id, meaning.piece,
+           bit_count(meaning.signs # %(signs)s::bit(384)) AS distance
       FROM visible_meaning AS meaning
      WHERE meaning.tenant = %(tenant)s
        AND (meaning.agent, meaning.kind, meaning.embedder) = ((SELECT fence.agent FROM fence), %(kind)s, %(embedder)s)
@@ -50,7 +51,7 @@ near AS MATERIALIZED (
      LIMIT %(bound)s
 ),
 seen AS MATERIALIZED (
-    SELECT near.name, near.change_id, near.piece, near.vector, chunk.start, chunk.size
+    SELECT near.agent, near.kind, near.name, near.change_id, near.piece, chunk.start, chunk.size
       FROM near
            JOIN visible_chunk AS chunk
                 ON chunk.tenant = %(tenant)s
@@ -74,9 +75,13 @@ seen AS MATERIALIZED (
 likeness AS (
     SELECT DISTINCT ON (seen.name) seen.name, seen.change_id, seen.start, seen.size, pair.likeness
       FROM seen
+           JOIN visible_meaning AS meaning
+                ON meaning.tenant = %(tenant)s
+               AND (meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
+                   = (seen.agent, seen.kind, seen.name, seen.change_id, seen.piece)
            CROSS JOIN LATERAL (
                SELECT sum(one * other) AS likeness
-                 FROM unnest(seen.vector, %(vector)s::integer[]) AS component (one, other)
+                 FROM unnest(meaning.vector, %(vector)s::integer[]) AS component (one, other)
            ) AS pair
      ORDER BY seen.name, pair.likeness DESC, seen.piece
 )
