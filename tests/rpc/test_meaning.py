@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from muniment_server.app.embedder import Model
+from muniment_server.domain.classification import Classification
 from muniment_server.store.database import Database as RoleDatabase
 from muniment_server.store.embedding import embed_some
 from muniment_server.store.operator import operating
 from tests.rpc.answers import INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
 from tests.rpc.test_searching import ANY, SCANS, passages
-from tests.support.meanings import Model, Quick, embed_all, quick
+from tests.support.meanings import Quick, embed_all, quick
 from tests.support.services import Caller, serving
 
 
@@ -22,7 +24,7 @@ def meaning(database):
 
 @pytest.fixture
 def at(meaning):
-    sessions = {}
+    sessions: dict[Classification, Caller] = {}
 
     def session_at(level):
         return sessions.setdefault(level, meaning.session(level))
@@ -195,6 +197,19 @@ def test_a_shadowed_version_does_not_resurface_by_its_meaning(meaning, at, low, 
 
     assert found(at(high), "hound") == []
     assert found(at(low), "hound") == ["plan"]
+
+
+def test_shadowed_versions_crowd_out_nothing(meaning, at):
+    """Two hundred are compared: none of them may be one that is not seen."""
+    names = [f"00000000-0000-4000-8000-{number:012}" for number in range(210)]
+    for level, content in ((PUBLIC, "dog"), (INTERNAL, "zebra")):
+        at(level).import_passages(*({"content": content, "passage_id": name} for name in names), timeout=120)
+    seen = at(PUBLIC).store_passage(content="dog and cat").passage.passage_id
+    embed_all(meaning.database, Quick())
+
+    results = at(INTERNAL).search_passages(query="hound").results
+
+    assert [result.passage.passage_id for result in results] == [seen]
 
 
 def test_nothing_above_is_found_by_meaning(meaning, at):
