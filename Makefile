@@ -94,7 +94,7 @@ proto-baseline: .venv-gen/.stamp ## For a release: make this contract the one th
 	proto/tools/contract.sh baseline
 
 lock: ## Resolve dependencies anew (needs uv): ARGS="--upgrade"
-	$(UV) pip compile pyproject.toml --extra dev --no-emit-package muniment $(LOCK) -o service/requirements.lock $(ARGS)
+	$(UV) pip compile pyproject.toml --extra dev --extra semantic --no-emit-package muniment $(LOCK) -o service/requirements.lock $(ARGS)
 	$(UV) pip compile proto/requirements.in $(LOCK) -o proto/requirements.lock $(ARGS)
 
 # Hashes, and no address of any registry.

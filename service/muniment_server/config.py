@@ -66,8 +66,9 @@ class ServerConfig:
 
     @property
     def connections(self) -> int:
-        """How many connections all workers may open together."""
-        return self.worker_count * (self.threads + LONG_THREADS + STREAM_THREADS) * len(roles.SERVING)
+        """How many connections all workers may open together, and the embedder."""
+        of_workers = self.worker_count * (self.threads + LONG_THREADS + STREAM_THREADS) * len(roles.SERVING)
+        return of_workers + len(roles.LEVELS)
 
     @property
     def worker_count(self) -> int:
@@ -82,8 +83,8 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def worker_environment() -> dict[str, str]:
-    """The environment of a worker: ours, without gRPC's own lines. One for each bad handshake would fill the log."""
+def child_environment() -> dict[str, str]:
+    """The environment of a worker or the embedder: ours, without a line of gRPC's own for each bad handshake."""
     return {**os.environ, "GRPC_VERBOSITY": "NONE"}
 
 

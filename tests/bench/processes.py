@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from pathlib import Path
 from muniment.settings import find_settings
 from muniment_server.app.access import cluster_directory
 from muniment_server.store.embedded import conninfo_of_running
+
+WORDS_ALONE = Path(__file__).parents[1] / "support" / "words_alone"
 
 
 @dataclass(slots=True)
@@ -42,7 +45,8 @@ class Service:
 
 
 @contextmanager
-def serving(folder: Path, *, workers: int, threads: int) -> Iterator[Service]:
+def serving(folder: Path, *, workers: int, threads: int, words_alone: bool = False) -> Iterator[Service]:
+    """A server; with *words_alone* one that finds no embedder."""
     begun = time.monotonic()
     process = subprocess.Popen(
         [
@@ -60,6 +64,7 @@ def serving(folder: Path, *, workers: int, threads: int) -> Iterator[Service]:
             "--threads",
             str(threads),
         ],
+        env={**os.environ, "PYTHONPATH": str(WORDS_ALONE)} if words_alone else None,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

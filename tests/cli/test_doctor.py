@@ -71,6 +71,22 @@ def test_a_lost_version_is_wrong(doctor, admin, dev):
         admin.execute("UPDATE muniment_public.item SET revision = revision - 1 WHERE name = 'torn'")
 
 
+def test_vectors_of_another_embedder_are_wrong(doctor, admin, dev):
+    assert run(dev.folder, "memory", "save", "meant", "x", "--agent", "alice", "--taint", "public").returncode == 0
+    admin.execute(
+        "UPDATE muniment_public.meaning SET embedder = 99, signs = repeat('0', 384)::bit(384),"
+        " vector = array_fill(0::smallint, '{384}') WHERE name = 'meant'"
+    )
+    try:
+        assert ["run `muniment reindex`" in wrong for wrong in doctor()] == [True]
+    finally:
+        admin.execute("UPDATE muniment_public.meaning SET embedder = NULL, signs = NULL, vector = NULL")
+
+
+def test_it_says_that_meaning_is_searched(dev):
+    assert "search goes by words and meaning" in run(dev.folder, "doctor", "--data-dir", ".muniment").stdout
+
+
 def test_a_directory_that_is_not_there_yet_is_well(folder):
     done = run(folder, "doctor", "--data-dir", "new")
     assert done.returncode == 0

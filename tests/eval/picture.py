@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-_COLOURS = ("#1f6f5c", "#c58b2a", "#8a8a8a")
+_COLOURS = ("#1f6f5c", "#7fb8a6", "#c58b2a", "#8a8a8a")
 _LEFT, _TOP, _BAR, _GAP, _WIDTH = 190, 56, 12, 14, 480
 
 

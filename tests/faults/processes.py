@@ -80,6 +80,10 @@ class ServerProcess:
         """The worker processes."""
         return [pid for pid in _children(self._running.pid) if b"muniment_server.app.worker" in _command(pid)]
 
+    def embedders(self) -> list[int]:
+        """The process that makes vectors, where it is installed."""
+        return [pid for pid in _children(self._running.pid) if b"muniment_server.app.embedder" in _command(pid)]
+
     def postmaster(self) -> int | None:
         """The parent of all Postgres processes; None while it does not run."""
         return next((pid for pid in _children(self._running.pid) if _name(pid) == "postgres"), None)

@@ -9,13 +9,15 @@ from typing import NamedTuple
 from muniment_server.store import queries, roles
 
 SERVED = {
-    **dict.fromkeys(("items", "notes", "blocks", "passages", "search"), roles.LEVELS),
+    **dict.fromkeys(("items", "notes", "blocks", "passages", "search", "meaning"), roles.LEVELS),
     **dict.fromkeys(("hosts", "sharing"), (roles.CONTROL,)),
     "audit": (roles.AUDITOR,),
 }
 """The files of what principals ask for, and the roles that run them."""
 ANYBODY = {"catalog": (roles.CONTROL,), "connection": roles.SERVING}
 """The files of what the server asks for itself."""
+EMBEDDER = {"embedding": roles.LEVELS}
+"""The file of what the embedder does, in no session, for all tenants: outside of the fence."""
 OPERATORS = {"operator": (roles.OWNER,), "history": (roles.OWNER,)}
 """The files of what operators do at the terminal, across tenants."""
 

@@ -19,7 +19,8 @@ PUBLIC, INTERNAL = Classification.PUBLIC, Classification.INTERNAL
 LOSSES = [
     "DELETE FROM muniment_public.chunk",
     "DELETE FROM muniment_public.stat",
-    "UPDATE muniment_public.chunk SET change_id = gen_random_uuid()",
+    "DELETE FROM muniment_public.meaning",
+    "UPDATE muniment_public.item SET change_id = gen_random_uuid()",
     "UPDATE muniment_public.stat SET stems = stems + 1",
     "UPDATE muniment_public.item SET delete_time = now() WHERE kind = 1",
 ]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.store.lint import problems
-from tests.store.named import SERVED, named
+from tests.store.named import EMBEDDER, SERVED, named
 
 SERVED_ONCE = named(dict.fromkeys(SERVED, ("",)))
 
-OF_SESSIONS = dict.fromkeys(("items", "passages", "search"), ("",))
+OF_SESSIONS = dict.fromkeys(("items", "passages", "search", "meaning"), ("",))
 
 BAD = {
     "SELECT item.name FROM item WHERE item.name = %(name)s": "item is not held to the tenant",
@@ -76,6 +78,14 @@ def test_c03_every_query_on_items_passes_the_fence(query):
     fence = "session.tenant = %(tenant)s AND session.session_id = %(session_id)s"
 
     assert fence in query.text
+
+
+def test_what_passes_no_fence_names_no_level_and_changes_vectors_only():
+    """The embedder works for all agents of one level, in no session: the stated exception."""
+    texts = {query.name: query.text for query in named(dict.fromkeys(EMBEDDER, ("",)))}
+
+    assert [name for name, text in texts.items() if "muniment_" in text or "vault." in text] == []
+    assert [name for name, text in texts.items() if re.search("INSERT|DELETE|UPDATE (?!meaning AS)", text)] == []
 
 
 @pytest.mark.parametrize("query", named(OF_SESSIONS), ids=lambda query: query.name)

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from muniment_server.store import queries
-from tests.store.named import ANYBODY, OPERATORS, SERVED, named, numbered
+from tests.store.named import ANYBODY, EMBEDDER, OPERATORS, SERVED, named, numbered
 
-FILES = {**SERVED, **ANYBODY, **OPERATORS}
+FILES = {**SERVED, **ANYBODY, **EMBEDDER, **OPERATORS}
 
 
 def test_every_file_of_queries_is_known_to_these_tests():
@@ -20,7 +20,7 @@ def test_every_file_of_queries_is_known_to_these_tests():
     assert found == {f"{file}.sql" for file in FILES}
 
 
-@pytest.mark.parametrize("query", named(SERVED, ANYBODY), ids=str)
+@pytest.mark.parametrize("query", named(SERVED, ANYBODY, EMBEDDER), ids=str)
 def test_a_query_prepares_as_its_role_without_declared_types(migrated, query):
     with migrated.connect(query.role) as connection:
         result = connection.pgconn.prepare(b"it", numbered(query.text), None)

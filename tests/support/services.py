@@ -21,6 +21,7 @@ from muniment.v1 import passage_service_pb2
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import IdSource, RandomIds
+from muniment_server.domain.search.meaning import Embed, nobody
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.rpc.server import SERVICES, Limits, Server
 from muniment_server.store.database import Database as RoleDatabase
@@ -165,12 +166,13 @@ def serving(
     limits: Limits | None = None,
     open_reflection: bool = True,
     audit_reads_from: Classification = Classification.CONFIDENTIAL,
+    embed: Embed = nobody,
 ) -> Iterator[Service]:
-    """Serve *database* on a free port."""
+    """Serve *database* on a free port. *embed* is asked for the vectors of queries."""
     limits = limits or Limits()
     ids = ids or RandomIds()
     connections = RoleDatabase(database.conninfo, pool_size=limits.connections)
-    store = Store(connections, ids, audit_reads_from=audit_reads_from)
+    store = Store(connections, ids, audit_reads_from=audit_reads_from, embed=embed)
     server = Server(store, limits=limits, open_reflection=open_reflection)
     port = server.listen("127.0.0.1:0", None)
     server.start()

@@ -1,4 +1,4 @@
-"""What a supervisor tells its workers. Apart from them, so that the supervisor need not load what they serve with."""
+"""What a supervisor tells its workers and the embedder. Apart from them: it need not load what they serve with."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 READY = "ready"
-"""What a worker says once it serves."""
+"""What one says once it serves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What one worker is told."""
+    """What one worker is told, and the embedder."""
 
     conninfo: str
     listen: str
     threads: int
     most_in_flight: int
     connections: int
-    """How many connections all workers may open together."""
+    """How many connections all may open together."""
     drain_seconds: float
     development: bool
     audit_reads_from: int
     tls: Mapping[str, str] | None
+    embedder: str | None
+    """Where the embedder is asked: the path of a unix socket. None: there is none."""
 
     def to_json(self) -> str:
         """One line."""

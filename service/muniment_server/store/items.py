@@ -24,6 +24,13 @@ class Match(NamedTuple):
     snippet: str
 
 
+class Found(NamedTuple):
+    """What a search found, best first, and whether meaning was compared, too."""
+
+    matches: Sequence[Match]
+    semantic: bool
+
+
 class Items:
     """The items of one kind."""
 
@@ -68,13 +75,11 @@ class Items:
         }
         return read_page(self._fence, Query("list_items", parameters), self._kind, limit)
 
-    def search(
-        self, query: str, *, limit: int, tier: Tier = Tier.MEMORY, wanted: ItemFilter = ALL_ITEMS
-    ) -> Sequence[Match]:
+    def search(self, query: str, *, limit: int, tier: Tier = Tier.MEMORY, wanted: ItemFilter = ALL_ITEMS) -> Found:
         """Up to *limit* items that match *query*, best first. All but notes are in the first tier."""
         search = Search(self._fence, self._kind, query)
         rows = held(search.results(limit=limit, tier=tier, **filter_columns(wanted)))
-        return [Match(row, row.score, search.snippet(row)) for row in rows]
+        return Found([Match(row, row.score, search.snippet(row)) for row in rows], search.semantic)
 
     def delete(self, name: str, *, etag: Version | None) -> Classification | None:
         """Delete the own-level version; return the level at which a lower one is seen from now on.

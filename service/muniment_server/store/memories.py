@@ -44,10 +44,13 @@ class Memories:
         rows, more = self._items.list(tags=[tag] if tag else [], after=after, limit=limit)
         return [_memory(row) for row in rows], more
 
-    def search(self, query: str, *, tags: Sequence[str], any_tag: bool, limit: int) -> Sequence[MemoryResult]:
-        """Up to *limit* memories that match *query*, best first."""
-        matches = self._items.search(query, limit=limit, wanted=ItemFilter(tuple(tags), any_tag))
-        return [MemoryResult(_memory(match.row), match.score, match.snippet) for match in matches]
+    def search(
+        self, query: str, *, tags: Sequence[str], any_tag: bool, limit: int
+    ) -> tuple[Sequence[MemoryResult], bool]:
+        """Up to *limit* memories that match *query*, best first; and whether meaning was compared, too."""
+        found = self._items.search(query, limit=limit, wanted=ItemFilter(tuple(tags), any_tag))
+        results = [MemoryResult(_memory(match.row), match.score, match.snippet) for match in found.matches]
+        return results, found.semantic
 
     def delete(self, key: str, *, etag: Version | None) -> Classification | None:
         """Delete the own-level version of *key*; return the level that is revealed.

@@ -81,11 +81,12 @@ class Notes:
             )
         )
 
-    def search(self, query: str, *, tier: Tier, limit: int) -> tuple[Sequence[NoteResult], Usage]:
-        """Up to *limit* notes of *tier* that match *query*, best first, and its usage."""
+    def search(self, query: str, *, tier: Tier, limit: int) -> tuple[Sequence[NoteResult], Usage, bool]:
+        """Up to *limit* notes of *tier* that match *query*, best first; its usage; and whether meaning was compared."""
         usage = self._shelf(self._fence.look("note_versions")).usage(tier)
-        matches = self._items.search(query, tier=tier, limit=limit)
-        return [NoteResult(_note(match.row), match.score, match.snippet) for match in matches], usage
+        found = self._items.search(query, tier=tier, limit=limit)
+        results = [NoteResult(_note(match.row), match.score, match.snippet) for match in found.matches]
+        return results, usage, found.semantic
 
     def _shelf(self, rows: Sequence[Any]) -> Shelf:
         return shelf_of_rows(self._fence.session.taint, rows)

@@ -21,13 +21,14 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import IdSource
 from muniment_server.domain.paging import NEWEST
 from muniment_server.domain.records import AuditEvent, HostIdentity, ItemKind
+from muniment_server.domain.search.meaning import EMBEDDER
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.store import queries, roles
 from muniment_server.store.audit import Audit
 from muniment_server.store.database import operator_conninfo
 from muniment_server.store.index import Text, index_query, text_of
 
-_QUERIES = queries.load("operator", "history", "search")
+_QUERIES = queries.load("operator", "history", "search", "meaning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +162,19 @@ class Operator:
         owner = {"tenant": tenant, "agent": agent, "session_id": uuid4()}
         self._execute("open_reindexing", number=level, **owner)
         self._execute("clear_index", **owner)
-        count, last = 0, (0, "")
+        last = (0, "")
+        indexed: list[tuple[ItemKind, list[str]]] = []
         while items := self._execute("lock_items", **owner, after_kind=last[0], after_name=last[1]).fetchall():
-            for kind, own in groupby(items, key=lambda item: ItemKind(item.kind)):
+            for kind, of_kind in groupby(items, key=lambda item: ItemKind(item.kind)):
+                own = list(of_kind)
                 index = index_query(kind, [_text(kind, item) for item in own])
                 self._execute(index.name, **owner, change_id=uuid4(), **index.parameters)
-            count, last = count + len(items), (items[-1].kind, items[-1].name)
+                indexed.append((kind, [item.name for item in own]))
+            last = (items[-1].kind, items[-1].name)
+        for kind, names in indexed:  # when all are there: each is meant together with the turn before it
+            self._execute("queue_pieces", **owner, kind=kind, names=names)
         self._execute("close_reindexing", **owner)
-        return count
+        return sum(len(names) for _, names in indexed)
 
     def broken_ledgers(self) -> dict[Classification, int]:
         """How many items of each level have a ledger with a gap: versions that were lost."""
@@ -177,6 +183,15 @@ class Operator:
     def broken_index(self) -> dict[Classification, int]:
         """How much of each level search does not know, knows wrongly, or counts wrongly."""
         return {level: self._broken(level, "broken_index") for level in Classification}
+
+    def waiting_pieces(self) -> tuple[int, int]:
+        """How many pieces wait for their vectors, and how many have one of another embedder than this server's."""
+        rows = []
+        for level in Classification:
+            with self._connection.transaction():
+                self._execute("look_at", schema=level.role)
+                rows.append(self._execute("count_waiting", embedder=EMBEDDER).fetchone())
+        return sum(row.waiting for row in rows), sum(row.outdated for row in rows)
 
     def _broken(self, level: Classification, query: str) -> int:
         with self._connection.transaction():

@@ -94,10 +94,11 @@ class Passages:
         rows, more = read_page(self._fence, Query("list_passages", parameters), ItemKind.PASSAGE, limit)
         return [_passage(row) for row in rows], more
 
-    def search(self, query: str, wanted: ItemFilter, *, limit: int) -> Sequence[PassageResult]:
-        """Up to *limit* passages that match *query*, best first."""
-        matches = self._items.search(query, limit=limit, wanted=wanted)
-        return [PassageResult(_passage(match.row), match.score, match.snippet) for match in matches]
+    def search(self, query: str, wanted: ItemFilter, *, limit: int) -> tuple[Sequence[PassageResult], bool]:
+        """Up to *limit* passages that match *query*, best first; and whether meaning was compared, too."""
+        found = self._items.search(query, limit=limit, wanted=wanted)
+        results = [PassageResult(_passage(match.row), match.score, match.snippet) for match in found.matches]
+        return results, found.semantic
 
     def delete(self, passage_id: str) -> Classification | None:
         """Delete the own-level passage; return the level that is revealed.

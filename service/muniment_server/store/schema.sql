@@ -520,6 +520,22 @@ CREATE VIEW muniment_confidential.link WITH (security_barrier='true') AS
      JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
      JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
 
+CREATE TABLE muniment_confidential.meaning (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 3 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    prior uuid,
+    embedder smallint,
+    signs bit(384),
+    vector smallint[],
+    CONSTRAINT meaning_is_confidential CHECK ((level = 3)),
+    CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
+);
+
 CREATE TABLE muniment_confidential.revision (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -866,6 +882,78 @@ CREATE VIEW muniment_confidential.visible_chunk WITH (security_invoker='true') A
            FROM muniment_confidential.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
+CREATE TABLE muniment_internal.meaning (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 2 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    prior uuid,
+    embedder smallint,
+    signs bit(384),
+    vector smallint[],
+    CONSTRAINT meaning_is_internal CHECK ((level = 2)),
+    CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
+);
+
+CREATE TABLE muniment_public.meaning (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 1 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    prior uuid,
+    embedder smallint,
+    signs bit(384),
+    vector smallint[],
+    CONSTRAINT meaning_is_public CHECK ((level = 1)),
+    CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
+);
+
+CREATE VIEW muniment_confidential.visible_meaning WITH (security_invoker='true') AS
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector
+   FROM muniment_public.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector
+   FROM muniment_internal.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector
+   FROM muniment_confidential.meaning;
+
 CREATE TABLE muniment_internal.stat (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -1149,6 +1237,33 @@ CREATE VIEW muniment_internal.visible_chunk WITH (security_invoker='true') AS
            FROM muniment_internal.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
+CREATE VIEW muniment_internal.visible_meaning WITH (security_invoker='true') AS
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector
+   FROM muniment_public.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector
+   FROM muniment_internal.meaning;
+
 CREATE VIEW muniment_internal.visible_stat WITH (security_invoker='true') AS
  SELECT stat.tenant,
     stat.agent,
@@ -1339,6 +1454,20 @@ CREATE VIEW muniment_public.visible_chunk WITH (security_invoker='true') AS
            FROM muniment_public.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
+CREATE VIEW muniment_public.visible_meaning WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    change_id,
+    piece,
+    prior,
+    embedder,
+    signs,
+    vector
+   FROM muniment_public.meaning;
+
 CREATE VIEW muniment_public.visible_stat WITH (security_invoker='true') AS
  SELECT tenant,
     agent,
@@ -1442,6 +1571,22 @@ CREATE VIEW muniment_restricted.link WITH (security_barrier='true') AS
    FROM ((muniment_restricted.session
      JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
      JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
+
+CREATE TABLE muniment_restricted.meaning (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 4 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    prior uuid,
+    embedder smallint,
+    signs bit(384),
+    vector smallint[],
+    CONSTRAINT meaning_is_restricted CHECK ((level = 4)),
+    CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
+);
 
 CREATE TABLE muniment_restricted.revision (
     tenant bigint NOT NULL,
@@ -1719,6 +1864,59 @@ CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
            FROM muniment_restricted.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
+CREATE VIEW muniment_restricted.visible_meaning WITH (security_invoker='true') AS
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector
+   FROM muniment_public.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector
+   FROM muniment_internal.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector
+   FROM muniment_confidential.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector
+   FROM muniment_restricted.meaning;
+
 CREATE VIEW muniment_restricted.visible_stat WITH (security_invoker='true') AS
  SELECT stat.tenant,
     stat.agent,
@@ -1810,6 +2008,9 @@ ALTER TABLE ONLY muniment_confidential.chunk
 ALTER TABLE ONLY muniment_confidential.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
 
+ALTER TABLE ONLY muniment_confidential.meaning
+    ADD CONSTRAINT meaning_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
 ALTER TABLE ONLY muniment_confidential.revision
     ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
 
@@ -1831,6 +2032,9 @@ ALTER TABLE ONLY muniment_internal.chunk
 ALTER TABLE ONLY muniment_internal.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
 
+ALTER TABLE ONLY muniment_internal.meaning
+    ADD CONSTRAINT meaning_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
 ALTER TABLE ONLY muniment_internal.revision
     ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
 
@@ -1849,6 +2053,9 @@ ALTER TABLE ONLY muniment_public.chunk
 ALTER TABLE ONLY muniment_public.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
 
+ALTER TABLE ONLY muniment_public.meaning
+    ADD CONSTRAINT meaning_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
 ALTER TABLE ONLY muniment_public.revision
     ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
 
@@ -1866,6 +2073,9 @@ ALTER TABLE ONLY muniment_restricted.chunk
 
 ALTER TABLE ONLY muniment_restricted.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
+
+ALTER TABLE ONLY muniment_restricted.meaning
+    ADD CONSTRAINT meaning_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
 
 ALTER TABLE ONLY muniment_restricted.revision
     ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
@@ -1926,6 +2136,12 @@ CREATE UNIQUE INDEX item_live ON muniment_confidential.item USING btree (tenant,
 
 CREATE INDEX item_passages ON muniment_confidential.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
 
+CREATE INDEX meaning_prior ON muniment_confidential.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
+
+CREATE INDEX meaning_signs ON muniment_confidential.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+
+CREATE INDEX meaning_waiting ON muniment_confidential.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
+
 CREATE INDEX audit_newest ON muniment_control.audit USING btree (tenant, "time" DESC, event_id DESC);
 
 CREATE INDEX audit_newest ON muniment_internal.audit USING btree (tenant, "time" DESC, event_id DESC);
@@ -1942,6 +2158,12 @@ CREATE UNIQUE INDEX item_live ON muniment_internal.item USING btree (tenant, age
 
 CREATE INDEX item_passages ON muniment_internal.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
 
+CREATE INDEX meaning_prior ON muniment_internal.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
+
+CREATE INDEX meaning_signs ON muniment_internal.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+
+CREATE INDEX meaning_waiting ON muniment_internal.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
+
 CREATE INDEX audit_newest ON muniment_public.audit USING btree (tenant, "time" DESC, event_id DESC);
 
 CREATE INDEX chunk_grams ON muniment_public.chunk USING gin (grams) WITH (fastupdate=off);
@@ -1955,6 +2177,12 @@ CREATE INDEX chunk_thread ON muniment_public.chunk USING btree (tenant, agent, t
 CREATE UNIQUE INDEX item_live ON muniment_public.item USING btree (tenant, agent, kind, name, level DESC) WHERE (delete_time IS NULL);
 
 CREATE INDEX item_passages ON muniment_public.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
+
+CREATE INDEX meaning_prior ON muniment_public.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
+
+CREATE INDEX meaning_signs ON muniment_public.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+
+CREATE INDEX meaning_waiting ON muniment_public.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
 CREATE INDEX audit_newest ON muniment_restricted.audit USING btree (tenant, "time" DESC, event_id DESC);
 
@@ -1970,6 +2198,12 @@ CREATE UNIQUE INDEX item_live ON muniment_restricted.item USING btree (tenant, a
 
 CREATE INDEX item_passages ON muniment_restricted.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
 
+CREATE INDEX meaning_prior ON muniment_restricted.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
+
+CREATE INDEX meaning_signs ON muniment_restricted.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+
+CREATE INDEX meaning_waiting ON muniment_restricted.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
+
 CREATE INDEX session_newest ON vault.session USING btree (tenant, agent, create_time DESC, session_id DESC);
 
 CREATE INDEX session_of_conversation ON vault.session USING btree (tenant, agent, conversation_id);
@@ -1979,6 +2213,9 @@ ALTER TABLE ONLY muniment_confidential.chunk
 
 ALTER TABLE ONLY muniment_confidential.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_confidential.meaning
+    ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_confidential.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
 
 ALTER TABLE ONLY muniment_confidential.revision
     ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
@@ -1995,6 +2232,9 @@ ALTER TABLE ONLY muniment_internal.chunk
 ALTER TABLE ONLY muniment_internal.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_internal.meaning
+    ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_internal.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_internal.revision
     ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
@@ -2010,6 +2250,9 @@ ALTER TABLE ONLY muniment_public.chunk
 ALTER TABLE ONLY muniment_public.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_public.meaning
+    ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_public.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_public.revision
     ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
@@ -2024,6 +2267,9 @@ ALTER TABLE ONLY muniment_restricted.chunk
 
 ALTER TABLE ONLY muniment_restricted.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted.meaning
+    ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_restricted.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
 
 ALTER TABLE ONLY muniment_restricted.revision
     ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
@@ -2233,6 +2479,18 @@ GRANT SELECT,INSERT,DELETE ON TABLE vault.block_link TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_confidential.link TO muniment_confidential;
 
+GRANT SELECT,INSERT ON TABLE muniment_confidential.meaning TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential.meaning TO muniment_restricted;
+
+GRANT UPDATE(prior) ON TABLE muniment_confidential.meaning TO muniment_confidential;
+
+GRANT UPDATE(embedder) ON TABLE muniment_confidential.meaning TO muniment_confidential;
+
+GRANT UPDATE(signs) ON TABLE muniment_confidential.meaning TO muniment_confidential;
+
+GRANT UPDATE(vector) ON TABLE muniment_confidential.meaning TO muniment_confidential;
+
 GRANT INSERT ON TABLE muniment_confidential.revision TO muniment_confidential;
 
 GRANT SELECT,INSERT ON TABLE muniment_internal.item TO muniment_internal;
@@ -2321,6 +2579,38 @@ GRANT SELECT ON TABLE muniment_public.chunk TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_confidential.visible_chunk TO muniment_confidential;
 
+GRANT SELECT,INSERT ON TABLE muniment_internal.meaning TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.meaning TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal.meaning TO muniment_restricted;
+
+GRANT UPDATE(prior) ON TABLE muniment_internal.meaning TO muniment_internal;
+
+GRANT UPDATE(embedder) ON TABLE muniment_internal.meaning TO muniment_internal;
+
+GRANT UPDATE(signs) ON TABLE muniment_internal.meaning TO muniment_internal;
+
+GRANT UPDATE(vector) ON TABLE muniment_internal.meaning TO muniment_internal;
+
+GRANT SELECT,INSERT ON TABLE muniment_public.meaning TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.meaning TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public.meaning TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public.meaning TO muniment_restricted;
+
+GRANT UPDATE(prior) ON TABLE muniment_public.meaning TO muniment_public;
+
+GRANT UPDATE(embedder) ON TABLE muniment_public.meaning TO muniment_public;
+
+GRANT UPDATE(signs) ON TABLE muniment_public.meaning TO muniment_public;
+
+GRANT UPDATE(vector) ON TABLE muniment_public.meaning TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_confidential.visible_meaning TO muniment_confidential;
+
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.stat TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.stat TO muniment_confidential;
@@ -2367,6 +2657,8 @@ GRANT UPDATE(fence) ON TABLE muniment_internal.shelf TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.visible_chunk TO muniment_internal;
 
+GRANT SELECT ON TABLE muniment_internal.visible_meaning TO muniment_internal;
+
 GRANT SELECT ON TABLE muniment_internal.visible_stat TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_public.session TO muniment_public;
@@ -2392,6 +2684,8 @@ GRANT INSERT ON TABLE muniment_public.shelf TO muniment_control;
 GRANT UPDATE(fence) ON TABLE muniment_public.shelf TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_public.visible_chunk TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.visible_meaning TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_public.visible_stat TO muniment_public;
 
@@ -2425,6 +2719,16 @@ GRANT UPDATE(delete_time) ON TABLE muniment_restricted.item TO muniment_restrict
 
 GRANT SELECT ON TABLE muniment_restricted.link TO muniment_restricted;
 
+GRANT SELECT,INSERT ON TABLE muniment_restricted.meaning TO muniment_restricted;
+
+GRANT UPDATE(prior) ON TABLE muniment_restricted.meaning TO muniment_restricted;
+
+GRANT UPDATE(embedder) ON TABLE muniment_restricted.meaning TO muniment_restricted;
+
+GRANT UPDATE(signs) ON TABLE muniment_restricted.meaning TO muniment_restricted;
+
+GRANT UPDATE(vector) ON TABLE muniment_restricted.meaning TO muniment_restricted;
+
 GRANT INSERT ON TABLE muniment_restricted.revision TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.visible TO muniment_restricted;
@@ -2442,6 +2746,8 @@ GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted.stat TO muniment_restric
 GRANT UPDATE(fence) ON TABLE muniment_restricted.stat TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.visible_chunk TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.visible_meaning TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.visible_stat TO muniment_restricted;
 

@@ -1,13 +1,14 @@
-"""One search of one kind of items: the words are counted, then the matches ranked. See queries/search.sql."""
+"""One search of one kind of items: words are counted, then matches ranked. See queries/search.sql and meaning.sql."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muniment_server.domain.paging import PAGE_BYTES
 from muniment_server.domain.records import ItemKind
 from muniment_server.domain.search import languages
+from muniment_server.domain.search.meaning import EMBEDDER, WEIGHT, Vector, scores, signs
 from muniment_server.domain.search.pieces import PIECE_CHARS, Piece
 from muniment_server.domain.search.ranking import (
     FLOOR,
@@ -24,7 +25,12 @@ from muniment_server.domain.search.ranking import (
     wanted,
 )
 from muniment_server.domain.search.snippets import snippet
-from muniment_server.store.fence import Fence, Query
+from muniment_server.store.fence import Fence, Query, Rows
+
+_COMPARED = 200
+"""Vectors that are compared with the query's."""
+_BOUNDS = (1000, None)
+"""Pieces that are looked at for them: those of which most may be left out, and all."""
 
 
 class Search:
@@ -34,6 +40,10 @@ class Search:
         self._fence = fence
         self._kind = kind
         self._words = Words(query)
+        self._vector = fence.embed(query) if self._words.spelled else None
+        self._meant: Mapping[str, Any] = {}
+        self.semantic = False
+        """Whether meaning was compared, too."""
         rows = fence.look(
             "search_terms",
             kind=kind,
@@ -57,15 +67,45 @@ class Search:
 
     def results(self, *, limit: int, **filters: object) -> Sequence[Any]:
         """Up to *limit* items, best first: at first those with the rarest words only."""
+        by_meaning = self._by_meaning(filters)
         attempts = [
-            Query("search_items", {**self._ranking(), **self._looked_for(one), **filters, "limit": limit})
+            Query("search_items", {**self._ranking(), **by_meaning, **self._looked_for(one), **filters, "limit": limit})
             for one in wanted(self._corpus, self._terms, self._words.evidence(self._small))
         ]
-        return self._fence.read_until(attempts, kind=self._kind, enough=limit)
+        rows = self._fence.read_until(attempts, kind=self._kind, enough=limit)
+        return [row for row in rows if row.start is not None or self._is_current(row)]
+
+    def _by_meaning(self, filters: Mapping[str, object]) -> dict[str, object]:
+        """What is found by meaning, and how a score is shared between meaning and words."""
+        rows = self._alike(self._vector, filters) if self._vector else ()
+        self.semantic = bool(rows)
+        found = scores([row.likeness for row in rows])
+        self._meant = {row.name: row for row, _ in zip(rows, found, strict=False)}
+        return {
+            "names": list(self._meant),
+            "meant": found,
+            "share": 1_000_000 - WEIGHT if self.semantic else 1_000_000,
+        }
+
+    def _alike(self, vector: Vector, filters: Mapping[str, object]) -> Rows:
+        """The visible items of which vectors were compared, the most alike first."""
+        asked = {"kind": self._kind, "embedder": EMBEDDER, "signs": signs(vector), "vector": vector, "most": _COMPARED}
+        rows: Rows = ()
+        for bound in _BOUNDS:
+            rows = self._fence.look("search_meaning", **asked, **filters, bound=bound)
+            if rows[0].compared == _COMPARED or bound is None or rows[0].looked_at < bound:
+                break
+        return [row for row in rows if row.name is not None]
+
+    def _is_current(self, row: Any) -> bool:
+        """Whether what was found by meaning alone is still the version that was compared."""
+        meant = self._meant.get(row.name)
+        return meant is None or meant.change_id == row.change_id
 
     def snippet(self, row: Any) -> str:
         """The part of the best piece that shows why it was found. Of one found by its neighbours: its beginning."""
-        piece = Piece(row.start or 0, row.size or PIECE_CHARS)
+        best = row if row.start is not None else self._meant.get(row.name)
+        piece = Piece(best.start, best.size) if best else Piece(0, PIECE_CHARS)
         return snippet(piece.of(row.content), self._grams)
 
     def _ranking(self) -> dict[str, object]:

@@ -11,6 +11,7 @@ from muniment_server.domain.errors import StaleSession
 from muniment_server.domain.ids import IdSource
 from muniment_server.domain.lifetime import Call, Lifetime
 from muniment_server.domain.records import HostIdentity, Session, SessionIdentity
+from muniment_server.domain.search.meaning import Embed, nobody
 from muniment_server.domain.tokens import Token
 from muniment_server.store import roles
 from muniment_server.store.agents import Agents
@@ -69,9 +70,12 @@ class HostView:
 class Store:
     """The way to everything that is kept. Every view belongs to one principal and one call."""
 
-    def __init__(self, database: Database, ids: IdSource, *, audit_reads_from: Classification) -> None:
+    def __init__(
+        self, database: Database, ids: IdSource, *, audit_reads_from: Classification, embed: Embed = nobody
+    ) -> None:
         self._database = database
         self._ids = ids
+        self._embed = embed
         self._audit_reads_from = min(audit_reads_from, Classification.CONFIDENTIAL)
 
     def find_host(self, token: Token, lifetime: Lifetime) -> HostIdentity | None:
@@ -89,7 +93,7 @@ class Store:
         """The items at or below the session's taint. Raises StaleSession when the taint is not what it was."""
         with self._database.connection(session.taint.role, call.lifetime) as connection:
             audit_reads = session.taint >= self._audit_reads_from
-            yield SessionView(Fence(connection, session, call, self._ids, audit_reads=audit_reads))
+            yield SessionView(Fence(connection, session, call, self._ids, audit_reads=audit_reads, embed=self._embed))
 
     @contextmanager
     def as_host(self, host: HostIdentity, call: Call) -> Iterator[HostView]:

@@ -24,8 +24,10 @@ _AGENT_COLUMNS = (
     "display_name", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit", "user_char_limit",
     "update_time", "delete_time",
 )  # fmt: skip
-_LEVEL_TABLES = ("item", "revision", "shelf", "audit", "chunk", "stat")
-_LEVEL_WINDOWS = ("session", "agent", "link", "visible", "shared_visible", "visible_chunk", "visible_stat")
+_LEVEL_TABLES = ("item", "revision", "shelf", "audit", "chunk", "stat", "meaning")
+_LEVEL_WINDOWS = (
+    "session", "agent", "link", "visible", "shared_visible", "visible_chunk", "visible_stat", "visible_meaning",
+)  # fmt: skip
 _HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link")
 
 
@@ -117,19 +119,21 @@ def _level(level: Classification) -> Iterator[Fact]:
     yield Fact(role, "schema vault", "USAGE")
     for lower in (lower for lower in Classification if lower.can_flow_to(level)):
         yield Fact(role, f"schema {lower.role}", "USAGE")
-        for table in ("item", "chunk", "stat"):
+        for table in ("item", "chunk", "stat", "meaning"):
             yield Fact(role, f"{lower.role}.{table}", "SELECT")
     for window in (*_LEVEL_WINDOWS, "shelf"):
         yield Fact(role, f"{role}.{window}", "SELECT")
     for fenced in ("session", "shelf", "stat"):
         yield Fact(role, f"{role}.{fenced}", "UPDATE (fence)")
-    for table in ("item", "revision", "audit", "chunk", "stat"):
+    for table in ("item", "revision", "audit", "chunk", "stat", "meaning"):
         yield Fact(role, f"{role}.{table}", "INSERT")
     for derived in ("chunk", "stat"):  # what is made of items anew at any time
         yield Fact(role, f"{role}.{derived}", "DELETE")
     for column in _ITEM_COLUMNS:
         yield Fact(role, f"{role}.item", f"UPDATE ({column})")
-    for table in ("item", "audit", "chunk"):
+    for column in ("prior", "embedder", "signs", "vector"):
+        yield Fact(role, f"{role}.meaning", f"UPDATE ({column})")
+    for table in ("item", "audit", "chunk", "meaning"):
         yield Fact("pinned", f"{role}.{table}", f"CHECK ((level = {level.value}))")
 
 
@@ -175,9 +179,9 @@ def _windows() -> Iterator[Fact]:
 
 def _level_windows(level: Classification) -> Iterator[Fact]:
     role = level.role
-    items, chunks, stats = (
+    items, chunks, stats, meanings = (
         [f"reads {lower.role}.{table}" for lower in Classification if lower.can_flow_to(level)]
-        for table in ("item", "chunk", "stat")
+        for table in ("item", "chunk", "stat", "meaning")
     )
     yield from _window(role, "session", _BARRIER, *_OPEN_SESSIONS, f"where taint = {level.value}")
     yield from _window(role, "agent", _BARRIER, f"reads {role}.session", "reads vault.agent")
@@ -185,6 +189,7 @@ def _level_windows(level: Classification) -> Iterator[Fact]:
     yield from _window(role, "visible", _INVOKER, *items, "where delete_time IS NULL", _NOT_EXPIRED)
     yield from _window(role, "visible_chunk", _INVOKER, *chunks, _NOT_EXPIRED)
     yield from _window(role, "visible_stat", _INVOKER, *stats)
+    yield from _window(role, "visible_meaning", _INVOKER, *meanings)
     yield from _window(role, "shared_visible", _INVOKER, _BARRIER, f"reads {role}.link", f"reads {role}.visible")
 
 

@@ -50,10 +50,11 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         any_tag = request.tag_match == tag_match_pb2.TAG_MATCH_ANY
         limit = paging.max_results(request.max_results)
         with self._store.as_session(context.session, context.call) as view:
-            results = view.memories.search(query, tags=tags, any_tag=any_tag, limit=limit)
+            results, semantic = view.memories.search(query, tags=tags, any_tag=any_tag, limit=limit)
         return pb.SearchMemoriesResponse(
             results=map(convert.result_to_proto, results),
             classification=convert.join(result.memory.classification for result in results),
+            semantic=semantic,
         )
 
     def DeleteMemory(self, request: pb.DeleteMemoryRequest, context: CallContext) -> pb.DeleteMemoryResponse:

@@ -54,11 +54,12 @@ class NoteServicer(note_service_pb2_grpc.NoteServiceServicer):
         tier = convert.tier_from_proto(request.tier)
         limit = paging.max_results(request.max_results)
         with self._store.as_session(context.session, context.call) as view:
-            results, usage = view.notes.search(query, tier=tier, limit=limit)
+            results, usage, semantic = view.notes.search(query, tier=tier, limit=limit)
         return pb.SearchNotesResponse(
             results=map(convert.note_result_to_proto, results),
             usage=convert.usage_to_proto(usage),
             classification=convert.join(result.note.classification for result in results),
+            semantic=semantic,
         )
 
     def ListNotes(self, request: pb.ListNotesRequest, context: CallContext) -> pb.ListNotesResponse:

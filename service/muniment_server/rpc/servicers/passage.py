@@ -74,10 +74,11 @@ class PassageServicer(passage_service_pb2_grpc.PassageServiceServicer):
         wanted = _filter(request)
         limit = paging.max_results(request.max_results)
         with self._store.as_session(context.session, context.call) as view:
-            results = view.passages.search(query, wanted, limit=limit)
+            results, semantic = view.passages.search(query, wanted, limit=limit)
         return pb.SearchPassagesResponse(
             results=map(convert.passage_result_to_proto, results),
             classification=convert.join(result.passage.classification for result in results),
+            semantic=semantic,
         )
 
     def DeletePassage(self, request: pb.DeletePassageRequest, context: CallContext) -> pb.DeletePassageResponse:

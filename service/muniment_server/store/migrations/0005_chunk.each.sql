@@ -51,5 +51,30 @@ CREATE TABLE stat (
     FOREIGN KEY (tenant, agent) REFERENCES vault.agent ON DELETE CASCADE
 );
 
+-- What each piece means: a vector, made after the write, and gone with the piece. A turn of a thread is meant together with
+-- the turn before it, at its own level: who deletes that one takes its text out of this vector, too.
+CREATE TABLE meaning (
+    tenant    bigint   NOT NULL,
+    agent     bigint   NOT NULL,
+    kind      smallint NOT NULL,
+    name      text COLLATE "C" NOT NULL,
+    level     smallint NOT NULL DEFAULT {number} CONSTRAINT meaning_is_{level} CHECK (level = {number}),
+    change_id uuid     NOT NULL,
+    piece     integer  NOT NULL,
+    prior     uuid, -- the version of the turn before it
+    embedder  smallint, -- who made it. Null: it waits for its vector
+    signs     bit(384), -- of the vector's components: a first look
+    vector    smallint[],
+    PRIMARY KEY (tenant, agent, kind, name, change_id, piece),
+    FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES chunk ON DELETE CASCADE,
+    CONSTRAINT meaning_waits_or_is_whole CHECK (num_nulls(embedder, signs, vector) IN (0, 3))
+);
+CREATE INDEX meaning_waiting ON meaning (tenant, agent, kind, name, change_id, piece) WHERE embedder IS NULL;
+CREATE INDEX meaning_prior ON meaning (tenant, agent, prior) WHERE prior IS NOT NULL;
+-- All that a look at the signs of one agent's pieces needs: it reads no vectors.
+CREATE INDEX meaning_signs ON meaning (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece)
+ WHERE embedder IS NOT NULL;
+
 GRANT SELECT, INSERT, DELETE ON chunk TO muniment_{level};
 GRANT SELECT, INSERT, DELETE, UPDATE (fence) ON stat TO muniment_{level};
+GRANT SELECT, INSERT, UPDATE (prior, embedder, signs, vector) ON meaning TO muniment_{level};

@@ -59,7 +59,10 @@ SELECT *
 CREATE VIEW muniment_public.visible_stat WITH (security_invoker = true) AS
 SELECT * FROM muniment_public.stat;
 
-GRANT SELECT ON muniment_public.visible, muniment_public.shared_visible, muniment_public.visible_chunk, muniment_public.visible_stat TO muniment_public;
+CREATE VIEW muniment_public.visible_meaning WITH (security_invoker = true) AS
+SELECT * FROM muniment_public.meaning;
+
+GRANT SELECT ON muniment_public.visible, muniment_public.shared_visible, muniment_public.visible_chunk, muniment_public.visible_stat, muniment_public.visible_meaning TO muniment_public;
 
 CREATE VIEW muniment_internal.visible WITH (security_invoker = true) AS
 SELECT *
@@ -94,9 +97,14 @@ SELECT * FROM muniment_public.stat
  UNION ALL
 SELECT * FROM muniment_internal.stat;
 
-GRANT SELECT ON muniment_internal.visible, muniment_internal.shared_visible, muniment_internal.visible_chunk, muniment_internal.visible_stat TO muniment_internal;
+CREATE VIEW muniment_internal.visible_meaning WITH (security_invoker = true) AS
+SELECT * FROM muniment_public.meaning
+ UNION ALL
+SELECT * FROM muniment_internal.meaning;
 
-GRANT SELECT ON muniment_public.chunk, muniment_public.stat
+GRANT SELECT ON muniment_internal.visible, muniment_internal.shared_visible, muniment_internal.visible_chunk, muniment_internal.visible_stat, muniment_internal.visible_meaning TO muniment_internal;
+
+GRANT SELECT ON muniment_public.chunk, muniment_public.stat, muniment_public.meaning
    TO muniment_internal;
 
 CREATE VIEW muniment_confidential.visible WITH (security_invoker = true) AS
@@ -138,9 +146,16 @@ SELECT * FROM muniment_internal.stat
  UNION ALL
 SELECT * FROM muniment_confidential.stat;
 
-GRANT SELECT ON muniment_confidential.visible, muniment_confidential.shared_visible, muniment_confidential.visible_chunk, muniment_confidential.visible_stat TO muniment_confidential;
+CREATE VIEW muniment_confidential.visible_meaning WITH (security_invoker = true) AS
+SELECT * FROM muniment_public.meaning
+ UNION ALL
+SELECT * FROM muniment_internal.meaning
+ UNION ALL
+SELECT * FROM muniment_confidential.meaning;
 
-GRANT SELECT ON muniment_public.chunk, muniment_public.stat, muniment_internal.chunk, muniment_internal.stat
+GRANT SELECT ON muniment_confidential.visible, muniment_confidential.shared_visible, muniment_confidential.visible_chunk, muniment_confidential.visible_stat, muniment_confidential.visible_meaning TO muniment_confidential;
+
+GRANT SELECT ON muniment_public.chunk, muniment_public.stat, muniment_public.meaning, muniment_internal.chunk, muniment_internal.stat, muniment_internal.meaning
    TO muniment_confidential;
 
 CREATE VIEW muniment_restricted.visible WITH (security_invoker = true) AS
@@ -188,7 +203,16 @@ SELECT * FROM muniment_confidential.stat
  UNION ALL
 SELECT * FROM muniment_restricted.stat;
 
-GRANT SELECT ON muniment_restricted.visible, muniment_restricted.shared_visible, muniment_restricted.visible_chunk, muniment_restricted.visible_stat TO muniment_restricted;
+CREATE VIEW muniment_restricted.visible_meaning WITH (security_invoker = true) AS
+SELECT * FROM muniment_public.meaning
+ UNION ALL
+SELECT * FROM muniment_internal.meaning
+ UNION ALL
+SELECT * FROM muniment_confidential.meaning
+ UNION ALL
+SELECT * FROM muniment_restricted.meaning;
 
-GRANT SELECT ON muniment_public.chunk, muniment_public.stat, muniment_internal.chunk, muniment_internal.stat, muniment_confidential.chunk, muniment_confidential.stat
+GRANT SELECT ON muniment_restricted.visible, muniment_restricted.shared_visible, muniment_restricted.visible_chunk, muniment_restricted.visible_stat, muniment_restricted.visible_meaning TO muniment_restricted;
+
+GRANT SELECT ON muniment_public.chunk, muniment_public.stat, muniment_public.meaning, muniment_internal.chunk, muniment_internal.stat, muniment_internal.meaning, muniment_confidential.chunk, muniment_confidential.stat, muniment_confidential.meaning
    TO muniment_restricted;

@@ -134,6 +134,16 @@ stale AS (
                       = (item.tenant, item.agent, item.kind, item.name, item.change_id)
            )
 ),
+unmeant AS (
+    SELECT chunk.tenant
+      FROM chunk
+     WHERE NOT EXISTS (
+               SELECT
+                 FROM meaning
+                WHERE (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
+                      = (chunk.tenant, chunk.agent, chunk.kind, chunk.name, chunk.change_id, chunk.piece)
+           )
+),
 counted AS (
     SELECT stat.tenant, stat.agent, stat.kind, stat.language, stat.chunks, stat.stems, stat.grams
       FROM stat
@@ -147,7 +157,14 @@ wrong AS (
      GROUP BY counted.tenant, counted.agent, counted.kind, counted.language
     HAVING (sum(counted.chunks), sum(counted.stems), sum(counted.grams)) <> (0, 0, 0)
 )
-SELECT (SELECT count(*) FROM unknown) + (SELECT count(*) FROM stale) + (SELECT count(*) FROM wrong) AS broken;
+SELECT (SELECT count(*) FROM unknown) + (SELECT count(*) FROM stale) + (SELECT count(*) FROM unmeant)
+       + (SELECT count(*) FROM wrong) AS broken;
+
+-- name: count_waiting
+-- How many pieces have no vector of *embedder*'s: those that wait, and those of another, at the level of the search path.
+SELECT count(*) FILTER (WHERE meaning.embedder IS NULL) AS waiting,
+       count(*) FILTER (WHERE meaning.embedder <> %(embedder)s) AS outdated
+  FROM meaning;
 
 -- name: broken_ledgers
 -- Items whose ledger has a gap or does not end at the item's revision, at the level of the search path. Passages have none.

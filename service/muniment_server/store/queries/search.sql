@@ -37,7 +37,15 @@ gone AS (
        AND gone.kind = %(kind)s
        AND gone.name = ANY(%(names)s)
        AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (gone.name, gone.change_id))
- RETURNING gone.language, gone.stem_count, gone.gram_count
+ RETURNING gone.change_id, gone.language, gone.stem_count, gone.gram_count
+),
+parted AS ( -- what was made with the text of another is made without it
+    UPDATE meaning AS parted
+       SET prior = NULL, embedder = NULL, signs = NULL, vector = NULL
+      FROM gone
+     WHERE parted.tenant = %(tenant)s
+       AND parted.agent = (SELECT fence.agent FROM fence)
+       AND parted.prior = gone.change_id
 ),
 text AS MATERIALIZED (
     SELECT live.*, piece.number, piece.start, piece.size, piece.sample, piece.grams, jsonb_array_length(given.pieces) = 1 AS is_whole,
@@ -233,6 +241,7 @@ SELECT 'small', word.text, 0, 0, 0
 -- The best matches, each name at its highest visible level and by its best piece, filters looked at after the shadow. Nulls: no match.
 -- Scores are whole millionths, so that no sum hangs on the order of rows; of equal scores the name decides.
 -- In a thread a hit lends 2/5 of its score to the visible neighbours of it, and 1/5 to theirs. bytes: as in list_items.
+-- names and meant: what search_meaning found, and how much of a score that is. share: that of the best one by words.
 WITH fence AS MATERIALIZED (
     SELECT session.agent, ('''@' || session.agent || ':' || %(kind)s::smallint || '''')::tsquery AS scope
       FROM session
@@ -344,7 +353,7 @@ lent AS MATERIALIZED (
      WHERE taker.takes
      GROUP BY taker.name, taker.level
 ),
-best AS (
+said AS (
     SELECT name, hit.start, hit.size, coalesce(hit.score, 0) + coalesce(lent.score, 0) AS score
       FROM (
                SELECT hit.*
@@ -352,6 +361,12 @@ best AS (
                 WHERE (hit.name, hit.level) IN (SELECT top.name, top.level FROM top UNION ALL SELECT lent.name, lent.level FROM lent)
            ) AS hit
            FULL JOIN lent USING (name, level)
+),
+best AS (
+    SELECT name, said.start, said.size,
+           coalesce(round(%(share)s * said.score / max(said.score) OVER ()), 0) + coalesce(meant.score, 0) AS score
+      FROM said
+           FULL JOIN unnest(%(names)s::text[], %(meant)s::integer[]) AS meant (name, score) USING (name)
      ORDER BY score DESC, name
      LIMIT %(limit)s
 )
@@ -360,7 +375,7 @@ SELECT found.*
        LEFT JOIN LATERAL (
            SELECT item.*, (best.score / 1e6)::float8 AS score, best.start, best.size,
                   sum(2048 + octet_length(item.name) + octet_length(item.content) + octet_length(item.tags::text))
-                      OVER (ORDER BY best.score DESC, best.name ROWS UNBOUNDED PRECEDING) AS bytes
+                      OVER (ORDER BY best.score DESC, best.name) AS bytes
              FROM best
                   JOIN LATERAL (
                       SELECT visible.*

@@ -1,0 +1,48 @@
+-- What the embedder does, as the role of one level: it reads the texts of that level's own pieces, of all agents, and gives
+-- each its vector. It has no session and asks for none: the one exception to the fence.
+
+-- name: waiting_pieces
+-- Some pieces that wait for their vector, with what it is made of: the turn before it, and the piece itself, each after who
+-- says it or how it is called.
+SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece, waiting.prior,
+       concat_ws(E'\n', prior.text,
+                 concat_ws(': ', CASE WHEN item.kind = 1 THEN item.name ELSE item.author END,
+                           substr(item.content, chunk.start + 1, chunk.size))) AS text
+  FROM meaning AS waiting
+       JOIN chunk
+            ON (chunk.tenant, chunk.agent, chunk.kind, chunk.name, chunk.change_id, chunk.piece)
+               = (waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece)
+       JOIN item
+            ON (item.tenant, item.agent, item.kind, item.name, item.change_id)
+               = (chunk.tenant, chunk.agent, chunk.kind, chunk.name, chunk.change_id)
+           AND item.delete_time IS NULL
+       LEFT JOIN LATERAL (
+           SELECT concat_ws(': ', before.author, before.content) AS text
+             FROM chunk AS earlier
+                  JOIN item AS before
+                       ON (before.tenant, before.agent, before.kind, before.name, before.change_id)
+                          = (earlier.tenant, earlier.agent, earlier.kind, earlier.name, earlier.change_id)
+                      AND before.delete_time IS NULL
+            WHERE (earlier.tenant, earlier.agent, earlier.thread, earlier.piece, earlier.change_id)
+                  = (chunk.tenant, chunk.agent, chunk.thread, 0, waiting.prior)
+              AND earlier.place < chunk.place
+            ORDER BY earlier.place DESC
+            LIMIT 1
+       ) AS prior ON TRUE
+ WHERE waiting.embedder IS NULL
+ ORDER BY waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece
+ LIMIT %(most)s;
+
+-- name: keep_vectors
+-- Give pieces their vectors. What was deleted meanwhile is gone, and gets none; nor does what is no more meant together with
+-- the turn that its vector was made with.
+UPDATE meaning AS meant
+   SET embedder = %(embedder)s,
+       signs    = made.signs,
+       vector   = made.vector
+  FROM jsonb_to_recordset(%(made)s) AS made (tenant bigint, agent bigint, kind smallint, name text, change_id uuid,
+                                             piece integer, prior uuid, signs bit(384), vector smallint[])
+ WHERE (meant.tenant, meant.agent, meant.kind, meant.name, meant.change_id, meant.piece)
+       = (made.tenant, made.agent, made.kind, made.name, made.change_id, made.piece)
+   AND meant.prior IS NOT DISTINCT FROM made.prior
+   AND meant.embedder IS NULL;

