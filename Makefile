@@ -1,4 +1,5 @@
-# `make` alone says what there is. `run`, `test` and `check` set up what they need.
+# `make` alone says what there is. `run` and `test` set up what they need; `check`, which generates the clients' stubs too,
+# needs Go, Node.js and Rust besides.
 
 PYTHON ?= python3
 UV ?= uv

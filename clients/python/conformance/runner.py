@@ -151,7 +151,7 @@ def main() -> int:
         (file,) = sys.argv[1:]
         with open(file, encoding="utf-8") as opened:
             scenarios = json.load(opened)["scenarios"]
-        environment = [os.environ.get(f"MUNIMENT_{name}", "") for name in ("ADDRESS", "HOST_KEY", "CA_FILE")]
+        environment = [os.environ.get(f"MUNIMENT_{name}", "") for name in ("ADDRESS", "HOST_KEY", "TLS_CA")]
         player = Player(*environment)
         for scenario in scenarios:
             for record in player.play(scenario):
