@@ -25,7 +25,7 @@ from tests.bench_search.loading import SHARES, load
 from tests.bench_search.measure import Bench, Times, index_bytes, times
 from tests.endtoend.locomo import DATA
 
-_CONSOLE = Console()
+_CONSOLE = Console(width=132)
 _MANY = 1000
 """Agents among which items are dealt out, beside one that has all."""
 _SAVES = 50
