@@ -18,6 +18,7 @@ from muniment_server.domain.errors import MemoryNotFound
 from muniment_server.domain.ids import RandomIds
 from muniment_server.domain.lifetime import Call
 from muniment_server.domain.records import ItemKind, SessionIdentity
+from muniment_server.domain.search.meaning import nobody
 from muniment_server.store import database
 from muniment_server.store.database import RoleConnection
 from muniment_server.store.fence import Fence
@@ -88,7 +89,7 @@ class Bench:
             row: Any = admin.execute(_TENANT_AND_AGENT, [agent_id]).fetchone()
         self._of = {"tenant": row[0], "agent": row[1], "scope": f"'@{row[1]}:1'", "limit": MOST}
         identity = SessionIdentity(row[0], uuid.UUID(self._session.session_id), level)
-        fence = Fence(self._connection, identity, Call("SearchMemories"), RandomIds(), audit_reads=False)
+        fence = Fence(self._connection, identity, Call("SearchMemories"), RandomIds(), audit_reads=False, embed=nobody)
         self._items = Items(fence, ItemKind.MEMORY, MemoryNotFound)
 
     def close(self) -> None:

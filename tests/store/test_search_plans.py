@@ -15,6 +15,7 @@ from muniment_server.domain.errors import MemoryNotFound
 from muniment_server.domain.ids import RandomIds
 from muniment_server.domain.lifetime import Call
 from muniment_server.domain.records import ItemKind, SessionIdentity
+from muniment_server.domain.search.meaning import nobody
 from muniment_server.store import database as store_database
 from muniment_server.store.database import RoleConnection
 from muniment_server.store.embedded import EmbeddedPostgres
@@ -80,7 +81,7 @@ def test_a_search_looks_at_a_part_of_many_items(loaded, level):
     ) as connection:
         connection.plans = []
         identity = SessionIdentity(session.tenant, uuid.UUID(str(session.session_id)), level)
-        fence = Fence(connection, identity, Call("SearchMemories"), RandomIds(), audit_reads=False)
+        fence = Fence(connection, identity, Call("SearchMemories"), RandomIds(), audit_reads=False, embed=nobody)
         found = Items(fence, ItemKind.MEMORY, MemoryNotFound).search("word7x38 word3x20 word1x2", limit=10)
 
     assert len(found) == 10
