@@ -72,7 +72,7 @@ def _measured(source: Source, items: int, agents: int, queries: int, progress: P
     folder = Path(tempfile.mkdtemp(prefix="muniment-bench-search-"))
     folder.chmod(0o711)
     try:
-        with serving(folder, workers=1, threads=4) as service:
+        with serving(folder, workers=1, threads=4, words_alone=True) as service:
             task = progress.add_task(f"{items:,} items of {agents:,}", total=items)
             load(
                 service.conninfo, source.items(2 * items), agents=agents, count=items,

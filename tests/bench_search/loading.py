@@ -23,7 +23,7 @@ SHARES = {
 """Which part of the items is at each level."""
 _BATCH = 500
 _FOLDED_ONCE_IN = 64
-_QUERIES = queries.load("search")
+_QUERIES = queries.load("search", "meaning")
 _AGENTS = """
 WITH agent AS (
     INSERT INTO vault.agent (tenant, agent, agent_id, display_name, language, memory_enabled, user_profile_enabled,
@@ -106,6 +106,7 @@ def _remember(
     ]
     query = index_query(ItemKind.MEMORY, texts)
     _run(writer, query.name, one, change_id=uuid.uuid4(), **query.parameters)
+    _run(writer, "queue_pieces", one, kind=ItemKind.MEMORY, names=query.parameters["names"])
 
 
 def _run(writer: psycopg.Connection[Any], query: str, one: Owner, **parameters: object) -> None:

@@ -17,6 +17,7 @@ from muniment_server.config import DatabaseConfig
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.store.operator import Operator, operating
+from tests.bench.processes import WORDS_ALONE
 from tests.cli.conftest import Server, environment_in
 
 TRANSPORTS = ("tls", "plaintext", "unix")
@@ -121,7 +122,8 @@ def serving(transport: str, folder: Path, *, everything: bool = False) -> Iterat
     if tls:
         _make_certificates(folder)
     options = ("--data-dir", "data", "--workers", "1", "--listen", listen, *tls)
-    server = Server(folder, *options, environment=environment_in(folder))
+    # Vectors are made when there is time: with them, answers to the same calls may differ.
+    server = Server(folder, *options, environment=environment_in(folder, PYTHONPATH=str(WORDS_ALONE)))
     try:
         address = server.address.replace("127.0.0.1", "localhost") if tls else server.address
         yield Ours(transport, address, str(folder / "ca.pem") if tls else None, folder / "data", everything)

@@ -82,7 +82,7 @@ def test_a_search_looks_at_a_part_of_many_items(loaded, level):
         connection.plans = []
         identity = SessionIdentity(session.tenant, uuid.UUID(str(session.session_id)), level)
         fence = Fence(connection, identity, Call("SearchMemories"), RandomIds(), audit_reads=False, embed=nobody)
-        found = Items(fence, ItemKind.MEMORY, MemoryNotFound).search("word7x38 word3x20 word1x2", limit=10)
+        found = Items(fence, ItemKind.MEMORY, MemoryNotFound).search("word7x38 word3x20 word1x2", limit=10).matches
 
     assert len(found) == 10
     assert len(connection.plans) == 2
