@@ -174,14 +174,14 @@ def test_the_environment_may_name_an_authority(secured, papers, monkeypatch):
     monkeypatch.setenv("MUNIMENT_TLS_CA", str(papers.ca))
 
     with muniment.connect() as session:
+        assert isinstance(session, SessionClient)
         assert session.get_memory("tea").key == "tea"
 
     assert f"Bearer {TOKEN}" == scripted.asked[0].metadata["authorization"]
-    with (
-        muniment.connect(tls=False, retries=muniment.NO_RETRIES) as session,
-        pytest.raises(muniment.Unavailable),
-    ):
-        session.get_memory("tea")
+    with muniment.connect(tls=False, retries=muniment.NO_RETRIES) as session:
+        assert isinstance(session, SessionClient)
+        with pytest.raises(muniment.Unavailable):
+            session.get_memory("tea")
     with pytest.raises(ValueError, match="without tls"):
         muniment.connect("muniment.example:443", token=TOKEN)
 
