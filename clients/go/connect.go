@@ -24,6 +24,7 @@ import (
 
 const (
 	defaultTimeout  = 10 * time.Second
+	longestTimeout  = 24 * time.Hour
 	defaultAttempts = 4
 )
 
@@ -69,11 +70,12 @@ func WithCAFile(path string) Option {
 	}
 }
 
-// WithTimeout sets the deadline of each call whose context has none. It spans all attempts. The default is 10 seconds.
+// WithTimeout sets the deadline of each call whose context has none. It spans all attempts. The default is 10 seconds,
+// the most a day.
 func WithTimeout(timeout time.Duration) Option {
 	return func(s *settings) error {
-		if timeout <= 0 {
-			return errors.New("a timeout is more than 0")
+		if timeout <= 0 || timeout > longestTimeout {
+			return errors.New("a timeout is more than 0 and at most a day")
 		}
 		s.timeout = timeout
 		return nil
@@ -145,21 +147,26 @@ func isLocal(address string) bool {
 	return strings.EqualFold(host, "localhost")
 }
 
-// HostFromEnv connects to MUNIMENT_ADDRESS with the host key MUNIMENT_HOST_KEY.
+// HostFromEnv connects to MUNIMENT_ADDRESS with the host key MUNIMENT_HOST_KEY. With MUNIMENT_TLS_CA, a PEM file, it is
+// as if [WithCAFile] came before the options.
 func HostFromEnv(options ...Option) (*Host, error) {
 	return fromEnv("MUNIMENT_HOST_KEY", (*Conn).Host, options)
 }
 
-// SessionFromEnv connects to MUNIMENT_ADDRESS with the session's token MUNIMENT_TOKEN.
+// SessionFromEnv connects to MUNIMENT_ADDRESS with the session's token MUNIMENT_TOKEN, and with MUNIMENT_TLS_CA as
+// [HostFromEnv] does.
 func SessionFromEnv(options ...Option) (*Session, error) {
 	return fromEnv("MUNIMENT_TOKEN", (*Conn).Session, options)
 }
 
 func fromEnv[T any](variable string, made func(*Conn, string) (T, error), options []Option) (T, error) {
 	var none T
+	if ca := strings.TrimSpace(os.Getenv("MUNIMENT_TLS_CA")); ca != "" {
+		options = append([]Option{WithCAFile(ca)}, options...)
+	}
 	conn, err := Connect(strings.TrimSpace(os.Getenv("MUNIMENT_ADDRESS")), options...)
 	if err != nil {
-		return none, fmt.Errorf("%w: see MUNIMENT_ADDRESS", err)
+		return none, fmt.Errorf("%w: see MUNIMENT_ADDRESS and MUNIMENT_TLS_CA", err)
 	}
 	holder, err := made(conn, strings.TrimSpace(os.Getenv(variable)))
 	if err != nil {

@@ -93,6 +93,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"no file":        muniment.WithCAFile(empty + ".none"),
 		"no certificate": muniment.WithCAFile(empty),
 		"no time":        muniment.WithTimeout(0),
+		"too long":       muniment.WithTimeout(24*time.Hour + 1),
 		"no attempt":     muniment.WithAttempts(0),
 	} {
 		if _, err := muniment.Connect("localhost:1", option); err == nil {
@@ -104,6 +105,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 func TestTheEnvironment(t *testing.T) {
 	f := serve(t)
 	t.Setenv("MUNIMENT_ADDRESS", f.address)
+	t.Setenv("MUNIMENT_TLS_CA", "")
 	t.Setenv("MUNIMENT_HOST_KEY", hostKey+"\n")
 	t.Setenv("MUNIMENT_TOKEN", token)
 	host, err := muniment.HostFromEnv()
@@ -128,8 +130,40 @@ func TestTheEnvironment(t *testing.T) {
 	}
 }
 
+func TestTheEnvironmentMayNameAnAuthority(t *testing.T) {
+	certificate, ca := selfSigned(t)
+	f := serveTLS(t, certificate)
+	t.Setenv("MUNIMENT_ADDRESS", f.address)
+	t.Setenv("MUNIMENT_TOKEN", token)
+	t.Setenv("MUNIMENT_TLS_CA", ca+"\n")
+	session, err := muniment.SessionFromEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Conn().Close()
+	if _, err := session.SaveMemory(t.Context(), saveRequest()); err != nil {
+		t.Error(err)
+	}
+
+	_, other := selfSigned(t)
+	own, err := muniment.SessionFromEnv(muniment.WithCAFile(other), muniment.WithAttempts(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Conn().Close()
+	if _, err := own.SaveMemory(t.Context(), saveRequest()); status.Code(err) != codes.Unavailable {
+		t.Errorf("what the program says does not stand: %v", err)
+	}
+
+	t.Setenv("MUNIMENT_TLS_CA", ca+".none")
+	if _, err := muniment.SessionFromEnv(); err == nil || !strings.Contains(err.Error(), "MUNIMENT_TLS_CA") {
+		t.Error(err)
+	}
+}
+
 func TestAnEnvironmentThatIsNotWholeSaysWhatIsMissing(t *testing.T) {
 	t.Setenv("MUNIMENT_ADDRESS", "localhost:1")
+	t.Setenv("MUNIMENT_TLS_CA", "")
 	t.Setenv("MUNIMENT_HOST_KEY", "")
 	if _, err := muniment.HostFromEnv(); err == nil || !strings.Contains(err.Error(), "MUNIMENT_HOST_KEY") {
 		t.Error(err)

@@ -176,6 +176,7 @@ func TestMain(m *testing.M) {
 	f.replies["ImportPassages"] = &munimentv1.ImportPassagesResponse{StoredCount: 2}
 	examples = f
 	if os.Getenv("MUNIMENT_ADDRESS") == "" {
+		_ = os.Unsetenv("MUNIMENT_TLS_CA")
 		_ = os.Setenv("MUNIMENT_ADDRESS", f.address)
 		_ = os.Setenv("MUNIMENT_HOST_KEY", hostKey)
 	}

@@ -100,7 +100,7 @@ CLIENTS = (
     ),
     Client(
         name="java",
-        needs=("java", "mvn"),
+        needs=("java", "javac", "mvn"),
         build=("mvn", "-B", "-q", "-f", "clients/java/pom.xml", "process-test-classes"),
         built="clients/java/target/conformance.classpath",
         command=("clients/java/conformance",),

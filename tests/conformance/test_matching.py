@@ -179,6 +179,20 @@ def test_a_runner_that_does_not_play_every_step_is_broken(stdout):
         transcripts.read(stdout, [scenario_of({}, {})])
 
 
+def test_a_runner_that_leaves_something_out_is_broken():
+    failed = {"status": "NOT_FOUND", "reason": "", "message": "", "details": []}
+    step = {"scenario": "t", "step": 0}
+    for whole in ({"status": "OK", "response": {}}, failed):
+        assert transcripts.read(json.dumps(step | whole), [scenario_of({})]) == [[step | whole]]
+        for name in whole:
+            said = json.dumps(step | {key: each for key, each in whole.items() if key != name})
+            with pytest.raises(transcripts.Broken, match=f"line 1 does not say .*{name}"):
+                transcripts.read(said, [scenario_of({})])
+
+    unplayed = step | {"status": "UNRESOLVED"}
+    assert transcripts.read(json.dumps(unplayed), [scenario_of({})]) == [[unplayed]]
+
+
 def masked(*records, request=None):
     return transcripts.masked(scenario_of(*({"request": request or {}} for _ in records)), records)
 

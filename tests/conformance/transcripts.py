@@ -26,7 +26,7 @@ class Broken(Exception):
 
 
 def read(stdout: str, scenarios: Sequence[Scenario]) -> list[list[Record]]:
-    """The records of each scenario. Raises Broken unless there is one for each step, in order."""
+    """The records of each scenario. Raises Broken unless there is one for each step, in order, and each is whole."""
     try:
         records = [json.loads(line) for line in stdout.splitlines()]
     except ValueError as error:
@@ -36,8 +36,21 @@ def read(stdout: str, scenarios: Sequence[Scenario]) -> list[list[Record]]:
     for number, (one, other) in enumerate(zip_longest(said, due), 1):
         if one != other:
             raise Broken(f"line {number} is about {one}, and {other} is due")
+    for number, record in enumerate(records, 1):
+        if missing := sorted(_required(record.get("status")) - record.keys()):
+            raise Broken(f"line {number} does not say {', '.join(missing)}")
     rest = iter(records)
     return [[next(rest) for _ in scenario.steps] for scenario in scenarios]
+
+
+def _required(status: JSON) -> set[str]:
+    """What a record says besides, and which step it is about."""
+    match status:
+        case "OK":
+            return {"response"}
+        case "UNRESOLVED":
+            return set()
+    return {"status", "reason", "message", "details"}
 
 
 def failures(scenario: Scenario, records: Sequence[Record]) -> Iterator[str]:

@@ -65,6 +65,8 @@ class Player:
         try:
             response = self._caller(step["as"])(method, _requests(method, step), seconds)
         except muniment.MunimentError as error:
+            if error.code is grpc.StatusCode.UNAVAILABLE and not error.reason:
+                raise ConnectionError(error.message) from None  # it is not the service that says so
             return _failure(error)
         return {"status": "OK", "response": json_format.MessageToDict(response)}
 

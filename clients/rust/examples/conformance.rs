@@ -102,7 +102,7 @@ impl Player {
             credential => self.client.with_credential(credential)?,
         };
         Ok(match step["deadline_ms"].as_u64() {
-            Some(milliseconds) => client.with_timeout(std::time::Duration::from_millis(milliseconds)),
+            Some(milliseconds) => client.with_timeout(std::time::Duration::from_millis(milliseconds))?,
             None => client,
         })
     }
@@ -120,7 +120,7 @@ impl Player {
         }
         Ok(json!({
             "status": code.get_value(error.code() as i32).ok_or("no such code")?.name(),
-            "reason": error.reason().map_or("", |reason| reason.as_str_name().trim_start_matches("ERROR_REASON_")),
+            "reason": error.reason_name().unwrap_or_default(),
             "message": error.message(),
             "details": details,
         }))

@@ -1,6 +1,7 @@
 use muniment::ClientBuilder;
 use muniment::v1::{
-    Classification, CreateAgentRequest, OpenSessionRequest, SaveMemoryRequest, SearchMemoriesRequest,
+    Classification, CreateAgentRequest, OpenSessionRequest, RaiseTaintRequest, SaveMemoryRequest,
+    SearchMemoriesRequest,
 };
 
 #[tokio::main]
@@ -8,13 +9,20 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let host = ClientBuilder::from_env()?.connect()?;
     let ada = CreateAgentRequest { display_name: "Ada".into(), ..Default::default() };
     let agent_id = host.create_agent(ada).await?.agent.unwrap_or_default().agent_id;
-    let opening =
-        OpenSessionRequest { agent_id, taint: Classification::Internal.into(), ..Default::default() };
-    let session = host.with_credential(host.open_session(opening).await?.token)?;
+    let opening = OpenSessionRequest { agent_id, taint: Classification::Public.into(), ..Default::default() };
+    let opened = host.open_session(opening).await?;
+    let session_id = opened.session.unwrap_or_default().session_id;
+    let session = host.with_credential(opened.token)?;
 
     let tea =
         SaveMemoryRequest { key: "tea".into(), content: "Assam, no sugar".into(), ..Default::default() };
     session.save_memory(tea).await?;
+    let taint = Classification::Confidential.into();
+    host.raise_taint(RaiseTaintRequest { session_id, taint, reason: "read the payroll".into() }).await?;
+    let salary =
+        SaveMemoryRequest { key: "salary".into(), content: "52,000 a year".into(), ..Default::default() };
+    session.save_memory(salary).await?; // from here on at CONFIDENTIAL
+
     let query = SearchMemoriesRequest { query: "how does she like her tea?".into(), ..Default::default() };
     for result in session.search_memories(query).await?.results {
         let memory = result.memory.unwrap_or_default();

@@ -46,10 +46,16 @@ impl Client {
 
     /// This client with another deadline: how long a call may take, all its attempts together.
     ///
-    /// The default is 10 seconds, the most a day. It is for a whole stream too.
-    #[must_use]
-    pub fn with_timeout(&self, timeout: Duration) -> Self {
-        Self { timeout: timeout.min(LONGEST_TIMEOUT), ..self.clone() }
+    /// The default is 10 seconds. It is for a whole stream too.
+    ///
+    /// # Errors
+    ///
+    /// It is zero, or more than a day.
+    pub fn with_timeout(&self, timeout: Duration) -> Result<Self, InvalidSettings> {
+        if timeout.is_zero() || timeout > LONGEST_TIMEOUT {
+            return Err(InvalidSettings("a timeout is more than zero and at most a day"));
+        }
+        Ok(Self { timeout, ..self.clone() })
     }
 
     /// This client with other retries.

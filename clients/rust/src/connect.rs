@@ -1,8 +1,8 @@
-use std::{env, fmt, net::IpAddr, time::Duration};
+use std::{env, fmt, fs, net::IpAddr, time::Duration};
 
 use tonic::{
     codegen::http::uri::Authority,
-    transport::{ClientTlsConfig, Endpoint},
+    transport::{Certificate, ClientTlsConfig, Endpoint},
 };
 
 use crate::Client;
@@ -25,11 +25,12 @@ impl ClientBuilder {
     }
 
     /// For the server and with the credential that the environment names: `MUNIMENT_ADDRESS` with either
-    /// `MUNIMENT_HOST_KEY` or `MUNIMENT_TOKEN`.
+    /// `MUNIMENT_HOST_KEY` or `MUNIMENT_TOKEN`. With `MUNIMENT_TLS_CA`, a PEM file, it uses TLS and trusts the
+    /// authorities in it alone, until [`ClientBuilder::tls`].
     ///
     /// # Errors
     ///
-    /// The address is missing, or there is not exactly one credential.
+    /// The address is missing, there is not exactly one credential, or the file cannot be read.
     pub fn from_env() -> Result<Self, InvalidSettings> {
         Self::from_variables(|name| env::var(name).ok())
     }
@@ -40,12 +41,16 @@ impl ClientBuilder {
             (!value.is_empty()).then_some(value)
         };
         let address = found("MUNIMENT_ADDRESS").ok_or(InvalidSettings("set MUNIMENT_ADDRESS"))?;
-        match (found("MUNIMENT_HOST_KEY"), found("MUNIMENT_TOKEN")) {
-            (Some(credential), None) | (None, Some(credential)) => {
-                Ok(Self::new(address).credential(credential))
-            }
-            _ => Err(InvalidSettings("set either MUNIMENT_HOST_KEY or MUNIMENT_TOKEN")),
-        }
+        let credential = match (found("MUNIMENT_HOST_KEY"), found("MUNIMENT_TOKEN")) {
+            (Some(credential), None) | (None, Some(credential)) => credential,
+            _ => return Err(InvalidSettings("set either MUNIMENT_HOST_KEY or MUNIMENT_TOKEN")),
+        };
+        let builder = Self::new(address).credential(credential);
+        let Some(file) = found("MUNIMENT_TLS_CA") else {
+            return Ok(builder);
+        };
+        let ca = fs::read(file).map_err(|_| InvalidSettings("MUNIMENT_TLS_CA names no file to read"))?;
+        Ok(builder.tls(ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca))))
     }
 
     /// Call with *credential*: a host key or a session's token.
@@ -188,14 +193,15 @@ mod tests {
         }
     }
 
+    fn from(variables: &[(&str, &str)]) -> Result<ClientBuilder, InvalidSettings> {
+        ClientBuilder::from_variables(|name| {
+            let found = variables.iter().find(|(each, _)| *each == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
     #[test]
     fn the_environment_names_an_address_and_one_credential() {
-        let from = |variables: &[(&str, &str)]| {
-            ClientBuilder::from_variables(|name| {
-                let found = variables.iter().find(|(each, _)| *each == name);
-                found.map(|(_, value)| (*value).to_owned())
-            })
-        };
         let address = ("MUNIMENT_ADDRESS", "localhost:1");
         let key = ("MUNIMENT_HOST_KEY", " mk_1\n");
         let token = ("MUNIMENT_TOKEN", "ms_1");
@@ -207,6 +213,26 @@ mod tests {
         assert!(from(&[address]).is_err());
         assert!(from(&[address, key, token]).is_err());
         assert!(from(&[token]).is_err());
+    }
+
+    #[test]
+    fn the_environment_may_name_an_authority() {
+        let file = env::temp_dir().join(format!("muniment-{}.pem", std::process::id()));
+        fs::write(&file, "an authority").unwrap();
+        let with = |ca: &str| {
+            from(&[
+                ("MUNIMENT_ADDRESS", "muniment.example:443"),
+                ("MUNIMENT_TOKEN", "ms_1"),
+                ("MUNIMENT_TLS_CA", ca),
+            ])
+        };
+
+        let named = with(&format!("{}\n", file.display()));
+        fs::remove_file(&file).unwrap();
+
+        assert!(format!("{:?}", named.unwrap().tls).contains(&format!("{:?}", b"an authority")));
+        assert!(with("").unwrap().tls.is_none());
+        assert!(with(file.to_str().unwrap()).is_err());
     }
 
     #[test]

@@ -27,11 +27,16 @@ impl Error {
     }
 
     /// The reason, by which to act. None: the answer is not from Muniment itself, or this client does not
-    /// know the reason yet.
+    /// know the reason yet, and [`Error::reason_name`] has it.
     #[must_use]
     pub fn reason(&self) -> Option<ErrorReason> {
-        let info = self.error_info()?;
-        ErrorReason::from_str_name(&format!("ERROR_REASON_{}", info.reason))
+        ErrorReason::from_str_name(&format!("ERROR_REASON_{}", self.reason_name()?))
+    }
+
+    /// The reason as the server names it: `ETAG_STALE`. None: the answer is not from Muniment itself.
+    #[must_use]
+    pub fn reason_name(&self) -> Option<String> {
+        Some(self.error_info()?.reason)
     }
 
     /// For people; may change.
@@ -136,8 +141,8 @@ fn sources(status: &Status) -> impl Iterator<Item = &(dyn StdError + 'static)> {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.error_info() {
-            Some(info) => f.write_str(&info.reason)?,
+        match self.reason_name() {
+            Some(reason) => f.write_str(&reason)?,
             None => write!(f, "{:?}", self.code)?,
         }
         write!(f, ": {}", self.message())?;
@@ -152,7 +157,7 @@ impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Error")
             .field("code", &self.code)
-            .field("reason", &self.reason())
+            .field("reason", &self.reason_name())
             .field("message", &self.message())
             .field("source", &self.source())
             .finish_non_exhaustive()

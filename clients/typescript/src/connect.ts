@@ -1,5 +1,6 @@
 // The way in.
 
+import { readFileSync } from "node:fs";
 import { Calls } from "./calls.js";
 import { openConnection, type TlsOptions } from "./connection.js";
 import { HostClient } from "./host.js";
@@ -16,7 +17,8 @@ export interface ClientOptions {
   /**
    * Whether to encrypt, and whom to trust.
    *
-   * The default is not to: then only loopback addresses and unix sockets are allowed.
+   * The default is not to: then only loopback addresses and unix sockets are allowed. But where the address comes
+   * from the environment and `MUNIMENT_TLS_CA` names a file of PEM, the default is to trust the authorities in it.
    */
   readonly tls?: boolean | TlsOptions;
   /**
@@ -37,23 +39,25 @@ interface Settings {
   readonly address: string;
   readonly hostKey: string;
   readonly token: string;
+  readonly tls: boolean | TlsOptions;
 }
 
 /**
  * A client for the holder of a host key, or of a session's token. Nothing is sent before the first call.
  *
  * With neither address nor credential both come from the environment: `MUNIMENT_ADDRESS` with either
- * `MUNIMENT_HOST_KEY` or `MUNIMENT_TOKEN`. They always come from one place: a key is never sent to a server it is not
- * for.
+ * `MUNIMENT_HOST_KEY` or `MUNIMENT_TOKEN`, and with `MUNIMENT_TLS_CA`. They always come from one place: a key is never
+ * sent to a server it is not for.
  *
- * @throws TypeError when there is not exactly one credential, or it would leave this machine without TLS.
+ * @throws TypeError when there is not exactly one credential, or it would leave this machine without TLS; what
+ * `node:fs` throws when the file of `MUNIMENT_TLS_CA` cannot be read.
  */
 export function connect(options: ClientOptions & { readonly address: string; readonly hostKey: string }): HostClient;
 export function connect(options: ClientOptions & { readonly address: string; readonly token: string }): SessionClient;
 export function connect(options?: ClientOptions): HostClient | SessionClient;
 export function connect(options: ClientOptions = {}): HostClient | SessionClient {
-  const { tls = false, timeoutMs = 10_000, attempts = 4 } = options;
-  const { address, hostKey, token } = settings(options);
+  const { timeoutMs = 10_000, attempts = 4 } = options;
+  const { address, hostKey, token, tls } = settings(options);
   const connection = openConnection(address, tls);
   const calls = new Calls(connection.transport, hostKey || token, { timeoutMs, attempts });
   return hostKey ? new HostClient(calls, connection) : new SessionClient(calls, connection);
@@ -61,18 +65,20 @@ export function connect(options: ClientOptions = {}): HostClient | SessionClient
 
 function settings(options: ClientOptions): Settings {
   const given = options.address !== undefined || options.hostKey !== undefined || options.token !== undefined;
-  const { address = "", hostKey = "", token = "" } = given ? options : environment();
+  const { address = "", hostKey = "", token = "", tls = false } = given ? options : environment(options);
   if (!address) {
     throw new TypeError("an address is needed: give one, or set MUNIMENT_ADDRESS and leave out the credential too");
   }
   if (Boolean(hostKey) === Boolean(token)) {
     throw new TypeError("exactly one credential is needed: a host key or a session's token");
   }
-  return { address, hostKey, token };
+  return { address, hostKey, token, tls };
 }
 
-function environment(): ClientOptions {
+function environment(options: ClientOptions): ClientOptions {
+  const ca = process.env.MUNIMENT_TLS_CA?.trim();
   return {
+    tls: options.tls ?? (ca ? { ca: readFileSync(ca) } : undefined),
     address: process.env.MUNIMENT_ADDRESS?.trim(),
     hostKey: process.env.MUNIMENT_HOST_KEY?.trim(),
     token: process.env.MUNIMENT_TOKEN?.trim(),

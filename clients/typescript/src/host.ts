@@ -15,14 +15,18 @@ import {
 } from "./gen/muniment/v1/session_service_pb.js";
 import { OpenedSession, SessionClient } from "./session.js";
 
+/** What a host does with sessions, beside opening and resetting them: those responses would show a token. */
+export type HostSessions = Omit<Client<typeof SessionService>, "openSession" | "resetSession">;
+
 /** The trusted runtime around a model, by its host key. */
 export class HostClient {
   readonly agents: Client<typeof AgentService>;
-  readonly sessions: Client<typeof SessionService>;
+  readonly sessions: HostSessions;
   readonly blocks: Client<typeof BlockService>;
   readonly audit: Client<typeof AuditService>;
 
   readonly #calls: Calls;
+  readonly #sessions: Client<typeof SessionService>;
   readonly #connection: Connection;
 
   /** Made by `connect`. */
@@ -30,7 +34,9 @@ export class HostClient {
     this.#calls = calls;
     this.#connection = connection;
     this.agents = createClient(AgentService, calls);
-    this.sessions = createClient(SessionService, calls);
+    this.#sessions = createClient(SessionService, calls);
+    const { openSession, resetSession, ...sessions } = this.#sessions;
+    this.sessions = sessions;
     this.blocks = createClient(BlockService, calls);
     this.audit = createClient(AuditService, calls);
   }
@@ -40,7 +46,7 @@ export class HostClient {
     request: MessageInitShape<typeof OpenSessionRequestSchema>,
     options?: CallOptions,
   ): Promise<OpenedSession> {
-    return this.#opened(await this.sessions.openSession(request, options));
+    return this.#opened(await this.#sessions.openSession(request, options));
   }
 
   /**
@@ -52,7 +58,7 @@ export class HostClient {
     request: MessageInitShape<typeof ResetSessionRequestSchema>,
     options?: CallOptions,
   ): Promise<OpenedSession> {
-    return this.#opened(await this.sessions.resetSession(request, options));
+    return this.#opened(await this.#sessions.resetSession(request, options));
   }
 
   /** The session of a token that was kept, over the same connection. */

@@ -28,6 +28,6 @@ export * from "./gen/muniment/v1/prompt_service_pb.js";
 export * from "./gen/muniment/v1/session_pb.js";
 export * from "./gen/muniment/v1/session_service_pb.js";
 export * from "./gen/muniment/v1/tag_match_pb.js";
-export { HostClient } from "./host.js";
+export { HostClient, type HostSessions } from "./host.js";
 export { pages } from "./pages.js";
 export { OpenedSession, SessionClient } from "./session.js";

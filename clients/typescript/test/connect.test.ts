@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { connect, HostClient, SessionClient } from "../src/index.js";
 
-const VARIABLES = ["MUNIMENT_ADDRESS", "MUNIMENT_HOST_KEY", "MUNIMENT_TOKEN"];
+const VARIABLES = ["MUNIMENT_ADDRESS", "MUNIMENT_HOST_KEY", "MUNIMENT_TOKEN", "MUNIMENT_TLS_CA"];
 
 /** Run `body` with these variables of ours and no others. */
 function withEnvironment<T>(variables: Record<string, string>, body: () => T): T {
@@ -84,6 +87,19 @@ test("the environment serves when neither address nor credential is given", () =
   assert.throws(() => withEnvironment({}, () => connect()), TypeError);
   assert.throws(() => withEnvironment(host, () => connect({ address: "localhost:2" })), TypeError);
   assert.throws(() => withEnvironment({ ...host, ...session }, () => connect()), TypeError);
+});
+
+test("the environment may name an authority", () => {
+  const ca = join(mkdtempSync(join(tmpdir(), "muniment-")), "ca.pem");
+  writeFileSync(ca, "an authority");
+  const named = { MUNIMENT_ADDRESS: "db.example:1", MUNIMENT_TOKEN: "t", MUNIMENT_TLS_CA: `${ca}\n` };
+  assert.ok(withEnvironment(named, () => connect()) instanceof SessionClient);
+  assert.throws(() => withEnvironment(named, () => connect({ tls: false })), TypeError);
+  assert.throws(() => withEnvironment({ ...named, MUNIMENT_TLS_CA: `${ca}.none` }, () => connect()), {
+    code: "ENOENT",
+  });
+  const { MUNIMENT_ADDRESS: address, MUNIMENT_TOKEN: token } = named;
+  assert.throws(() => withEnvironment(named, () => connect({ address, token })), TypeError);
 });
 
 test("no client shows its credential", () => {

@@ -56,7 +56,7 @@ test("the first example prints what the README says", async () => {
   });
 
   const example = new URL("../examples/quickstart.js", import.meta.url).pathname;
-  const env = { ...process.env, MUNIMENT_ADDRESS: fake.address, MUNIMENT_HOST_KEY: "h" };
+  const env = { ...process.env, MUNIMENT_ADDRESS: fake.address, MUNIMENT_HOST_KEY: "h", MUNIMENT_TLS_CA: "" };
   const { stdout } = await promisify(execFile)(process.execPath, [example], { env });
 
   assert.deepEqual([stdout], blocks("text"));

@@ -100,17 +100,30 @@ def test_an_item_expires(opened):
 def test_what_else_the_agent_remembers_is_not_seen(opened):
     session = opened(PUBLIC)
     store = MunimentStore(session)
-    session.save_memory("users.42/plan", '{"n": 1}')
-    session.save_memory("users.42/text", "no JSON", tags=["langgraph"])
-    session.save_memory("users.42/list", "[1]", tags=["langgraph"])
-    session.save_memory("users.42/%6B", '{"n": 1}', tags=["langgraph"])
-    session.save_memory("users.42/%FF", '{"n": 1}', tags=["langgraph"])
-    session.save_memory("no-namespace", '{"n": 1}', tags=["langgraph"])
+    session.save_memory("langgraph/users.42/plan", '{"n": 1}')
+    session.save_memory("langgraph/users.42/text", "no JSON", tags=["langgraph"])
+    session.save_memory("langgraph/users.42/list", "[1]", tags=["langgraph"])
+    session.save_memory("langgraph/users.42/%6B", '{"n": 1}', tags=["langgraph"])
+    session.save_memory("langgraph/users.42/%FF", '{"n": 1}', tags=["langgraph"])
+    session.save_memory("langgraph/no-namespace", '{"n": 1}', tags=["langgraph"])
+    session.save_memory("users.42/plan", '{"n": 1}', tags=["langgraph"])
+    session.save_memory("other/users.42/plan", '{"n": 1}', tags=["langgraph"])
 
     assert store.search(()) == []
     assert store.list_namespaces() == []
     assert store.get(WHERE, "plan") is None
     assert store.get(WHERE, "text") is None
+
+
+def test_what_else_the_agent_remembers_is_not_touched(opened):
+    session = opened(PUBLIC)
+    store = MunimentStore(session)
+    saved = session.save_memory("project/atlas", "ships on Friday")
+
+    store.put(("project",), "atlas", {"n": 1})
+    assert session.get_memory("project/atlas").etag == saved.etag
+    store.delete(("project",), "atlas")
+    assert session.get_memory("project/atlas").etag == saved.etag
 
 
 def test_what_is_no_json_is_found_out_before_anything_is_written(store):
@@ -121,8 +134,9 @@ def test_what_is_no_json_is_found_out_before_anything_is_written(store):
 
 
 def test_too_long_is_an_error(store):
+    store.put(WHERE, "k" * (245 - len("users.42")), {"n": 1})
     with pytest.raises(muniment.InvalidArgument):
-        store.put(WHERE, "k" * 250, {"n": 1})
+        store.put(WHERE, "k" * (246 - len("users.42")), {"n": 1})
     with pytest.raises(muniment.InvalidArgument):
         store.put(WHERE, "k", {"n": "x" * 70_000})
 

@@ -73,9 +73,9 @@ PATHS = st.lists(TEXTS.filter(bool), max_size=4).map(tuple)
 @given(PATHS, TEXTS)
 def test_every_namespace_and_key_comes_back_from_the_key_of_its_memory(namespace: tuple[str, ...], key: str):
     """So no two have the same."""
-    path, slash, escaped = _key_of(namespace, key).partition("/")
+    prefix, path, escaped = _key_of(namespace, key).split("/")
 
-    assert (_namespace_of(path), slash, _unescaped(escaped)) == (namespace, "/", key)
+    assert (prefix, _namespace_of(path), _unescaped(escaped)) == ("langgraph", namespace, key)
 
 
 @settings(max_examples=500, deadline=None)
@@ -86,6 +86,11 @@ def test_the_server_keeps_keys_and_tags_as_they_are(namespace: tuple[str, ...], 
         assert text.key(made) == made
     tags = _tags_of(namespace)
     assert text.tags(tags) == tags
+
+
+def test_a_key_is_the_same_whatever_unicode_the_interpreter_knows():
+    assert _key_of(("é", "記憶"), "நினைவு") == "langgraph/é.記憶/நினைவு"
+    assert _key_of(("a",), "\U0001fae0") == "langgraph/a/%F0%9F%AB%A0"  # since Unicode 14
 
 
 @pytest.mark.parametrize("depth", [1, 31, 32, 60])

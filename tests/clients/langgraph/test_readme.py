@@ -25,4 +25,4 @@ def test_the_key_is_as_it_says(owner):
     exec(compile(code, str(README), "exec"), {"host": owner, "agent": agent})
 
     with owner.open_session(agent.agent_id, 1) as session:
-        assert [memory.key for memory in session.list_memories()] == ["users.42/theme"]
+        assert [memory.key for memory in session.list_memories()] == ["langgraph/users.42/theme"]

@@ -50,6 +50,19 @@ async def test_a_list_is_of_all_pages(session):
         listed = await model.does("memory_list")
 
     assert [each["key"] for each in listed["memories"]] == keys
+    assert listed["more"] is False
+
+
+async def test_a_list_ends_somewhere_and_says_so(session, monkeypatch):
+    monkeypatch.setattr("muniment.mcp.tools.MOST_LISTED", 2)
+    async with talking(session) as model:
+        lists = []
+        for key in ("a", "b", "c"):
+            session.save_memory(key, "It is so.")
+            listed = await model.does("memory_list")
+            lists.append((len(listed["memories"]), listed["more"]))
+
+    assert lists == [(1, False), (2, False), (2, True)]
 
 
 async def test_long_contents_are_shown_whole_one_by_one_only(session):
@@ -65,7 +78,7 @@ async def test_long_contents_are_shown_whole_one_by_one_only(session):
         archived = await model.does("passage_get", passage_id=passage["passage_id"])
 
     assert (entry["whole"], match["whole"], passage["whole"]) == (False, False, False)
-    assert entry["content"] == text[:2000]
+    assert entry["content"] == text[:200]
     assert "lighthouse" in match["content"]
     assert len(match["content"]) <= 2000
     assert len(passage["content"]) <= 2000
@@ -100,7 +113,7 @@ async def test_a_refused_note_says_all_that_it_takes_to_make_room(session):
             await model.does("note_add", content=f"{number} " + "a long story " * 40)
         told = await model.is_told("note_add", content="Ada has moved to Graz. " * 10)
         over = int(re.findall(r"free ([\d,]+) characters", told)[0].replace(",", ""))
-        note_id, length, may = re.findall(r"note_id (\S+), ([\d,]+) characters, (.+?):", told)[0]
+        note_id, length, may = re.findall(r"note_id (\S+), ([\d,]+) characters, PUBLIC, (.+?):", told)[0]
         assert may == "delete or shorten"
         assert int(length.replace(",", "")) > over
         edited = await model.does(
@@ -110,6 +123,19 @@ async def test_a_refused_note_says_all_that_it_takes_to_make_room(session):
         )
 
     assert [each["content"] for each in edited["notes"]] == ["A story.", "Ada has moved to Graz. " * 10]
+
+
+async def test_a_refusal_says_how_sensitive_is_what_it_quotes(opened, session):
+    session.add_note("a long story " * 80)
+    async with talking(opened(Classification.CONFIDENTIAL)) as model:
+        await model.does("note_add", content="a longer story " * 70)
+        told = await model.is_told("note_add", content="Ada has moved to Graz. " * 10)
+
+    assert "The largest notes, up to CONFIDENTIAL, are:" in told
+    assert re.findall(r"characters, ([A-Z]+), (.+?):", told) == [
+        ("CONFIDENTIAL", "delete or shorten"),
+        ("PUBLIC", "shorten only"),
+    ]
 
 
 async def test_a_note_that_fits_nowhere_is_not_to_be_repeated(session):

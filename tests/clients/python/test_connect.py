@@ -165,6 +165,27 @@ def test_tls_trusts_the_authority_it_is_given(secured, papers, as_bytes):
     assert f"Bearer {TOKEN}" == scripted.asked[0].metadata["authorization"]
 
 
+@pytest.mark.parametrize("secured", [False], indirect=True)
+def test_the_environment_may_name_an_authority(secured, papers, monkeypatch):
+    scripted, address, _ = secured
+    monkeypatch.delenv("MUNIMENT_HOST_KEY", raising=False)
+    monkeypatch.setenv("MUNIMENT_ADDRESS", address)
+    monkeypatch.setenv("MUNIMENT_TOKEN", TOKEN)
+    monkeypatch.setenv("MUNIMENT_TLS_CA", str(papers.ca))
+
+    with muniment.connect() as session:
+        assert isinstance(session, SessionClient)
+        assert session.get_memory("tea").key == "tea"
+
+    assert f"Bearer {TOKEN}" == scripted.asked[0].metadata["authorization"]
+    with muniment.connect(tls=False, retries=muniment.NO_RETRIES) as session:
+        assert isinstance(session, SessionClient)
+        with pytest.raises(muniment.Unavailable):
+            session.get_memory("tea")
+    with pytest.raises(ValueError, match="without tls"):
+        muniment.connect("muniment.example:443", token=TOKEN)
+
+
 def test_tls_does_not_trust_others(secured):
     scripted, address, _ = secured
 

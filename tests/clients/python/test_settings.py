@@ -32,6 +32,16 @@ def test_the_environment_names_a_session(file):
     assert Settings("here", token=TOKEN) == find_settings(environment, file)
 
 
+@pytest.mark.parametrize("ca", ["ca.pem\n", "", None])
+def test_an_authority_is_for_either(file, ca):
+    environment = {} if ca is None else {"MUNIMENT_TLS_CA": ca}
+    named = "ca.pem" if ca else None
+
+    assert Settings("there", host_key=HOST_KEY, ca=named) == find_settings(environment, file)
+    environment |= {"MUNIMENT_ADDRESS": "here", "MUNIMENT_TOKEN": TOKEN}
+    assert Settings("here", token=TOKEN, ca=named) == find_settings(environment, file)
+
+
 def test_the_development_file_comes_second(file):
     assert Settings("there", host_key=HOST_KEY) == find_settings({}, file)
 
@@ -68,7 +78,7 @@ def test_with_nothing_at_all_the_way_out_is_shown(tmp_path):
 
 
 def test_connect_looks_them_up(running, tmp_path, monkeypatch):
-    for name in ("MUNIMENT_ADDRESS", "MUNIMENT_TOKEN", "MUNIMENT_HOST_KEY"):
+    for name in ("MUNIMENT_ADDRESS", "MUNIMENT_TOKEN", "MUNIMENT_HOST_KEY", "MUNIMENT_TLS_CA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".muniment").mkdir()

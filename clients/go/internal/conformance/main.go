@@ -21,7 +21,6 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -74,21 +73,13 @@ func fail(err error) {
 	os.Exit(2)
 }
 
-// connect makes a connection on which a call has been answered, whatever the answer.
+// connect makes a connection as the environment says. Nothing is sent yet.
 func connect() (*muniment.Conn, error) {
 	var options []muniment.Option
 	if ca := os.Getenv("MUNIMENT_TLS_CA"); ca != "" {
 		options = append(options, muniment.WithCAFile(ca))
 	}
-	conn, err := muniment.Connect(os.Getenv("MUNIMENT_ADDRESS"), options...)
-	if err != nil {
-		return nil, err
-	}
-	_, err = call(conn, step{Call: "AgentService.GetAgent", Requests: []json.RawMessage{[]byte("{}")}})
-	if status.Code(err) == codes.Unavailable {
-		return nil, err
-	}
-	return conn, nil
+	return muniment.Connect(os.Getenv("MUNIMENT_ADDRESS"), options...)
 }
 
 // play makes the calls of a scenario. Its variables live until its end.
@@ -127,10 +118,10 @@ func playStep(conn *muniment.Conn, resolved any, variables map[string]any, came 
 	}
 	response, err := call(conn, s)
 	var failure *muniment.Error
-	if errors.As(err, &failure) {
+	if errors.As(err, &failure) && (failure.Code != codes.Unavailable || failure.Reason != "") {
 		return tell(failure, came)
 	} else if err != nil {
-		return err
+		return err // A lost connection, too: it is not the service that says so.
 	}
 	printed, err := protojson.Marshal(response)
 	if err != nil {

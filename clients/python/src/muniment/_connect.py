@@ -14,32 +14,37 @@ from muniment.settings import Settings, find_settings
 
 @overload
 def connect(
-    address: str, *, host_key: str, tls: bool | TLS = ..., timeout: float = ..., retries: Retries = ...
+    address: str, *, host_key: str, tls: bool | TLS | None = ..., timeout: float = ..., retries: Retries = ...
 ) -> HostClient: ...
 @overload
 def connect(
-    address: str, *, token: str, tls: bool | TLS = ..., timeout: float = ..., retries: Retries = ...
+    address: str, *, token: str, tls: bool | TLS | None = ..., timeout: float = ..., retries: Retries = ...
 ) -> SessionClient: ...
 @overload
-def connect(*, tls: bool | TLS = ..., timeout: float = ..., retries: Retries = ...) -> HostClient | SessionClient: ...
+def connect(
+    *, tls: bool | TLS | None = ..., timeout: float = ..., retries: Retries = ...
+) -> HostClient | SessionClient: ...
 def connect(
     address: str | None = None,
     *,
     host_key: str | None = None,
     token: str | None = None,
-    tls: bool | TLS = False,
+    tls: bool | TLS | None = None,
     timeout: float = 10.0,
     retries: Retries = Retries(),  # noqa: B008 - frozen
 ) -> HostClient | SessionClient:
     """A client for the holder of a host key, or of a session's token.
 
     *address* is `host:port`, `unix:/path` or `dns:///host:port`. With neither address nor credential both are
-    looked up: see `muniment.settings`. *timeout* is in seconds, the default for every call. Nothing is
-    sent before the first call.
+    looked up, and with them the authority to trust if *tls* is None: see `muniment.settings`. Else None is no TLS.
+    *timeout* is in seconds, the default for every call. Nothing is sent before the first call.
 
-    ValueError: there is not exactly one credential, or it would leave this machine without *tls*.
+    ValueError: there is not exactly one credential, or it would leave this machine without *tls*. OSError: a file of
+    *tls* cannot be read.
     """
     found = _settings(address, host_key, token)
+    if tls is None:
+        tls = TLS(ca=found.ca) if found.ca else False
     calls = Calls(open_channel(found.address, tls), found.credential, timeout=timeout, retries=retries)
     return HostClient(calls) if found.host_key else SessionClient(calls)
 

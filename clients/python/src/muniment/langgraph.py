@@ -1,9 +1,9 @@
 """LangGraph's long-term memory, kept by Muniment. It needs the extra `muniment[langgraph]`.
 
 `MunimentStore` is a `langgraph.store.base.BaseStore`. An item is a keyed memory of the session's agent: its key is the
-namespace and the key (`users.42/theme` for `("users", "42")` and `"theme"`), its content the value as JSON, its tags
-the namespace and all that it lies in, so that the server narrows a search. Whatever else the agent remembers is not
-seen here.
+namespace and the key (`langgraph/users.42/theme` for `("users", "42")` and `"theme"`), its content the value as JSON,
+its tags the namespace and all that it lies in, so that the server narrows a search. Whatever else the agent remembers
+is neither seen nor touched here.
 
 It answers as LangGraph's own stores do, but for this:
 
@@ -17,7 +17,9 @@ It answers as LangGraph's own stores do, but for this:
 - An item lives for its `ttl` from the last put on. Reading does not renew it: a read writes nothing.
 - A namespace is listed while there is something in it.
 - A batch reads before it writes, of several puts of one item makes the last, and is no transaction.
-- Namespace and key together are at most 256 characters long, a value 64 KiB, else `InvalidArgument`.
+- Namespace and key together, with a dot between two labels, are at most 245 characters long, a value 64 KiB, else
+  `InvalidArgument`. A character that is written as `%XX` counts as that, which is so with `%`, `.` and `/`, what no key
+  may hold, and whatever came after Unicode 3.2.
 """
 
 from __future__ import annotations
@@ -180,8 +182,8 @@ class _Fields(TypedDict):
 
 def _fields(memory: Memory) -> _Fields | None:
     """What the item is made of that a memory is. None: it is none of ours."""
-    path, _, escaped = memory.key.partition("/")
     try:
+        _, path, escaped = memory.key.split("/")
         namespace, key, value = _namespace_of(path), _unescaped(escaped), json.loads(memory.content)
     except ValueError:
         return None
@@ -193,8 +195,8 @@ def _fields(memory: Memory) -> _Fields | None:
 
 
 def _key_of(namespace: Namespace, key: str) -> str:
-    """The key of a memory: another one for each namespace and key."""
-    return f"{_path_of(namespace)}/{_escaped(key)}"
+    """The key of a memory: another one for each namespace and key, and none that the agent gives by itself."""
+    return f"{TAG}/{_path_of(namespace)}/{_escaped(key)}"
 
 
 def _path_of(namespace: Namespace) -> str:
@@ -239,7 +241,12 @@ def _written(text: str, may_stay: Callable[[str], bool]) -> str:
 
 
 def _may_stay(character: str) -> bool:
-    return character not in "%./" and unicodedata.category(character) not in _REFUSED
+    """Whether a key may hold it, whatever version of Unicode the interpreter has: each knows this old one."""
+    return (
+        character not in "%./"
+        and unicodedata.category(character) not in _REFUSED
+        and unicodedata.ucd_3_2_0.category(character) != "Cn"
+    )
 
 
 def _percent(character: str) -> str:

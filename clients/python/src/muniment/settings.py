@@ -2,6 +2,7 @@
 
 The environment comes first: MUNIMENT_ADDRESS with either MUNIMENT_TOKEN or MUNIMENT_HOST_KEY. If none of
 them is set, `.muniment/development.json` in the working directory, as `muniment serve --dev` writes it.
+MUNIMENT_TLS_CA beside either is the file of the authority to trust over TLS.
 An address and a credential always come from one place: a key is never sent to a server it is not for.
 """
 
@@ -19,11 +20,12 @@ VARIABLES = ("MUNIMENT_ADDRESS", "MUNIMENT_TOKEN", "MUNIMENT_HOST_KEY")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """An address and exactly one credential."""
+    """An address, exactly one credential, and the file of an authority if there is TLS with it."""
 
     address: str
     host_key: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
+    ca: str | None = None
 
     def __post_init__(self) -> None:
         if not self.address:
@@ -39,27 +41,28 @@ class Settings:
 
 def find_settings(environment: Mapping[str, str] = os.environ, file: Path = DEVELOPMENT_FILE) -> Settings:
     """The settings of this process. ValueError: there are none, or they are not whole."""
+    ca = environment.get("MUNIMENT_TLS_CA", "").strip() or None
     if any(environment.get(name) for name in VARIABLES):
-        return _from_environment(environment)
+        return _from_environment(environment, ca)
     if file.exists():
-        return _from_file(file)
+        return _from_file(file, ca)
     raise ValueError(
         "no server is named: set MUNIMENT_ADDRESS and either MUNIMENT_TOKEN or MUNIMENT_HOST_KEY,"
         " or start one here by `muniment serve --dev`"
     )
 
 
-def _from_environment(environment: Mapping[str, str]) -> Settings:
+def _from_environment(environment: Mapping[str, str], ca: str | None) -> Settings:
     address, token, host_key = (environment.get(name, "").strip() for name in VARIABLES)
     try:
-        return Settings(address, host_key=host_key or None, token=token or None)
+        return Settings(address, host_key=host_key or None, token=token or None, ca=ca)
     except ValueError as error:
         raise ValueError(f"{error}: see {', '.join(VARIABLES)}") from None
 
 
-def _from_file(file: Path) -> Settings:
+def _from_file(file: Path, ca: str | None) -> Settings:
     try:
         written = json.loads(file.read_text(encoding="utf-8"))
-        return Settings(written["address"], host_key=written["host_key"])
+        return Settings(written["address"], host_key=written["host_key"], ca=ca)
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{file} does not hold an address and a host_key") from None

@@ -97,13 +97,23 @@ async fn a_credential_that_no_header_carries_is_refused() {
 #[tokio::test]
 async fn a_deadline_ends_a_call() {
     let server = FakeServer::start(|_, _| Answer::Silence).await;
-    let client = client(&server).with_timeout(Duration::from_millis(50));
+    let client = client(&server).with_timeout(Duration::from_millis(50)).unwrap();
 
     let unary = client.get_memory(get()).await.unwrap_err();
     let stream = client.import_passages(tokio_stream::pending()).await.unwrap_err();
 
     assert_eq!(unary.code(), Code::DeadlineExceeded);
     assert_eq!(stream.code(), Code::DeadlineExceeded);
+}
+
+#[tokio::test]
+async fn a_deadline_is_more_than_now_and_at_most_a_day() {
+    let server = FakeServer::start(|_, _| Answer::Silence).await;
+    let day = Duration::from_secs(86400);
+    assert!(client(&server).with_timeout(day).is_ok());
+    for timeout in [Duration::ZERO, day + Duration::from_nanos(1), Duration::MAX] {
+        assert!(client(&server).with_timeout(timeout).is_err());
+    }
 }
 
 #[tokio::test]
@@ -283,7 +293,7 @@ async fn a_broken_rule_names_its_field_and_a_fault_its_incident() {
 }
 
 #[tokio::test]
-async fn a_reason_of_another_domain_or_a_newer_server_is_none() {
+async fn a_reason_of_another_domain_is_none_and_a_newer_one_is_a_name() {
     let server = FakeServer::start(|_, earlier| {
         let (reason, domain) = [("ETAG_STALE", "example"), ("YET_UNKNOWN", "muniment.v1")][earlier];
         let mut details = ErrorDetails::new();
@@ -292,9 +302,10 @@ async fn a_reason_of_another_domain_or_a_newer_server_is_none() {
     })
     .await;
 
-    for _ in 0..2 {
+    for name in [None, Some("YET_UNKNOWN")] {
         let error = client(&server).get_memory(get()).await.unwrap_err();
         assert_eq!((error.code(), error.reason()), (Code::Aborted, None));
+        assert_eq!(error.reason_name().as_deref(), name);
     }
 }
 

@@ -4,8 +4,8 @@ use std::{path::PathBuf, process::Command};
 
 use crate::fake::{Answer, Call, FakeServer, message};
 use muniment::v1::{
-    Agent, CreateAgentResponse, Memory, MemoryResult, OpenSessionResponse, SaveMemoryResponse,
-    SearchMemoriesResponse,
+    Agent, CreateAgentResponse, Memory, MemoryResult, OpenSessionResponse, RaiseTaintResponse,
+    SaveMemoryResponse, SearchMemoriesResponse, Session,
 };
 
 const README: &str = include_str!("../../README.md");
@@ -16,11 +16,13 @@ fn answer(call: &Call, _: usize) -> Answer {
     match call.method.as_str() {
         "AgentService/CreateAgent" => message(CreateAgentResponse { agent: Some(Agent::default()) }),
         "SessionService/OpenSession" => {
-            message(OpenSessionResponse { token: "ms_1".into(), ..Default::default() })
+            let session = Session { session_id: "s1".into(), ..Default::default() };
+            message(OpenSessionResponse { token: "ms_1".into(), session: Some(session) })
         }
+        "SessionService/RaiseTaint" => message(RaiseTaintResponse::default()),
         "MemoryService/SaveMemory" => message(SaveMemoryResponse::default()),
         "MemoryService/SearchMemories" => {
-            let memory = Memory { key: "tea".into(), classification: 2, ..Default::default() };
+            let memory = Memory { key: "tea".into(), classification: 1, ..Default::default() };
             let snippet = String::from("Assam, no sugar");
             let result = MemoryResult { memory: Some(memory), snippet, ..Default::default() };
             message(SearchMemoriesResponse { results: vec![result], ..Default::default() })
@@ -37,6 +39,7 @@ async fn the_first_example_prints_what_the_readme_says() {
         .env("MUNIMENT_ADDRESS", &server.address)
         .env("MUNIMENT_HOST_KEY", "mk_1")
         .env_remove("MUNIMENT_TOKEN")
+        .env_remove("MUNIMENT_TLS_CA")
         .output()
         .unwrap();
 
@@ -46,6 +49,9 @@ async fn the_first_example_prints_what_the_readme_says() {
         README.contains(&format!("```rust,no_run\n{QUICKSTART}```\n```text\n{printed}```\n")),
         "{printed}"
     );
+    let methods: Vec<_> = server.calls().into_iter().map(|call| call.method).collect();
+    let (save, raise) = ("MemoryService/SaveMemory", "SessionService/RaiseTaint");
+    assert_eq!(methods[2..5], [save, raise, save]);
     let credentials = server.calls().into_iter().map(|call| call.metadata["authorization"].clone());
     assert_eq!(credentials.last().unwrap(), "Bearer ms_1");
 }

@@ -21,6 +21,14 @@ pub fn messages_of(encoded: &[u8]) -> Result<Vec<RedactedMessage>, DecodeError> 
                 "{}: a message in a message must not have a field to redact",
                 message.name
             );
+            assert!(
+                !message
+                    .field
+                    .iter()
+                    .any(|field| field.is_redacted() && field.is_in_oneof()),
+                "{}: a field to redact must not be in a oneof, whose own Debug would show it",
+                message.name
+            );
             if message.is_redacted() {
                 found.push(RedactedMessage {
                     package: file.package.clone(),
@@ -163,4 +171,51 @@ struct OneofDescriptorProto {
 struct FieldOptions {
     #[prost(bool, tag = "16")]
     debug_redact: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found_with(field: FieldDescriptorProto) -> Vec<RedactedMessage> {
+        let message = DescriptorProto {
+            name: "Message".into(),
+            field: vec![field],
+            ..Default::default()
+        };
+        let file = FileDescriptorProto {
+            message_type: vec![message],
+            ..Default::default()
+        };
+        let request = CodeGeneratorRequest {
+            proto_file: vec![file],
+        };
+        messages_of(&request.encode_to_vec()).unwrap()
+    }
+
+    fn redacted() -> FieldDescriptorProto {
+        FieldDescriptorProto {
+            options: Some(FieldOptions { debug_redact: true }),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_field_that_may_be_absent_may_be_redacted() {
+        let optional = FieldDescriptorProto {
+            oneof_index: Some(0),
+            proto3_optional: true,
+            ..redacted()
+        };
+        assert_eq!(found_with(optional).len(), 1);
+    }
+
+    #[test]
+    #[should_panic = "must not be in a oneof"]
+    fn a_field_of_a_oneof_may_not() {
+        found_with(FieldDescriptorProto {
+            oneof_index: Some(0),
+            ..redacted()
+        });
+    }
 }

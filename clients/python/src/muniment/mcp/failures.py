@@ -10,6 +10,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 import muniment
 from muniment import BudgetEntry, BudgetExceeded, MunimentError
+from muniment.mcp.results import LEVELS
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -79,7 +80,8 @@ def _told_of_budget(full: BudgetExceeded) -> str:
     lines = [
         said,
         "Repeat this change in one call of note_edit with the same target, together with deletions and shorter "
-        f"versions that free {full.over_by_chars:,} characters or more. The largest notes are:",
+        f"versions that free {full.over_by_chars:,} characters or more. The largest notes, up to "
+        f"{LEVELS[max(entry.classification for entry in full.entries)]}, are:",
         *map(_entry, full.entries),
     ]
     return "\n".join(lines)
@@ -87,4 +89,5 @@ def _told_of_budget(full: BudgetExceeded) -> str:
 
 def _entry(entry: BudgetEntry) -> str:
     may = "delete or shorten" if entry.own_level else "shorten only"
-    return f"- note_id {entry.note_id}, {entry.length_chars:,} characters, {may}: {entry.preview!r}"
+    level = LEVELS[entry.classification]
+    return f"- note_id {entry.note_id}, {entry.length_chars:,} characters, {level}, {may}: {entry.preview!r}"

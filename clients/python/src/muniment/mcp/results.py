@@ -11,7 +11,9 @@ import muniment
 from muniment import Classification
 
 WHOLE = 2000
-"""Code points of a content that are shown whole in a list or search."""
+"""Code points of a content that are shown whole in a search."""
+LINE = 200
+"""Code points of a content that are shown whole in a list, which is of many."""
 
 Level = Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]
 
@@ -58,6 +60,12 @@ class Memories(Labelled):
     """Several memories."""
 
     memories: list[MemoryEntry]
+
+
+class MemoryList(Memories):
+    """Memories by key."""
+
+    more: bool = Field(description="Whether there are more. Find them with memory_search, or list those with one tag.")
 
 
 class Deleted(BaseModel):
@@ -165,9 +173,9 @@ def memory(of: muniment.Memory) -> Memory:
     )
 
 
-def memory_entry(of: muniment.Memory, part: str | None = None) -> MemoryEntry:
-    """*part* is what to show of a content that is too long to show whole. None: its beginning."""
-    shown, whole = _shown(of.content, part)
+def memory_entry(of: muniment.Memory, part: str, most: int = WHOLE) -> MemoryEntry:
+    """*part* is what to show of a content of more than *most* code points, up to as many."""
+    shown, whole = _shown(of.content, part, most)
     return MemoryEntry(
         classification=LEVELS[of.classification],
         key=of.key,
@@ -206,7 +214,7 @@ def passage(of: muniment.Passage) -> Passage:
 
 
 def passage_entry(of: muniment.Passage, part: str) -> PassageEntry:
-    shown, whole = _shown(of.content, part)
+    shown, whole = _shown(of.content, part, WHOLE)
     return PassageEntry(
         classification=LEVELS[of.classification],
         passage_id=of.passage_id,
@@ -218,8 +226,6 @@ def passage_entry(of: muniment.Passage, part: str) -> PassageEntry:
     )
 
 
-def _shown(content: str, part: str | None) -> tuple[str, bool]:
+def _shown(content: str, part: str, most: int) -> tuple[str, bool]:
     """What of *content* to show, and whether that is all of it."""
-    if len(content) <= WHOLE:
-        return content, True
-    return (content if part is None else part)[:WHOLE], False
+    return (content, True) if len(content) <= most else (part[:most], False)

@@ -5,6 +5,7 @@ No argument names an agent or a level: both follow from the session.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
@@ -16,6 +17,8 @@ from muniment.mcp import results
 from muniment.mcp.results import LEVELS
 
 LARGEST_PAGE = 250
+MOST_LISTED = 500
+"""Memories of a list. With all of them it could be larger than a model's whole context."""
 
 Key = Annotated[
     str,
@@ -92,15 +95,21 @@ class MemoryTools:
 
     def memory_list(
         self, tag: Annotated[str, Field(description="Only memories with this tag. Empty: all.")] = ""
-    ) -> results.Memories:
-        """List all memories by key, or all with one tag.
+    ) -> results.MemoryList:
+        """List memories by key, or those with one tag: the first 500, and of each the first 200 characters.
 
-        Use it to see what is known at the beginning of a task, or to tidy up. To find something, use memory_search.
+        Use it to see what is known at the beginning of a task, or to tidy up. memory_get reads the whole of one. To
+        find something, use memory_search: it sees all.
         """
-        listed = undisturbed(lambda: list(self._session.list_memories(tag, page_size=LARGEST_PAGE)))
-        highest = max((each.classification for each in listed), default=Classification.PUBLIC)
-        return results.Memories(
-            classification=LEVELS[highest], memories=[results.memory_entry(each) for each in listed]
+        listed = undisturbed(
+            lambda: list(islice(self._session.list_memories(tag, page_size=LARGEST_PAGE), MOST_LISTED + 1))
+        )
+        shown = listed[:MOST_LISTED]
+        highest = max((each.classification for each in shown), default=Classification.PUBLIC)
+        return results.MemoryList(
+            classification=LEVELS[highest],
+            memories=[results.memory_entry(each, each.content, results.LINE) for each in shown],
+            more=len(listed) > len(shown),
         )
 
     def memory_delete(self, key: Key) -> results.Deleted:

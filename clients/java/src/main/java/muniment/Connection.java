@@ -1,9 +1,9 @@
 package muniment;
 
 import io.grpc.Grpc;
-import io.grpc.InsecureChannelCredentials;
 import io.grpc.ManagedChannel;
 import io.grpc.ManagedChannelBuilder;
+import io.grpc.TlsChannelCredentials;
 import java.util.regex.Pattern;
 
 /** Opens channels: where the server is, and who may listen on the way. */
@@ -19,7 +19,8 @@ final class Connection {
   /** A channel that connects when it is first used. */
   static ManagedChannel open(String address, Options options) {
     ManagedChannelBuilder<?> builder = Grpc.newChannelBuilder(address, options.transport());
-    if (options.transport() instanceof InsecureChannelCredentials) {
+    // Others may be in the clear, or choose to be.
+    if (!(options.transport() instanceof TlsChannelCredentials)) {
       if (!isLocal(address)) {
         throw new IllegalArgumentException(
             "without TLS only a loopback address or a unix socket will do:"

@@ -57,15 +57,25 @@ public final class HostClient implements AutoCloseable {
     this.calls = calls;
   }
 
-  /** A client as {@code MUNIMENT_ADDRESS} and {@code MUNIMENT_HOST_KEY} say. */
+  /**
+   * A client as {@code MUNIMENT_ADDRESS} and {@code MUNIMENT_HOST_KEY} say.
+   *
+   * <p>With {@code MUNIMENT_TLS_CA}, a PEM file, it speaks TLS and trusts the authorities in it
+   * alone.
+   */
   public static HostClient fromEnvironment() {
     return fromEnvironment(Options.DEFAULT);
   }
 
-  /** A client as {@code MUNIMENT_ADDRESS} and {@code MUNIMENT_HOST_KEY} say. */
+  /**
+   * A client as {@code MUNIMENT_ADDRESS} and {@code MUNIMENT_HOST_KEY} say.
+   *
+   * <p>With {@code MUNIMENT_TLS_CA}, a PEM file, it speaks TLS and trusts the authorities in it
+   * alone, unless the options have TLS of their own.
+   */
   public static HostClient fromEnvironment(Options options) {
     Settings found = Settings.find(System.getenv(), Settings.HOST_KEY);
-    return connect(found.address(), found.credential(), options);
+    return connect(found.address(), found.credential(), found.over(options));
   }
 
   /** A client with default options: for a server on this machine. */

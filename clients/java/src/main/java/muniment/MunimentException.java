@@ -63,7 +63,7 @@ public final class MunimentException extends RuntimeException {
    * Why it failed.
    *
    * <p>{@code ERROR_REASON_UNSPECIFIED} when the answer does not come from Muniment itself; {@code
-   * UNRECOGNIZED} when the server is newer than this client.
+   * UNRECOGNIZED} when the server is newer than this client: then {@link #reasonName} has it.
    */
   public ErrorReason reason() {
     if (info.getReason().isEmpty()) {
@@ -71,6 +71,14 @@ public final class MunimentException extends RuntimeException {
     }
     var value = ErrorReason.getDescriptor().findValueByName("ERROR_REASON_" + info.getReason());
     return value == null ? ErrorReason.UNRECOGNIZED : ErrorReason.valueOf(value);
+  }
+
+  /**
+   * Why it failed, as the server names it: {@code ETAG_STALE}. Empty when the answer does not come
+   * from Muniment itself.
+   */
+  public String reasonName() {
+    return info.getReason();
   }
 
   /** What the server says, for people. It may change. */

@@ -14,8 +14,8 @@ import java.util.Objects;
  * @param timeout the deadline of every call, spanning all its attempts: more than zero, at most a
  *     day
  * @param retries how often a call is made that may be repeated
- * @param transport what protects the connection; in the clear, only a loopback address or a unix
- *     socket will do
+ * @param transport what protects the connection; with anything but {@link TlsChannelCredentials},
+ *     only a loopback address or a unix socket will do
  */
 public record Options(Duration timeout, Retries retries, ChannelCredentials transport) {
   // Before the default, which is checked against it.
@@ -58,7 +58,11 @@ public record Options(Duration timeout, Retries retries, ChannelCredentials tran
     return withTls(TlsChannelCredentials.newBuilder().trustManager(ca.toFile()).build());
   }
 
-  /** The same over whatever {@link TlsChannelCredentials} can be made to be, such as mutual TLS. */
+  /**
+   * The same over whatever {@link TlsChannelCredentials} can be made to be, such as mutual TLS.
+   *
+   * @param tls what their builder builds; others are held to be no protection
+   */
   public Options withTls(ChannelCredentials tls) {
     return new Options(timeout, retries, tls);
   }

@@ -59,7 +59,10 @@ final class Repetition {
         || error.code() == Code.RESOURCE_EXHAUSTED && error.retryAfter().isPresent();
   }
 
-  /** An update would undo what another client has written in between. */
+  /**
+   * A note whose content is there already is not added, but would be the second time if a later
+   * edit has changed that content: hence all.
+   */
   private static boolean onlyAddsUnderIds(EditNotesRequest edits) {
     return edits.getEditsList().stream().noneMatch(edit -> edit.getAdd().getNoteId().isEmpty());
   }

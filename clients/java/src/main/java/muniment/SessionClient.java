@@ -104,15 +104,25 @@ public final class SessionClient implements AutoCloseable {
     return new SessionClient(host.as(token), token, Origin.LENT, "");
   }
 
-  /** A client as {@code MUNIMENT_ADDRESS} and {@code MUNIMENT_TOKEN} say. */
+  /**
+   * A client as {@code MUNIMENT_ADDRESS} and {@code MUNIMENT_TOKEN} say.
+   *
+   * <p>With {@code MUNIMENT_TLS_CA}, a PEM file, it speaks TLS and trusts the authorities in it
+   * alone.
+   */
   public static SessionClient fromEnvironment() {
     return fromEnvironment(Options.DEFAULT);
   }
 
-  /** A client as {@code MUNIMENT_ADDRESS} and {@code MUNIMENT_TOKEN} say. */
+  /**
+   * A client as {@code MUNIMENT_ADDRESS} and {@code MUNIMENT_TOKEN} say.
+   *
+   * <p>With {@code MUNIMENT_TLS_CA}, a PEM file, it speaks TLS and trusts the authorities in it
+   * alone, unless the options have TLS of their own.
+   */
   public static SessionClient fromEnvironment(Options options) {
     Settings found = Settings.find(System.getenv(), Settings.TOKEN);
-    return connect(found.address(), found.credential(), options);
+    return connect(found.address(), found.credential(), found.over(options));
   }
 
   /** A client with default options: for a server on this machine. */

@@ -382,10 +382,21 @@ class CallsTest {
   }
 
   @Test
+  void settingsNameAnAuthority() {
+    var environment =
+        Map.of(
+            "MUNIMENT_ADDRESS", "muniment.example:443",
+            "MUNIMENT_HOST_KEY", "mk_h",
+            "MUNIMENT_TLS_CA", " ca.pem\n");
+
+    assertEquals("ca.pem", Settings.find(environment, Settings.HOST_KEY).ca());
+  }
+
+  @Test
   void settingsAreTakenWholeOrNotAtAll() {
     var whole = Map.of("MUNIMENT_ADDRESS", "localhost:1", "MUNIMENT_TOKEN", "ms_t\n");
 
-    assertEquals(new Settings("localhost:1", "ms_t"), Settings.find(whole, Settings.TOKEN));
+    assertEquals(new Settings("localhost:1", "ms_t", ""), Settings.find(whole, Settings.TOKEN));
     assertThrows(IllegalStateException.class, () -> Settings.find(whole, Settings.HOST_KEY));
   }
 

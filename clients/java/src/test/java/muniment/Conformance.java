@@ -35,7 +35,6 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import muniment.v1.ErrorReason;
 import muniment.v1.NoteOuterClass;
 import muniment.v1.PassageOuterClass;
 
@@ -81,9 +80,8 @@ final class Conformance {
   }
 
   private static void play(Path file) throws IOException {
-    String ca = System.getenv("MUNIMENT_TLS_CA");
-    Options options = ca == null ? Options.DEFAULT : Options.DEFAULT.withTls(Path.of(ca));
     Settings settings = Settings.find(System.getenv(), Settings.HOST_KEY);
+    Options options = settings.over(Options.DEFAULT);
     JsonObject scenarios = JsonParser.parseString(Files.readString(file)).getAsJsonObject();
     ManagedChannel connection = Connection.open(settings.address(), options);
     try {
@@ -125,7 +123,7 @@ final class Conformance {
         throw new IOException("no connection", error);
       }
       line.put("status", new JsonPrimitive(error.code().name()));
-      line.put("reason", new JsonPrimitive(reason(error)));
+      line.put("reason", new JsonPrimitive(error.reasonName()));
       line.put("message", new JsonPrimitive(error.description()));
       line.put("details", details(error));
     }
@@ -229,12 +227,6 @@ final class Conformance {
       matcher.appendReplacement(result, Matcher.quoteReplacement(value));
     }
     return matcher.appendTail(result).toString();
-  }
-
-  private static String reason(MunimentException error) {
-    return error.reason() == ErrorReason.ERROR_REASON_UNSPECIFIED
-        ? ""
-        : error.reason().name().replaceFirst("^ERROR_REASON_", "");
   }
 
   private static JsonArray details(MunimentException error) throws IOException {

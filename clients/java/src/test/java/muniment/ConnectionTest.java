@@ -1,12 +1,27 @@
 package muniment;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.grpc.CallCredentials;
+import io.grpc.ChannelCredentials;
+import io.grpc.ChoiceChannelCredentials;
+import io.grpc.CompositeChannelCredentials;
+import io.grpc.InsecureChannelCredentials;
+import io.grpc.Metadata;
+import io.grpc.TlsChannelCredentials;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Executor;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -43,6 +58,44 @@ class ConnectionTest {
   void whatMayCrossANetworkIsNot(String address) {
     assertFalse(Connection.isLocal(address));
     assertThrows(IllegalArgumentException.class, () -> HostClient.connect(address, "mk_host"));
+  }
+
+  @Test
+  void whatIsNotCertainToBeTlsIsInTheClear() {
+    var insecure = InsecureChannelCredentials.create();
+    var credentials =
+        List.of(
+            ChoiceChannelCredentials.create(insecure),
+            ChoiceChannelCredentials.create(TlsChannelCredentials.create(), insecure),
+            CompositeChannelCredentials.create(insecure, new NoCallCredentials()));
+    for (ChannelCredentials each : credentials) {
+      var options = Options.DEFAULT.withTls(each);
+      assertThrows(
+          IllegalArgumentException.class,
+          () -> HostClient.connect("muniment.example:443", "mk_host", options));
+    }
+  }
+
+  private static final class NoCallCredentials extends CallCredentials {
+    @Override
+    public void applyRequestMetadata(RequestInfo call, Executor executor, MetadataApplier applier) {
+      applier.apply(new Metadata());
+    }
+  }
+
+  @Test
+  void theEnvironmentMayNameAnAuthority(@TempDir Path folder) throws IOException {
+    Path ca = Files.writeString(folder.resolve("ca.pem"), "an authority");
+
+    var named = new Settings("muniment.example:443", "mk_host", ca.toString());
+
+    var transport = (TlsChannelCredentials) named.over(Options.DEFAULT).transport();
+    assertEquals("an authority", new String(transport.getRootCertificates(), UTF_8));
+    var own = Options.DEFAULT.withTls();
+    assertEquals(own, named.over(own));
+    var missing = new Settings("localhost:1", "mk_host", folder.resolve("none").toString());
+    assertThrows(UncheckedIOException.class, () -> missing.over(Options.DEFAULT));
+    assertEquals(Options.DEFAULT, new Settings("localhost:1", "mk_host", "").over(Options.DEFAULT));
   }
 
   @Test

@@ -54,6 +54,7 @@ class MunimentExceptionTest {
     var error = error(failure(Code.ABORTED, "NEWER"));
 
     assertEquals(ErrorReason.UNRECOGNIZED, error.reason());
+    assertEquals("NEWER", error.reasonName());
     assertEquals("NEWER: it is so", error.getMessage());
   }
 
@@ -64,6 +65,7 @@ class MunimentExceptionTest {
         error(Status.newBuilder().setCode(Code.ABORTED.value()).addDetails(Any.pack(info)).build());
 
     assertEquals(ErrorReason.ERROR_REASON_UNSPECIFIED, error.reason());
+    assertEquals("", error.reasonName());
     assertEquals("ABORTED: ", error.getMessage());
   }
 

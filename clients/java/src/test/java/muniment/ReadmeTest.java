@@ -123,6 +123,7 @@ class ReadmeTest {
   /** What a program prints. Anything on stderr is in it too. */
   private String output(Path source) throws IOException {
     var java = new ProcessBuilder("java", "-cp", CLASSPATH, source.toString());
+    java.environment().remove("MUNIMENT_TLS_CA");
     java.environment().put("MUNIMENT_ADDRESS", server.address());
     java.environment().put("MUNIMENT_HOST_KEY", "mk_host");
     return new String(java.redirectErrorStream(true).start().getInputStream().readAllBytes());

@@ -1,0 +1,26 @@
+"""The runner of `tests/conformance`, where that suite cannot see: without a server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+RUNNER = Path(__file__).parents[3] / "clients/python/conformance/runner.py"
+
+
+def test_a_lost_connection_is_no_answer(tmp_path):
+    """Of a host, a session and nobody: the last goes around the client."""
+    for caller in ("host", "mun_s_1_token", "none"):
+        step: dict[str, object] = {"as": caller, "call": "AgentService.CreateAgent", "request": {}}
+        file = tmp_path / "scenarios.json"
+        file.write_text(json.dumps({"scenarios": [{"name": "s", "steps": [step]}]}))
+        environment = {"MUNIMENT_ADDRESS": "127.0.0.1:1", "MUNIMENT_HOST_KEY": "mun_h_1_key"}
+
+        done = subprocess.run(
+            [sys.executable, RUNNER, file], env=environment, capture_output=True, text=True, check=False
+        )
+
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "ConnectionError" in done.stderr
