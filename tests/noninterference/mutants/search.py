@@ -30,7 +30,11 @@ SEARCH = (
     Mutant(
         "M12 how many pieces hold a word is counted over all levels", "worlds", damage=_as_restricted("visible_chunk")
     ),
-    _out_of_step("what is deleted stays in the index", "gone WHERE", "gone WHERE FALSE AND"),
+    _out_of_step(
+        "what is deleted stays in the index",
+        "DELETE FROM chunk AS gone WHERE",
+        "DELETE FROM chunk AS gone WHERE FALSE AND",
+    ),
     _out_of_step(
         "what is overwritten stays in the index",
         "WHERE (live.name, live.change_id) = (gone.name, gone.change_id)",
