@@ -508,3 +508,12 @@ def test_an_agent_that_is_deleted_leaves_nothing_in_the_index(service):
             "SELECT 1 FROM muniment_public.chunk UNION ALL SELECT 1 FROM muniment_public.stat"
         ).fetchall()
     assert rows == []
+
+
+def test_a_long_passage_with_all_the_tags_there_may_be_is_stored(at):
+    """Repeated in each of its pieces, they took half a minute."""
+    tags = [f"label{number:02} " + "\ufdfa" * 50 for number in range(32)]
+    stored = at(PUBLIC).store_passage(content="whale. " * 30_000, tags=tags, timeout=20)
+
+    found = at(PUBLIC).search_passages(query="label31")
+    assert [result.passage.passage_id for result in found.results] == [stored.passage.passage_id]

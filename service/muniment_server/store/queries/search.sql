@@ -13,7 +13,7 @@ WITH fence AS MATERIALIZED (
 ),
 given AS MATERIALIZED (
     SELECT given.*
-      FROM jsonb_to_recordset(%(texts)s) AS given (name text, change_id uuid, language text, header text, pieces jsonb)
+      FROM jsonb_to_recordset(%(texts)s) AS given (name text, change_id uuid, language text, pieces jsonb)
 ),
 live AS MATERIALIZED (
     SELECT own.*
@@ -50,7 +50,7 @@ parted AS ( -- what was made with the text of another is made without it
 text AS MATERIALIZED (
     SELECT live.*, piece.number, piece.start, piece.size, piece.sample, piece.grams, jsonb_array_length(given.pieces) = 1 AS is_whole,
            coalesce((SELECT stated.language FROM stated), given.language) AS language,
-           concat_ws(' ', given.header, to_char(coalesce(live.event_time, live.update_time) AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY'))
+           concat_ws(' ', piece.header, to_char(coalesce(live.event_time, live.update_time) AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY'))
            || E'\n' || substr(live.content, piece.start + 1, piece.size) AS words,
            CASE WHEN live.thread IS NOT NULL
                 THEN to_char(live.event_time AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS')
@@ -59,7 +59,7 @@ text AS MATERIALIZED (
       FROM live
            JOIN given ON (given.name, given.change_id) = (live.name, live.change_id)
            CROSS JOIN jsonb_to_recordset(given.pieces)
-                      AS piece (number integer, start integer, size integer, sample integer, grams text[])
+                      AS piece (number integer, start integer, size integer, sample integer, header text, grams text[])
 ),
 made AS (
     INSERT INTO chunk AS made (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,
