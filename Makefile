@@ -135,5 +135,6 @@ define environment
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
 	    || { echo >&2 "$(PYTHON) has no venv module. On Debian: apt-get install python3-venv"; exit 1; }
 	@test -x $(1)/bin/pip || $(PYTHON) -m venv $(1)
-	$(1)/bin/python $(PIP_INSTALL) --require-hashes --only-binary :all: -r $(2)
+	@echo 'Installing what $(2) pins into $(1): minutes the first time, seconds later.'
+	@$(1)/bin/python $(PIP_INSTALL) --require-hashes --only-binary :all: -r $(2)
 endef

@@ -109,6 +109,12 @@ def is_private(listen: str) -> bool:
         return False
 
 
+def nearest_data_dir() -> Path:
+    """The folder that `make run` uses, if it is here; otherwise that of the account."""
+    here = Path(".muniment")
+    return here if here.is_dir() else default_data_dir()
+
+
 def default_data_dir() -> Path:
     """Where the database of our own is kept: in the user's data home."""
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"

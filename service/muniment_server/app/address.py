@@ -46,7 +46,8 @@ def _bound(host: str, port: int, *, share: bool) -> socket.socket:
     except OSError as error:
         holder.close()
         raise AddressInUse(
-            f"cannot listen on {host}:{port} ({os.strerror(error.errno or 0)}): choose another port"
+            f"cannot listen on {host}:{port} ({os.strerror(error.errno or 0)}): "
+            "choose another port by --listen (make run LISTEN=host:port)"
         ) from None
     return holder
 

@@ -16,7 +16,7 @@ from psycopg import conninfo as libpq
 from muniment_server.app import access
 from muniment_server.app.access import NotReady
 from muniment_server.cli.failures import Failure, telling_files
-from muniment_server.config import ConfigError, DatabaseConfig, default_data_dir
+from muniment_server.config import ConfigError, DatabaseConfig, nearest_data_dir
 from muniment_server.store import roles
 from muniment_server.store.embedded import EmbeddedPostgres, EmbeddedPostgresError, conninfo_of_running
 from muniment_server.store.migrate import CannotMigrate
@@ -57,9 +57,9 @@ def _is_misread(url: str) -> bool:
 data_dir_option = click.option(
     "--data-dir",
     type=_PATH,
-    default=default_data_dir,
+    default=nearest_data_dir,
     metavar="DIR",
-    show_default="muniment in your data home",
+    show_default=".muniment, if it is here, then muniment in your data home",
     help="Where the database of our own is kept.",
 )
 database_url_option = click.option(

@@ -26,7 +26,7 @@ def doctor(data_dir: Path, database_url: str | None, passfile: Path | None) -> N
     \b
     Examples:
       muniment doctor
-      muniment doctor --data-dir .muniment
+      muniment doctor --data-dir /srv/muniment
       muniment doctor --database-url postgresql://postgres@db.example/muniment --passfile /etc/muniment/passfile
     """
     healthy = True

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import shlex
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -171,6 +173,7 @@ def _say_what_to_try(address: str, key: str, config: ServerConfig) -> None:
     )
     for line in (
         f"export MUNIMENT_ADDRESS={shlex.quote(address)}",
+        *([] if shutil.which("muniment") else [f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH"]),
         f"export MUNIMENT_HOST_KEY={key}",
         *(
             []

@@ -58,7 +58,7 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.TaintChanged: "start again",
     muniment.InvalidArgument: "see --help",
     muniment.Overloaded: "try again in a moment",
-    muniment.Unavailable: "is it running? muniment serve, or name another with MUNIMENT_ADDRESS",
+    muniment.Unavailable: "is it running? muniment serve --dev (or make run), or name another with MUNIMENT_ADDRESS",
     muniment.DeadlineExceeded: "try again; a write may have happened",
     muniment.MethodUnknown: "the server is older than this command: upgrade it",
     muniment.InternalError: "the server's log says more",

@@ -31,7 +31,10 @@ class Settings:
         if not self.address:
             raise ValueError("an address is needed")
         if bool(self.host_key) == bool(self.token):
-            raise ValueError("exactly one credential is needed: a host key or a session's token")
+            raise ValueError(
+                "exactly one credential is needed, a host key or a session's token: "
+                + ("there are both, so leave one out" if self.token else "there is none")
+            )
 
     @property
     def credential(self) -> str:
