@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import grpc
 
@@ -27,7 +29,7 @@ def test_writers_of_the_same_names_leave_one_version_of_each_in_the_index(servic
                 case 0:
                     session.observe("DeleteMemory", key=key)
                 case 1:
-                    session.observe("StorePassage", passage_id=pen.choice(ids), content=text)
+                    session.observe("StorePassage", passage_id=pen.choice(ids), content=text, thread="t")
                 case 2:
                     session.observe("DeletePassage", passage_id=pen.choice(ids))
                 case _:
@@ -39,4 +41,32 @@ def test_writers_of_the_same_names_leave_one_version_of_each_in_the_index(servic
         list(pool.map(write, range(WRITERS)))
 
     with operating(service.database.admin) as operator:
+        assert set(operator.broken_index().values()) == {0}
+
+
+def test_the_index_is_made_anew_beside_writers(service):
+    sessions = [service.session(PUBLIC) for _ in range(WRITERS)]
+    for number in range(100):
+        sessions[0].save_memory(key=f"k{number}", content=f"whale {number}")
+    done = Event()
+
+    def write(number: int) -> None:
+        pen, session = random.Random(number), sessions[number]
+        for call in itertools.count():
+            if done.is_set():
+                return
+            old, new = f"k{pen.randrange(100)}", f"n{number}-{call}"
+            session.observe("SaveMemory", key=pen.choice([old, new]), content=f"whale writer{number} call{call}")
+            session.observe("StorePassage", content=f"whale writer{number} call{call}", thread="t")
+            session.observe("DeleteMemory", key=pen.choice([old, new]))
+
+    with ThreadPoolExecutor(WRITERS) as pool, operating(service.database.admin) as operator:
+        writing = [pool.submit(write, number) for number in range(WRITERS)]
+        try:
+            for _ in range(4):
+                list(operator.reindex())
+        finally:
+            done.set()
+        for each in writing:
+            each.result()
         assert set(operator.broken_index().values()) == {0}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
+
 import pytest
 
 from muniment_server.app.embedder import Model
@@ -331,6 +333,22 @@ def test_a_turn_is_meant_together_with_the_one_before_it_until_that_is_deleted(m
     ]  # fmt: skip
     assert waiting == [(second, None, None)]
     assert after.pieces == ["Anu: In Kochi"]
+
+
+def test_a_turn_is_not_meant_together_with_one_that_is_being_deleted(meaning, at):
+    (first,) = passages(at(PUBLIC), "t", "my secret")
+    later = {"thread": "t", "event_time": {"seconds": 1_000_000_001}}
+    with ThreadPoolExecutor(1) as pool, meaning.database.as_owner() as owner:
+        with owner.transaction():
+            owner.execute("UPDATE muniment_public.item SET delete_time = now() WHERE name = %s", [first])
+            owner.execute("DELETE FROM muniment_public.chunk WHERE name = %s", [first])
+            storing = pool.submit(at(PUBLIC).store_passage, content="and so on", **later)
+            wait([storing], timeout=0.5)
+            was_waiting = not storing.done()
+        storing.result()
+
+    assert was_waiting
+    assert rows(meaning.database, "SELECT prior FROM muniment_public.meaning") == [(None,)]
 
 
 def test_a_turn_is_not_meant_together_with_what_expires_is_long_or_of_another_level(meaning, at):

@@ -20,6 +20,7 @@ LOSSES = [
     "DELETE FROM muniment_public.chunk",
     "DELETE FROM muniment_public.stat",
     "DELETE FROM muniment_public.meaning",
+    "UPDATE muniment_public.meaning SET prior = gen_random_uuid()",
     "UPDATE muniment_public.item SET change_id = gen_random_uuid()",
     "UPDATE muniment_public.stat SET stems = stems + 1",
     "UPDATE muniment_public.item SET delete_time = now() WHERE kind = 1",

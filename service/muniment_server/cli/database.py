@@ -147,6 +147,8 @@ def telling_database() -> Iterator[None]:
         ) from None
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction) as error:
         raise Failure(said_by(error), "make the database ready first: muniment migrate") from None
+    except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable) as error:
+        raise Failure(f"others were in the way: {said_by(error)}", "run it again") from None
     except psycopg.OperationalError as error:
         raise Failure(f"the database cannot be reached: {said_by(error)}", _hint(error)) from None
     except psycopg.Error as error:

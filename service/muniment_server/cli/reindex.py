@@ -17,7 +17,7 @@ def reindex(operator: Operator, output: Output) -> None:
     """Make anew what search finds, of every agent at every level.
 
     Needed after the language of an agent was changed, for what was written before. Searches go on meanwhile; who
-    writes an item that is being indexed waits, or is refused after 5 seconds.
+    writes an item that is being indexed, or the turn after it, waits, or is refused after 5 seconds.
 
     \b
     Examples:

@@ -6,7 +6,7 @@ An operator's connection is the administrator's own, in the place of the owner.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -29,6 +29,8 @@ from muniment_server.store.database import operator_conninfo
 from muniment_server.store.index import Text, index_query, text_of
 
 _QUERIES = queries.load("operator", "history", "search", "meaning")
+_MOST_DEADLOCKS = 5
+"""Of one agent at one level, while its index is made anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,17 +152,28 @@ class Operator:
     def reindex(self) -> Iterator[tuple[Classification, str, int]]:
         """Make anew what search finds, of every agent at every level; yield level, agent id and number of items.
 
-        Each in a transaction of its own: searches go on as before until it ends, writers of its items wait.
+        Each in a transaction of its own: searches go on as before until it ends, writers of its items wait. One that
+        deadlocks with them, over items that came in between, begins again.
         """
         for agent in self._execute("list_all_agents").fetchall():
             for level in Classification:
-                with self._connection.transaction():
-                    self._execute("look_at", schema=level.role)
-                    yield level, agent.agent_id, self._reindexed(level, agent.tenant, agent.agent)
+                yield level, agent.agent_id, self._reindex_one(level, agent.tenant, agent.agent)
+
+    def _reindex_one(self, level: Classification, tenant: int, agent: int) -> int:
+        for _ in range(_MOST_DEADLOCKS):
+            with suppress(psycopg.errors.DeadlockDetected):
+                return self._reindexed(level, tenant, agent)
+        return self._reindexed(level, tenant, agent)
 
     def _reindexed(self, level: Classification, tenant: int, agent: int) -> int:
+        with self._connection.transaction():
+            self._execute("look_at", schema=level.role)
+            return self._make_index(level, tenant, agent)
+
+    def _make_index(self, level: Classification, tenant: int, agent: int) -> int:
         owner = {"tenant": tenant, "agent": agent, "session_id": uuid4()}
         self._execute("open_reindexing", number=level, **owner)
+        self._execute("lock_all_items", **owner)
         self._execute("clear_index", **owner)
         last = (0, "")
         indexed: list[tuple[ItemKind, list[str]]] = []

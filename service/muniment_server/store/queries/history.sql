@@ -109,8 +109,8 @@ logged AS (
 SELECT (SELECT count(*) FROM dead) AS items, (SELECT count(*) FROM old) AS revisions;
 
 -- name: broken_index
--- Live items that search does not know, chunks of what is no live version, and counts that are not those of the chunks,
--- at the level of the search path.
+-- Live items that search does not know, chunks of what is no live version, pieces that wait for no vector or are meant together
+-- with what is not there, and counts that are not those of the chunks, at the level of the search path.
 WITH unknown AS (
     SELECT item.tenant
       FROM item
@@ -144,6 +144,16 @@ unmeant AS (
                       = (chunk.tenant, chunk.agent, chunk.kind, chunk.name, chunk.change_id, chunk.piece)
            )
 ),
+orphaned AS (
+    SELECT meaning.tenant
+      FROM meaning
+     WHERE meaning.prior IS NOT NULL
+       AND NOT EXISTS (
+               SELECT
+                 FROM chunk
+                WHERE (chunk.tenant, chunk.agent, chunk.change_id) = (meaning.tenant, meaning.agent, meaning.prior)
+           )
+),
 counted AS (
     SELECT stat.tenant, stat.agent, stat.kind, stat.language, stat.chunks, stat.stems, stat.grams
       FROM stat
@@ -158,7 +168,7 @@ wrong AS (
     HAVING (sum(counted.chunks), sum(counted.stems), sum(counted.grams)) <> (0, 0, 0)
 )
 SELECT (SELECT count(*) FROM unknown) + (SELECT count(*) FROM stale) + (SELECT count(*) FROM unmeant)
-       + (SELECT count(*) FROM wrong) AS broken;
+       + (SELECT count(*) FROM orphaned) + (SELECT count(*) FROM wrong) AS broken;
 
 -- name: count_waiting
 -- How many pieces have no vector of *embedder*'s: those that wait, and those of another, at the level of the search path.

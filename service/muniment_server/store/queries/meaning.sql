@@ -2,19 +2,19 @@
 
 -- name: queue_pieces
 -- Let the pieces of some names wait for their vectors. After index_items, in its transaction. A short turn waits together with
--- the one before it at its own level: of one that is to expire nothing may be left elsewhere.
+-- the one before it at its own level: of one that is to expire nothing may be left elsewhere. Nor of one that is deleted: it is
+-- locked, so that who deletes it waits, and then sees what is to be parted from it; or it is gone when the wait for it ends.
 WITH fence AS MATERIALIZED (
     SELECT session.agent
       FROM session
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
 ),
-waiting AS (
-    INSERT INTO meaning AS waiting (tenant, agent, kind, name, change_id, piece, prior)
-    SELECT %(tenant)s, own.agent, own.kind, own.name, own.change_id, own.piece, prior.change_id
+own AS MATERIALIZED (
+    SELECT own.agent, own.kind, own.name, own.change_id, own.piece, prior.name AS prior_name, prior.change_id AS prior
       FROM chunk AS own
            LEFT JOIN LATERAL (
-               SELECT earlier.change_id, earlier.is_whole, earlier.expire_time
+               SELECT earlier.name, earlier.change_id, earlier.is_whole, earlier.expire_time
                  FROM chunk AS earlier
                 WHERE earlier.tenant = %(tenant)s
                   AND (earlier.agent, earlier.thread, earlier.piece) = (own.agent, own.thread, 0)
@@ -26,6 +26,24 @@ waiting AS (
        AND own.agent = (SELECT fence.agent FROM fence)
        AND own.kind = %(kind)s
        AND own.name = ANY(%(names)s)
+),
+prior AS MATERIALIZED ( -- by name, or two that lock many deadlock
+    SELECT prior.change_id
+      FROM item AS prior
+     WHERE prior.tenant = %(tenant)s
+       AND prior.agent = (SELECT fence.agent FROM fence)
+       AND prior.kind = %(kind)s
+       AND prior.name = ANY(ARRAY(SELECT own.prior_name FROM own))
+       AND prior.change_id = ANY(ARRAY(SELECT own.prior FROM own))
+       AND prior.delete_time IS NULL
+     ORDER BY prior.name
+       FOR SHARE
+),
+waiting AS (
+    INSERT INTO meaning AS waiting (tenant, agent, kind, name, change_id, piece, prior)
+    SELECT %(tenant)s, own.agent, own.kind, own.name, own.change_id, own.piece, prior.change_id
+      FROM own
+           LEFT JOIN prior ON prior.change_id = own.prior
         ON CONFLICT DO NOTHING
 )
 SELECT fence.agent

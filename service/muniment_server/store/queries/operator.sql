@@ -78,16 +78,46 @@ DELETE FROM vault.conversation AS closed
    AND closed.agent = %(agent)s
    AND closed.conversation_id = %(session_id)s::uuid::text;
 
+-- name: lock_all_items
+-- Let writers of what search finds of one agent, at the level of the search path, wait. Before clear_index: they take the item
+-- first, then its chunks.
+SELECT item.tenant
+  FROM item
+ WHERE item.tenant = %(tenant)s
+   AND item.agent = %(agent)s
+   AND item.kind IN (1, 2, 4)
+   AND item.delete_time IS NULL
+ ORDER BY item.kind, item.name
+   FOR NO KEY UPDATE;
+
 -- name: clear_index
--- Forget what search knows of one agent, at the level of the search path.
-WITH chunks AS (
+-- Forget what search knows of one agent, at the level of the search path. Its counts are made to fit the chunks that are left,
+-- and not deleted: of new items more may be counted and folded meanwhile.
+WITH gone AS (
     DELETE FROM chunk AS gone
      WHERE gone.tenant = %(tenant)s
        AND gone.agent = %(agent)s
+ RETURNING gone.kind, gone.language, gone.stem_count, gone.gram_count
+),
+moved AS (
+    SELECT stat.kind, stat.language, -stat.chunks AS chunks, -stat.stems AS stems, -stat.grams AS grams
+      FROM stat
+     WHERE stat.tenant = %(tenant)s
+       AND stat.agent = %(agent)s
+     UNION ALL
+    SELECT chunk.kind, chunk.language, 1, chunk.stem_count, chunk.gram_count
+      FROM chunk
+     WHERE chunk.tenant = %(tenant)s
+       AND chunk.agent = %(agent)s
+     UNION ALL
+    SELECT gone.kind, gone.language, -1, -gone.stem_count, -gone.gram_count
+      FROM gone
 )
-DELETE FROM stat AS gone
- WHERE gone.tenant = %(tenant)s
-   AND gone.agent = %(agent)s;
+INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
+SELECT %(tenant)s, %(agent)s, moved.kind, moved.language, %(session_id)s, sum(moved.chunks), sum(moved.stems), sum(moved.grams)
+  FROM moved
+ GROUP BY moved.kind, moved.language
+HAVING (sum(moved.chunks), sum(moved.stems), sum(moved.grams)) <> (0, 0, 0);
 
 -- name: lock_items
 -- Some of the items that search finds, after one of them, by kind and name, at the level of the search path.

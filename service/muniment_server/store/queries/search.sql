@@ -78,6 +78,7 @@ made AS (
                       coalesce(array_agg(stem.lexeme) FILTER (WHERE cardinality(stem.positions) > 3), '{}') AS often
                  FROM unnest(word.stems) AS stem
            ) AS stem
+        ON CONFLICT DO NOTHING -- whoever makes the index anew may meet what was written meanwhile
  RETURNING made.language, made.stem_count, made.gram_count
 ),
 moved AS (
