@@ -125,7 +125,7 @@ def test_queries_are_computed_one_at_a_time_the_lowest_level_first_and_few_wait(
         busy = pool.submit(ask, "busy", Level.PUBLIC)
         begun.wait(10)
         late = pool.submit(ask, "late", Level.PUBLIC)
-        time.sleep(0.3)
+        time.sleep(0.45)
         go_on.set()
         answers.append(busy.result())
         nothing = late.result()

@@ -32,9 +32,9 @@ _PAUSE = 0.2
 """Seconds between looks at whether anything waits."""
 _HANGS = 60.0
 """Seconds after which no vector comes any more."""
-_QUERY_TOKENS = 128
+_QUERY_TOKENS = 96
 _PIECE_TOKENS = 256
-"""What is read of a text: a quarter and half a second of a core. 1,024 Han characters would take three seconds."""
+"""What is read of a text: a fifth and half a second of a core. 1,024 Han characters would take three seconds."""
 _PATIENCE = 0.5
 """Seconds that a piece waits for queries."""
 _IN_A_ROW = 4

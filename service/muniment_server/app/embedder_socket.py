@@ -19,8 +19,8 @@ from muniment_server.domain.search.meaning import DIMENSIONS, MOST_CHARS, Embed,
 
 _LOG = logging.getLogger("muniment.embedder")
 _SECONDS = 0.5
-"""How long a query waits for its vector. It takes 20 ms on a core of its own, at most a quarter of a second."""
-_SECONDS_IN_QUEUE = 0.25
+"""How long a query waits for its vector. It takes 20 ms on a core of its own, at most 200."""
+_SECONDS_IN_QUEUE = 0.4
 """What has waited longer would mostly come too late: it is not computed any more."""
 _SECONDS_TO_READ = 0.1
 _MOST_WAITING = 8
