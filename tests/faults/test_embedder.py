@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import muniment
 from muniment import Classification
+from muniment_server.app.embedder_socket import answering, asking
+from muniment_server.domain.classification import Classification as Level
+from muniment_server.domain.search.meaning import DIMENSIONS
 from tests.bench.processes import WORDS_ALONE
 from tests.faults.processes import ServerProcess, runs, wait_until
 
@@ -67,6 +75,89 @@ def test_an_embedder_that_hangs_delays_no_search_by_more_than_half_a_second(serv
         os.kill(embedder, signal.SIGCONT)
 
     assert (answer.semantic, [result.memory.key for result in answer.results]) == (False, ["dog"])
+
+
+def test_an_embedder_that_does_not_answer_is_left_alone_for_a_second(tmp_path):
+    path, ended = str(tmp_path / "s"), threading.Event()
+
+    def hanging(_):
+        ended.wait(20)
+        return [0] * DIMENSIONS
+
+    asked = asking(path)
+    with answering(path, hanging):
+        took = [_seconds(lambda: asked("q", Level.PUBLIC)) for _ in range(4)]
+        other_level = _seconds(lambda: asked("q", Level.INTERNAL))
+        time.sleep(1)
+        again = _seconds(lambda: asked("q", Level.PUBLIC))
+        ended.set()
+
+    assert all(seconds > 0.4 for seconds in (*took[:3], other_level, again))
+    assert took[3] < 0.2
+
+
+def test_queries_are_computed_one_at_a_time_the_lowest_level_first_and_few_wait(tmp_path):
+    """What waited for long is not computed: nobody waits for it any more."""
+    path, begun, go_on = str(tmp_path / "s"), threading.Event(), threading.Event()
+    computed: list[str] = []
+
+    def slow(text):
+        computed.append(text)
+        begun.set()
+        go_on.wait(10)
+        return [1] * DIMENSIONS
+
+    with answering(path, slow), ThreadPoolExecutor(32) as pool:
+        ask = asking(path)
+        first = pool.submit(ask, "first", Level.RESTRICTED)
+        begun.wait(10)
+        high = [pool.submit(ask, f"high {number}", Level.RESTRICTED) for number in range(20)]
+        time.sleep(0.1)
+        turned_away = sum(each.done() for each in high)
+        low = pool.submit(ask, "low", Level.PUBLIC)
+        time.sleep(0.05)
+        go_on.set()
+        answers = [each.result() for each in (first, low)]
+        late_from = len(high) - sum(each.result() is not None for each in high)
+
+        go_on.clear()
+        begun.clear()
+        busy = pool.submit(ask, "busy", Level.PUBLIC)
+        begun.wait(10)
+        late = pool.submit(ask, "late", Level.PUBLIC)
+        time.sleep(0.45)
+        go_on.set()
+        answers.append(busy.result())
+        nothing = late.result()
+
+    assert turned_away == 20 - 8
+    assert computed[:2] == ["first", "low"]
+    assert late_from == 20 - 7
+    assert None not in answers
+    assert nothing is None
+    assert "late" not in computed
+
+
+def test_an_embedder_in_which_a_vector_hangs_ends_itself():
+    """So that the supervisor starts another."""
+    hanging = """if True:
+        import threading, time
+        from muniment_server.app.embedder import Model, give_up_when_it_hangs
+        model = Model()
+        model._e5.query = lambda text: time.sleep(60)
+        threading.Thread(target=give_up_when_it_hangs, args=(model, 0.2), daemon=True).start()
+        model.query("text")
+    """
+    ended = subprocess.run([sys.executable, "-c", hanging], timeout=30, capture_output=True, check=False)
+
+    assert ended.returncode == 1
+    assert b"no vector comes any more" in ended.stderr
+
+
+def _seconds(act):
+    begun = time.monotonic()
+    act()
+    return time.monotonic() - begun
 
 
 def test_workers_load_no_model(server):

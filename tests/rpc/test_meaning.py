@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from muniment_server.app.embedder import Model
 from muniment_server.domain.classification import Classification
 from muniment_server.store.database import Database as RoleDatabase
-from muniment_server.store.embedding import embed_some
+from muniment_server.store.embedding import FIRST, embed_some
 from muniment_server.store.operator import operating
 from tests.rpc.answers import INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
 from tests.rpc.test_searching import ANY, SCANS, passages
@@ -386,6 +387,67 @@ def test_the_lowest_level_is_always_first(meaning, at):
     assert len(model.pieces) == 42
 
 
+def test_a_higher_level_has_a_batch_after_a_few(meaning, at):
+    save(at(PUBLIC), **{f"k{number}": "low" for number in range(100)})
+    save(at(INTERNAL), **{f"k{number}": "middle" for number in range(20)})
+    save(at(RESTRICTED), one="high")
+    model = Quick()
+    embed_all(meaning.database, model)
+    levels = [text.split(": ")[1] for text in model.pieces]
+
+    assert levels[: 4 * 16] == ["low"] * 4 * 16
+    assert levels[4 * 16 : 6 * 16] == ["middle"] * 16 + ["low"] * 16
+    assert len(levels) == 121
+
+
+def test_the_agents_of_a_level_are_served_in_turn(meaning, at):
+    save(at(PUBLIC), **{f"k{number}": "many" for number in range(60)})
+    save(meaning.session(PUBLIC, agent_id="other"), **{f"k{number}": "few" for number in range(20)})
+    model = Quick()
+    embed_all(meaning.database, model)
+    agents = [text.split(": ")[1] for text in model.pieces]
+
+    assert agents[:32] == ["many"] * 16 + ["few"] * 16
+    assert len(agents) == 80
+
+
+def test_a_batch_of_costly_pieces_is_short(meaning, at):
+    def answer(text):
+        time.sleep(0.3)
+        return quick(text)
+
+    save(at(PUBLIC), **{f"k{number}": "costly" for number in range(5)})
+    model = Quick(answer)
+    with meaning.database.connect(PUBLIC.role) as connection:
+        embed_some(connection, model.piece, FIRST)
+
+    assert len(model.pieces) == 2
+    assert rows(meaning.database, "SELECT count(embedder) FROM muniment_public.meaning") == [(2,)]
+
+
+def test_no_text_takes_long(model):
+    """2,000 characters of Han, each a token of its own, took six seconds."""
+    text = "".join(chr(0x4E00 + 97 * number % 20_000) for number in range(2000))
+    before = time.process_time()
+    model.query(text)
+    query = time.process_time()
+    model.piece(text)
+    piece = time.process_time()
+
+    assert query - before < 1
+    assert piece - query < 2
+
+
+def test_of_a_long_text_a_query_is_its_beginning_and_a_piece_its_end(model):
+    """The end: there a turn stands, after the one before it."""
+    filler = "".join(chr(0x4E00 + 97 * number % 20_000) for number in range(900))
+
+    assert model.query(f"whale{filler}") != model.query(f"tea{filler}")
+    assert model.query(f"{filler}whale") == model.query(f"{filler}tea")
+    assert model.piece(f"{filler}whale") != model.piece(f"{filler}tea")
+    assert model.piece(f"whale{filler}") == model.piece(f"tea{filler}")
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_at_one_level_the_embedder_reads_that_level_only(meaning, at, level):
     for each in LEVELS:
@@ -394,7 +456,7 @@ def test_at_one_level_the_embedder_reads_that_level_only(meaning, at, level):
     model = Quick()
     roles = RoleDatabase(meaning.database.conninfo, pool_size=1)
     with meaning.database.connect(level.role) as connection:
-        while embed_some(connection, model.piece):
+        while embed_some(connection, model.piece, FIRST):
             pass
     roles.close()
 

@@ -7,7 +7,7 @@ with the fields of its request as keywords, and returns its response message or 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from muniment.v1 import passage_service_pb2
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import IdSource, RandomIds
-from muniment_server.domain.search.meaning import Embed, nobody
+from muniment_server.domain.search.meaning import Vector
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.rpc.server import SERVICES, Limits, Server
 from muniment_server.store.database import Database as RoleDatabase
@@ -166,13 +166,13 @@ def serving(
     limits: Limits | None = None,
     open_reflection: bool = True,
     audit_reads_from: Classification = Classification.CONFIDENTIAL,
-    embed: Embed = nobody,
+    embed: Callable[[str], Vector | None] = lambda _: None,
 ) -> Iterator[Service]:
     """Serve *database* on a free port. *embed* is asked for the vectors of queries."""
     limits = limits or Limits()
     ids = ids or RandomIds()
     connections = RoleDatabase(database.conninfo, pool_size=limits.connections)
-    store = Store(connections, ids, audit_reads_from=audit_reads_from, embed=embed)
+    store = Store(connections, ids, audit_reads_from=audit_reads_from, embed=lambda text, _: embed(text))
     server = Server(store, limits=limits, open_reflection=open_reflection)
     port = server.listen("127.0.0.1:0", None)
     server.start()

@@ -6,8 +6,12 @@ The only module that loads the model, so that workers stay small. Without the ex
 from __future__ import annotations
 
 import logging
+import os
 import threading
-from collections.abc import Iterator
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,43 +25,74 @@ from muniment_server.domain.errors import MunimentError
 from muniment_server.domain.lifetime import Lifetime
 from muniment_server.domain.search.meaning import Vector, readable, vector_of
 from muniment_server.store.database import Database
-from muniment_server.store.embedding import embed_some
+from muniment_server.store.embedding import FIRST, Turn, embed_some
 
 _LOG = logging.getLogger("muniment.embedder")
 _PAUSE = 0.2
 """Seconds between looks at whether anything waits."""
+_HANGS = 60.0
+"""Seconds after which no vector comes any more."""
+_QUERY_TOKENS = 96
+_PIECE_TOKENS = 256
+"""What is read of a text: a fifth and half a second of a core. 1,024 Han characters would take three seconds."""
+_PATIENCE = 0.5
+"""Seconds that a piece waits for queries."""
+_IN_A_ROW = 4
+"""Batches of one level, after which a higher one has one."""
 
 
 class Model:
-    """The model, on one core. Pieces wait while there are queries."""
+    """The model, for one query at a time and one piece. Pieces wait a little while there are queries."""
 
     def __init__(self) -> None:
         self._e5 = E5(num_threads=1)
         self._changed = threading.Condition()
-        self._queries = 0
+        self._begun: dict[int, float] = {}
+        self._query = False
 
     def query(self, text: str) -> Vector:
-        """What a query means."""
-        with self._before_pieces():
-            return vector_of(self._e5.query(readable(text)).tolist())
+        """What a query means. Its beginning is read."""
+        read = readable(text)
+        end = self._most(_QUERY_TOKENS, len(read), lambda chars: read[:chars])
+        with self._watched(), self._before_pieces():
+            return vector_of(self._e5.query(read[:end]).tolist())
 
     def piece(self, text: str) -> Vector:
-        """What a piece means."""
+        """What a piece means. Its end is read, for a turn comes after the one before it."""
+        read = readable(text)
+        size = self._most(_PIECE_TOKENS, len(read), lambda chars: read[len(read) - chars :])
         with self._changed:
-            self._changed.wait_for(lambda: self._queries == 0)
-        return vector_of(self._e5.passage(readable(text)).tolist())
+            self._changed.wait_for(lambda: not self._query, _PATIENCE)
+        with self._watched():
+            return vector_of(self._e5.passage(read[len(read) - size :]).tolist())
+
+    def hangs(self, seconds: float) -> bool:
+        """Whether a vector has been in the making for longer."""
+        return any(time.monotonic() - begun > seconds for begun in list(self._begun.values()))
+
+    def _most(self, tokens: int, chars: int, part: Callable[[int], str]) -> int:
+        """How many of the characters are at most as many tokens."""
+        return bisect_right(range(1, chars + 1), tokens, key=lambda size: self._e5.token_count(part(size)))
 
     @contextmanager
-    def _before_pieces(self) -> Iterator[None]:
-        self._count(+1)
+    def _watched(self) -> Iterator[None]:
+        self._begun[threading.get_ident()] = time.monotonic()
         try:
             yield
         finally:
-            self._count(-1)
+            del self._begun[threading.get_ident()]
 
-    def _count(self, queries: int) -> None:
+    @contextmanager
+    def _before_pieces(self) -> Iterator[None]:
+        self._set_query(True)
+        try:
+            yield
+        finally:
+            self._set_query(False)
+
+    def _set_query(self, query: bool) -> None:
         with self._changed:
-            self._queries += queries
+            self._query = query
             self._changed.notify_all()
 
 
@@ -69,6 +104,7 @@ def main() -> None:
     assignment, ended = begun
     assert assignment.embedder is not None  # or it would not have been started
     model = Model()
+    threading.Thread(target=give_up_when_it_hangs, args=(model,), daemon=True).start()
     Path(assignment.embedder).unlink(missing_ok=True)  # of one that was killed
     database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_size=1)
     with answering(assignment.embedder, model.query):
@@ -78,18 +114,51 @@ def main() -> None:
     database.close()
 
 
+def give_up_when_it_hangs(model: Model, seconds: float = _HANGS) -> None:
+    """Look after it for ever; end the process when no vector comes any more: another is started."""
+    while not model.hangs(seconds):
+        time.sleep(min(1.0, seconds))
+    _LOG.critical("no vector comes any more")
+    os._exit(1)
+
+
 def embed_what_waits(database: Database, model: Model, ended: threading.Event) -> None:
-    """Until nothing waits at any level. Before each batch the lowest level is asked first."""
+    """Until nothing waits at any level."""
+    turns = _Turns(database, model)
     try:
-        while not ended.is_set() and any(_embed_some_at(level, database, model) for level in Classification):
+        while not ended.is_set() and turns.embed_some():
             pass
     except MunimentError as error:  # away, or restarted: tried again
         _LOG.warning("pieces wait for their vectors: %s", type(error).__name__)
 
 
-def _embed_some_at(level: Classification, database: Database, model: Model) -> int:
-    with database.connection(level.role, Lifetime()) as connection:
-        return embed_some(connection, model.piece)
+class _Turns:
+    """Whose pieces are next: the lowest level's, after a few batches one of the next; in it, each agent's in turn."""
+
+    def __init__(self, database: Database, model: Model) -> None:
+        self._database = database
+        self._model = model
+        self._batches = Counter[Classification]()
+        self._last: dict[Classification, Turn] = {}
+
+    def embed_some(self) -> bool:
+        """One batch. False: nothing waits."""
+        passed = False
+        for level in Classification:
+            if self._batches[level] == _IN_A_ROW:
+                self._batches[level], passed = 0, True
+            elif self._embed_some_at(level):
+                self._batches[level] += 1
+                return True
+        return passed
+
+    def _embed_some_at(self, level: Classification) -> bool:
+        with self._database.connection(level.role, Lifetime()) as connection:
+            last = embed_some(connection, self._model.piece, self._last.get(level, FIRST))
+            if last is None and level in self._last:  # from the first agent on again
+                last = embed_some(connection, self._model.piece, FIRST)
+        self._last[level] = last or FIRST
+        return last is not None
 
 
 if __name__ == "__main__":

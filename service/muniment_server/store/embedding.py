@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import psycopg
 from psycopg.types.json import Jsonb
@@ -13,16 +14,35 @@ from muniment_server.store import queries
 
 _QUERIES = queries.load("embedding")
 _BATCH = 16
-"""Pieces. They take about half a second: as long a higher level may keep a lower one waiting."""
+"""Pieces at most."""
+_SECONDS = 0.5
+"""After which a batch ends, with the piece in hand: as long a higher level may keep a lower one waiting."""
+
+Turn: TypeAlias = tuple[int, int]
+"""A tenant and an agent, the last that was served: those after it are next."""
+FIRST: Turn = (0, 0)
 
 
-def embed_some(connection: psycopg.Connection[Any], vector: Callable[[str], Vector]) -> int:
-    """Give some waiting pieces of the connection's level their vectors; return how many waited, 0 when none."""
-    pieces = connection.execute(_QUERIES["waiting_pieces"], {"most": _BATCH}).fetchall()
-    if pieces:
-        made = [_made(piece, vector(piece.text)) for piece in pieces]
-        connection.execute(_QUERIES["keep_vectors"], {"embedder": EMBEDDER, "made": Jsonb(made)})
-    return len(pieces)
+def embed_some(connection: psycopg.Connection[Any], vector: Callable[[str], Vector], turn: Turn) -> Turn | None:
+    """Give some waiting pieces of the connection's level their vectors, those of the agents after *turn*.
+
+    Returns the agent of the last one; None when after *turn* nothing waits.
+    """
+    ended = time.monotonic() + _SECONDS
+    tenant, agent = turn
+    pieces = connection.execute(
+        _QUERIES["waiting_pieces"], {"most": _BATCH, "tenant": tenant, "agent": agent}
+    ).fetchall()
+    made: list[dict[str, object]] = []
+    for piece in pieces:
+        made.append(_made(piece, vector(piece.text)))
+        tenant, agent = piece.tenant, piece.agent
+        if time.monotonic() > ended:
+            break
+    if not made:
+        return None
+    connection.execute(_QUERIES["keep_vectors"], {"embedder": EMBEDDER, "made": Jsonb(made)})
+    return tenant, agent
 
 
 def _made(piece: Any, vector: Vector) -> dict[str, object]:

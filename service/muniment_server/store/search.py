@@ -40,7 +40,7 @@ class Search:
         self._fence = fence
         self._kind = kind
         self._words = Words(query)
-        self._vector = fence.embed(query) if self._words.spelled else None
+        self._vector = fence.embed(query, fence.session.taint) if self._words.spelled else None
         self._meant: Mapping[str, Any] = {}
         self.semantic = False
         """Whether meaning was compared, too."""

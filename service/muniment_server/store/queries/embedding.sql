@@ -3,7 +3,7 @@
 
 -- name: waiting_pieces
 -- Some pieces that wait for their vector, with what it is made of: the turn before it, and the piece itself, each after who
--- says it or how it is called.
+-- says it or how it is called. They are those of the agents after one, so that each has its turn.
 SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece, waiting.prior,
        concat_ws(E'\n', prior.text,
                  concat_ws(': ', CASE WHEN item.kind = 1 THEN item.name ELSE item.author END,
@@ -30,6 +30,7 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
             LIMIT 1
        ) AS prior ON TRUE
  WHERE waiting.embedder IS NULL
+   AND (waiting.tenant, waiting.agent) > (%(tenant)s, %(agent)s)
  ORDER BY waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece
  LIMIT %(most)s;
 
