@@ -16,6 +16,7 @@ import pytest
 
 import muniment
 from muniment import Classification, HostClient, SessionClient
+from tests.bench.processes import WORDS_ALONE
 from tests.cli.conftest import Server, environment_in
 from tests.endtoend import conversations, locomo, telling
 from tests.endtoend.locomo import Model
@@ -78,7 +79,8 @@ def _served() -> Iterator[HostClient]:
         folder = Path(name)
         folder.chmod(0o711)
         arguments = ("--dev", "--data-dir", ".muniment", "--listen", "127.0.0.1:0")
-        server = Server(folder, *arguments, environment=environment_in(folder))
+        # By words alone: the vectors of thousands of passages would take minutes of each core.
+        server = Server(folder, *arguments, environment=environment_in(folder, PYTHONPATH=str(WORDS_ALONE)))
         try:
             key = json.loads((folder / ".muniment" / "development.json").read_text())["host_key"]
             with muniment.connect(server.address, host_key=key, timeout=30) as host:

@@ -407,7 +407,7 @@ def test_the_agents_of_a_level_are_served_in_turn(meaning, at):
     embed_all(meaning.database, model)
     agents = [text.split(": ")[1] for text in model.pieces]
 
-    assert agents[:32] == ["many"] * 16 + ["few"] * 16
+    assert agents[:32] in (["many"] * 16 + ["few"] * 16, ["few"] * 16 + ["many"] * 16)  # their numbers are random
     assert len(agents) == 80
 
 

@@ -4,11 +4,19 @@
 -- name: waiting_pieces
 -- Some pieces that wait for their vector, with what it is made of: the turn before it, and the piece itself, each after who
 -- says it or how it is called. They are those of the agents after one, so that each has its turn.
-SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece, waiting.prior,
-       concat_ws(E'\n', prior.text,
+WITH waiting AS MATERIALIZED ( -- these first: a plan that joins all that waits takes half a second at 1,500 pieces
+    SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece, meaning.prior
+      FROM meaning
+     WHERE meaning.embedder IS NULL
+       AND (meaning.tenant, meaning.agent) > (%(tenant)s, %(agent)s)
+     ORDER BY meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
+     LIMIT %(most)s
+)
+SELECT waiting.*,
+       concat_ws(E'\n', nullif(concat_ws(': ', before.author, before.content), ''),
                  concat_ws(': ', CASE WHEN item.kind = 1 THEN item.name ELSE item.author END,
                            substr(item.content, chunk.start + 1, chunk.size))) AS text
-  FROM meaning AS waiting
+  FROM waiting
        JOIN chunk
             ON (chunk.tenant, chunk.agent, chunk.kind, chunk.name, chunk.change_id, chunk.piece)
                = (waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece)
@@ -17,22 +25,19 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
                = (chunk.tenant, chunk.agent, chunk.kind, chunk.name, chunk.change_id)
            AND item.delete_time IS NULL
        LEFT JOIN LATERAL (
-           SELECT concat_ws(': ', before.author, before.content) AS text
+           SELECT earlier.tenant, earlier.agent, earlier.kind, earlier.name, earlier.change_id
              FROM chunk AS earlier
-                  JOIN item AS before
-                       ON (before.tenant, before.agent, before.kind, before.name, before.change_id)
-                          = (earlier.tenant, earlier.agent, earlier.kind, earlier.name, earlier.change_id)
-                      AND before.delete_time IS NULL
-            WHERE (earlier.tenant, earlier.agent, earlier.thread, earlier.piece, earlier.change_id)
-                  = (chunk.tenant, chunk.agent, chunk.thread, 0, waiting.prior)
+            WHERE (earlier.tenant, earlier.agent, earlier.thread, earlier.piece) = (chunk.tenant, chunk.agent, chunk.thread, 0)
               AND earlier.place < chunk.place
+              AND earlier.change_id = waiting.prior
             ORDER BY earlier.place DESC
             LIMIT 1
        ) AS prior ON TRUE
- WHERE waiting.embedder IS NULL
-   AND (waiting.tenant, waiting.agent) > (%(tenant)s, %(agent)s)
- ORDER BY waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece
- LIMIT %(most)s;
+       LEFT JOIN item AS before
+            ON (before.tenant, before.agent, before.kind, before.name, before.change_id)
+               = (prior.tenant, prior.agent, prior.kind, prior.name, prior.change_id)
+           AND before.delete_time IS NULL
+ ORDER BY waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece;
 
 -- name: keep_vectors
 -- Give pieces their vectors. What was deleted meanwhile is gone, and gets none; nor does what is no more meant together with
