@@ -106,7 +106,14 @@ def _remember(
     ]
     query = index_query(ItemKind.MEMORY, texts)
     _run(writer, query.name, one, change_id=uuid.uuid4(), **query.parameters)
-    _run(writer, "queue_pieces", one, kind=ItemKind.MEMORY, names=query.parameters["names"])
+    _run(
+        writer,
+        "queue_pieces",
+        one,
+        kind=ItemKind.MEMORY,
+        names=query.parameters["names"],
+        changes=query.parameters["changes"],
+    )
 
 
 def _run(writer: psycopg.Connection[Any], query: str, one: Owner, **parameters: object) -> None:

@@ -172,7 +172,8 @@ class Fence:
     def _index(self, index: Query, change_id: UUID) -> None:
         """Keep what search finds in step with a write, in its transaction."""
         self._execute(index.name, change_id=change_id, **index.parameters)
-        self._execute("queue_pieces", kind=index.parameters["kind"], names=index.parameters["names"])
+        pieces = {name: index.parameters[name] for name in ("kind", "names", "changes")}
+        self._execute("queue_pieces", **pieces)
         if change_id.int % _FOLDED_ONCE_IN == 0:
             self._execute("fold_stats", kind=index.parameters["kind"], fold_id=self.ids.new_uuid())
 

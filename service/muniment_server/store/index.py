@@ -61,4 +61,6 @@ def nothing_of(name: str) -> Text:
 def index_query(kind: ItemKind, texts: Sequence[Text]) -> Query:
     """The statement that keeps the index of items of these names, after a write of them."""
     names = [text["name"] for text in texts]
-    return Query("index_items", {"kind": kind, "names": names, "texts": Jsonb(texts), "stemmers": _STEMMERS})
+    changes = [text["change_id"] for text in texts if "change_id" in text]
+    parameters = {"kind": kind, "names": names, "changes": changes, "texts": Jsonb(texts), "stemmers": _STEMMERS}
+    return Query("index_items", parameters)

@@ -182,12 +182,12 @@ class Operator:
                 own = list(of_kind)
                 index = index_query(kind, [_text(kind, item) for item in own])
                 self._execute(index.name, **owner, change_id=uuid4(), **index.parameters)
-                indexed.append((kind, [item.name for item in own]))
+                indexed.append((kind, [item.name for item in own], [item.change_id for item in own]))
             last = (items[-1].kind, items[-1].name)
-        for kind, names in indexed:  # when all are there: each is meant together with the turn before it
-            self._execute("queue_pieces", **owner, kind=kind, names=names)
+        for kind, names, changes in indexed:  # when all are there: each is meant together with the turn before it
+            self._execute("queue_pieces", **owner, kind=kind, names=names, changes=changes)
         self._execute("close_reindexing", **owner)
-        return sum(len(names) for _, names in indexed)
+        return sum(len(names) for _, names, _ in indexed)
 
     def broken_ledgers(self) -> dict[Classification, int]:
         """How many items of each level have a ledger with a gap: versions that were lost."""

@@ -26,6 +26,7 @@ own AS MATERIALIZED (
        AND own.agent = (SELECT fence.agent FROM fence)
        AND own.kind = %(kind)s
        AND own.name = ANY(%(names)s)
+       AND own.change_id = ANY(%(changes)s::uuid[]) -- what this transaction made: others may delete the rest meanwhile
 ),
 prior AS MATERIALIZED ( -- by name, or two that lock many deadlock
     SELECT prior.change_id
