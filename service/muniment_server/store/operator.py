@@ -176,7 +176,7 @@ class Operator:
         self._execute("lock_all_items", **owner)
         self._execute("clear_index", **owner)
         last = (0, "")
-        indexed: list[tuple[ItemKind, list[str]]] = []
+        indexed: list[tuple[ItemKind, list[str], list[UUID]]] = []
         while items := self._execute("lock_items", **owner, after_kind=last[0], after_name=last[1]).fetchall():
             for kind, of_kind in groupby(items, key=lambda item: ItemKind(item.kind)):
                 own = list(of_kind)
