@@ -67,6 +67,7 @@ check: .venv/.stamp $(GENERATORS) ## Check format, style, types, imports and the
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	go -C proto/tools list -deps tool > /dev/null # go.sum is whole
 	proto/tools/contract.sh check
 
 format: .venv/.stamp ## Format the code, and fix what ruff can fix

@@ -21,7 +21,8 @@ import pytest
 Done = subprocess.CompletedProcess[str]
 SYSTEM_POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 _COMMAND = [sys.executable, "-m", "muniment_server.cli"]
-_SECONDS = 30
+_SECONDS = 120
+"""A sign that something hangs, also where the disk is slow and other tests run beside."""
 
 
 class Server:
@@ -68,7 +69,10 @@ class Server:
     def stop(self) -> int:
         """Ask it to end, and return its exit status."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(_SECONDS)
+        try:
+            return self.process.wait(_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it did not end: {self.errors.read_text()}") from None
 
     def end(self) -> None:
         """End it, whatever it is doing."""

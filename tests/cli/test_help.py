@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import click
@@ -92,13 +91,11 @@ def test_it_says_its_version(tmp_path):
     assert run(tmp_path, "--version").stdout.startswith("muniment, version ")
 
 
-def test_help_loads_no_driver_and_is_fast():
+def test_help_loads_no_driver():
     script = (
         "import sys; from muniment_server.cli import main\n"
         "try: main(['--help'])\n"
         "finally: sys.stderr.write(' '.join({'grpc', 'psycopg', 'rich'} & set(sys.modules)))"
     )
-    begin = time.monotonic()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stderr == ""
-    assert time.monotonic() - begin < 0.6

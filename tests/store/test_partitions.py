@@ -45,6 +45,7 @@ LITERALS = {
     "embedder": "1", "signs": "repeat('1', 384)", "vector": "array_fill(1, '{384}')", "bound": "1000", "most": "200",
     "meant": "'{1}'", "share": "700000",
     "item_ids": "'{00000000-0000-0000-0000-000000000009}'", "change_ids": "'{00000000-0000-0000-0000-000000000009}'",
+    "changes": "'{00000000-0000-0000-0000-000000000009}'",
     "passages": """'[{"position": 0, "name": "n", "content": "text"}]'::jsonb""",
 }  # fmt: skip
 """A value for every parameter; what is not here is an id."""

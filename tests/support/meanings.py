@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import re
-import threading
 from collections.abc import Callable
 
 from muniment_server.app.embedder import Model, embed_what_waits
+from muniment_server.app.ending import Ending
 from muniment_server.domain.search.meaning import DIMENSIONS, Vector, vector_of
 from muniment_server.store.database import Database as RoleDatabase
 from tests.support.databases import Database
@@ -42,6 +42,6 @@ def embed_all(database: Database, model: Model) -> None:
     """Make every vector that is waited for."""
     roles = RoleDatabase(database.conninfo, pool_size=1)
     try:
-        embed_what_waits(roles, model, threading.Event())
+        embed_what_waits(roles, model, Ending())
     finally:
         roles.close()

@@ -14,10 +14,11 @@ import sys
 import threading
 
 from muniment_server.app.assignment import READY, Assignment
+from muniment_server.app.ending import Ending
 from muniment_server.app.hardening import forbid_core_dumps
 
 
-def begin() -> tuple[Assignment, threading.Event] | None:
+def begin() -> tuple[Assignment, Ending] | None:
     """What there is to do, and what is set at the end of the input or by SIGTERM.
 
     None: the supervisor gave up before it had anything to do.
@@ -30,7 +31,7 @@ def begin() -> tuple[Assignment, threading.Event] | None:
     line = sys.stdin.readline()
     if not line:
         return None
-    ended = threading.Event()
+    ended = Ending()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     threading.Thread(target=_wait_for_end, args=(ended,), daemon=True).start()
     return Assignment(**json.loads(line)), ended
@@ -43,6 +44,6 @@ def say_ready() -> None:
         sys.stdout.flush()
 
 
-def _wait_for_end(ended: threading.Event) -> None:
+def _wait_for_end(ended: Ending) -> None:
     sys.stdin.read()
     ended.set()

@@ -20,6 +20,7 @@ from psycopg import conninfo as libpq
 
 from muniment_server.app import child
 from muniment_server.app.embedder_socket import answering
+from muniment_server.app.ending import Ending
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError
 from muniment_server.domain.lifetime import Lifetime
@@ -122,7 +123,7 @@ def give_up_when_it_hangs(model: Model, seconds: float = _HANGS) -> None:
     os._exit(1)
 
 
-def embed_what_waits(database: Database, model: Model, ended: threading.Event) -> None:
+def embed_what_waits(database: Database, model: Model, ended: Ending) -> None:
     """Until nothing waits at any level."""
     turns = _Turns(database, model)
     try:

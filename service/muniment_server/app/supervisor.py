@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from pathlib import Path
 from muniment_server.app import access, address
 from muniment_server.app.access import Served
 from muniment_server.app.assignment import READY, Assignment
+from muniment_server.app.ending import Ending
 from muniment_server.app.hardening import forbid_core_dumps
 from muniment_server.config import ServerConfig, child_environment
 from muniment_server.store.embedded import EmbeddedPostgres, EmbeddedPostgresError
@@ -61,7 +61,7 @@ def run(config: ServerConfig, *, on_ready: Callable[[Running], None]) -> None:
     Raises NotReady, AddressInUse, EmbeddedPostgresError, PassfileError, CannotMigrate or WorkerFailed.
     """
     forbid_core_dumps()
-    stopping = threading.Event()
+    stopping = Ending()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     with (
@@ -218,7 +218,7 @@ def _drain(children: list[Child]) -> None:
         child.wait_until_ended()
 
 
-def _watch(children: list[Child], embedded: EmbeddedPostgres | None, stopping: threading.Event) -> None:
+def _watch(children: list[Child], embedded: EmbeddedPostgres | None, stopping: Ending) -> None:
     while not stopping.wait(_WATCH_SECONDS):
         for child in children:
             child.keep_alive()

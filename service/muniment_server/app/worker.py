@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from psycopg import conninfo as libpq
 from muniment_server.app import child
 from muniment_server.app.assignment import Assignment
 from muniment_server.app.embedder_socket import asking
+from muniment_server.app.ending import Ending
 from muniment_server.config import LONG_THREADS, STREAM_THREADS
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, Unavailable
@@ -38,7 +38,7 @@ def main() -> None:
         _serve(*begun)
 
 
-def _serve(assignment: Assignment, ended: threading.Event) -> None:
+def _serve(assignment: Assignment, ended: Ending) -> None:
     limits = Limits(
         threads=assignment.threads,
         long_threads=LONG_THREADS,

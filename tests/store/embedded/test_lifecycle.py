@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 
 import psycopg
 import pytest
@@ -55,17 +54,6 @@ def test_roles_may_grow_from_one_start_to_the_next(embedded):
 
     with embedded(bindir=SYSTEM_15, roles=["old", "new"]) as server:
         assert query(server.conninfo(user="new"), "SELECT current_user") == "new"
-
-
-def test_a_reopening_is_quick(embedded):
-    with embedded(durable=True):
-        pass
-
-    begin = time.perf_counter()
-    with embedded(durable=True):
-        elapsed = time.perf_counter() - begin
-
-    assert elapsed < 1.0  # 0.06-0.12 s on a quiet machine
 
 
 def test_it_is_durable_unless_told_otherwise(embedded):

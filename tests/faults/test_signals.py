@@ -1,0 +1,49 @@
+"""A signal that comes while its handler's own thread waits for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from muniment_server.app.ending import Ending
+
+_ROUNDS = """
+import random, signal
+from {module} import {name}
+
+for _ in range(5_000):
+    ending = {name}()
+    signal.signal(signal.SIGALRM, lambda *_: ending.set())
+    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00001, 0.0005))
+    while not ending.wait(0.00005):
+        pass
+"""
+
+
+def hangs(module: str, name: str, *, seconds: float) -> bool:
+    """Whether a wait that is interrupted by the handler that ends it does not end."""
+    try:
+        script = _ROUNDS.format(module=module, name=name)
+        subprocess.run([sys.executable, "-c", script], check=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def test_an_ending_that_interrupts_the_wait_for_it_ends_it():
+    assert not hangs(Ending.__module__, Ending.__name__, seconds=60)  # takes 3
+
+
+def test_an_event_would_wait_for_ever():
+    """The test above can fail."""
+    assert hangs("threading", "Event", seconds=10)
+
+
+def test_it_is_awaited_for_a_time_and_stays_set():
+    ending = Ending()
+    before = (ending.is_set(), ending.wait(0.01))
+    ending.set()
+    ending.set()
+
+    assert before == (False, False)
+    assert [ending.wait(60), ending.is_set(), ending.wait(60)] == [True, True, True]
