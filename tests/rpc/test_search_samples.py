@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from muniment_server.domain.search.ranking import Term
 from muniment_server.store import search
 from tests.rpc.answers import PUBLIC, UP
 from tests.rpc.test_searching import SCANS
@@ -17,7 +18,7 @@ QUERY = "whale zebra meeting in the harbour"
 def sampled(monkeypatch):
     """Words are counted in 20 pieces, grams in 10, and never exactly when they are in one of them."""
     monkeypatch.setattr(search, "MOST_SAMPLED", 20)
-    monkeypatch.setattr(search, "MOST_GRAMS_SAMPLED", 10)
+    monkeypatch.setattr(search, "FEW_SAMPLED", 10)
     monkeypatch.setattr(search, "MOST_STEMS_COUNTED", 1)
     monkeypatch.setattr(search, "MOST_GRAMS_COUNTED", 1)
 
@@ -42,7 +43,7 @@ def test_words_are_counted_in_a_sample(service, monkeypatch):
     fill(session)
     exact = scores(session)
     monkeypatch.setattr(search, "MOST_SAMPLED", 20)
-    monkeypatch.setattr(search, "MOST_GRAMS_SAMPLED", 10)
+    monkeypatch.setattr(search, "FEW_SAMPLED", 10)
     monkeypatch.setattr(search, "MOST_STEMS_COUNTED", 1)
 
     counted_in_some = scores(session)
@@ -94,3 +95,12 @@ def test_a_sample_does_not_hang_on_the_plan(database, sampled):
             with serving(database) as service:
                 assert (scan, answer(Caller(service.channel, session.token))) == (scan, before)
             admin.execute(f"ALTER DATABASE {database.name} RESET enable_{scan}".encode())
+
+
+def test_words_that_weigh_nothing_are_found(service, monkeypatch):
+    """In more than a million pieces a word that is in all of them comes to no millionth."""
+    session = service.session(PUBLIC)
+    fill(session)
+    monkeypatch.setattr(Term, "weight", lambda *_: 0.0)
+
+    assert [score for _, score in scores(session)] == [0.0] * MANY

@@ -327,7 +327,7 @@ def test_other_forms_of_words_are_found_in_any_language(at, content, query):
 
 
 @pytest.mark.parametrize(
-    ("language", "stemmer"), [("", "english"), ("de-AT", "german"), ("TA", "tamil"), ("xx", "english")]
+    ("language", "stemmer"), [("", "english"), ("de-AT", "german"), ("TA", "tamil"), ("xx", "simple")]
 )
 def test_the_language_of_an_agent_overrides_the_guess(shared, host, session, language, stemmer):
     host.create_agent(agent_id="bob", language=language)

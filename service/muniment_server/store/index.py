@@ -21,7 +21,7 @@ Text: TypeAlias = Mapping[str, object]
 
 _STEMMERS = json.dumps(dict(languages.STEMMERS))
 _LATER_HEADER_CHARS = 100
-"""Code points of the header that pieces after the first repeat. All of it, in each of 849 pieces, was 40 s of work."""
+"""Code points of the header that pieces after the first repeat. All of it, in each of 849, was half a minute."""
 _SEPARATORS = re.compile(r"[\W_]+")
 
 

@@ -11,9 +11,9 @@ from muniment_server.domain.search import languages
 from muniment_server.domain.search.meaning import EMBEDDER, WEIGHT, Vector, scores, signs
 from muniment_server.domain.search.pieces import PIECE_CHARS, Piece
 from muniment_server.domain.search.ranking import (
-    FLOOR,
+    DAMPING,
+    FEW_SAMPLED,
     MOST_GRAMS_COUNTED,
-    MOST_GRAMS_SAMPLED,
     MOST_LENDERS,
     MOST_SAMPLED,
     MOST_STEMS,
@@ -54,7 +54,7 @@ class Search:
             grams=self._words.grams,
             most_stems=MOST_STEMS,
             most_sampled=MOST_SAMPLED,
-            most_grams_sampled=MOST_GRAMS_SAMPLED,
+            few_sampled=FEW_SAMPLED,
             most_stems_counted=MOST_STEMS_COUNTED,
             most_grams_counted=MOST_GRAMS_COUNTED,
         )
@@ -118,7 +118,7 @@ class Search:
             "stem_weights": [term.weight(self._corpus) for term in stems],
             "grams": [quoted(gram) for gram in self._grams],
             "gram_weights": list(self._grams.values()),
-            "floor": FLOOR,
+            "damping": DAMPING,
             "stem_slope": self._corpus.stem_slope,
             "gram_slope": self._corpus.gram_slope,
             "most_lenders": MOST_LENDERS,

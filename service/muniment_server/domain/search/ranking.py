@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from muniment_server.domain.search.grams import evidence_of, grams_of, words
 
 K1, B = 1.2, 0.75
+"""Of BM25: how soon more occurrences count no more, and how much the length counts (Robertson and Zaragoza, 2009)."""
 STOP_WEIGHT = 0.4
 GRAM_WEIGHT = 0.3
 MOST_STEMS, MOST_GRAMS = 40, 128
@@ -20,11 +21,11 @@ MOST_STEMS, MOST_GRAMS = 40, 128
 MOST_LENDERS = 100
 """Hits that lend to their neighbours, the best ones."""
 MOST_SAMPLED = 1000
-"""Pieces in which words are counted first. Where a session may read no more, the counts are exact."""
-MOST_GRAMS_SAMPLED = 250
-"""Of more, those in which grams are counted: there are five times as many as words, and each weighs little."""
+"""Pieces in which words are counted first. Where a session may read fewer, all counts are exact."""
+FEW_SAMPLED = 250
+"""Of them, those in which grams are counted, or a fortieth of all: there are many grams, and each weighs little."""
 MOST_STEMS_COUNTED, MOST_GRAMS_COUNTED = 1000, 100
-"""Pieces that may be looked at to count a stem, or a gram, exactly. The count of others is that of the sample."""
+"""A stem, or a gram, that seems to be in no more pieces is counted exactly; others are as frequent as in the sample."""
 FEWEST_FIRST, PART_FIRST, MOST_FIRST = 1000, 20, 8000
 """Occurrences of the words that matches are looked for by at first: a twentieth of the pieces, at least, at most."""
 
@@ -53,8 +54,8 @@ class Corpus:
         return K1 * B * max(self.pieces, 1) / max(self.grams, 1)
 
 
-FLOOR = K1 * (1 - B)
-"""How much the first stem or gram lessens it."""
+DAMPING = K1 * (1 - B)
+"""What an occurrence is lessened by whatever the length of the piece."""
 
 
 @dataclass(frozen=True, slots=True)

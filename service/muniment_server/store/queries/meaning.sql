@@ -2,8 +2,9 @@
 
 -- name: queue_pieces
 -- Let the pieces of some names wait for their vectors. After index_items, in its transaction. A short turn waits together with
--- the one before it at its own level: of one that is to expire nothing may be left elsewhere. Nor of one that is deleted: it is
--- locked, so that who deletes it waits, and then sees what is to be parted from it; or it is gone when the wait for it ends.
+-- the one before it at its own level, unless that one is to expire: nothing of it may be left elsewhere.
+-- The turn before is locked: if somebody is deleting it, this waits and then finds it gone; if somebody deletes it later, they
+-- wait for this to commit, and then clear the vector.
 WITH fence AS MATERIALIZED (
     SELECT session.agent
       FROM session
@@ -60,7 +61,7 @@ WITH fence AS MATERIALIZED (
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
 ),
-near AS MATERIALIZED (
+nearest AS MATERIALIZED (
     SELECT meaning.agent, meaning.kind, meaning.name, meaning.level, meaning.change_id, meaning.piece,
            bit_count(meaning.signs # %(signs)s::bit(384)) AS distance
       FROM visible_meaning AS meaning
@@ -70,12 +71,12 @@ near AS MATERIALIZED (
      LIMIT %(bound)s
 ),
 seen AS MATERIALIZED (
-    SELECT near.agent, near.kind, near.name, near.change_id, near.piece, chunk.start, chunk.size
-      FROM near
+    SELECT nearest.agent, nearest.kind, nearest.name, nearest.change_id, nearest.piece, chunk.start, chunk.size
+      FROM nearest
            JOIN visible_chunk AS chunk
                 ON chunk.tenant = %(tenant)s
                AND (chunk.agent, chunk.kind, chunk.name, chunk.change_id, chunk.piece)
-                   = (near.agent, near.kind, near.name, near.change_id, near.piece)
+                   = (nearest.agent, nearest.kind, nearest.name, nearest.change_id, nearest.piece)
      WHERE chunk.tier = %(tier)s
        AND (%(thread)s::text IS NULL OR chunk.thread = %(thread)s)
        AND (%(start_time)s::timestamptz IS NULL OR chunk.event_time >= %(start_time)s)
@@ -85,10 +86,10 @@ seen AS MATERIALIZED (
                SELECT count(*)
                  FROM visible AS above
                 WHERE above.tenant = %(tenant)s
-                  AND (above.agent, above.kind, above.name) = (near.agent, near.kind, near.name)
-                  AND above.level > near.level
+                  AND (above.agent, above.kind, above.name) = (nearest.agent, nearest.kind, nearest.name)
+                  AND above.level > nearest.level
            )
-     ORDER BY near.distance, near.name, near.level, near.piece
+     ORDER BY nearest.distance, nearest.name, nearest.level, nearest.piece
      LIMIT %(most)s
 ),
 likeness AS (
@@ -104,7 +105,7 @@ likeness AS (
            ) AS pair
      ORDER BY seen.name, pair.likeness DESC, seen.piece
 )
-SELECT (SELECT count(*) FROM near) AS looked_at, (SELECT count(*) FROM seen) AS compared,
+SELECT (SELECT count(*) FROM nearest) AS looked_at, (SELECT count(*) FROM seen) AS compared,
        likeness.name, likeness.change_id, likeness.start, likeness.size, likeness.likeness
   FROM fence
        LEFT JOIN likeness ON TRUE

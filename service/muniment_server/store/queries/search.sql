@@ -3,7 +3,7 @@
 -- reads all chunks of an agent, chunks are not asked for by `agent =`, but by IS NOT DISTINCT FROM, which no index serves.
 
 -- name: index_items
--- Make what search finds of some names that of their live own-level versions. In the transaction of the write, after it:
+-- Index the live own-level versions of some names, and nothing else of these names. In the transaction of the write, after it:
 -- under its locks, and in a statement of its own, since one that waits for a lock does not see what it waited for.
 WITH fence AS MATERIALIZED (
     SELECT session.agent
@@ -25,10 +25,11 @@ live AS MATERIALIZED (
        AND own.delete_time IS NULL
 ),
 stated AS MATERIALIZED (
-    SELECT %(stemmers)s::jsonb ->> lower(split_part(agent.language, '-', 1)) AS language
+    SELECT coalesce(%(stemmers)s::jsonb ->> lower(split_part(agent.language, '-', 1)), 'simple') AS language
       FROM agent
      WHERE agent.tenant = %(tenant)s
        AND agent.session_id = %(session_id)s
+       AND agent.language <> ''
 ),
 gone AS (
     DELETE FROM chunk AS gone
@@ -152,7 +153,7 @@ corpus AS MATERIALIZED (
      GROUP BY stat.language
     HAVING sum(stat.chunks) > 0
 ),
-spoken AS MATERIALIZED ( -- what the query seems to be in, and what more than a few pieces are in
+spoken AS MATERIALIZED ( -- what the query seems to be in, and what more than a few pieces are in; each costs a parse of it
     SELECT corpus.language
       FROM corpus
      WHERE corpus.language = %(language)s
@@ -186,17 +187,16 @@ sample AS MATERIALIZED ( -- by a hash of what is said: which rows these are hang
      ORDER BY chunk.sample, chunk.name, chunk.level, chunk.piece
      LIMIT %(most_sampled)s
 ),
+size AS MATERIALIZED (
+    SELECT (SELECT count(*) FROM sample) AS sampled, coalesce(sum(corpus.chunks), 0)::bigint AS pieces,
+           coalesce(sum(corpus.stems), 0)::bigint AS stems, coalesce(sum(corpus.grams), 0)::bigint AS grams
+      FROM corpus
+),
 gram_sample AS MATERIALIZED (
     SELECT sample.grams
       FROM sample
      ORDER BY sample.sample, sample.name, sample.level, sample.piece
-     LIMIT (SELECT CASE WHEN count(*) < %(most_sampled)s THEN count(*) ELSE %(most_grams_sampled)s END FROM sample)
-),
-size AS MATERIALIZED (
-    SELECT (SELECT count(*) FROM sample) AS sampled, (SELECT count(*) FROM gram_sample) AS grams_sampled,
-           coalesce(sum(corpus.chunks), 0)::bigint AS pieces,
-           coalesce(sum(corpus.stems), 0)::bigint AS stems, coalesce(sum(corpus.grams), 0)::bigint AS grams
-      FROM corpus
+     LIMIT (SELECT CASE WHEN sampled < %(most_sampled)s THEN sampled ELSE greatest(%(few_sampled)s, pieces / 40) END FROM size)
 ),
 asked AS MATERIALIZED ( -- inside quotes nothing is syntax
     SELECT term.what, term.text, ('''' || replace(replace(term.text, '\', '\\'), '''', '''''') || '''')::tsquery AS word
@@ -205,7 +205,7 @@ asked AS MATERIALIZED ( -- inside quotes nothing is syntax
 counted AS MATERIALIZED (
     SELECT fence.agent, asked.what, asked.text, ('''' || fence.scope || '''')::tsquery && asked.word AS words, size.pieces,
            size.sampled < %(most_sampled)s AS is_all,
-           CASE WHEN asked.what = 'gram' THEN size.grams_sampled ELSE size.sampled END AS sampled,
+           CASE WHEN asked.what = 'gram' THEN (SELECT count(*) FROM gram_sample) ELSE size.sampled END AS sampled,
            CASE WHEN asked.what = 'gram' THEN (SELECT count(*) FROM gram_sample WHERE grams @@ asked.word)
                 ELSE (SELECT count(*) FROM sample WHERE stems @@ asked.word) END AS found
       FROM fence
@@ -251,7 +251,8 @@ SELECT 'small', word.text, 0, 0, 0
 -- The best matches, each name at its highest visible level and by its best piece, filters looked at after the shadow. Nulls: no match.
 -- Scores are whole millionths, so that no sum hangs on the order of rows; of equal scores the name decides.
 -- In a thread a hit lends 2/5 of its score to the visible neighbours of it, and 1/5 to theirs. bytes: as in list_items.
--- names and meant: what search_meaning found, and how much of a score that is. share: that of the best one by words.
+-- names and meant: the items that search_meaning found, and what each of them scores by it. share: what the best one by words
+-- scores by them; the others in proportion.
 WITH fence AS MATERIALIZED (
     SELECT session.agent, ('''@' || session.agent || ':' || %(kind)s::smallint || '''')::tsquery AS scope
       FROM session
@@ -281,15 +282,15 @@ gram AS MATERIALIZED (
 scored AS MATERIALIZED ( -- looked up, not unpacked: most words of a piece are none of the query's
     SELECT seen.name, seen.level, seen.piece, seen.start, seen.size, seen.is_whole, seen.agent, seen.thread, seen.place,
            (
-               SELECT coalesce(sum((stem.weight * many.times / (many.times + %(floor)s + seen.stem_count * %(stem_slope)s))::integer), 0)
+               SELECT coalesce(sum((stem.weight * many.times / (many.times + %(damping)s + seen.stem_count * %(stem_slope)s))::integer), 0)
                  FROM stem
                       CROSS JOIN LATERAL (
                           SELECT CASE WHEN seen.stems @@ stem.twice THEN 2 WHEN seen.stems @@ stem.thrice THEN 3
-                                      WHEN seen.stems @@ stem.often THEN 5 ELSE 1 END AS times
+                                      WHEN seen.stems @@ stem.often THEN 5 ELSE 1 END AS times -- 5: four or more, which BM25 hardly tells apart
                       ) AS many
                 WHERE seen.stems @@ stem.word
            ) + (
-               SELECT coalesce(sum((gram.weight / (1 + %(floor)s + seen.gram_count * %(gram_slope)s))::integer), 0)
+               SELECT coalesce(sum((gram.weight / (1 + %(damping)s + seen.gram_count * %(gram_slope)s))::integer), 0)
                  FROM gram
                 WHERE seen.grams @@ gram.word
            ) AS score
@@ -374,7 +375,7 @@ said AS (
 ),
 best AS (
     SELECT name, said.start, said.size,
-           coalesce(round(%(share)s * said.score / max(said.score) OVER ()), 0) + coalesce(meant.score, 0) AS score
+           coalesce(round(%(share)s * said.score / nullif(max(said.score) OVER (), 0)), 0) + coalesce(meant.score, 0) AS score
       FROM said
            FULL JOIN unnest(%(names)s::text[], %(meant)s::integer[]) AS meant (name, score) USING (name)
      ORDER BY score DESC, name
