@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
@@ -373,7 +374,7 @@ def test_a_turn_is_not_meant_together_with_what_expires_is_long_or_of_another_le
 @pytest.fixture
 def meanwhile(monkeypatch):
     """What is to happen once, between the statement that compares meanings and the one that reads what was found."""
-    acts = []
+    acts: list[Callable[[], object]] = []
     compare = Search._by_meaning
 
     def compare_and_wait(self, filters):

@@ -20,7 +20,7 @@ _ALIKE = {"hound": "dog", "automobile": "car"}
 def quick(text: str, alike: Mapping[str, str] = _ALIKE) -> Vector:
     """Alike are texts that share words."""
     words = [_direction(alike.get(word, word)) for word in re.findall(r"\w+", text.lower())]
-    return vector_of([sum(components) for components in zip(*words, strict=True)] or [1.0] * DIMENSIONS)
+    return vector_of([sum(components) for components in zip(*words, strict=True)] or [0.0] * DIMENSIONS)
 
 
 @cache
