@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -18,8 +19,10 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.rpc import policy
 from muniment_server.store import fence
+from muniment_server.store.embedding import FIRST, embed_some
+from muniment_server.store.search import Search
 from tests.noninterference.values import METHODS
-from tests.noninterference.worlds import BEGINNING, PATHS, World
+from tests.noninterference.worlds import BEGINNING, PATHS, World, meaning_of
 from tests.support.services import Outcome
 
 _numbers = itertools.count(1)
@@ -31,6 +34,7 @@ class Probed:
     def __init__(self, world: World) -> None:
         self.world = world
         self.name = f"probe-{next(_numbers)}"
+        self.now = BEGINNING
         self.host = world.add_host(self.name, 4)
         self.call(self.host, "CreateAgent", agent_id="alice")
 
@@ -38,7 +42,7 @@ class Probed:
         """Call *rpc*; return what is observed."""
         request = GetMessageClass(METHODS[rpc].input_type)(**fields).SerializeToString()
         operation = f"{self.name}.{next(_numbers)}"
-        return self.world.call(operation, BEGINNING, PATHS[rpc], [request], [("authorization", f"Bearer {token}")])
+        return self.world.call(operation, self.now, PATHS[rpc], [request], [("authorization", f"Bearer {token}")])
 
     def session(self, level: Classification) -> tuple[str, str]:
         """The token and the id of a new session."""
@@ -110,6 +114,104 @@ def search_knows_what_there_is(world: World) -> None:
     assert (chunks, count) == ([("other",)], (1,))
 
 
+def what_is_shown_was_compared(world: World) -> None:
+    """A version that takes the place of the one that was compared is no match."""
+    probed = Probed(world)
+    token, _ = probed.session(Classification.INTERNAL)
+    probed.call(token, "SaveMemory", key="plan", content="running")
+    world.embed(Classification.INTERNAL)
+    compare = Search._by_meaning
+
+    def compare_and_wait(search: Search, filters: Any) -> Any:
+        found = compare(search, filters)
+        probed.call(token, "SaveMemory", key="plan", content="budget")
+        return found
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(Search, "_by_meaning", compare_and_wait)
+        assert _search(probed, token) == (True, [])
+
+
+def what_has_expired_is_not_compared(world: World) -> None:
+    """A memory is compared until it expires."""
+    probed = Probed(world)
+    token, _ = probed.session(Classification.INTERNAL)
+    probed.call(token, "SaveMemory", key="plan", content="running", expire_time=BEGINNING + timedelta(seconds=1))
+    world.embed(Classification.INTERNAL)
+    assert _search(probed, token) == (True, ["plan"])
+    probed.now += timedelta(seconds=1)
+    assert _search(probed, token) == (False, [])
+
+
+def _search(probed: Probed, token: str) -> tuple[bool, list[str]]:
+    """Whether meaning was compared, and the keys of what means "running"."""
+    response = probed.call(token, "SearchMemories", query="name").response
+    answer: Any = GetMessageClass(METHODS["SearchMemories"].output_type).FromString(response)
+    return answer.semantic, [result.memory.key for result in answer.results]
+
+
+class _Thread:
+    """Turns of a thread at INTERNAL."""
+
+    def __init__(self, world: World) -> None:
+        world.embed(Classification.INTERNAL)
+        self._probed = Probed(world)
+        self._token, _ = self._probed.session(Classification.INTERNAL)
+        self._turns = itertools.count(1)
+
+    def say(self, content: str, **fields: Any) -> str:
+        """Store the next turn; return its id."""
+        turn = {"thread": "t", "event_time": {"seconds": next(self._turns)}, "passage_id": str(uuid.uuid4())} | fields
+        assert self._probed.call(self._token, "StorePassage", content=content, **turn).code.name == "OK"
+        return str(turn["passage_id"])
+
+    def delete(self, passage_id: str) -> None:
+        assert self._probed.call(self._token, "DeletePassage", passage_id=passage_id).code.name == "OK"
+
+    def vectors(self) -> list[tuple[bool, bool]]:
+        """Of each turn, whether it has a vector, and whether that is one with the turn before it."""
+        tenant = int(self._probed.host.split("_")[2])
+        rows = self._probed.world.owner.execute(
+            "SELECT embedder, prior FROM muniment_internal.meaning WHERE tenant = %s", [tenant]
+        )
+        return sorted((row.embedder is not None, row.prior is not None) for row in rows)
+
+
+def a_vector_parts_with_what_is_deleted(world: World) -> None:
+    """Whoever deletes a turn leaves the next one without a vector, which then is made without it."""
+    thread = _Thread(world)
+    first = thread.say("the first")
+    thread.say("the second")
+    world.embed(Classification.INTERNAL)
+    assert thread.vectors() == [(True, False), (True, True)]
+    thread.delete(first)
+    assert thread.vectors() == [(False, False)]
+
+
+def a_vector_parts_with_what_is_deleted_meanwhile(world: World) -> None:
+    """A vector in the making that was to hold a turn that is deleted is not kept."""
+    thread = _Thread(world)
+    first = thread.say("the first")
+    thread.say("the second")
+
+    def delete_and_answer(text: str) -> Any:
+        if text == "the first\nthe second":
+            thread.delete(first)
+        return meaning_of(text)
+
+    embed_some(world.embedders[1], delete_and_answer, FIRST)
+    assert thread.vectors() == [(False, False)]
+
+
+def a_vector_holds_the_turn_before_it_only(world: World) -> None:
+    """Nothing of another thread, and nothing that is to expire."""
+    thread = _Thread(world)
+    thread.say("elsewhere", thread="other")
+    thread.say("for a while", expire_time=BEGINNING + timedelta(hours=1))
+    thread.say("for ever")
+    assert thread.vectors() == [(False, False)] * 3
+
+
 def revoked_is_revoked(world: World) -> None:
     """The first call after a host key is revoked is refused."""
     probed = Probed(world)
@@ -148,6 +250,11 @@ PROBES = (
     no_level_lowers_a_taint,
     every_effect_is_audited,
     search_knows_what_there_is,
+    what_is_shown_was_compared,
+    what_has_expired_is_not_compared,
+    a_vector_parts_with_what_is_deleted,
+    a_vector_parts_with_what_is_deleted_meanwhile,
+    a_vector_holds_the_turn_before_it_only,
     revoked_is_revoked,
     closed_is_closed,
     no_policy_no_start,

@@ -171,6 +171,8 @@ class Program:
         self._check(1, expected_b, other, outcome_b)
 
     def _call(self, which: int, operation: Operation) -> tuple[Any, Outcome]:
+        if operation.rpc.startswith("Search"):
+            self._worlds[which].embed(self._models[which].level(operation.token) or 0)
         expected = self._models[which].expect(operation.name, operation.token, operation.rpc, operation.requests)
         outcome = self._worlds[which].call(
             operation.name, operation.time, operation.path, operation.requests, operation.metadata

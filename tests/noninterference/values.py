@@ -96,11 +96,12 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Found:
-    """A search's answer: who must be found, who may be, and how many of them may be told."""
+    """A search's answer: who must be found, who may be, how many may be told, and whether meaning is compared."""
 
     matching: set[str]
     items: Mapping[str, Message]
     limit: int
+    semantic: bool
     usage: note_pb2.Usage | None = None
 
 

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,17 +23,23 @@ import grpc
 import psycopg
 
 from muniment_server.domain import tokens
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.search.meaning import Vector
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.rpc.server import SERVICES
 from muniment_server.store import roles
 from muniment_server.store.embedded import EmbeddedPostgres
+from muniment_server.store.embedding import FIRST, embed_some
 from tests.support.databases import Database, cloned, make_template
+from tests.support.meanings import quick
 from tests.support.services import Outcome, serving
 
 BEGINNING = datetime(2030, 1, 1, tzinfo=UTC)
 PATHS = {method.name: f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods}
 STREAMS = {PATHS[rpc] for rpc in PATHS if rpc == "ImportPassages"}
 _KEY = b"the same in both worlds"
+_ALIKE = {"the": "meeting", "user": "budget", "name": "running"}
+"""Words of queries that no item holds, and what they mean."""
 
 _CLOCK = (
     "CREATE SCHEMA test_clock",
@@ -88,6 +94,8 @@ class World:
     owner: psycopg.Connection[Any]
     ids: ReplayedIds
     channel: grpc.Channel
+    embedders: Sequence[psycopg.Connection[Any]]
+    """At each level, where vectors are made."""
     _calls: dict[str, Any] = field(default_factory=dict)
 
     def call(
@@ -111,6 +119,12 @@ class World:
             return _outcome(error, b"")
         return _outcome(call, response)
 
+    def embed(self, level: int) -> None:
+        """Make every vector that is waited for at or below *level*. Those above wait on."""
+        for connection in self.embedders[:level]:
+            while embed_some(connection, meaning_of, FIRST):
+                pass
+
     def add_host(self, tenant: str, ceiling: int) -> str:
         """A host key of *tenant*, the same in every world in which the same keys were made before."""
         row = self.owner.execute("SELECT tenant FROM vault.tenant WHERE name = %s", [tenant]).fetchone()
@@ -125,6 +139,11 @@ class World:
             [row.tenant, uuid.UUID(bytes=secret[:16], version=4), tokens.digest(key), ceiling],  # type: ignore[union-attr]
         )
         return key
+
+
+def meaning_of(text: str) -> Vector:
+    """What the embedder of both worlds makes of a text."""
+    return quick(text, _ALIKE)
 
 
 def _outcome(call: Any, response: bytes) -> Outcome:
@@ -143,8 +162,9 @@ def world(postgres: EmbeddedPostgres, *, damage: Sequence[str] = ()) -> Iterator
         with database.as_admin() as admin:
             for statement in damage:
                 admin.execute(statement)
-        with serving(database, ids=ids) as service:
-            yield World(database, owner, ids, service.channel)
+        with serving(database, ids=ids, embed=meaning_of) as service, ExitStack() as stack:
+            embedders = [stack.enter_context(database.connect(level.role)) for level in Classification]
+            yield World(database, owner, ids, service.channel, embedders)
 
 
 @contextmanager

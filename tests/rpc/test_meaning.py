@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
@@ -12,6 +13,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.store.database import Database as RoleDatabase
 from muniment_server.store.embedding import FIRST, embed_some
 from muniment_server.store.operator import operating
+from muniment_server.store.search import Search
 from tests.rpc.answers import INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
 from tests.rpc.test_searching import ANY, SCANS, passages
 from tests.support.meanings import Quick, embed_all, quick
@@ -364,6 +366,81 @@ def test_a_turn_is_not_meant_together_with_what_expires_is_long_or_of_another_le
     embed_all(meaning.database, model)
 
     assert [text for text in model.pieces if "\n" in text] == []
+
+
+# What changes while a search is at it.
+
+
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """What is to happen once, between the statement that compares meanings and the one that reads what was found."""
+    acts: list[Callable[[], object]] = []
+    compare = Search._by_meaning
+
+    def compare_and_wait(self, filters):
+        found = compare(self, filters)
+        while acts:
+            acts.pop()()
+        return found
+
+    monkeypatch.setattr(Search, "_by_meaning", compare_and_wait)
+    return acts.append
+
+
+def test_what_was_replaced_after_it_was_compared_is_no_match(meaning, at, meanwhile):
+    """The new text was never compared: it must not be shown as what was meant."""
+    save(at(PUBLIC), plan="dog", other="dog and cat")
+    embed_all(meaning.database, Quick())
+    meanwhile(lambda: save(meaning.session(PUBLIC), plan="zebra"))
+
+    assert found(at(PUBLIC), "hound") == ["other"]
+
+
+def test_what_was_replaced_after_it_was_compared_is_found_by_its_words(meaning, at, meanwhile):
+    save(at(PUBLIC), plan="dog", other="one hound")
+    embed_all(meaning.database, Quick())
+    meanwhile(lambda: save(meaning.session(PUBLIC), plan="a hound and a zebra"))
+    results = at(PUBLIC).search_memories(query="hound").results
+
+    assert {result.memory.key: result.snippet for result in results} == {
+        "plan": "a hound and a zebra", "other": "one hound"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("low", "high"), [(PUBLIC, INTERNAL), (INTERNAL, RESTRICTED)])
+def test_what_was_deleted_after_it_was_compared_is_no_match(meaning, at, meanwhile, low, high):
+    """Nor is the lower version that is seen again."""
+    save(at(low), plan="zebra")
+    save(at(high), plan="dog", gone="dog")
+    embed_all(meaning.database, Quick())
+
+    def delete():
+        for key in ("plan", "gone"):
+            meaning.session(high).delete_memory(key=key)
+
+    meanwhile(delete)
+
+    assert found(at(high), "hound") == []
+
+
+@pytest.mark.parametrize(("low", "high"), [(PUBLIC, INTERNAL), (INTERNAL, RESTRICTED)])
+def test_what_was_shadowed_after_it_was_compared_is_no_match(meaning, at, meanwhile, low, high):
+    save(at(low), plan="dog")
+    embed_all(meaning.database, Quick())
+    meanwhile(lambda: save(meaning.session(high), plan="zebra"))
+
+    assert found(at(high), "hound") == []
+    assert found(at(low), "hound") == ["plan"]
+
+
+def test_the_audit_counts_what_is_shown_of_what_was_compared(meaning, at, meanwhile):
+    save(at(RESTRICTED), plan="dog")
+    embed_all(meaning.database, Quick())
+    meanwhile(lambda: save(meaning.session(RESTRICTED), plan="zebra"))
+    found(at(RESTRICTED), "hound")
+
+    counted = "SELECT result_count, item_id FROM muniment_restricted.audit WHERE method = 'SearchMemories'"
+    assert rows(meaning.database, counted) == [(0, None)]
 
 
 # The embedder at its work.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from muniment_server.app.embedder import Model, embed_what_waits
 from muniment_server.app.ending import Ending
@@ -16,11 +17,16 @@ _ALIKE = {"hound": "dog", "automobile": "car"}
 """Words that mean the same to the quick one."""
 
 
-def quick(text: str) -> Vector:
+def quick(text: str, alike: Mapping[str, str] = _ALIKE) -> Vector:
     """Alike are texts that share words."""
-    words = [_ALIKE.get(word, word) for word in re.findall(r"\w+", text.lower())]
-    sources = [random.Random(word) for word in words]
-    return vector_of([sum(source.gauss(0, 1) for source in sources) for _ in range(DIMENSIONS)])
+    words = [_direction(alike.get(word, word)) for word in re.findall(r"\w+", text.lower())]
+    return vector_of([sum(components) for components in zip(*words, strict=True)] or [0.0] * DIMENSIONS)
+
+
+@cache
+def _direction(word: str) -> Sequence[float]:
+    source = random.Random(word)
+    return [source.gauss(0, 1) for _ in range(DIMENSIONS)]
 
 
 class Quick(Model):

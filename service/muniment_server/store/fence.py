@@ -93,14 +93,14 @@ class Fence:
         self._log_read(kind, shown(rows))
         return rows
 
-    def read_until(self, reads: Sequence[Query], *, kind: ItemKind, enough: int) -> Rows:
-        """Run reads of which each finds what those before it find, until one finds *enough*; return the rows of it."""
+    def read_until(self, reads: Sequence[Query], *, kind: ItemKind, enough: int, shown: Callable[[Rows], Rows]) -> Rows:
+        """Run reads of which each finds what those before it find, until *enough* of one are *shown*; return these."""
         rows: Rows = ()
         for read in reads:
-            rows = self.look(read.name, **read.parameters)
-            if len(held(rows)) >= enough:
+            rows = shown(self.look(read.name, **read.parameters))
+            if len(rows) >= enough:
                 break
-        self._log_read(kind, versions_of(held(rows)))
+        self._log_read(kind, versions_of(rows))
         return rows
 
     def lock_shelf(self, query: str, /, **parameters: object) -> tuple[str, Rows]:

@@ -78,7 +78,7 @@ class Items:
     def search(self, query: str, *, limit: int, tier: Tier = Tier.MEMORY, wanted: ItemFilter = ALL_ITEMS) -> Found:
         """Up to *limit* items that match *query*, best first. All but notes are in the first tier."""
         search = Search(self._fence, self._kind, query)
-        rows = held(search.results(limit=limit, tier=tier, **filter_columns(wanted)))
+        rows = search.results(limit=limit, tier=tier, **filter_columns(wanted))
         return Found([Match(row, row.score, search.snippet(row)) for row in rows], search.semantic)
 
     def delete(self, name: str, *, etag: Version | None) -> Classification | None:

@@ -26,7 +26,7 @@ from muniment_server.domain.search.ranking import (
     wanted,
 )
 from muniment_server.domain.search.snippets import snippet
-from muniment_server.store.fence import Fence, Query, Rows
+from muniment_server.store.fence import Fence, Query, Rows, held
 
 _COMPARED = 200
 """Vectors that are compared with the query's."""
@@ -74,8 +74,7 @@ class Search:
             Query("search_items", {**self._ranking(), **by_meaning, **self._looked_for(one), **filters, "limit": limit})
             for one in wanted(self._corpus, self._terms, self._words.evidence(self._small))
         ]
-        rows = self._fence.read_until(attempts, kind=self._kind, enough=limit)
-        return [row for row in rows if row.start is not None or self._is_current(row)]
+        return self._fence.read_until(attempts, kind=self._kind, enough=limit, shown=self._current)
 
     def _by_meaning(self, filters: Mapping[str, object]) -> dict[str, object]:
         """What is found by meaning, and how a score is shared between meaning and words."""
@@ -98,6 +97,10 @@ class Search:
             if rows[0].compared == _COMPARED or bound is None or rows[0].looked_at < bound:
                 break
         return [row for row in rows if row.name is not None]
+
+    def _current(self, rows: Rows) -> Rows:
+        """The items that were found, less those of which another version was."""
+        return [row for row in held(rows) if row.start is not None or self._is_current(row)]
 
     def _is_current(self, row: Any) -> bool:
         """Whether what was found by meaning alone is still the version that was compared."""

@@ -205,6 +205,7 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
             self._bind(rpc, known, item)
             agree(rpc, known == item, f"expected {known}but told {item}")
         agree(rpc, answer.classification == join(items), "the label is wrong")
+        agree(rpc, answer.semantic == expected.semantic, f"semantic is {expected.semantic}")
         agree(rpc, expected.usage is None or expected.usage == answer.usage, f"the usage is {expected.usage}")
 
 

@@ -137,7 +137,8 @@ class Ground:
         """What may be found: any of *items*, by parts of words. Those with a word of *query* must be."""
         asked = stems_of(words_of(query))
         matching = {name for name in items if asked & stems_of(texts[name])}
-        return Found(matching, items, min(most or 10, 100), **others)
+        semantic = bool(items) and any(sign.isalnum() for sign in query)  # what is visible has its vector
+        return Found(matching, items, min(most or 10, 100), semantic, **others)
 
     # Pages.
 

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from tests.noninterference.mutants.scheme import LEVELS, window
 
+
+def as_restricted(window: str) -> tuple[str, ...]:
+    """The window of PUBLIC has its owner's rights, over every level."""
+    return (
+        f"""DO $$ BEGIN EXECUTE 'CREATE OR REPLACE VIEW muniment_public.{window} AS '
+                  || pg_get_viewdef('muniment_restricted.{window}'::regclass); END $$""",
+        f"ALTER VIEW muniment_public.{window} RESET (security_invoker)",
+    )
+
+
 PEEK = (
     """CREATE FUNCTION vault.peek(tenant bigint, agent bigint, name text) RETURNS smallint
        LANGUAGE sql STABLE SECURITY DEFINER AS
@@ -57,12 +67,7 @@ ONE_COUNTER = (
     "GRANT USAGE ON SEQUENCE vault.counter TO PUBLIC",
     *(f"ALTER TABLE muniment_{level}.item ALTER revision SET DEFAULT nextval('vault.counter')" for level in LEVELS),
 )
-EVERYTHING_VISIBLE = (
-    """DO $$ BEGIN EXECUTE 'CREATE OR REPLACE VIEW muniment_public.visible AS '
-              || pg_get_viewdef('muniment_restricted.visible'::regclass); END $$""",
-    # The window that has its owner's rights.
-    "ALTER VIEW muniment_public.visible RESET (security_invoker)",
-)
+EVERYTHING_VISIBLE = as_restricted("visible")
 SESSION_OPTIONS = "security_barrier = true"
 NO_TAINT = (
     # No level at all is asked for: an old connection still finds the session that was raised.
@@ -92,3 +97,5 @@ EVERYTHING_SHARED = (
     "ALTER VIEW muniment_public.shared_visible RESET (security_invoker)",
 )
 ANY_LINK = window("link", "(block_link.consumer = session.agent)", "true", options=SESSION_OPTIONS)
+ALL_MEANINGS = as_restricted("visible_meaning")
+EXPIRED_PIECES = window("visible_chunk", "(expire_time > vault.clock())", "true", options=VISIBLE_OPTIONS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.noninterference import probes
+from tests.noninterference.mutants.damage import as_restricted
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, edit
 
 
@@ -16,19 +17,10 @@ def _out_of_step(name: str, old: str, new: str) -> Mutant:
     )
 
 
-def _as_restricted(window: str) -> tuple[str, ...]:
-    """Damage: the window of PUBLIC has its owner's rights, over every level."""
-    return (
-        f"""DO $$ BEGIN EXECUTE 'CREATE OR REPLACE VIEW muniment_public.{window} AS '
-                  || pg_get_viewdef('muniment_restricted.{window}'::regclass); END $$""",
-        f"ALTER VIEW muniment_public.{window} RESET (security_invoker)",
-    )
-
-
 SEARCH = (
-    Mutant("M12 how many pieces there are is counted over all levels", "worlds", damage=_as_restricted("visible_stat")),
+    Mutant("M12 how many pieces there are is counted over all levels", "worlds", damage=as_restricted("visible_stat")),
     Mutant(
-        "M12 how many pieces hold a word is counted over all levels", "worlds", damage=_as_restricted("visible_chunk")
+        "M12 how many pieces hold a word is counted over all levels", "worlds", damage=as_restricted("visible_chunk")
     ),
     _out_of_step(
         "what is deleted stays in the index",

@@ -1,0 +1,104 @@
+"""Guards of search by meaning, broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from muniment_server.store import embedding
+from muniment_server.store.search import Search
+from tests.noninterference import probes
+from tests.noninterference.mutants.damage import ALL_MEANINGS, EXPIRED_PIECES
+from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, setting
+
+_SHADOW = r"AND 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > near\.level \)"
+_OF_THE_AGENT = "(meaning.agent, meaning.kind, meaning.embedder) = ((SELECT fence.agent FROM fence), "
+
+
+def _compared(name: str, killer: str, *patches: Patch, damage: tuple[str, ...] = (), about: str = "memories") -> Mutant:
+    """A mutant of the statement that compares meanings."""
+    return Mutant(name, killer, patches, damage, about=about)
+
+
+def _made_of(name: str, patch: Patch, probe: Callable[..., None]) -> Mutant:
+    """A mutant of what a vector is made of."""
+    return Mutant(name, "vectors hold what there is", (patch,), probe=probe)
+
+
+def _edit(old: str, new: str) -> Patch:
+    return edit(ITEMS, "search_meaning", old, new)
+
+
+_ANY_VERSION = (
+    _edit("chunk.name, chunk.change_id, chunk.piece)", "chunk.name, chunk.piece)"),
+    _edit(
+        "(near.agent, near.kind, near.name, near.change_id, near.piece)",
+        "(near.agent, near.kind, near.name, near.piece)",
+    ),
+)
+"""A vector may be that of another version than the piece it is joined to."""
+MEANING = (
+    _compared("M10 a search by meaning has no shadow", "model", cut(ITEMS, "search_meaning", _SHADOW)),
+    _compared(
+        "M09 a search by meaning filters tags before the shadow",
+        "model",
+        _edit("AND above.level > near.level", "AND above.level > near.level AND above.tags @> %(tags)s::text[]"),
+    ),
+    _compared("the piece of another version is judged", "model", *_ANY_VERSION),
+    Mutant(
+        "M12 vectors of all levels are looked at",
+        "",
+        damage=ALL_MEANINGS,
+        covered_by="what is compared is a visible piece of the same version",
+    ),
+    _compared("M12 vectors of all levels are compared", "worlds", *_ANY_VERSION, damage=ALL_MEANINGS),
+    _compared(
+        "M16 meanings are compared without the fence", "fault", _edit(" AND session.session_id = %(session_id)s", "")
+    ),
+    _compared(
+        "meanings of any agent are compared", "model", _edit(_OF_THE_AGENT, "(meaning.kind, meaning.embedder) = (")
+    ),
+    _compared("a search by meaning in any tier", "model", _edit("chunk.tier = %(tier)s", "TRUE"), about="notes"),
+    _compared(
+        "a search by meaning in any thread",
+        "model",
+        _edit("AND (%(thread)s::text IS NULL OR chunk.thread = %(thread)s)", ""),
+        about="passages",
+    ),
+    Mutant(
+        "M34 an expired piece is compared",
+        "what is shown was compared",
+        damage=EXPIRED_PIECES,
+        probe=probes.what_has_expired_is_not_compared,
+    ),
+    Mutant(
+        "what was compared is shown, whatever it is now",
+        "what is shown was compared",
+        (setting(Search, "_is_current", lambda *_: True),),
+        probe=probes.what_is_shown_was_compared,
+    ),
+    _made_of(
+        "what is deleted stays in the next turn's vector",
+        edit(ITEMS, "index_items", "parted.prior = gone.change_id", "FALSE"),
+        probes.a_vector_parts_with_what_is_deleted,
+    ),
+    _made_of(
+        "what is deleted while it is embedded stays in the next turn's vector",
+        edit(embedding._QUERIES, "keep_vectors", "AND meant.prior IS NOT DISTINCT FROM made.prior", ""),
+        probes.a_vector_parts_with_what_is_deleted_meanwhile,
+    ),
+    _made_of(
+        "what is to expire is in the next turn's vector",
+        edit(ITEMS, "queue_pieces", " AND prior.expire_time IS NULL", ""),
+        probes.a_vector_holds_the_turn_before_it_only,
+    ),
+    _made_of(
+        "a turn of another thread is in a vector",
+        edit(
+            ITEMS,
+            "queue_pieces",
+            "(earlier.agent, earlier.thread, earlier.piece) = (own.agent, own.thread, 0)",
+            "(earlier.agent, earlier.piece) = (own.agent, 0)",
+        ),
+        probes.a_vector_holds_the_turn_before_it_only,
+    ),
+)
