@@ -10,7 +10,7 @@ from tests.noninterference import probes
 from tests.noninterference.mutants.damage import ALL_MEANINGS, EXPIRED_PIECES
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, setting
 
-_SHADOW = r"AND 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > near\.level \)"
+_SHADOW = r"AND 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > nearest\.level \)"
 _OF_THE_AGENT = "(meaning.agent, meaning.kind, meaning.embedder) = ((SELECT fence.agent FROM fence), "
 
 
@@ -31,8 +31,8 @@ def _edit(old: str, new: str) -> Patch:
 _ANY_VERSION = (
     _edit("chunk.name, chunk.change_id, chunk.piece)", "chunk.name, chunk.piece)"),
     _edit(
-        "(near.agent, near.kind, near.name, near.change_id, near.piece)",
-        "(near.agent, near.kind, near.name, near.piece)",
+        "(nearest.agent, nearest.kind, nearest.name, nearest.change_id, nearest.piece)",
+        "(nearest.agent, nearest.kind, nearest.name, nearest.piece)",
     ),
 )
 """A vector may be that of another version than the piece it is joined to."""
@@ -41,7 +41,7 @@ MEANING = (
     _compared(
         "M09 a search by meaning filters tags before the shadow",
         "model",
-        _edit("AND above.level > near.level", "AND above.level > near.level AND above.tags @> %(tags)s::text[]"),
+        _edit("AND above.level > nearest.level", "AND above.level > nearest.level AND above.tags @> %(tags)s::text[]"),
     ),
     _compared("the piece of another version is judged", "model", *_ANY_VERSION),
     Mutant(
