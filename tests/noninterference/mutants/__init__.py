@@ -34,11 +34,11 @@ from tests.noninterference.mutants.writing import EXISTENCE, WRITES
 _FIRST: dict[str, int] = {
     "M05 get takes the lowest": 2,
     "M09 list filters tags before the shadow": 2,
-    "M09 search filters tags before the shadow": 2,
-    "M09 search matches words before the shadow": 2,
+    "M09 search filters tags before the shadow": 4,
     "M10 list limits before the shadow": 2,
     "M10 search has no shadow": 2,
     "M12 scores count over all levels": 2,
+    "M12 how many pieces there are is counted over all levels": 3,
     "M14 taint from the metadata, window without taint": 2,
     "M34 an expired row still stands": 2,
     "a save's etag is judged against a lower version": 2,

@@ -97,5 +97,6 @@ ORDER = (
         "M13 ties are left to chance",
         "model",
         (edit(ITEMS, "search_items", " DESC, found.name", " DESC, found.name DESC"),),
+        about="passages",
     ),
 )
