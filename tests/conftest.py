@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,6 +15,9 @@ from muniment_server.store import roles
 from muniment_server.store.embedded import EmbeddedPostgres
 from tests.support.databases import Database, cloned, make_template
 from tests.support.services import Caller, Service, serving
+
+# gRPC's handlers of fork() abort a child now and then, and here Postgres is forked beside servers in this process.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,9 @@ QUERY = "whale zebra meeting in the harbour"
 
 @pytest.fixture
 def sampled(monkeypatch):
-    """Words are counted in 20 pieces, and never exactly when they are in one of them."""
+    """Words are counted in 20 pieces, grams in 10, and never exactly when they are in one of them."""
     monkeypatch.setattr(search, "MOST_SAMPLED", 20)
+    monkeypatch.setattr(search, "MOST_GRAMS_SAMPLED", 10)
     monkeypatch.setattr(search, "MOST_STEMS_COUNTED", 1)
     monkeypatch.setattr(search, "MOST_GRAMS_COUNTED", 1)
 
@@ -41,6 +42,7 @@ def test_words_are_counted_in_a_sample(service, monkeypatch):
     fill(session)
     exact = scores(session)
     monkeypatch.setattr(search, "MOST_SAMPLED", 20)
+    monkeypatch.setattr(search, "MOST_GRAMS_SAMPLED", 10)
     monkeypatch.setattr(search, "MOST_STEMS_COUNTED", 1)
 
     counted_in_some = scores(session)

@@ -39,7 +39,7 @@ LITERALS = {
     "names": "'{n}'::text[]", "stemmers": """'{"ta": "tamil"}'""", "words": "'{whale}'", "grams": "'{_wha}'::text[]",
     "stems": "'{''whale''}'::text[]",
     "gram_weights": "'{1}'::float8[]", "stem_weights": "'{1}'::float8[]", "most_stems": "40", "most_lenders": "100",
-    "most_sampled": "1000", "most_stems_counted": "1000", "most_grams_counted": "100",
+    "most_sampled": "1000", "most_grams_sampled": "250", "most_stems_counted": "1000", "most_grams_counted": "100",
     "wanted_stems": "'whale'", "wanted_grams": "'_wha'", "floor": "0.3", "stem_slope": "0.1", "gram_slope": "0.1",
     "after_label": "''", "after_owner": "''", "overhead": "512", "labels": "'{l}'", "contents": "'{text}'",
     "embedder": "1", "signs": "repeat('1', 384)", "vector": "array_fill(1, '{384}')", "bound": "1000", "most": "200",

@@ -2124,11 +2124,11 @@ ALTER TABLE ONLY vault.tenant
 
 CREATE INDEX audit_newest ON muniment_confidential.audit USING btree (tenant, "time" DESC, event_id DESC);
 
-CREATE INDEX chunk_grams ON muniment_confidential.chunk USING gin (grams) WITH (fastupdate=off);
+CREATE INDEX chunk_grams ON muniment_confidential.chunk USING gin (grams) WITH (gin_pending_list_limit='128');
 
 CREATE INDEX chunk_sample ON muniment_confidential.chunk USING btree (tenant, agent, kind, sample);
 
-CREATE INDEX chunk_stems ON muniment_confidential.chunk USING gin (stems) WITH (fastupdate=off);
+CREATE INDEX chunk_stems ON muniment_confidential.chunk USING gin (stems) WITH (gin_pending_list_limit='128');
 
 CREATE INDEX chunk_thread ON muniment_confidential.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
 
@@ -2146,11 +2146,11 @@ CREATE INDEX audit_newest ON muniment_control.audit USING btree (tenant, "time" 
 
 CREATE INDEX audit_newest ON muniment_internal.audit USING btree (tenant, "time" DESC, event_id DESC);
 
-CREATE INDEX chunk_grams ON muniment_internal.chunk USING gin (grams) WITH (fastupdate=off);
+CREATE INDEX chunk_grams ON muniment_internal.chunk USING gin (grams) WITH (gin_pending_list_limit='128');
 
 CREATE INDEX chunk_sample ON muniment_internal.chunk USING btree (tenant, agent, kind, sample);
 
-CREATE INDEX chunk_stems ON muniment_internal.chunk USING gin (stems) WITH (fastupdate=off);
+CREATE INDEX chunk_stems ON muniment_internal.chunk USING gin (stems) WITH (gin_pending_list_limit='128');
 
 CREATE INDEX chunk_thread ON muniment_internal.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
 
@@ -2166,11 +2166,11 @@ CREATE INDEX meaning_waiting ON muniment_internal.meaning USING btree (tenant, a
 
 CREATE INDEX audit_newest ON muniment_public.audit USING btree (tenant, "time" DESC, event_id DESC);
 
-CREATE INDEX chunk_grams ON muniment_public.chunk USING gin (grams) WITH (fastupdate=off);
+CREATE INDEX chunk_grams ON muniment_public.chunk USING gin (grams) WITH (gin_pending_list_limit='128');
 
 CREATE INDEX chunk_sample ON muniment_public.chunk USING btree (tenant, agent, kind, sample);
 
-CREATE INDEX chunk_stems ON muniment_public.chunk USING gin (stems) WITH (fastupdate=off);
+CREATE INDEX chunk_stems ON muniment_public.chunk USING gin (stems) WITH (gin_pending_list_limit='128');
 
 CREATE INDEX chunk_thread ON muniment_public.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
 
@@ -2186,11 +2186,11 @@ CREATE INDEX meaning_waiting ON muniment_public.meaning USING btree (tenant, age
 
 CREATE INDEX audit_newest ON muniment_restricted.audit USING btree (tenant, "time" DESC, event_id DESC);
 
-CREATE INDEX chunk_grams ON muniment_restricted.chunk USING gin (grams) WITH (fastupdate=off);
+CREATE INDEX chunk_grams ON muniment_restricted.chunk USING gin (grams) WITH (gin_pending_list_limit='128');
 
 CREATE INDEX chunk_sample ON muniment_restricted.chunk USING btree (tenant, agent, kind, sample);
 
-CREATE INDEX chunk_stems ON muniment_restricted.chunk USING gin (stems) WITH (fastupdate=off);
+CREATE INDEX chunk_stems ON muniment_restricted.chunk USING gin (stems) WITH (gin_pending_list_limit='128');
 
 CREATE INDEX chunk_thread ON muniment_restricted.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
 

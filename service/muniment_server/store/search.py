@@ -13,6 +13,7 @@ from muniment_server.domain.search.pieces import PIECE_CHARS, Piece
 from muniment_server.domain.search.ranking import (
     FLOOR,
     MOST_GRAMS_COUNTED,
+    MOST_GRAMS_SAMPLED,
     MOST_LENDERS,
     MOST_SAMPLED,
     MOST_STEMS,
@@ -53,6 +54,7 @@ class Search:
             grams=self._words.grams,
             most_stems=MOST_STEMS,
             most_sampled=MOST_SAMPLED,
+            most_grams_sampled=MOST_GRAMS_SAMPLED,
             most_stems_counted=MOST_STEMS_COUNTED,
             most_grams_counted=MOST_GRAMS_COUNTED,
         )

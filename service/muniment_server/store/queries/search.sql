@@ -179,15 +179,22 @@ stem AS MATERIALIZED (
      LIMIT %(most_stems)s
 ),
 sample AS MATERIALIZED ( -- by a hash of what is said: which rows these are hangs on the visible ones only, and on no plan
-    SELECT chunk.stems, chunk.grams
+    SELECT chunk.stems, chunk.grams, chunk.sample, chunk.name, chunk.level, chunk.piece
       FROM visible_chunk AS chunk
      WHERE chunk.tenant = %(tenant)s
        AND (chunk.agent, chunk.kind) = ((SELECT fence.agent FROM fence), %(kind)s)
      ORDER BY chunk.sample, chunk.name, chunk.level, chunk.piece
      LIMIT %(most_sampled)s
 ),
+gram_sample AS MATERIALIZED (
+    SELECT sample.grams
+      FROM sample
+     ORDER BY sample.sample, sample.name, sample.level, sample.piece
+     LIMIT (SELECT CASE WHEN count(*) < %(most_sampled)s THEN count(*) ELSE %(most_grams_sampled)s END FROM sample)
+),
 size AS MATERIALIZED (
-    SELECT (SELECT count(*) FROM sample) AS sampled, coalesce(sum(corpus.chunks), 0)::bigint AS pieces,
+    SELECT (SELECT count(*) FROM sample) AS sampled, (SELECT count(*) FROM gram_sample) AS grams_sampled,
+           coalesce(sum(corpus.chunks), 0)::bigint AS pieces,
            coalesce(sum(corpus.stems), 0)::bigint AS stems, coalesce(sum(corpus.grams), 0)::bigint AS grams
       FROM corpus
 ),
@@ -196,9 +203,11 @@ asked AS MATERIALIZED ( -- inside quotes nothing is syntax
       FROM (SELECT stem.what, stem.text FROM stem UNION ALL SELECT 'gram', unnest(%(grams)s::text[])) AS term
 ),
 counted AS MATERIALIZED (
-    SELECT asked.what, asked.text, ('''' || fence.scope || '''')::tsquery && asked.word AS words, size.sampled, size.pieces,
-           CASE WHEN asked.what = 'gram' THEN (SELECT count(*) FROM sample WHERE sample.grams @@ asked.word)
-                ELSE (SELECT count(*) FROM sample WHERE sample.stems @@ asked.word) END AS found
+    SELECT fence.agent, asked.what, asked.text, ('''' || fence.scope || '''')::tsquery && asked.word AS words, size.pieces,
+           size.sampled < %(most_sampled)s AS is_all,
+           CASE WHEN asked.what = 'gram' THEN size.grams_sampled ELSE size.sampled END AS sampled,
+           CASE WHEN asked.what = 'gram' THEN (SELECT count(*) FROM gram_sample WHERE grams @@ asked.word)
+                ELSE (SELECT count(*) FROM sample WHERE stems @@ asked.word) END AS found
       FROM fence
            CROSS JOIN size
            CROSS JOIN asked
@@ -208,7 +217,7 @@ SELECT 'corpus' AS what, '' AS text, size.pieces, size.stems, size.grams
        CROSS JOIN size
  UNION ALL
 SELECT counted.what, counted.text,
-       CASE WHEN counted.sampled < %(most_sampled)s THEN counted.found
+       CASE WHEN counted.is_all THEN counted.found
             WHEN counted.found * counted.pieces
                  > counted.sampled * CASE WHEN counted.what = 'gram' THEN %(most_grams_counted)s::bigint ELSE %(most_stems_counted)s END
             THEN counted.found * counted.pieces / counted.sampled
@@ -217,14 +226,14 @@ SELECT counted.what, counted.text,
                 SELECT count(*)
                   FROM visible_chunk AS chunk
                  WHERE chunk.tenant = %(tenant)s
-                   AND chunk.agent IS NOT DISTINCT FROM (SELECT fence.agent FROM fence)
+                   AND chunk.agent IS NOT DISTINCT FROM counted.agent
                    AND chunk.grams @@ counted.words
             )
             ELSE (
                 SELECT count(*)
                   FROM visible_chunk AS chunk
                  WHERE chunk.tenant = %(tenant)s
-                   AND chunk.agent IS NOT DISTINCT FROM (SELECT fence.agent FROM fence)
+                   AND chunk.agent IS NOT DISTINCT FROM counted.agent
                    AND chunk.stems @@ counted.words
             ) END, 0, 0
   FROM counted
