@@ -205,6 +205,22 @@ def test_where_no_embedder_is_installed_the_server_says_so_once(monkeypatch):
     assert log.count("no embedder is installed") == 1
 
 
+def test_where_no_socket_of_the_embedder_fits_the_server_says_so_once(monkeypatch, tmp_path):
+    server, long = ServerProcess(), tmp_path / ("long" * 25)
+    long.mkdir()
+    monkeypatch.setenv("TMPDIR", str(long))
+    try:
+        server.start()
+        embedders = server.embedders()
+        log = server.log
+    finally:
+        server.destroy()
+
+    assert embedders == []
+    assert log.count("shorter TMPDIR") == 1
+    assert list(long.iterdir()) == []
+
+
 def _waits_for_nothing(server):
     with server.as_owner() as owner:
         return owner.execute("SELECT FROM muniment_internal.meaning WHERE embedder IS NULL").rowcount == 0
