@@ -43,7 +43,9 @@ def search(session: SessionClient, output: Output, query: str, max_results: int)
         *(_row("passage", one.passage.passage_id, one.passage.classification, one) for one in passages),
     ]
     output.rows(rows, _COLUMNS, query=query)
-    say_by_words(semantic=any(found.semantic for found in (memories, *notes.values(), passages)))
+    # one is enough: of a kind of which there is nothing, none is compared
+    semantic = memories.semantic or passages.semantic or any(found.semantic for found in notes.values())
+    say_by_words(semantic=semantic)
 
 
 def _row(
