@@ -46,7 +46,7 @@ SELECT name, ts_rank_cd(stems, query.words) AS score
 _SIZES = """
 SELECT sum(pg_total_relation_size(class.oid)) AS bytes
   FROM pg_class AS class
- WHERE class.relname = 'chunk' AND class.relkind = 'r'
+ WHERE class.relname IN ('chunk', 'stat') AND class.relkind = 'r'
 """
 
 
@@ -79,8 +79,8 @@ class Bench:
     """The memories of one agent in one loaded database, as a session at one level sees them."""
 
     def __init__(self, service: Service, agent_id: str, level: Classification) -> None:
-        host = muniment.connect(service.address, host_key=service.host_key, timeout=600)
-        self._session = host.open_session(agent_id, muniment.Classification(int(level)))
+        self._host = muniment.connect(service.address, host_key=service.host_key, timeout=600)
+        self._session = self._host.open_session(agent_id, muniment.Classification(int(level)))
         self._connection = TimedConnection.connect(
             service.conninfo(level.role), autocommit=True, row_factory=namedtuple_row, options=database._SETTINGS,
             prepare_threshold=0,
@@ -95,6 +95,7 @@ class Bench:
     def close(self) -> None:
         """Close what it has opened."""
         self._connection.close()
+        self._host.close()
 
     def search(self, query: str) -> float:
         """Milliseconds of a search through the service."""
@@ -129,7 +130,7 @@ class Bench:
 
 
 def index_bytes(service: Service) -> int:
-    """What search keeps of all items at all levels."""
+    """What the index of words takes, of all items at all levels."""
     with psycopg.connect(service.conninfo("postgres")) as admin:
         row: Any = admin.execute(_SIZES).fetchone()
     return int(row[0])

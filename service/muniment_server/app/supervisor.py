@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from muniment_server.app.ending import Ending
 from muniment_server.app.hardening import forbid_core_dumps
 from muniment_server.config import ServerConfig, child_environment
 from muniment_server.store.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from muniment_server.store.embedded.directory import SOCKET_PATH_BYTES
 
 _LOG = logging.getLogger("muniment.supervisor")
 _WATCH_SECONDS = 0.2
@@ -197,13 +199,22 @@ def _workers(config: ServerConfig) -> Iterator[list[Child]]:
 
 @contextmanager
 def _embedder(config: ServerConfig) -> Iterator[Embedder]:
-    """The embedder's process, where the extra `semantic` is installed."""
+    """The embedder's process, where the extra `semantic` is installed and there is a place for its socket."""
     if not embedder_is_installed():
         _LOG.info("no embedder is installed (the extra `semantic`): search goes by words alone")
         yield Embedder([], None)
         return
     with tempfile.TemporaryDirectory(prefix="muniment-") as folder:  # nobody else may enter it
-        embedder = Embedder([Child("embedder", config)], str(Path(folder, "embedder")))
+        path = str(Path(folder, "embedder"))
+        if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
+            _LOG.error(
+                "search goes by words alone: the socket path %s is longer than the %d bytes a Unix socket may have: "
+                "start again with a shorter TMPDIR",
+                path, SOCKET_PATH_BYTES,
+            )  # fmt: skip
+            yield Embedder([], None)
+            return
+        embedder = Embedder([Child("embedder", config)], path)
         try:
             yield embedder
         finally:

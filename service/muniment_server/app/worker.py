@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import psycopg
 from psycopg import conninfo as libpq
 
 from muniment_server.app import child
-from muniment_server.app.assignment import Assignment
+from muniment_server.app.assignment import READY, Assignment
 from muniment_server.app.embedder_socket import asking
 from muniment_server.app.ending import Ending
 from muniment_server.config import LONG_THREADS, STREAM_THREADS
@@ -61,11 +63,18 @@ def _serve(assignment: Assignment, ended: Ending) -> None:
     server.listen(assignment.listen, _credentials(assignment.tls))
     server.start()
     check_walls(server, database, connections=assignment.connections)
-    child.say_ready()
+    _say_ready()
     while not ended.wait(_SECONDS_BETWEEN_CHECKS if server.gate.open else _SECONDS_WHILE_CLOSED):
         check_walls(server, database, connections=assignment.connections)
     server.stop(assignment.drain_seconds)
     database.close()
+
+
+def _say_ready() -> None:
+    """Tell the supervisor. If it died meanwhile the input has ended, and the port, which others share, is let go."""
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.write(f"{READY}\n")
+        sys.stdout.flush()
 
 
 def check_walls(server: Server, database: Database, *, connections: int) -> None:

@@ -64,6 +64,12 @@ def say_deleted(revealed: Classification | None) -> None:
     note("Deleted." if revealed is None else f"Deleted; the version at {revealed.name} is seen again.")
 
 
+def say_by_words(*, semantic: bool) -> None:
+    """Say that a search went by words alone, if it did."""
+    if not semantic:
+        note(click.style("by words alone: no meaning was compared", dim=True))
+
+
 def confirm(question: str) -> None:
     """Ask, on a terminal. Raises Abort on no, and Failure where there is nobody to ask."""
     if not sys.stdin.isatty():

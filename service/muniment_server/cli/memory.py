@@ -8,7 +8,17 @@ from datetime import datetime
 import click
 
 from muniment import MemoryResult, SessionClient
-from muniment_server.cli.content import ANY_TAG, CONTENT, ETAG, EXPIRES_IN, MAX_RESULTS, TAGS, given, say_deleted
+from muniment_server.cli.content import (
+    ANY_TAG,
+    CONTENT,
+    ETAG,
+    EXPIRES_IN,
+    MAX_RESULTS,
+    TAGS,
+    given,
+    say_by_words,
+    say_deleted,
+)
 from muniment_server.cli.failures import Discreet
 from muniment_server.cli.groups import Group
 from muniment_server.cli.output import Output, Row, with_output
@@ -98,8 +108,9 @@ def search(
       muniment memory search friday
       muniment memory search "what ships when?" --tag work --max-results 3 --agent alice --taint internal
     """
-    results = session.search_memories(query, max_results=max_results, tags=tags, tag_match="any" if any_tag else "all")
-    output.rows(map(_found, results), _FOUND_COLUMNS, query=query)
+    found = session.search_memories(query, max_results=max_results, tags=tags, tag_match="any" if any_tag else "all")
+    output.rows(map(_found, found), _FOUND_COLUMNS, query=query)
+    say_by_words(semantic=found.semantic)
 
 
 @memory.command("list", cls=Discreet)

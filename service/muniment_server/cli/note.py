@@ -11,7 +11,16 @@ import click
 from muniment import NotePage, NoteResult, NoteWritten, SessionClient, Tier
 from muniment_server.cli import edits
 from muniment_server.cli.budget import spoken, telling_budget
-from muniment_server.cli.content import CONTENT, ETAG, MAX_RESULTS, STANDARD_INPUT, given, say_deleted, text_of
+from muniment_server.cli.content import (
+    CONTENT,
+    ETAG,
+    MAX_RESULTS,
+    STANDARD_INPUT,
+    given,
+    say_by_words,
+    say_deleted,
+    text_of,
+)
 from muniment_server.cli.failures import Discreet
 from muniment_server.cli.groups import Group
 from muniment_server.cli.output import Output, Row, note, with_output
@@ -153,6 +162,7 @@ def search(session: SessionClient, output: Output, query: str, tier: Tier, max_r
         output.record(asdict(found) | {"results": [_found(each) for each in found]}, ())
         return
     output.rows(map(_found, found), _FOUND_COLUMNS, query=query)
+    say_by_words(semantic=found.semantic)
     note(spoken(found.usage))
 
 

@@ -11,7 +11,16 @@ from typing import Any
 import click
 
 from muniment import PassageResult, SessionClient
-from muniment_server.cli.content import ANY_TAG, CONTENT, EXPIRES_IN, MAX_RESULTS, TAGS, given, say_deleted
+from muniment_server.cli.content import (
+    ANY_TAG,
+    CONTENT,
+    EXPIRES_IN,
+    MAX_RESULTS,
+    TAGS,
+    given,
+    say_by_words,
+    say_deleted,
+)
 from muniment_server.cli.failures import Discreet
 from muniment_server.cli.groups import Group
 from muniment_server.cli.output import Output, Row, with_output
@@ -132,9 +141,9 @@ def search(session: SessionClient, output: Output, query: str, max_results: int,
       muniment passage search "where do we live?"
       muniment passage search porto --since 2026-11-22T09:00:00+01:00 --max-results 3 --agent alice --taint internal
     """
-    output.rows(
-        map(_found, session.search_passages(query, max_results=max_results, **filters)), _FOUND_COLUMNS, query=query
-    )
+    found = session.search_passages(query, max_results=max_results, **filters)
+    output.rows(map(_found, found), _FOUND_COLUMNS, query=query)
+    say_by_words(semantic=found.semantic)
 
 
 @passage.command(cls=Discreet)

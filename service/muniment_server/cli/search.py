@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 
 from muniment import Classification, MemoryResult, NoteResult, PassageResult, SessionClient, Tier
-from muniment_server.cli.content import MAX_RESULTS
+from muniment_server.cli.content import MAX_RESULTS, say_by_words
 from muniment_server.cli.failures import Discreet
 from muniment_server.cli.output import Output, Row, with_output
 from muniment_server.cli.parameters import TEXT
@@ -32,17 +30,22 @@ def search(session: SessionClient, output: Output, query: str, max_results: int)
       muniment search "what ships when?" --agent alice --taint internal
       muniment search 展望台 --max-results 3 --agent alice --taint confidential
     """
-    output.rows(_found(session, query, max_results), _COLUMNS, query=query)
-
-
-def _found(session: SessionClient, query: str, most: int) -> Iterator[Row]:
-    for found in session.search_memories(query, max_results=most):
-        yield _row("memory", found.memory.key, found.memory.classification, found)
-    for tier in Tier:
-        for note in session.search_notes(query, tier=tier, max_results=most):
-            yield _row(f"{tier.name.lower()} note", note.note.note_id, note.note.classification, note)
-    for passage in session.search_passages(query, max_results=most):
-        yield _row("passage", passage.passage.passage_id, passage.passage.classification, passage)
+    memories = session.search_memories(query, max_results=max_results)
+    notes = {tier: session.search_notes(query, tier=tier, max_results=max_results) for tier in Tier}
+    passages = session.search_passages(query, max_results=max_results)
+    rows = [
+        *(_row("memory", one.memory.key, one.memory.classification, one) for one in memories),
+        *(
+            _row(f"{tier.name.lower()} note", one.note.note_id, one.note.classification, one)
+            for tier, found in notes.items()
+            for one in found
+        ),
+        *(_row("passage", one.passage.passage_id, one.passage.classification, one) for one in passages),
+    ]
+    output.rows(rows, _COLUMNS, query=query)
+    # one is enough: of a kind of which there is nothing, none is compared
+    semantic = memories.semantic or passages.semantic or any(found.semantic for found in notes.values())
+    say_by_words(semantic=semantic)
 
 
 def _row(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-import traceback
 import uuid
 from collections.abc import Iterator
 from typing import NoReturn
@@ -35,6 +34,7 @@ from muniment_server.rpc.context import CallContext, Proceed
 from muniment_server.rpc.credentials import Credentials, bearer_token
 from muniment_server.rpc.policy import Method
 from muniment_server.rpc.rules import Rules
+from muniment_server.store.failures import place_of
 from muniment_server.store.store import Store
 
 _LOG = logging.getLogger("muniment.calls")
@@ -60,15 +60,10 @@ class TellErrors:
             _LOG.info("%s %s %s %d ms", call.method.name, code.name, reason, took)
         else:
             _LOG.error(
-                "%s INTERNAL %s incident %s\n%s", call.method.name, type(error).__name__, incident, _trace(error)
+                "%s INTERNAL %s incident %s\n%s", call.method.name, type(error).__name__, incident, place_of(error)
             )
         call.grpc_context.abort_with_status(status.status_of(error, incident=incident))
         raise AssertionError("abort returns never")
-
-
-def _trace(error: Exception) -> str:
-    """Where it happened, without what it said: a driver's message may quote what was sent."""
-    return "".join(traceback.StackSummary.from_list(traceback.extract_tb(error.__traceback__)).format())
 
 
 class Gate:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 import psycopg
 from psycopg import errors
 
@@ -34,3 +36,8 @@ def in_our_words(error: Exception) -> Exception:
         case psycopg.OperationalError():  # no connection, or no room, time or lock was left
             return Unavailable()
     return error
+
+
+def place_of(error: Exception) -> str:
+    """Where it happened, without what it said: a driver's message may quote what was sent."""
+    return "".join(traceback.StackSummary.from_list(traceback.extract_tb(error.__traceback__)).format())

@@ -149,13 +149,17 @@ class Operator:
                 row = self._execute("purge", before=before, number=level).fetchone()
             yield Purged(level, row.items, row.revisions)
 
-    def reindex(self) -> Iterator[tuple[Classification, str, int]]:
-        """Make anew what search finds, of every agent at every level; yield level, agent id and number of items.
+    def reindex(
+        self, *, tenant: str | None = None, agent_id: str | None = None
+    ) -> Iterator[tuple[Classification, str, int]]:
+        """Make anew what search finds, of all agents, a *tenant*'s, or one, at every level. Vectors are waited for.
+
+        Yields level, agent id and number of items.
 
         Each in a transaction of its own: searches go on as before until it ends, writers of its items wait. One that
         deadlocks with them, over items that came in between, begins again.
         """
-        for agent in self._execute("list_all_agents").fetchall():
+        for agent in self._execute("list_agents", tenant_name=tenant, agent_id=agent_id).fetchall():
             for level in Classification:
                 yield level, agent.agent_id, self._reindex_one(level, agent.tenant, agent.agent)
 

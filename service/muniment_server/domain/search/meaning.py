@@ -51,6 +51,8 @@ _MEAN = """
 languages. A constant, never counted over what is stored. Left in, it hides the rest: signs tell little."""
 MEAN = tuple(int(component) / 10_000 for component in _MEAN.split())
 DIMENSIONS = len(MEAN)
+NOTHING: Vector = (0,) * DIMENSIONS
+"""What means nothing: its likeness to anything is 0, which is below the floor."""
 
 
 def nobody(_: str, __: Classification) -> None:

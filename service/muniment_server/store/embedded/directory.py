@@ -24,7 +24,8 @@ from muniment_server.store.embedded.account import Account
 from muniment_server.store.embedded.errors import DirectoryInUse, UnusableDirectory
 
 SOCKET = ".s.PGSQL.5432"
-_SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
+SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
+"""What the path of a Unix socket may have."""
 _LOG_BYTES = 4 * 1024 * 1024
 
 
@@ -81,7 +82,7 @@ def socket_directory(directory: Path, account: Account) -> Path:
         if _holds_a_socket(candidate):
             return candidate
     raise UnusableDirectory(
-        f"the socket path {short / SOCKET} is longer than the {_SOCKET_PATH_BYTES} bytes "
+        f"the socket path {short / SOCKET} is longer than the {SOCKET_PATH_BYTES} bytes "
         f"a Unix socket may have: choose a data directory shorter than {directory}, or a shorter TMPDIR"
     )
 
@@ -166,4 +167,4 @@ def _foreign(directory: Path) -> UnusableDirectory:
 
 def _holds_a_socket(directory: Path) -> bool:
     path = os.fsencode(directory / SOCKET)
-    return len(path) <= _SOCKET_PATH_BYTES and b"," not in path
+    return len(path) <= SOCKET_PATH_BYTES and b"," not in path

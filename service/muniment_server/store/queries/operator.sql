@@ -56,9 +56,13 @@ SELECT agent.tenant, agent.agent
 -- Until the end of the transaction, unqualified names are those of one schema.
 SELECT set_config('search_path', %(schema)s, true);
 
--- name: list_all_agents
+-- name: list_agents
+-- All agents, those of one tenant, or one agent.
 SELECT agent.tenant, agent.agent, agent.agent_id
   FROM vault.agent
+       JOIN vault.tenant USING (tenant)
+ WHERE (%(tenant_name)s::text IS NULL OR tenant.name = %(tenant_name)s)
+   AND (%(agent_id)s::text IS NULL OR agent.agent_id = %(agent_id)s)
  ORDER BY agent.tenant, agent.agent;
 
 -- name: open_reindexing
