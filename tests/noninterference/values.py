@@ -221,6 +221,11 @@ def stems_of(text: str) -> set[str]:
     return {stem for word in words for stem in (*_ASKED_ONLY.get(word, ()), STEMS.get(word)) if stem}
 
 
+def exact_words_of(text: str) -> set[str]:
+    """The words of the alphabet in *text*."""
+    return STEMS.keys() & set(text.lower().split())
+
+
 def details_of(outcome: Outcome) -> list[Any]:
     """The details of a status, packed."""
     told = (value for name, value in outcome.trailers if name == "grpc-status-details-bin")

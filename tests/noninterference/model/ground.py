@@ -20,6 +20,7 @@ from tests.noninterference.values import (
     Session,
     Shelf,
     Version,
+    exact_words_of,
     stems_of,
 )
 
@@ -133,10 +134,16 @@ class Ground:
         return max((at for at in seen if at < taint), default=0)
 
     @staticmethod
-    def _found(query: str, texts: Mapping[str, str], items: Mapping[str, Message], most: int, **others: Any) -> Found:
-        """What may be found: any of *items*, by parts of words. Those with a word of *query* must be."""
-        asked = stems_of(words_of(query))
-        matching = {name for name in items if asked & stems_of(texts[name])}
+    def _found(
+        agent: Agent, query: str, texts: Mapping[str, str], items: Mapping[str, Message], most: int, **others: Any
+    ) -> Found:
+        """What may be found: any of *items*, by parts of words. Those with a word of *query* must be.
+
+        In another form only where the agent's language was never stated: another stemmer may not know the two as one.
+        """
+        stems = exact_words_of if agent.shown.language else stems_of
+        asked = stems(words_of(query))
+        matching = {name for name in items if asked & stems(texts[name])}
         semantic = bool(items) and any(sign.isalnum() for sign in query)  # what is visible has its vector
         return Found(matching, items, min(most or 10, 100), semantic, **others)
 

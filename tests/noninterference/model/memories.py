@@ -63,7 +63,7 @@ class Memories(Ground):
             if tagged(version, tags, any_tag=request.tag_match == 2)
         }
         texts = {key: f"{key} {one.content}" for key, one in wanted.items()}
-        return self._found(request.query, texts, wanted, request.max_results)
+        return self._found(session.agent, request.query, texts, wanted, request.max_results)
 
 
 def tagged(version: Version, tags: list[str], *, any_tag: bool) -> bool:

@@ -81,7 +81,7 @@ class Notes(Ground):
         texts = {name: version.content for name, _, version in notes}
         shown = {one[0]: _shown(*one) for one in notes}
         usage = usage_of(session.agent, request.tier or 1, notes)
-        return self._found(request.query, texts, shown, request.max_results, usage=usage)
+        return self._found(session.agent, request.query, texts, shown, request.max_results, usage=usage)
 
     def notes_of(self, shelf: Shelf, taint: int, tier: int) -> Listed:
         """The visible notes of a tier, oldest first. A version in the other tier hides one in this."""

@@ -102,7 +102,7 @@ class Passages(Ground):
         wanted = self._wanted(session, taint, request)
         texts = {name: version.content for name, _, version in wanted}
         shown = {one[0]: _shown(*one) for one in wanted}
-        return self._found(request.query, texts, shown, request.max_results)
+        return self._found(session.agent, request.query, texts, shown, request.max_results)
 
     def _wanted(
         self, session: Session, taint: int, request: pb.ListPassagesRequest | pb.SearchPassagesRequest
