@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from muniment_server.domain.search.grams import evidence_of, grams_of, words
 
@@ -26,7 +27,7 @@ FEW_SAMPLED = 250
 """Of them, those in which grams are counted, or a fortieth of all: there are many grams, and each weighs little."""
 MOST_STEMS_COUNTED, MOST_GRAMS_COUNTED = 1000, 100
 """A stem, or a gram, that seems to be in no more pieces is counted exactly; others are as frequent as in the sample."""
-FEWEST_FIRST, PART_FIRST, MOST_FIRST = 1000, 20, 8000
+FEWEST_FIRST, PART_FIRST, MOST_FIRST = 1000, 20, 4000
 """Occurrences of the words that matches are looked for by at first: a twentieth of the pieces, at least, at most."""
 
 
@@ -101,7 +102,7 @@ class Words:
 
 
 def wanted(corpus: Corpus, terms: Sequence[Term], evidence: Sequence[tuple[str, ...]]) -> list[Wanted]:
-    """What to look for, first by the rarest words only, then by all.
+    """What to look for, first by the rarest words only, or by two words at once where all are frequent; then by all.
 
     A bound leaves out words, never matches of a word: what is found must not hang on the order of rows.
     """
@@ -109,25 +110,36 @@ def wanted(corpus: Corpus, terms: Sequence[Term], evidence: Sequence[tuple[str, 
     stops = {term.text: term.pieces for term in terms if term.is_stop}
     if not said and not evidence:
         said = stops
-    stems: dict[tuple[str, ...], int] = {(text,): count for text, count in said.items()}
+    stems = _Rarest({(text,): count for text, count in said.items()})
     occurring = {term.text: term.pieces for term in terms if term.is_gram}
-    pairs = {pair: min(occurring.get(gram, 0) for gram in pair) for pair in evidence}
+    pairs = _Rarest({pair: min(occurring.get(gram, 0) for gram in pair) for pair in evidence})
     queries = (
-        Wanted(_any_of(_rarest(stems, bound)), _any_of(_rarest(pairs, bound))) for bound in (corpus.bound, math.inf)
+        Wanted(_any_of(stems.within(corpus.bound) or stems.together()), _any_of(pairs.within(corpus.bound))),
+        Wanted(_any_of(stems.first(corpus.bound)), _any_of(pairs.first(corpus.bound))),
+        Wanted(_any_of(stems.all), _any_of(pairs.all)),
     )
-    return list(dict.fromkeys(queries))
+    return [query for query in dict.fromkeys(queries) if query.stems or query.grams] or [Wanted("", "")]
 
 
-def _rarest(counts: dict[tuple[str, ...], int], bound: float) -> list[tuple[str, ...]]:
-    """Of those that occur, the rarest, as long as they do not occur more than *bound* times together; at least one."""
-    total = 0
-    kept: list[tuple[str, ...]] = []
-    for texts in sorted((texts for texts, count in counts.items() if count), key=lambda texts: (counts[texts], texts)):
-        total += counts[texts]
-        if kept and total > bound:
-            break
-        kept.append(texts)
-    return kept
+class _Rarest:
+    """Of combinations of terms those that occur, the rarest first."""
+
+    def __init__(self, counts: dict[tuple[str, ...], int]) -> None:
+        self._counts = counts
+        self.all = sorted((texts for texts, count in counts.items() if count), key=lambda texts: (counts[texts], texts))
+
+    def within(self, bound: int) -> list[tuple[str, ...]]:
+        """As many as occur no more than *bound* times together."""
+        totals = accumulate(self._counts[texts] for texts in self.all)
+        return [texts for texts, total in zip(self.all, totals, strict=True) if total <= bound]
+
+    def first(self, bound: int) -> list[tuple[str, ...]]:
+        """The same, but at least one."""
+        return self.within(bound) or self.all[:1]
+
+    def together(self) -> list[tuple[str, ...]]:
+        """The rarest one together with each of the others; alone if it is."""
+        return [self.all[0] + other for other in self.all[1:]] or self.all
 
 
 def _any_of(combinations: Iterable[tuple[str, ...]]) -> str:

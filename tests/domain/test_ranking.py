@@ -1,0 +1,62 @@
+"""Which words matches are looked for by."""
+
+from __future__ import annotations
+
+import pytest
+
+from muniment_server.domain.search.ranking import Corpus, Term, Wanted, wanted
+
+CORPUS = Corpus(pieces=40_000, stems=400_000, grams=4_000_000)
+"""Looked for first is what occurs in no more than 2,000 pieces."""
+
+
+def looked_for(evidence=(), grams=(), **stems):
+    terms = [Term(text, count, is_gram=False) for text, count in stems.items()]
+    terms += [Term(text, count, is_gram=True) for text, count in grams]
+    return wanted(CORPUS, terms, evidence)
+
+
+def test_the_rarest_words_come_first_then_all():
+    assert looked_for(whale=1500, zebra=500, sea=600) == [
+        Wanted("('zebra') | ('sea')", ""),
+        Wanted("('zebra') | ('sea') | ('whale')", ""),
+    ]
+
+
+def test_of_frequent_words_two_at_once_come_first_then_the_rarest_then_all():
+    assert looked_for(whale=9000, zebra=5000, sea=7000) == [
+        Wanted("('zebra' & 'sea') | ('zebra' & 'whale')", ""),
+        Wanted("('zebra')", ""),
+        Wanted("('zebra') | ('sea') | ('whale')", ""),
+    ]
+
+
+def test_a_single_word_is_looked_for_however_frequent():
+    assert looked_for(whale=9000) == [Wanted("('whale')", "")]
+
+
+def test_frequent_grams_wait_for_the_words():
+    pairs = [("_wha", "whal"), ("zebr", "ebra")]
+    grams = [("_wha", 9000), ("whal", 8000), ("zebr", 30), ("ebra", 20)]
+
+    assert looked_for(pairs[:1], grams[:2], sea=10) == [
+        Wanted("('sea')", ""),
+        Wanted("('sea')", "('_wha' & 'whal')"),
+    ]
+    assert looked_for(pairs, grams, sea=10)[0] == Wanted("('sea')", "('zebr' & 'ebra')")
+
+
+def test_grams_alone_are_looked_for_however_frequent():
+    assert looked_for([("展望",)], [("展望", 9000)]) == [Wanted("", "('展望')")]
+
+
+def test_what_does_not_occur_is_not_looked_for():
+    assert looked_for([("_who", "whol")], [("_who", 5), ("whol", 0)], whale=0, zebra=1) == [Wanted("('zebra')", "")]
+    assert looked_for(whale=0) == [Wanted("", "")]
+
+
+@pytest.mark.parametrize(("evidence", "found"), [((), "('the')"), ([("_wha", "whal")], "")])
+def test_stop_words_are_looked_for_when_there_is_nothing_else(evidence, found):
+    terms = [Term("the", 9000, is_gram=False, is_stop=True)]
+
+    assert wanted(CORPUS, terms, evidence) == [Wanted(found, "")]
