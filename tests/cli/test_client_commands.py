@@ -32,6 +32,15 @@ def test_an_agent_is_made_shown_changed_listed_and_erased(muniment):
     assert "muniment agent create" in gone.stderr
 
 
+def test_a_stated_language_says_what_it_means_for_search(muniment):
+    made = muniment("agent", "create", "carl", "--language", "English")
+    changed = muniment("agent", "update", "carl", "--language", "pt-BR")
+
+    assert "There is no stemmer for English" in made.stderr
+    assert "no stemmer" not in changed.stderr
+    assert "muniment reindex" in changed.stderr
+
+
 def test_a_memory_is_saved_got_searched_listed_and_deleted(muniment, token):
     def act(*words, **options):
         return muniment("memory", *words, MUNIMENT_TOKEN=token, **options)

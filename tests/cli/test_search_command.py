@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.text import Text
 
+from muniment_server.cli.content import say_how_found
 from muniment_server.cli.highlight import highlight
 from tests.cli.conftest import line_of, objects, on_a_terminal, wait_until
 
@@ -38,24 +39,27 @@ def test_on_a_terminal_what_was_found_is_marked(dev, session, agent):
     assert "\x1b[1;35mwhale\x1b[0m" in shown
 
 
-def test_nothing_found_says_so(session):
-    done = session("search", "whale")
+@pytest.mark.parametrize("command", ["search", "memory search", "note search", "passage search"])
+def test_a_search_that_finds_nothing_says_so_beside_its_answer(session, command):
+    done = session(*command.split(), "whale")
 
     assert (done.returncode, done.stdout) == (0, "")
+    assert "nothing found\n" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["search", "memory search", "note search", "passage search"])
-def test_a_search_by_words_alone_says_so_beside_its_answer(session, command):
-    """Here there is nothing that has a meaning yet. Afterwards there is."""
-    search = (*command.split(), "whale")
-    by_words = session(*search)
+def test_a_search_by_meaning_says_nothing_of_it(session, command):
     session("memory", "save", "plan", "the whale ships on Friday")
     session("note", "add", "whales are mammals")
     session("passage", "store", "we saw a whale near Porto")
-    wait_until(lambda: "by words alone" not in session(*search).stderr, "meaning is compared")
 
-    assert "by words alone: no meaning was compared\n" in by_words.stderr
-    assert by_words.stdout == ""
+    wait_until(lambda: "by words alone" not in session(*command.split(), "whale").stderr, "meaning is compared")
+
+
+def test_a_search_by_words_alone_says_so(capsys):
+    say_how_found(["whale"], semantic=False)
+
+    assert capsys.readouterr().err == "by words alone: no meaning was compared\n"
 
 
 @pytest.mark.parametrize(

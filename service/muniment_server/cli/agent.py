@@ -17,6 +17,7 @@ from muniment_server.cli.groups import Group
 from muniment_server.cli.output import Output, note, with_output
 from muniment_server.cli.parameters import TEXT
 from muniment_server.cli.service import with_host
+from muniment_server.domain.search.languages import STEMMERS
 
 _COLUMNS = ("agent_id", "display_name", "language", "create_time", "update_time")
 _LIMIT = click.IntRange(0, LARGEST_BUDGET)
@@ -62,7 +63,12 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
 @agent.command(cls=Discreet)
 @click.argument("agent_id", metavar="[NAME]", required=False, type=TEXT)
 @click.option("--display-name", default="", type=TEXT, help="A name for people.")
-@click.option("--language", default="", type=TEXT, help="The language of its items, such as en or pt-BR.")
+@click.option(
+    "--language",
+    default="",
+    type=TEXT,
+    help="The language of its items, such as en or pt-BR. Otherwise it is guessed for each.",
+)
 @click.option(
     "--block",
     "blocks",
@@ -98,6 +104,7 @@ def create(
         agent_id, display_name=display_name, language=language, memory_settings=settings, initial_blocks=blocks
     )
     output.record(flat(made), _COLUMNS)
+    _say_stemmer(language)
 
 
 @agent.command
@@ -131,7 +138,7 @@ def list_(host: HostClient, output: Output) -> None:
 @agent.command
 @click.argument("agent_id", metavar="NAME", type=TEXT)
 @click.option("--display-name", type=TEXT, help="A name for people.")
-@click.option("--language", type=TEXT, help="The language of its items; empty: not stated.")
+@click.option("--language", type=TEXT, help="The language of its items; empty: guessed.")
 @_with_settings
 @with_output
 @with_host
@@ -152,6 +159,18 @@ def update(
     """
     changed = host.update_agent(agent_id, display_name=display_name, language=language, memory_settings=settings)
     output.record(flat(changed), (*_COLUMNS, *SETTINGS))
+    if language is not None:
+        _say_stemmer(language)
+        note("What is there already is found as before, until it is indexed anew: see muniment reindex --help")
+
+
+def _say_stemmer(language: str) -> None:
+    """Say that words of a stated language are not known in their forms, if so."""
+    if language and language.partition("-")[0].lower() not in STEMMERS:
+        note(
+            f"There is no stemmer for {language}: its words are found as they are, and by their parts."
+            f" There is one for {', '.join(STEMMERS)}."
+        )
 
 
 @agent.command

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sized
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -64,9 +65,11 @@ def say_deleted(revealed: Classification | None) -> None:
     note("Deleted." if revealed is None else f"Deleted; the version at {revealed.name} is seen again.")
 
 
-def say_by_words(*, semantic: bool) -> None:
-    """Say that a search went by words alone, if it did."""
-    if not semantic:
+def say_how_found(results: Sized, *, semantic: bool) -> None:
+    """Say that a search found nothing, or what it found by words alone."""
+    if not results:
+        note(click.style("nothing found", dim=True))
+    elif not semantic:
         note(click.style("by words alone: no meaning was compared", dim=True))
 
 

@@ -16,8 +16,8 @@ from muniment_server.cli.content import (
     MAX_RESULTS,
     TAGS,
     given,
-    say_by_words,
     say_deleted,
+    say_how_found,
 )
 from muniment_server.cli.failures import Discreet
 from muniment_server.cli.groups import Group
@@ -110,7 +110,7 @@ def search(
     """
     found = session.search_memories(query, max_results=max_results, tags=tags, tag_match="any" if any_tag else "all")
     output.rows(map(_found, found), _FOUND_COLUMNS, query=query)
-    say_by_words(semantic=found.semantic)
+    say_how_found(found, semantic=found.semantic)
 
 
 @memory.command("list", cls=Discreet)

@@ -17,8 +17,8 @@ from muniment_server.cli.content import (
     MAX_RESULTS,
     STANDARD_INPUT,
     given,
-    say_by_words,
     say_deleted,
+    say_how_found,
     text_of,
 )
 from muniment_server.cli.failures import Discreet
@@ -162,7 +162,7 @@ def search(session: SessionClient, output: Output, query: str, tier: Tier, max_r
         output.record(asdict(found) | {"results": [_found(each) for each in found]}, ())
         return
     output.rows(map(_found, found), _FOUND_COLUMNS, query=query)
-    say_by_words(semantic=found.semantic)
+    say_how_found(found, semantic=found.semantic)
     note(spoken(found.usage))
 
 

@@ -18,8 +18,8 @@ from muniment_server.cli.content import (
     MAX_RESULTS,
     TAGS,
     given,
-    say_by_words,
     say_deleted,
+    say_how_found,
 )
 from muniment_server.cli.failures import Discreet
 from muniment_server.cli.groups import Group
@@ -143,7 +143,7 @@ def search(session: SessionClient, output: Output, query: str, max_results: int,
     """
     found = session.search_passages(query, max_results=max_results, **filters)
     output.rows(map(_found, found), _FOUND_COLUMNS, query=query)
-    say_by_words(semantic=found.semantic)
+    say_how_found(found, semantic=found.semantic)
 
 
 @passage.command(cls=Discreet)

@@ -39,7 +39,9 @@ def reindex(operator: Operator, output: Output, tenant: str | None, agent: str |
         for level, agent_id, items in operator.reindex(tenant=tenant, agent_id=agent):
             status.update(f"Indexed {agent_id} at {level.name}")
             rows.append({"agent_id": agent_id, "classification": level, "items": items})
+    if not rows and agent is not None:
+        raise Failure("that tenant has no such agent", "see its agents: muniment agent list")
     if not rows and tenant is not None:
-        raise Failure("there is no such tenant or agent", "see the tenants: muniment host-key list")
+        raise Failure("there is no such tenant, or it has no agents", "see the tenants: muniment host-key list")
     output.rows([row for row in rows if row["items"]], ("agent_id", "classification", "items"))
     note("Vectors are made anew by the server: until then, these items are found by their words alone.")

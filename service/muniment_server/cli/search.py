@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from muniment import Classification, MemoryResult, NoteResult, PassageResult, SessionClient, Tier
-from muniment_server.cli.content import MAX_RESULTS, say_by_words
+from muniment_server.cli.content import MAX_RESULTS, say_how_found
 from muniment_server.cli.failures import Discreet
 from muniment_server.cli.output import Output, Row, with_output
 from muniment_server.cli.parameters import TEXT
@@ -45,7 +45,7 @@ def search(session: SessionClient, output: Output, query: str, max_results: int)
     output.rows(rows, _COLUMNS, query=query)
     # one is enough: of a kind of which there is nothing, none is compared
     semantic = memories.semantic or passages.semantic or any(found.semantic for found in notes.values())
-    say_by_words(semantic=semantic)
+    say_how_found(rows, semantic=semantic)
 
 
 def _row(

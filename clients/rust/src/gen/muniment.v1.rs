@@ -10,7 +10,7 @@ pub struct Agent {
     /// A name for people.
     #[prost(string, tag = "2")]
     pub display_name: ::prost::alloc::string::String,
-    /// The language of the agent's items, as a BCP 47 tag. Empty: not stated.
+    /// The language of the agent's items, as a BCP 47 tag: search looks for words in its forms. Empty: it is guessed for each.
     #[prost(string, tag = "3")]
     pub language: ::prost::alloc::string::String,
     /// How the two tiers of notes are kept.
@@ -2746,7 +2746,7 @@ impl crate::Client {
             )
             .await
     }
-    /// Find memories by words, best first.
+    /// Find memories by words, and by meaning where the server can, best first.
     ///
     /// The query is plain language: any of its words may match, in any form of the word, and nothing in
     /// it is syntax. A shadowed version never matches.
@@ -2974,7 +2974,7 @@ pub mod memory_service_client {
                 .insert(GrpcMethod::new("muniment.v1.MemoryService", "ListMemories"));
             self.inner.unary(req, path, codec).await
         }
-        /// Find memories by words, best first.
+        /// Find memories by words, and by meaning where the server can, best first.
         ///
         /// The query is plain language: any of its words may match, in any form of the word, and nothing in
         /// it is syntax. A shadowed version never matches.
@@ -3665,7 +3665,7 @@ impl crate::Client {
             )
             .await
     }
-    /// Find notes of a tier by words, best first.
+    /// Find notes of a tier by words, and by meaning where the server can, best first.
     pub async fn search_notes(
         &self,
         request: SearchNotesRequest,
@@ -3913,7 +3913,7 @@ pub mod note_service_client {
                 .insert(GrpcMethod::new("muniment.v1.NoteService", "DeleteNote"));
             self.inner.unary(req, path, codec).await
         }
-        /// Find notes of a tier by words, best first.
+        /// Find notes of a tier by words, and by meaning where the server can, best first.
         pub async fn search_notes(
             &mut self,
             request: impl tonic::IntoRequest<super::SearchNotesRequest>,
@@ -4466,7 +4466,7 @@ impl crate::Client {
             )
             .await
     }
-    /// Find passages by words, best first.
+    /// Find passages by words, and by meaning where the server can, best first.
     pub async fn search_passages(
         &self,
         request: SearchPassagesRequest,
@@ -4712,7 +4712,7 @@ pub mod passage_service_client {
                 .insert(GrpcMethod::new("muniment.v1.PassageService", "ListPassages"));
             self.inner.unary(req, path, codec).await
         }
-        /// Find passages by words, best first.
+        /// Find passages by words, and by meaning where the server can, best first.
         pub async fn search_passages(
             &mut self,
             request: impl tonic::IntoRequest<super::SearchPassagesRequest>,

@@ -27,17 +27,22 @@ def snippet(text: str, weights: Mapping[str, float]) -> str:
         for _, token_end, own in tokens[first:]:
             if token_end - start > SNIPPET_CHARS:
                 break
-            end, found = token_end, found | own
+            if own:
+                end, found = token_end, found | own
         weight = sum(weights[gram] for gram in sorted(found))
         if weight > best_weight:
-            best, best_weight = _with_lead(text, start, end), weight
+            best, best_weight = _in_context(text, start, end), weight
     return best.strip()
 
 
-def _with_lead(text: str, start: int, end: int) -> str:
-    """What stands before, as far as it fits, from the beginning of a word."""
-    room = max(0, SNIPPET_CHARS - (end - start)) // 2
-    lead = text[max(0, start - room) : start]
-    if len(lead) < start and " " in lead:
+def _in_context(text: str, start: int, end: int) -> str:
+    """The part, and what stands before and after it, as far as it fits: whole words, where there are spaces."""
+    room = SNIPPET_CHARS - (end - start)
+    after = min(room - min(room // 2, start), len(text) - end)
+    before = min(room - after, start)
+    lead, rest = text[start - before : start], text[end : end + after]
+    if before < start and " " in lead:
         lead = lead[lead.index(" ") + 1 :]
-    return lead + text[start:end]
+    if after < len(text) - end and " " in rest:
+        rest = rest[: rest.rindex(" ")]
+    return lead + text[start:end] + rest

@@ -31,7 +31,7 @@ type Agent struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// A name for people.
 	DisplayName string `protobuf:"bytes,2,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
-	// The language of the agent's items, as a BCP 47 tag. Empty: not stated.
+	// The language of the agent's items, as a BCP 47 tag: search looks for words in its forms. Empty: it is guessed for each.
 	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
 	// How the two tiers of notes are kept.
 	MemorySettings *MemorySettings `protobuf:"bytes,4,opt,name=memory_settings,json=memorySettings,proto3" json:"memory_settings,omitempty"`

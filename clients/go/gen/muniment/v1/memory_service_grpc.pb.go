@@ -48,7 +48,7 @@ type MemoryServiceClient interface {
 	GetMemory(ctx context.Context, in *GetMemoryRequest, opts ...grpc.CallOption) (*GetMemoryResponse, error)
 	// List the visible memories by key, each at its highest visible level.
 	ListMemories(ctx context.Context, in *ListMemoriesRequest, opts ...grpc.CallOption) (*ListMemoriesResponse, error)
-	// Find memories by words, best first.
+	// Find memories by words, and by meaning where the server can, best first.
 	//
 	// The query is plain language: any of its words may match, in any form of the word, and nothing in
 	// it is syntax. A shadowed version never matches.
@@ -139,7 +139,7 @@ type MemoryServiceServer interface {
 	GetMemory(context.Context, *GetMemoryRequest) (*GetMemoryResponse, error)
 	// List the visible memories by key, each at its highest visible level.
 	ListMemories(context.Context, *ListMemoriesRequest) (*ListMemoriesResponse, error)
-	// Find memories by words, best first.
+	// Find memories by words, and by meaning where the server can, best first.
 	//
 	// The query is plain language: any of its words may match, in any form of the word, and nothing in
 	// it is syntax. A shadowed version never matches.

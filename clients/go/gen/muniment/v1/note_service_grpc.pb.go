@@ -53,7 +53,7 @@ type NoteServiceClient interface {
 	//
 	// If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
 	DeleteNote(ctx context.Context, in *DeleteNoteRequest, opts ...grpc.CallOption) (*DeleteNoteResponse, error)
-	// Find notes of a tier by words, best first.
+	// Find notes of a tier by words, and by meaning where the server can, best first.
 	SearchNotes(ctx context.Context, in *SearchNotesRequest, opts ...grpc.CallOption) (*SearchNotesResponse, error)
 	// List the visible notes of a tier, oldest first.
 	ListNotes(ctx context.Context, in *ListNotesRequest, opts ...grpc.CallOption) (*ListNotesResponse, error)
@@ -157,7 +157,7 @@ type NoteServiceServer interface {
 	//
 	// If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
 	DeleteNote(context.Context, *DeleteNoteRequest) (*DeleteNoteResponse, error)
-	// Find notes of a tier by words, best first.
+	// Find notes of a tier by words, and by meaning where the server can, best first.
 	SearchNotes(context.Context, *SearchNotesRequest) (*SearchNotesResponse, error)
 	// List the visible notes of a tier, oldest first.
 	ListNotes(context.Context, *ListNotesRequest) (*ListNotesResponse, error)

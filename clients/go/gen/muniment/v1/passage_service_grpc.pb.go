@@ -51,7 +51,7 @@ type PassageServiceClient interface {
 	GetPassage(ctx context.Context, in *GetPassageRequest, opts ...grpc.CallOption) (*GetPassageResponse, error)
 	// List the visible passages by `event_time`, newest first.
 	ListPassages(ctx context.Context, in *ListPassagesRequest, opts ...grpc.CallOption) (*ListPassagesResponse, error)
-	// Find passages by words, best first.
+	// Find passages by words, and by meaning where the server can, best first.
 	SearchPassages(ctx context.Context, in *SearchPassagesRequest, opts ...grpc.CallOption) (*SearchPassagesResponse, error)
 	// Delete a passage of the session's own level. It is kept for audit.
 	//
@@ -154,7 +154,7 @@ type PassageServiceServer interface {
 	GetPassage(context.Context, *GetPassageRequest) (*GetPassageResponse, error)
 	// List the visible passages by `event_time`, newest first.
 	ListPassages(context.Context, *ListPassagesRequest) (*ListPassagesResponse, error)
-	// Find passages by words, best first.
+	// Find passages by words, and by meaning where the server can, best first.
 	SearchPassages(context.Context, *SearchPassagesRequest) (*SearchPassagesResponse, error)
 	// Delete a passage of the session's own level. It is kept for audit.
 	//

@@ -37,7 +37,7 @@ class Agent(message.Message):
     display_name: builtins.str
     """A name for people."""
     language: builtins.str
-    """The language of the agent's items, as a BCP 47 tag. Empty: not stated."""
+    """The language of the agent's items, as a BCP 47 tag: search looks for words in its forms. Empty: it is guessed for each."""
     @builtins.property
     def memory_settings(self) -> MemorySettings:
         """How the two tiers of notes are kept."""

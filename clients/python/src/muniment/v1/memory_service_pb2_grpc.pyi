@@ -53,7 +53,7 @@ class MemoryServiceStub:
     ListMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ListMemoriesRequest, _memory_service_pb2.ListMemoriesResponse]
     """List the visible memories by key, each at its highest visible level."""
     SearchMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]
-    """Find memories by words, best first.
+    """Find memories by words, and by meaning where the server can, best first.
 
     The query is plain language: any of its words may match, in any form of the word, and nothing in
     it is syntax. A shadowed version never matches.
@@ -89,7 +89,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     ListMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ListMemoriesRequest, _memory_service_pb2.ListMemoriesResponse]  # type: ignore[assignment]
     """List the visible memories by key, each at its highest visible level."""
     SearchMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]  # type: ignore[assignment]
-    """Find memories by words, best first.
+    """Find memories by words, and by meaning where the server can, best first.
 
     The query is plain language: any of its words may match, in any form of the word, and nothing in
     it is syntax. A shadowed version never matches.
@@ -146,7 +146,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.SearchMemoriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.SearchMemoriesResponse, _abc.Awaitable[_memory_service_pb2.SearchMemoriesResponse]]:
-        """Find memories by words, best first.
+        """Find memories by words, and by meaning where the server can, best first.
 
         The query is plain language: any of its words may match, in any form of the word, and nothing in
         it is syntax. A shadowed version never matches.

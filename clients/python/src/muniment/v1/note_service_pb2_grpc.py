@@ -110,7 +110,7 @@ class NoteServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SearchNotes(self, request, context):
-        """Find notes of a tier by words, best first.
+        """Find notes of a tier by words, and by meaning where the server can, best first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

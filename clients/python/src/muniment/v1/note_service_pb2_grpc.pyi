@@ -58,7 +58,7 @@ class NoteServiceStub:
     If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
     """
     SearchNotes: _grpc.UnaryUnaryMultiCallable[_note_service_pb2.SearchNotesRequest, _note_service_pb2.SearchNotesResponse]
-    """Find notes of a tier by words, best first."""
+    """Find notes of a tier by words, and by meaning where the server can, best first."""
     ListNotes: _grpc.UnaryUnaryMultiCallable[_note_service_pb2.ListNotesRequest, _note_service_pb2.ListNotesResponse]
     """List the visible notes of a tier, oldest first."""
     EditNotes: _grpc.UnaryUnaryMultiCallable[_note_service_pb2.EditNotesRequest, _note_service_pb2.EditNotesResponse]
@@ -97,7 +97,7 @@ class NoteServiceAsyncStub(NoteServiceStub):
     If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
     """
     SearchNotes: _aio.UnaryUnaryMultiCallable[_note_service_pb2.SearchNotesRequest, _note_service_pb2.SearchNotesResponse]  # type: ignore[assignment]
-    """Find notes of a tier by words, best first."""
+    """Find notes of a tier by words, and by meaning where the server can, best first."""
     ListNotes: _aio.UnaryUnaryMultiCallable[_note_service_pb2.ListNotesRequest, _note_service_pb2.ListNotesResponse]  # type: ignore[assignment]
     """List the visible notes of a tier, oldest first."""
     EditNotes: _aio.UnaryUnaryMultiCallable[_note_service_pb2.EditNotesRequest, _note_service_pb2.EditNotesResponse]  # type: ignore[assignment]
@@ -157,7 +157,7 @@ class NoteServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _note_service_pb2.SearchNotesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_note_service_pb2.SearchNotesResponse, _abc.Awaitable[_note_service_pb2.SearchNotesResponse]]:
-        """Find notes of a tier by words, best first."""
+        """Find notes of a tier by words, and by meaning where the server can, best first."""
 
     @_abc_1.abstractmethod
     def ListNotes(

@@ -110,7 +110,7 @@ class PassageServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SearchPassages(self, request, context):
-        """Find passages by words, best first.
+        """Find passages by words, and by meaning where the server can, best first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -55,7 +55,7 @@ class PassageServiceStub:
     ListPassages: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.ListPassagesRequest, _passage_service_pb2.ListPassagesResponse]
     """List the visible passages by `event_time`, newest first."""
     SearchPassages: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.SearchPassagesRequest, _passage_service_pb2.SearchPassagesResponse]
-    """Find passages by words, best first."""
+    """Find passages by words, and by meaning where the server can, best first."""
     DeletePassage: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.DeletePassageRequest, _passage_service_pb2.DeletePassageResponse]
     """Delete a passage of the session's own level. It is kept for audit.
 
@@ -89,7 +89,7 @@ class PassageServiceAsyncStub(PassageServiceStub):
     ListPassages: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.ListPassagesRequest, _passage_service_pb2.ListPassagesResponse]  # type: ignore[assignment]
     """List the visible passages by `event_time`, newest first."""
     SearchPassages: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.SearchPassagesRequest, _passage_service_pb2.SearchPassagesResponse]  # type: ignore[assignment]
-    """Find passages by words, best first."""
+    """Find passages by words, and by meaning where the server can, best first."""
     DeletePassage: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.DeletePassageRequest, _passage_service_pb2.DeletePassageResponse]  # type: ignore[assignment]
     """Delete a passage of the session's own level. It is kept for audit.
 
@@ -150,7 +150,7 @@ class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _passage_service_pb2.SearchPassagesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_passage_service_pb2.SearchPassagesResponse, _abc.Awaitable[_passage_service_pb2.SearchPassagesResponse]]:
-        """Find passages by words, best first."""
+        """Find passages by words, and by meaning where the server can, best first."""
 
     @_abc_1.abstractmethod
     def DeletePassage(

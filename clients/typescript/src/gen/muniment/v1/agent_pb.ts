@@ -37,7 +37,7 @@ export type Agent = Message<"muniment.v1.Agent"> & {
   displayName: string;
 
   /**
-   * The language of the agent's items, as a BCP 47 tag. Empty: not stated.
+   * The language of the agent's items, as a BCP 47 tag: search looks for words in its forms. Empty: it is guessed for each.
    *
    * @generated from field: string language = 3;
    */

@@ -429,7 +429,7 @@ export const MemoryService: GenService<{
     output: typeof ListMemoriesResponseSchema;
   },
   /**
-   * Find memories by words, best first.
+   * Find memories by words, and by meaning where the server can, best first.
    *
    * The query is plain language: any of its words may match, in any form of the word, and nothing in
    * it is syntax. A shadowed version never matches.

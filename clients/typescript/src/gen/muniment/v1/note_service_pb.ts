@@ -673,7 +673,7 @@ export const NoteService: GenService<{
     output: typeof DeleteNoteResponseSchema;
   },
   /**
-   * Find notes of a tier by words, best first.
+   * Find notes of a tier by words, and by meaning where the server can, best first.
    *
    * @generated from rpc muniment.v1.NoteService.SearchNotes
    */

@@ -562,7 +562,7 @@ export const PassageService: GenService<{
     output: typeof ListPassagesResponseSchema;
   },
   /**
-   * Find passages by words, best first.
+   * Find passages by words, and by meaning where the server can, best first.
    *
    * @generated from rpc muniment.v1.PassageService.SearchPassages
    */
