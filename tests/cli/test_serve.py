@@ -235,6 +235,14 @@ def test_what_cannot_be_is_refused_and_says_what_to_do(folder, arguments, advice
     assert not (folder / ".muniment").exists()
 
 
+def test_a_database_that_never_answers_is_not_waited_for(folder):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/muniment"
+        assert "check that it runs" in refused(folder, "--listen", "127.0.0.1:0", "--database-url", url)
+
+
 def test_a_password_is_never_repeated(folder):
     """Neither one that libpq would take for a host, nor one that everybody could read."""
     url = "postgresql://somebody:hu/sh@hush@localhost/x"

@@ -122,7 +122,7 @@ class World:
     def embed(self, level: int) -> None:
         """Make every vector that is waited for at or below *level*. Those above wait on."""
         for connection in self.embedders[:level]:
-            while embed_some(connection, meaning_of, FIRST):
+            while embed_some(connection, lambda text, _: meaning_of(text), FIRST):
                 pass
 
     def add_host(self, tenant: str, ceiling: int) -> str:

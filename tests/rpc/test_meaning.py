@@ -12,6 +12,7 @@ import pytest
 from muniment_server.app.embedder import Model, Pieces
 from muniment_server.app.ending import Ending
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.search import ranking
 from muniment_server.domain.search.meaning import DIMENSIONS, vector_of
 from muniment_server.store.database import Database as RoleDatabase
 from muniment_server.store.embedding import FIRST, embed_some
@@ -499,7 +500,7 @@ def test_a_batch_of_costly_pieces_is_short(meaning, at):
     save(at(PUBLIC), **{f"k{number}": "costly" for number in range(5)})
     model = Quick(answer)
     with meaning.database.connect(PUBLIC.role) as connection:
-        embed_some(connection, model.piece, FIRST)
+        embed_some(connection, lambda text, _: model.piece(text), FIRST)
 
     assert len(model.pieces) == 2
     assert rows(meaning.database, "SELECT count(embedder) FROM muniment_public.meaning") == [(2,)]
@@ -536,7 +537,7 @@ def test_at_one_level_the_embedder_reads_that_level_only(meaning, at, level):
     model = Quick()
     roles = RoleDatabase(meaning.database.conninfo, pool_size=1)
     with meaning.database.connect(level.role) as connection:
-        while embed_some(connection, model.piece, FIRST):
+        while embed_some(connection, lambda text, _: model.piece(text), FIRST):
             pass
     roles.close()
 
@@ -558,6 +559,22 @@ def test_what_is_deleted_while_it_is_embedded_gets_no_vector(meaning, at):
 
     assert model.pieces[-1] == "and so on"
     assert rows(meaning.database, "SELECT name, embedder FROM muniment_public.meaning") == [(second, 1)]
+
+
+def test_what_is_found_by_meaning_does_not_end_the_search_by_words(meaning, at, monkeypatch):
+    """The rarest word, which is looked for first, has no match that passes the filter."""
+    monkeypatch.setattr(ranking, "MOST_FIRST", 2)
+    for number in range(4):
+        at(PUBLIC).save_memory(key=f"quartz{number}", content=f"quartz {number}", tags=["other"])
+    for number in range(6):
+        at(PUBLIC).save_memory(key=f"invoice{number}", content=f"the invoice of account {number}", tags=["wanted"])
+        at(PUBLIC).save_memory(key=f"dog{number}", content=f"dog {number}", tags=["wanted"])
+    embed_all(meaning.database, Quick())
+
+    answer = at(PUBLIC).search_memories(query="quartz invoice hound", tags=["wanted"], max_results=5)
+
+    assert answer.semantic
+    assert {key.rstrip("0123456789") for key in keys(answer)} == {"invoice"}
 
 
 # What fails.
@@ -594,7 +611,7 @@ def test_after_an_error_that_nobody_foresaw_the_other_levels_go_on(meaning, at, 
     save(at(INTERNAL), dog="dog")
     ended = Ending()
 
-    def vector(text):
+    def vector(text, _):
         if "secret" in text:
             raise psycopg.DataError(text)
         ended.set()

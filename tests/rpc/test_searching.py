@@ -19,7 +19,7 @@ PUNCTUATION = [
     "((", "a:*", "a:A", "a:*D", "'a':1", "name:", ":", "::", "^", "~", "$1", "%s", "%(tenant)s", "{}", "--", "/*", ";",
     "'; DROP TABLE item; --", "NEAR(a b)", "\t\n a", "http://user:pw@host/%20?a=b#c", "a@b.c", "1e309", "-1", "١٢٣",
     "\x01", "\x7f", "\u202e", "\ufeff", "\ufffd", "👩\u200d💻", "🇮🇳", "நினைவு", "க\u0bc6\u0bbe", "ﷺ", "中文", "ไทย",
-    "a" * 1024, "\U0010ffff", "<b>x</b>", "&lt;", "RESTRICTED", "muniment_restricted",
+    "a" * 1024, "Ⱥ" * 682 + "x", "\U0010ffff", "<b>x</b>", "&lt;", "RESTRICTED", "muniment_restricted",
 ]  # fmt: skip
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(

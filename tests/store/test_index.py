@@ -59,6 +59,20 @@ def test_an_index_that_is_not_in_step_is_found_and_made_anew(service, loss):
         assert owner.execute("SELECT FROM vault.session WHERE expire_time = 'infinity'").fetchall() == []
 
 
+def test_an_agent_that_is_deleted_meanwhile_has_nothing_to_index(service):
+    filled(service)
+    service.host().create_agent(agent_id="zoe")
+
+    with operating(service.database.admin) as operator:
+        reindexed = operator.reindex()
+        first = next(reindexed)
+        service.host().delete_agent(agent_id="zoe")
+        rest = list(reindexed)
+
+    assert first == (PUBLIC, "alice", 3)
+    assert [(agent_id, items) for _, agent_id, items in rest if agent_id == "zoe"] == [("zoe", 0)] * 4
+
+
 def test_purge_takes_what_expired_out_of_the_index(database):
     clock = Clock(database)
     with serving(database) as service:

@@ -11,6 +11,7 @@ from muniment_server.app.embedder import Model, embed_what_waits
 from muniment_server.app.ending import Ending
 from muniment_server.domain.search.meaning import DIMENSIONS, Vector, vector_of
 from muniment_server.store.database import Database as RoleDatabase
+from muniment_server.store.embedding import Embed
 from tests.support.databases import Database
 
 _ALIKE = {"hound": "dog", "automobile": "car"}
@@ -46,13 +47,13 @@ class Quick(Model):
 
 def embed_all(database: Database, model: Model) -> None:
     """Make every vector that is waited for."""
-    embed_by(database, model.piece, Ending())
+    embed_by(database, lambda text, _: model.piece(text), Ending())
 
 
-def embed_by(database: Database, vector: Callable[[str], Vector], ended: Ending) -> None:
+def embed_by(database: Database, embed: Embed, ended: Ending) -> None:
     """Make vectors by a function of its own, until all are made or it has *ended*."""
     roles = RoleDatabase(database.conninfo, pool_size=1)
     try:
-        embed_what_waits(roles, vector, ended)
+        embed_what_waits(roles, embed, ended)
     finally:
         roles.close()

@@ -27,6 +27,8 @@ CLUSTER = "postgres"
 """Where it is kept, below the data directory."""
 _SYSTEM_DIRECTORY = Path("/var/lib/muniment")
 _SPARE_CONNECTIONS = 20
+_PATIENCE = "-c statement_timeout=10s"
+"""A server that starts does not hear signals while it waits for the database."""
 
 
 class NotReady(RuntimeError):
@@ -91,7 +93,8 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
 
 
 def _logged_in(conninfo: str, role: str) -> RoleConnection:
-    return RoleConnection.connect(libpq.make_conninfo(conninfo, user=role), autocommit=True, row_factory=namedtuple_row)
+    patient = libpq.make_conninfo(conninfo, user=role, options=_PATIENCE, **database.NETWORK)
+    return RoleConnection.connect(patient, autocommit=True, row_factory=namedtuple_row)
 
 
 def without_user(conninfo: str) -> str:

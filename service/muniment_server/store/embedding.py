@@ -18,12 +18,14 @@ _BATCH = 16
 _SECONDS = 0.5
 """After which a batch ends, with the piece in hand: as long a higher level may keep a lower one waiting."""
 
+Embed: TypeAlias = Callable[[str, str], Vector]
+"""What a text means; beside it the name of the piece, which no other has."""
 Turn: TypeAlias = tuple[int, int]
 """A tenant and an agent, the last that was served: those after it are next."""
 FIRST: Turn = (0, 0)
 
 
-def embed_some(connection: psycopg.Connection[Any], vector: Callable[[str], Vector], turn: Turn) -> Turn | None:
+def embed_some(connection: psycopg.Connection[Any], embed: Embed, turn: Turn) -> Turn | None:
     """Give some waiting pieces of the connection's level their vectors, those of the agents after *turn*.
 
     Returns the agent of the last one; None when after *turn* nothing waits.
@@ -35,7 +37,7 @@ def embed_some(connection: psycopg.Connection[Any], vector: Callable[[str], Vect
     ).fetchall()
     made: list[dict[str, object]] = []
     for piece in pieces:
-        made.append(_made(piece, vector(piece.text)))
+        made.append(_made(piece, embed(piece.text, f"{piece.change_id}.{piece.piece}")))
         tenant, agent = piece.tenant, piece.agent
         if time.monotonic() > ended:
             break

@@ -93,13 +93,16 @@ class Fence:
         self._log_read(kind, shown(rows))
         return rows
 
-    def read_until(self, reads: Sequence[Query], *, kind: ItemKind, enough: int, shown: Callable[[Rows], Rows]) -> Rows:
-        """Run reads of which each finds what those before it find, until *enough* of one are *shown*; return these."""
+    def read_until(
+        self, reads: Sequence[Query], *, kind: ItemKind, enough: Callable[[Rows], bool], shown: Callable[[Rows], Rows]
+    ) -> Rows:
+        """Run reads of which each finds what those before it find, until one finds *enough*; return what is *shown*."""
         rows: Rows = ()
         for read in reads:
-            rows = shown(self.look(read.name, **read.parameters))
-            if len(rows) >= enough:
+            rows = self.look(read.name, **read.parameters)
+            if enough(rows):
                 break
+        rows = shown(rows)
         self._log_read(kind, versions_of(rows))
         return rows
 

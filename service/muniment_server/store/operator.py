@@ -157,7 +157,8 @@ class Operator:
         Yields level, agent id and number of items.
 
         Each in a transaction of its own: searches go on as before until it ends, writers of its items wait. One that
-        deadlocks with them, over items that came in between, begins again.
+        deadlocks with them, over items that came in between, begins again. Of an agent that is deleted meanwhile
+        there is nothing.
         """
         for agent in self._execute("list_agents", tenant_name=tenant, agent_id=agent_id).fetchall():
             for level in Classification:
@@ -170,9 +171,12 @@ class Operator:
         return self._reindexed(level, tenant, agent)
 
     def _reindexed(self, level: Classification, tenant: int, agent: int) -> int:
-        with self._connection.transaction():
-            self._execute("look_at", schema=level.role)
-            return self._make_index(level, tenant, agent)
+        try:
+            with self._connection.transaction():
+                self._execute("look_at", schema=level.role)
+                return self._make_index(level, tenant, agent)
+        except psycopg.errors.ForeignKeyViolation:  # the agent is gone
+            return 0
 
     def _make_index(self, level: Classification, tenant: int, agent: int) -> int:
         owner = {"tenant": tenant, "agent": agent, "session_id": uuid4()}

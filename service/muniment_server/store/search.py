@@ -74,7 +74,12 @@ class Search:
             Query("search_items", {**self._ranking(), **by_meaning, **self._looked_for(one), **filters, "limit": limit})
             for one in wanted(self._corpus, self._terms, self._words.evidence(self._small))
         ]
-        return self._fence.read_until(attempts, kind=self._kind, enough=limit, shown=self._current)
+        return self._fence.read_until(
+            attempts,
+            kind=self._kind,
+            enough=lambda rows: rows[0].matches >= limit,  # by words: meaning finds as many without them
+            shown=self._current,
+        )
 
     def _by_meaning(self, filters: Mapping[str, object]) -> dict[str, object]:
         """What is found by meaning, and how a score is shared between meaning and words."""

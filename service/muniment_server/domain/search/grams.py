@@ -16,6 +16,8 @@ _BIGRAMS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3\U0
 """Han, kana, Hangul syllables."""
 _TRIGRAMS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 """Scripts without spaces: Thai, Lao, Burmese, Khmer."""
+_MOST_FOLDED = 4
+"""Characters that one may become. U+FDFA becomes 18: 256 kB of it were seconds of work."""
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _RUN = re.compile(f"(?P<two>[{_BIGRAMS}]+)|(?P<three>[{_TRIGRAMS}]+)|[^{_BIGRAMS}{_TRIGRAMS}]+")
 
@@ -33,7 +35,7 @@ def words(text: str) -> list[tuple[str, str]]:
     if lower.isascii():  # nothing to fold
         return [(word, word) for word in _ASCII_WORD.findall(lower)]
     spelled = word_pattern().findall(lower)
-    return [(one, word) for one in spelled for word in word_pattern().findall(_folded(one))]
+    return [(one, word) for one in spelled for word in word_pattern().findall(_folded(one)[: _MOST_FOLDED * len(one)])]
 
 
 def grams(text: str) -> list[str]:

@@ -175,6 +175,7 @@ stem AS MATERIALIZED (
     SELECT CASE WHEN bool_or(kept.lexeme IS NULL) THEN 'stop' ELSE 'stem' END AS what, said.lexeme AS text
       FROM said
            LEFT JOIN kept USING (language, lexeme)
+     WHERE octet_length(said.lexeme) < 2047 -- as long as a tsvector may hold, a tsquery may not
      GROUP BY said.lexeme
      ORDER BY min(said.place), said.lexeme
      LIMIT %(most_stems)s
@@ -252,7 +253,7 @@ SELECT 'small', word.text, 0, 0, 0
 -- Scores are whole millionths, so that no sum hangs on the order of rows; of equal scores the name decides.
 -- In a thread a hit lends 2/5 of its score to the visible neighbours of it, and 1/5 to theirs. bytes: as in list_items.
 -- names and meant: the items that search_meaning found, and what each of them scores by it. share: what the best one by words
--- scores by them; the others in proportion.
+-- scores by them; the others in proportion. matches: how many items were found by words, or as many as that may be.
 WITH fence AS MATERIALIZED (
     SELECT session.agent, ('''@' || session.agent || ':' || %(kind)s::smallint || '''')::tsquery AS scope
       FROM session
@@ -381,7 +382,7 @@ best AS (
      ORDER BY score DESC, name
      LIMIT %(limit)s
 )
-SELECT found.*
+SELECT found.*, (SELECT count(*) FROM top) AS matches
   FROM fence
        LEFT JOIN LATERAL (
            SELECT item.*, (best.score / 1e6)::float8 AS score, best.start, best.size,
