@@ -140,7 +140,8 @@ def test_purge_keeps_thirty_days_unless_told_twice(operate, force):
 def test_what_is_not_there_is_said(operate, folder):
     assert "no such agent" in operate("history", *TENANT, "--agent", "nobody", "story").stderr
     assert "no such tenant" in operate("audit", "list", "--tenant", "nobody").stderr
-    assert "no such tenant or agent" in operate("reindex", *TENANT, "--agent", "nobody").stderr
+    assert "no such agent" in operate("reindex", *TENANT, "--agent", "nobody").stderr
+    assert "no such tenant" in operate("reindex", "--tenant", "nobody").stderr
     assert "--tenant" in operate("reindex", "--agent", "alice").stderr
     assert "no version" in operate("history", *TENANT, "--agent", "alice", "nothing").stderr
     assert "must not" in operate("history", *TENANT, "--agent", "alice", " spaces ").stderr

@@ -60,17 +60,19 @@ def test_an_index_that_is_not_in_step_is_found_and_made_anew(service, loss):
 
 
 def test_an_agent_that_is_deleted_meanwhile_has_nothing_to_index(service):
-    filled(service)
-    service.host().create_agent(agent_id="zoe")
+    agents = {"alice", "bob"}
+    for agent_id in agents:
+        service.session(PUBLIC, agent_id=agent_id).save_memory(key="plan", content="a whale")
 
     with operating(service.database.admin) as operator:
         reindexed = operator.reindex()
         first = next(reindexed)
-        service.host().delete_agent(agent_id="zoe")
+        (other,) = agents - {first[1]}
+        service.host().delete_agent(agent_id=other)
         rest = list(reindexed)
 
-    assert first == (PUBLIC, "alice", 3)
-    assert [(agent_id, items) for _, agent_id, items in rest if agent_id == "zoe"] == [("zoe", 0)] * 4
+    assert first == (PUBLIC, first[1], 1)
+    assert [(agent_id, items) for _, agent_id, items in rest if agent_id == other] == [(other, 0)] * 4
 
 
 def test_purge_takes_what_expired_out_of_the_index(database):
