@@ -1,9 +1,10 @@
-"""Which words matches are looked for by."""
+"""Which words and parts of words matches are looked for by."""
 
 from __future__ import annotations
 
 import pytest
 
+from muniment_server.domain.search.grams import words
 from muniment_server.domain.search.ranking import Corpus, Term, Wanted, wanted
 
 CORPUS = Corpus(pieces=40_000, stems=400_000, grams=4_000_000)
@@ -60,3 +61,7 @@ def test_stop_words_are_looked_for_when_there_is_nothing_else(evidence, found):
     terms = [Term("the", 9000, is_gram=False, is_stop=True)]
 
     assert wanted(CORPUS, terms, evidence) == [Wanted(found, "")]
+
+
+def test_a_character_that_stands_for_many_becomes_no_more_than_four():
+    assert sum(len(word) for _, word in words("\ufdfa" * 100)) <= 400

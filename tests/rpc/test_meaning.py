@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 
 import psycopg
 import pytest
 
-from muniment_server.app.embedder import Model, Pieces
+from muniment_server.app.embedder import Model, Pieces, Turns, embed_what_waits
 from muniment_server.app.ending import Ending
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.search import ranking
@@ -605,22 +606,29 @@ def test_a_piece_at_which_the_model_fails_is_found_by_its_words_alone(meaning, a
     assert list(tmp_path.iterdir()) == []
 
 
-def test_after_an_error_that_nobody_foresaw_the_other_levels_go_on(meaning, at, caplog):
-    """It is logged without what it says: that may quote a text."""
-    save(at(PUBLIC), waits="my secret")
-    save(at(INTERNAL), dog="dog")
-    ended = Ending()
+@pytest.mark.parametrize(("failing", "other"), [(PUBLIC, INTERNAL), (INTERNAL, PUBLIC)])
+def test_after_an_error_that_nobody_foresaw_the_other_levels_go_on(meaning, at, caplog, failing, other):
+    """At once. It is logged without what it says: that may quote a text."""
+    asked = []
 
     def vector(text, _):
+        asked.append(text)
         if "secret" in text:
             raise psycopg.DataError(text)
-        ended.set()
         return quick(text)
 
-    embed_by(meaning.database, vector, ended)
+    def embedded(level):
+        return rows(meaning.database, f"SELECT embedder FROM {level.role}.meaning")
 
-    assert rows(meaning.database, "SELECT embedder FROM muniment_public.meaning") == [(None,)]
-    assert rows(meaning.database, "SELECT embedder FROM muniment_internal.meaning") == [(1,)]
+    with closing(RoleDatabase(meaning.database.conninfo, pool_size=1)) as database:
+        turns = Turns(database, vector)
+        save(at(failing), waits="my secret")
+        embed_what_waits(turns, Ending())
+        save(at(other), dog="dog")
+        embed_what_waits(turns, Ending())
+
+    assert asked == ["waits: my secret", "dog: dog"]
+    assert (embedded(failing), embedded(other)) == ([(None,)], [(1,)])
     assert "DataError" in caplog.text
     assert "embed_some" in caplog.text
     assert "secret" not in caplog.text

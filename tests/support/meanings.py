@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from muniment_server.app.embedder import Model, embed_what_waits
+from muniment_server.app.embedder import Model, Turns, embed_what_waits
 from muniment_server.app.ending import Ending
 from muniment_server.domain.search.meaning import DIMENSIONS, Vector, vector_of
 from muniment_server.store.database import Database as RoleDatabase
@@ -54,6 +54,6 @@ def embed_by(database: Database, embed: Embed, ended: Ending) -> None:
     """Make vectors by a function of its own, until all are made or it has *ended*."""
     roles = RoleDatabase(database.conninfo, pool_size=1)
     try:
-        embed_what_waits(roles, embed, ended)
+        embed_what_waits(Turns(roles, embed), ended)
     finally:
         roles.close()

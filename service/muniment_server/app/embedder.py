@@ -33,7 +33,7 @@ _LOG = logging.getLogger("muniment.embedder")
 _PAUSE = 0.2
 """Seconds between looks at whether anything waits."""
 _PAUSE_AFTER_AN_ERROR = 5.0
-"""After one that nobody foresaw: each is logged with its place."""
+"""Seconds that a level is left alone after an error that nobody foresaw."""
 _HANGS = 60.0
 """Seconds after which no vector comes any more."""
 _QUERY_TOKENS = 96
@@ -148,9 +148,10 @@ def main() -> None:
     socket.unlink(missing_ok=True)  # of one that was killed
     pieces = Pieces(model, socket.parent)
     database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_size=1)
+    turns = Turns(database, pieces.vector)
     with answering(assignment.embedder, model.query):
         while not ended.wait(_PAUSE):
-            embed_what_waits(database, pieces.vector, ended)
+            embed_what_waits(turns, ended)
     database.close()
 
 
@@ -162,19 +163,16 @@ def give_up_when_it_hangs(model: Model, seconds: float = _HANGS) -> None:
     os._exit(1)
 
 
-def embed_what_waits(database: Database, embed: Embed, ended: Ending) -> None:
+def embed_what_waits(turns: Turns, ended: Ending) -> None:
     """Until nothing waits at any level."""
-    turns = _Turns(database, embed)
     try:
         while not ended.is_set() and turns.embed_some():
             pass
     except MunimentError as error:  # away, or restarted: tried again
         _LOG.warning("pieces wait for their vectors: %s", type(error).__name__)
-    if turns.failed:
-        ended.wait(_PAUSE_AFTER_AN_ERROR)
 
 
-class _Turns:
+class Turns:
     """Whose pieces are next: the lowest level's, after a few batches one of the next; in it, each agent's in turn."""
 
     def __init__(self, database: Database, embed: Embed) -> None:
@@ -182,8 +180,8 @@ class _Turns:
         self._embed = embed
         self._batches = Counter[Classification]()
         self._last: dict[Classification, Turn] = {}
-        self.failed: set[Classification] = set()
-        """Levels at which something happened that nobody foresaw: they are left alone."""
+        self._not_before: dict[Classification, float] = {}
+        """A level at which something happened that nobody foresaw is left alone, and no other: law 2."""
 
     def embed_some(self) -> bool:
         """One batch. False: nothing waits."""
@@ -197,7 +195,7 @@ class _Turns:
         return passed
 
     def _embed_some_at(self, level: Classification) -> bool:
-        if level in self.failed:
+        if time.monotonic() < self._not_before.get(level, 0.0):
             return False
         try:
             return self._serve(level)
@@ -205,7 +203,7 @@ class _Turns:
             raise
         except Exception as error:  # noqa: BLE001 - the other levels go on, and this one is tried again
             _LOG.error("pieces wait for their vectors: %s\n%s", type(error).__name__, place_of(error))
-            self.failed.add(level)
+            self._not_before[level] = time.monotonic() + _PAUSE_AFTER_AN_ERROR
             return False
 
     def _serve(self, level: Classification) -> bool:
