@@ -1,62 +1,10 @@
--- What operators do at the terminal, in the place of the owner.
+-- Rebuilding the search index, as the owner, at the level of the search path.
 
--- name: lock_tenants
-LOCK TABLE vault.tenant IN SHARE ROW EXCLUSIVE MODE;
-
--- name: find_tenant
-SELECT tenant.tenant
-  FROM vault.tenant
- WHERE tenant.name = %(name)s;
-
--- name: create_tenant
-INSERT INTO vault.tenant AS tenant (name)
-VALUES (%(name)s)
-RETURNING tenant.tenant;
-
--- name: create_host_key
-WITH created AS (
-    INSERT INTO vault.host_key AS created (tenant, host_key_id, key_hash, ceiling)
-    VALUES (%(tenant)s, %(host_key_id)s, %(key_hash)s, %(ceiling)s)
- RETURNING created.tenant, created.host_key_id, created.ceiling
-)
-INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
-SELECT created.tenant, gen_random_uuid(), created.ceiling, created.host_key_id, 'host-key create', 'OK', 'by ' || session_user
-  FROM created;
-
--- name: list_host_keys
-SELECT tenant.name AS tenant, host_key.host_key_id, host_key.ceiling, host_key.create_time, host_key.revoke_time
-  FROM vault.host_key
-       JOIN vault.tenant USING (tenant)
- ORDER BY tenant.name, host_key.create_time, host_key.host_key_id;
-
--- name: revoke_host_key
-WITH revoked AS (
-    UPDATE vault.host_key AS revoked
-       SET revoke_time = vault.clock()
-     WHERE revoked.host_key_id = %(host_key_id)s
-       AND revoked.revoke_time IS NULL
- RETURNING revoked.tenant, revoked.host_key_id, revoked.ceiling
-),
-logged AS (
-    INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
-    SELECT revoked.tenant, gen_random_uuid(), revoked.ceiling, revoked.host_key_id, 'host-key revoke', 'OK', 'by ' || session_user
-      FROM revoked
-)
-SELECT revoked.tenant
-  FROM revoked;
-
--- name: find_agent
-SELECT agent.tenant, agent.agent
-  FROM vault.agent
-       JOIN vault.tenant USING (tenant)
- WHERE tenant.name = %(tenant_name)s
-   AND agent.agent_id = %(agent_id)s;
-
--- name: look_at
--- Until the end of the transaction, unqualified names are those of one schema.
+-- name: use_schema
+-- Until the end of the transaction, unqualified names belong to one schema.
 SELECT set_config('search_path', %(schema)s, true);
 
--- name: list_agents
+-- name: list_agents_to_reindex
 -- All agents, those of one tenant, or one agent.
 SELECT agent.tenant, agent.agent, agent.agent_id
   FROM vault.agent
@@ -66,7 +14,7 @@ SELECT agent.tenant, agent.agent, agent.agent_id
  ORDER BY agent.tenant, agent.agent;
 
 -- name: open_reindexing
--- A session of the operator's own, which its transaction ends: what keeps the index asks for one.
+-- A session for the rebuild, deleted at its end: the statements that maintain the index need one.
 WITH conversation AS (
     INSERT INTO vault.conversation AS conversation (tenant, agent, conversation_id, taint)
     VALUES (%(tenant)s, %(agent)s, %(session_id)s::uuid::text, %(number)s)
@@ -83,8 +31,7 @@ DELETE FROM vault.conversation AS closed
    AND closed.conversation_id = %(session_id)s::uuid::text;
 
 -- name: lock_all_items
--- Let writers of what search finds of one agent, at the level of the search path, wait. Before clear_index: they take the item
--- first, then its chunks.
+-- Make writers of the agent's indexed items wait. Before clear_index: writers lock the item first, then its chunks.
 SELECT item.tenant
   FROM item
  WHERE item.tenant = %(tenant)s
@@ -95,8 +42,8 @@ SELECT item.tenant
    FOR NO KEY UPDATE;
 
 -- name: clear_index
--- Forget what search knows of one agent, at the level of the search path. Its counts are made to fit the chunks that are left,
--- and not deleted: of new items more may be counted and folded meanwhile.
+-- Delete the index of one agent. Its statistics are adjusted to the chunks that are left, not deleted: new items may be counted
+-- and compacted meanwhile.
 WITH gone AS (
     DELETE FROM chunk AS gone
      WHERE gone.tenant = %(tenant)s
@@ -124,7 +71,7 @@ SELECT %(tenant)s, %(agent)s, moved.kind, moved.language, %(session_id)s, sum(mo
 HAVING (sum(moved.chunks), sum(moved.stems), sum(moved.grams)) <> (0, 0, 0);
 
 -- name: lock_items
--- Some of the items that search finds, after one of them, by kind and name, at the level of the search path.
+-- A batch of the indexed items after a given one, by kind and name.
 SELECT item.kind, item.name, item.change_id, item.content, item.tags, item.author
   FROM item
  WHERE item.tenant = %(tenant)s
@@ -135,10 +82,3 @@ SELECT item.kind, item.name, item.change_id, item.content, item.tags, item.autho
  ORDER BY item.kind, item.name
  LIMIT 200
    FOR NO KEY UPDATE;
-
--- name: accepts_host_key
-SELECT host_key.host_key_id
-  FROM vault.host_key
- WHERE host_key.tenant = %(tenant)s
-   AND host_key.key_hash = %(key_hash)s
-   AND host_key.revoke_time IS NULL;

@@ -82,7 +82,7 @@ SELECT pg_get_userbyid(pg_class.relowner), pg_class.relname, 'owns'
  WHERE pg_get_userbyid(pg_class.relowner) = ANY(%(serving)s);
 
 -- name: footing
--- What the rights rest on: owners, windows, pinned levels, triggers, functions, roles, as (subject, object, fact).
+-- What the privileges depend on: owners, views, pinned levels, triggers, functions, roles, as (subject, object, fact).
 WITH ours AS (
     SELECT pg_namespace.oid, pg_namespace.nspname, pg_namespace.nspowner, pg_namespace.nspacl
       FROM pg_catalog.pg_namespace
@@ -101,11 +101,11 @@ SELECT pg_get_userbyid(relation.relowner), relation.object, 'owns'
 SELECT pg_get_userbyid(ours.nspowner), 'schema ' || ours.nspname, 'owns'
   FROM ours
  UNION ALL
-SELECT 'window', relation.object, unnest(relation.reloptions)
+SELECT 'view', relation.object, unnest(relation.reloptions)
   FROM relation
  WHERE relation.relkind = 'v'
  UNION
-SELECT 'window', relation.object, 'reads ' || source_schema.nspname || '.' || source.relname
+SELECT 'view', relation.object, 'reads ' || source_schema.nspname || '.' || source.relname
   FROM relation
        JOIN pg_catalog.pg_rewrite ON pg_rewrite.ev_class = relation.oid
        JOIN pg_catalog.pg_depend ON pg_depend.classid = 'pg_catalog.pg_rewrite'::regclass AND pg_depend.objid = pg_rewrite.oid
@@ -114,14 +114,14 @@ SELECT 'window', relation.object, 'reads ' || source_schema.nspname || '.' || so
  WHERE relation.relkind = 'v'
    AND source.oid <> relation.oid
  UNION
-SELECT 'window', relation.object, 'where ' || condition.matched[1]
+SELECT 'view', relation.object, 'where ' || condition.matched[1]
   FROM relation
        CROSS JOIN LATERAL regexp_matches(
            pg_get_viewdef(relation.oid), '(taint = \d|(?:close|delete)_time IS NULL|expire_time > vault\.clock\(\))', 'g'
        ) AS condition (matched)
  WHERE relation.relkind = 'v'
  UNION ALL
-SELECT 'window', stranger_schema.nspname || '.' || stranger.relname, 'reads ' || relation.object
+SELECT 'view', stranger_schema.nspname || '.' || stranger.relname, 'reads ' || relation.object
   FROM relation
        JOIN pg_catalog.pg_depend ON pg_depend.refclassid = 'pg_catalog.pg_class'::regclass AND pg_depend.refobjid = relation.oid
        JOIN pg_catalog.pg_rewrite ON pg_depend.classid = 'pg_catalog.pg_rewrite'::regclass AND pg_rewrite.oid = pg_depend.objid
@@ -168,7 +168,7 @@ SELECT pg_get_userbyid(pg_auth_members.member), 'role', 'is a member of ' || pg_
    AND (SELECT NOT pg_roles.rolsuper AND NOT pg_roles.rolcreaterole FROM pg_catalog.pg_roles WHERE pg_roles.oid = pg_auth_members.member);
 
 -- name: server
--- What must hold of the server and the database.
+-- What the server and the database must be.
 SELECT current_setting('server_version_num')::integer AS server_version,
        pg_is_in_recovery() AS is_standby,
        lower('É') = 'é' AND to_tsvector('simple', 'É') = to_tsvector('simple', 'é') AND 'É' ILIKE 'é' AS folds_case,

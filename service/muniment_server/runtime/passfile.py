@@ -9,19 +9,21 @@ from pathlib import Path
 
 from psycopg import conninfo as libpq
 
-from muniment_server.postgres import migrate, roles
+from muniment_server.postgres import roles
+from muniment_server.postgres.migrate import missing_roles
+from muniment_server.runtime.schema import migrate
 
 
 class PassfileError(RuntimeError):
-    """The passfile and the roles do not fit. The text says what to do."""
+    """The passfile does not match the roles. The text says what to do."""
 
 
 def migrate_with_passfile(admin: str, passfile: Path, *, rotate: bool = False) -> list[str]:
-    """Make the database of the conninfo *admin* ready, and *passfile* for the server; return what was done.
+    """Migrate the database of the conninfo *admin*, and write *passfile* for the server; return what was done.
 
-    Roles that exist keep their passwords unless *rotate*. Raises PassfileError or CannotMigrate.
+    Existing roles keep their passwords unless *rotate*. Raises PassfileError or CannotMigrate.
     """
-    missing = migrate.missing_roles(admin)
+    missing = missing_roles(admin)
     known = _roles_in(passfile)
     unknown = set(roles.SERVING) - missing - known
     if unknown and not rotate:
@@ -31,16 +33,16 @@ def migrate_with_passfile(admin: str, passfile: Path, *, rotate: bool = False) -
         )
     changing = roles.SERVING if rotate else tuple(role for role in roles.SERVING if role in missing)
     if not changing:
-        return migrate.migrate(admin)
+        return migrate(admin)
     passwords = {role: secrets.token_urlsafe(32) for role in changing}
     part = _write(passfile, passwords, _lines(passfile))
-    done = migrate.migrate(admin, passwords=passwords)
+    done = migrate(admin, passwords=passwords)
     part.replace(passfile)
     return [*done, f"wrote {passfile}"]
 
 
 def with_passfile(url: str, passfile: Path | None) -> str:
-    """The conninfo of the server: *url*, which names host and database and no user, and its passfile."""
+    """The conninfo of the server: *url*, which names host and database but no user, and its passfile."""
     given = libpq.conninfo_to_dict(url)
     if "user" in given or "password" in given:
         raise PassfileError("the URL must name host and database, not a user: the server logs in as its own roles")
@@ -49,7 +51,7 @@ def with_passfile(url: str, passfile: Path | None) -> str:
 
 
 def _write(passfile: Path, passwords: Mapping[str, str], kept: list[str]) -> Path:
-    """Write the new file beside the old one, so that no moment is without a whole one."""
+    """Write the new file beside the old one, so that there is a complete one at any time."""
     lines = [line for line in kept if _role(line) not in passwords]
     lines += [f"*:*:*:{role}:{password}" for role, password in passwords.items()]
     part = passfile.with_name(passfile.name + ".part")
@@ -70,6 +72,6 @@ def _roles_in(passfile: Path) -> set[str]:
 
 
 def _role(line: str) -> str:
-    """The role of one line `host:port:database:role:password`; none of ours has an escaped colon."""
+    """The role of one line `host:port:database:role:password`. Role names of the server contain no colon."""
     fields = line.split(":")
     return fields[3] if len(fields) >= 5 else ""

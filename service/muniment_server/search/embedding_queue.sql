@@ -1,10 +1,10 @@
--- What the embedder does, as the role of one level: it reads the texts of that level's own pieces, of all agents, and gives
--- each its vector. It has no session and asks for none: the one exception to the fence.
+-- What the embedder does, as the role of one level: it reads the texts of that level's own chunks, of all agents, and stores
+-- their embeddings. It has no session: the one exception to the session predicate.
 
--- name: waiting_pieces
--- Some pieces that wait for their vector, with what it is made of: the turn before it, and the piece itself, each after who
--- says it or how it is called. They are those of the agents after one, so that each has its turn.
-WITH waiting AS MATERIALIZED ( -- these first: a plan that joins all that waits takes half a second at 1,500 pieces
+-- name: waiting_chunks
+-- Some chunks that wait for their embedding, with the text to embed: the passage before, and the chunk itself, each after its
+-- author or key. They belong to the agents after a given one, so that every agent gets its turn.
+WITH waiting AS MATERIALIZED ( -- these first: a plan that joins everything that waits takes half a second at 1,500 chunks
     SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece, meaning.prior
       FROM meaning
      WHERE meaning.embedder IS NULL
@@ -40,8 +40,8 @@ SELECT waiting.*,
  ORDER BY waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece;
 
 -- name: keep_vectors
--- Give pieces their vectors. What was deleted meanwhile is gone, and gets none; nor does what is no more meant together with
--- the turn that its vector was made with.
+-- Store embeddings. Chunks that were deleted meanwhile get none; nor do those that are no longer embedded together with the
+-- passage that was used.
 UPDATE meaning AS meant
    SET embedder = %(embedder)s,
        signs    = made.signs,
