@@ -1,0 +1,1 @@
+"""Golden transcripts: what every RPC answers at every level, recorded once and compared ever after."""
