@@ -27,9 +27,8 @@ REASONS = {name.removeprefix("ERROR_REASON_") for name, number in error_pb2.Erro
 
 
 def path_of(rpc: str) -> str:
-    """The path of an RPC on the wire. What is no RPC of the contract is one of MemoryService."""
-    service = METHODS[rpc].containing_service.full_name if rpc in METHODS else "muniment.v1.MemoryService"
-    return f"/{service}/{rpc}"
+    """The path of an RPC on the wire. What is none of the contract is a path already."""
+    return f"/{METHODS[rpc].containing_service.full_name}/{rpc}" if rpc in METHODS else rpc
 
 
 def callers_of(rpc: str) -> set[str]:

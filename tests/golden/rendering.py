@@ -30,7 +30,8 @@ _DETAILS: tuple[type[Message], ...] = (
 
 
 def digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    """The first half of the SHA-256 of *data*."""
+    return hashlib.sha256(data).hexdigest()[:32]
 
 
 def lines_of(message: Message) -> Iterator[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -51,10 +51,11 @@ class Actor:
     def call(self, rpc: str, *messages: dict[str, Any], **fields: Any) -> Any:
         """Call *rpc* with these fields, or with a stream of these messages."""
         request_class = GetMessageClass(METHODS[rpc].input_type)
-        return self.stage.play(self, rpc, [request_class(**each) for each in (messages if rpc in STREAMS else (fields,))])
+        given = messages if rpc in STREAMS else (fields,)
+        return self.stage.play(self, rpc, [request_class(**each) for each in given])
 
     def send(self, rpc: str, *requests: bytes) -> Any:
-        """Call *rpc* with what may be no message."""
+        """Call *rpc*, which may be any path, with what may be no message."""
         return self.stage.play(self, rpc, requests)
 
     def pages(self, rpc: str, **fields: Any) -> list[Any]:
@@ -158,16 +159,16 @@ class Stage:
         code, message, metadata, response = outcome
         self._lines.append(f"{ENTRY}{rpc} | {actor}")
         for request in requests[:3]:
-            self._lines += [f"> {line}" for line in _asked(request)]
+            self._lines += [f"> {line}" for line in _told(request) or ["(empty)"]]
         if len(requests) > 3:
             self._lines.append(f"> ({len(requests)} messages in all)")
         said = [value for name, value in metadata if name == _STATUS]
         status = status_pb2.Status.FromString(said[0]) if said else None
         self._lines.append(" ".join(filter(None, (code.name, self._settle(status)))))
-        if answer is not None and code is grpc.StatusCode.OK:
+        if code is grpc.StatusCode.OK:
             self._lines.append(f"sha256 {digest(response)}")
-            self._lines += [f"< {line}" for line in lines_of(answer)]
-        elif code is not grpc.StatusCode.OK:
+            self._lines += [f"< {line}" for line in _told(answer if answer is not None else response)]
+        else:
             self._lines += lines_of_refusal(message, status)
         self._lines += [f"metadata {name}: {value!r}" for name, value in metadata if name != _STATUS]
         self._lines.append("")
@@ -178,12 +179,14 @@ class Stage:
             info = error_details_pb2.ErrorInfo()
             if packed.Unpack(info):
                 if "incident" in info.metadata:
-                    known = self._incidents
-                    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", info.metadata["incident"])
-                    info.metadata["incident"] = known.setdefault(info.metadata["incident"], f"incident {len(known) + 1}")
+                    info.metadata["incident"] = self._numbered(info.metadata["incident"])
                     packed.Pack(info)
                 return str(info.reason)
         return ""
+
+    def _numbered(self, incident: str) -> str:
+        assert str(uuid.UUID(incident)) == incident
+        return self._incidents.setdefault(incident, f"incident {len(self._incidents) + 1}")
 
 
 _Outcome = tuple[grpc.StatusCode, str, tuple[tuple[str, Any], ...], bytes]
@@ -201,9 +204,8 @@ def _called(channel: grpc.Channel, rpc: str, requests: Sequence[bytes], metadata
     return call.code(), call.details() or "", seen, response
 
 
-def _asked(request: Message | bytes) -> Iterator[str]:
-    if isinstance(request, bytes):
-        yield f"the bytes {request[:40]!r}" + (f"… ({len(request)})" if len(request) > 40 else "")
-        return
-    lines = [*lines_of(request)]
-    yield from lines or ["(empty)"]
+def _told(message: Message | bytes) -> list[str]:
+    """A message, or what may be none, as lines."""
+    if isinstance(message, Message):
+        return [*lines_of(message)]
+    return [f"the bytes {message[:40]!r}" + (f"… ({len(message)})" if len(message) > 40 else "")]

@@ -21,6 +21,7 @@ from tests.golden.scenes.taints import taints
 from tests.golden.stage import Stage
 
 SCENES: dict[str, Callable[[Stage], None]] = {
+    "searches": searches,  # first, while no other items wait for vectors
     "agents": agents,
     "sessions": sessions,
     "taints": taints,
@@ -31,7 +32,6 @@ SCENES: dict[str, Callable[[Stage], None]] = {
     "passages": passages,
     "imports": imports,
     "prompts": prompts,
-    "searches": searches,
     "audit": audit,
     "doors": doors,
     "faults": faults,

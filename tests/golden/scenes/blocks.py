@@ -91,7 +91,8 @@ def _broken_rules(session: Actor) -> None:
 
 def _labels(session: Actor) -> None:
     session.stage.say("Labels")
-    for label in ("a b", ".a", "#a", "a\n", "😀", "a" * 65, "a" * 1025, "e\u0301", "é", "க\u0bc6\u0bbe", "A.b-c_d:e", "9"):
+    refused = ("a b", ".a", "#a", "a\n", "😀", "a" * 65, "a" * 1025)
+    for label in (*refused, "e\u0301", "é", "க\u0bc6\u0bbe", "A.b-c_d:e", "9"):
         session.update_block(label=label, content="x")
         session.get_block(label=label)
 

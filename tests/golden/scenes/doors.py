@@ -16,7 +16,8 @@ def doors(stage: Stage) -> None:
         _door(stage, rpc, sessions, closed)
     _credentials(stage, sessions[PUBLIC])
     for actor in (*sessions.values(), *map(stage.host, LEVELS), closed, stage.nobody("without")):
-        actor.send("Teleport", b"")
+        actor.send("/muniment.v1.MemoryService/Teleport", b"")
+        actor.send("/muniment.v1.NoService/SaveMemory", b"")
     sessions[PUBLIC].send("SaveMemory", b"\x0a\x01k\x12" + b"\x80\x80\x40" + b"x" * 1024 * 1024)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from grpc_health.v1 import health_pb2
+
 from tests.golden.contract import LEVELS, METHODS, PUBLIC
 from tests.golden.stage import Stage
 
@@ -11,13 +13,15 @@ def faults(stage: Stage) -> None:
     sessions = stage.levels()
     for session in sessions.values():
         session.save_memory(key="plan", content="text")
+    _health(stage)
     _overloaded(stage)
     stage.say("While the server is closed")
     with stage.stand.closed():
         for rpc in METHODS:
             sessions[PUBLIC].call(rpc)
         stage.nobody("without").list_memories()
-        sessions[PUBLIC].send("Teleport", b"")
+        _health(stage)
+        sessions[PUBLIC].send("/muniment.v1.MemoryService/Teleport", b"")
     stage.say("While a right is missing at PUBLIC")
     with stage.stand.revoked():
         for session in sessions.values():
@@ -35,6 +39,12 @@ def faults(stage: Stage) -> None:
     stage.say("Afterwards")
     for session in sessions.values():
         session.get_memory(key="plan")
+
+
+def _health(stage: Stage) -> None:
+    for service in ("", "muniment.v1.MemoryService", "muniment.v1.AuditService", "never"):
+        request = health_pb2.HealthCheckRequest(service=service).SerializeToString()
+        stage.nobody("without").send("/grpc.health.v1.Health/Check", request)
 
 
 def _overloaded(stage: Stage) -> None:

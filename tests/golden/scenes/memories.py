@@ -65,7 +65,8 @@ def _broken_rules(session: Actor) -> None:
 
 def _odd_texts(session: Actor) -> None:
     session.stage.say("Odd texts")
-    for key in ("k" * 257, "é" * 2049, "a\0", "a\nb", "\u202e", " spaces ", "e\u0301", "é", "நினைவு", "👩\u200d💻", " "):
+    refused = ("k" * 257, "é" * 2049, "a\0", "a\nb", "\u202e", " ")
+    for key in (*refused, " spaces ", "e\u0301", "é", "நினைவு", "👩\u200d💻"):
         session.save_memory(key=key, content="x")
         session.get_memory(key=key)
     for content in ("x" * 65536, "x" * 65537, "é" * 32769, "a\0", " ", "\r\n\u2028\x85", "\U0010ffff"):

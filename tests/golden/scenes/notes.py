@@ -68,6 +68,9 @@ def _shadows(stage: Stage, sessions: dict[int, Actor]) -> None:
         session.add_note(content="low", note_id=B)
         session.delete_note(note_id=B)
         session.list_notes(tier=USER)
+    for session in sessions.values():
+        sessions[PUBLIC].add_note(content="low", note_id=B)
+        session.delete_note(note_id=B)
     for level in sorted(LEVELS, reverse=True):
         for session in sessions.values():
             session.delete_note(note_id=A)
@@ -140,9 +143,7 @@ def _tiers(stage: Stage, level: int) -> None:
     session = stage.open(level, agent)
     for tier in (MEMORY, USER):
         session.add_note(content="kept", tier=tier, note_id=(A, B)[tier - 1])
-    stage.host().update_agent(
-        agent_id=agent, memory_settings={"memory_enabled": False, "user_profile_enabled": False}
-    )
+    stage.host().update_agent(agent_id=agent, memory_settings={"memory_enabled": False, "user_profile_enabled": False})
     for tier, note_id in ((MEMORY, A), (USER, B)):
         session.add_note(content="more", tier=tier)
         session.update_note(note_id=note_id, content="other", tier=tier)

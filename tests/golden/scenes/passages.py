@@ -50,6 +50,9 @@ def _shadows(stage: Stage, sessions: dict[int, Actor]) -> None:
         session.store_passage(content="of PUBLIC", passage_id=A)
         session.store_passage(content="low", passage_id=B)
         session.delete_passage(passage_id=B)
+    for session in sessions.values():
+        sessions[PUBLIC].store_passage(content="low", passage_id=B)
+        session.delete_passage(passage_id=B)
     for level in sorted(LEVELS, reverse=True):
         for session in sessions.values():
             session.delete_passage(passage_id=A)
@@ -72,7 +75,7 @@ def _broken_rules(session: Actor) -> None:
 
 def _odd_texts(session: Actor) -> None:
     session.stage.say("Odd texts")
-    for content in ("x" * 262_144, "x" * 262_145, "a\0", " ", "\r\n\u2028\x85", "e\u0301"):
+    for content in ("é" * 131_072, "x" * 262_145, "a\0", " ", "\r\n\u2028\x85", "e\u0301"):
         session.store_passage(content=content)
     for fields in (
         {"thread": "a\0"}, {"thread": "x" * 257}, {"thread": " t "}, {"thread": "e\u0301"}, {"author": "a\0"},

@@ -33,8 +33,10 @@ def _at_a_ceiling(stage: Stage, ceiling: int) -> None:
         host.raise_taint(session_id=opened.session_id, taint=ceiling, reason=f"to {LEVELS[ceiling]}")
         host.raise_taint(session_id=opened.session_id, taint=level)
         host.raise_taint(session_id=opened.session_id, taint=RESTRICTED)
-        host.reset_session(session_id=opened.session_id, reason="clean")
+        anew = host.reset_session(session_id=opened.session_id, reason="clean")
         host.close_session(session_id=opened.session_id)
+        if anew:
+            host.close_session(session_id=anew.session.session_id)
         host.close_session(session_id=opened.session_id)
     host.list_sessions(agent_id="bob")
     host.list_sessions(agent_id="bob", include_closed=True)

@@ -99,11 +99,9 @@ def _consumers(stage: Stage) -> None:
         host.create_agent(agent_id=f"consumer{number}")
         host.attach_block(agent_id=f"consumer{number}", **plan)
     for ceiling in LEVELS:
-        pages = stage.host(ceiling).pages("ListBlockConsumers", page_size=2, **plan)
-        stage.host(ceiling).list_block_consumers(
-            owner_agent_id="other", label="plan", page_token=pages[0].next_page_token
-        )
-    host.list_block_consumers(page_token=pages[0].next_page_token + "x", **plan)
+        token = stage.host(ceiling).pages("ListBlockConsumers", page_size=2, **plan)[0].next_page_token
+        stage.host(ceiling).list_block_consumers(owner_agent_id="other", label="plan", page_token=token)
+        host.list_block_consumers(page_token=token + "x", **plan)
     host.delete_agent(agent_id="consumer1")
     host.list_block_consumers(**plan)
 
