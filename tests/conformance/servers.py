@@ -18,7 +18,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.store.operator import Operator, operating
 from tests.bench.processes import WORDS_ALONE
-from tests.cli.conftest import Server, environment_in
+from tests.support.commands import Server, environment_in
 
 TRANSPORTS = ("tls", "plaintext", "unix")
 OTHERS_KEYS = ("internal_host", "other_host")
