@@ -72,29 +72,45 @@ def test_a_dry_run_says_the_same_and_changes_nothing(muniment, apply, names):
         ("    memroy_enabled: true\n", "'memroy_enabled'"),
         ("    language: no\n", "put it in quotes"),
         ("    language: en\n    language: pt\n", "stands there twice"),
-        ('    display_name: "a\\tb"\n', "display_name must not contain control characters"),
-        ("    language: no_such\n", "must be a tag of BCP 47"),
         ("    blocks: {}\n", "must hold a block"),
-        ("    blocks: {a b: x}\n", "label must be letters"),
-        ('    blocks: {a: "x\\0"}\n', "content must not contain U+0000"),
-        (f"    blocks: {{a: {'x' * 65537}}}\n", "is longer than 65,536 bytes"),
-        ("    blocks: {caf\u00e9: x, cafe\u0301: y}\n", "has a label twice"),
-        ("  not an id: {}\n", "an id is letters"),
-        ("  more: &more {}\n", "anchors"),
+        ("  not an id: {}\n", "agents.not an id: agent_id is not of the form"),
+        ("  more: *more\n", "undefined alias"),
+        (f"  # {'x' * 1024**2}\n", "larger than 1 MiB"),
     ],
     ids=lambda text: text.strip()[:20],
 )
-def test_what_is_wrong_is_refused_before_anything_is_changed(muniment, apply, names, wrong, why):
+def test_a_file_of_the_wrong_form_is_refused_before_anything_is_changed(muniment, apply, names, wrong, why):
     refused = apply("agents:\n" + declared(names[0]) + declared(names[1]) + wrong)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert why in refused.stderr
     assert muniment("agent", "get", names[0]).returncode == 1
 
 
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ('    display_name: "a\\tb"\n', "display_name must not contain control characters"),
+        ("    language: no_such\n", "language is not of the form"),
+        ("    memory_char_limit: 1000001\n", "memory_settings.memory_char_limit is out of range"),
+        ("    blocks: {a b: x}\n", "initial_blocks[0].label must be letters"),
+        ('    blocks: {a: "x\\0"}\n', "initial_blocks[0].content must not contain U+0000"),
+        (f"    blocks: {{a: {'x' * 65537}}}\n", "initial_blocks[0].content is too long"),
+        ("    blocks: {caf\u00e9: x, cafe\u0301: y}\n", "initial_blocks[1].label"),
+    ],
+    ids=lambda text: text.strip()[:20],
+)
+def test_what_the_server_refuses_is_said_of_its_agent_and_ends_the_command_there(muniment, apply, names, wrong, why):
+    refused = apply("agents:\n" + declared(names[0]) + declared(names[1]) + wrong)
+    assert (refused.returncode, refused.stdout) == (1, f"created\t{names[0]}\t\n")
+    assert f"agents.{names[1]}: {why}" in refused.stderr
+    assert "mend the file, and apply it again" in refused.stderr
+    assert muniment("agent", "get", names[1]).returncode == 1
+
+
 def test_a_name_in_the_file_cannot_forge_what_is_said(apply):
     refused = apply('agents: {"x\\e[2J\\a\\nError: forged": {}}')
     assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (1, "", 2)
-    assert "agents.x\\x1b[2J\\x07\\nError: forged: an id is" in refused.stderr
+    assert "agents.x\\x1b[2J\\x07\\nError: forged: agent_id is" in refused.stderr
 
 
 def test_the_file_of_the_help_can_be_applied(muniment, dev, names):

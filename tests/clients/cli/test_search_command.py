@@ -66,8 +66,8 @@ def test_a_search_by_words_alone_says_so(capsys):
     ("snippet", "query", "marked"),
     [
         ("It ships on Friday.", "what ships when?", ["ships"]),
-        ("The team drinks tea", "tea", ["tea"]),
-        ("der Karte", "Krankenversicherungskarte", ["Karte"]),
+        ("WHALING, whales; whale-watching", "whale", ["whales", "whale"]),
+        ("the team drinks tea", "TEA", ["tea"]),
         ("café préféré", "cafe", ["café"]),
         ("東京都庁の展望台に行った", "展望台はいつ", ["展望", "望台"]),
         ("நாய்களுக்கு சோறு", "நாய்", ["நாய்களுக்கு"]),

@@ -7,7 +7,6 @@ import json
 import os
 import sqlite3
 import time
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -80,11 +79,8 @@ def test_lines_of_one_entity_are_taken_together(read):
         ('{"type": "hush"}', "line 5: type must be entity or relation"),
         ('{"type": "entity", "name": 7}', "line 5: name must be a string"),
         ('{"type": "entity", "name": "x", "observations": ["a", 7]}', "line 5: observations must be a list of strings"),
-        ('{"type": "entity", "name": "hush\\n"}', "line 5: key must not begin or end with a space"),
         ('{"type": "entity", "name": "\\ud800"}', "line 5: holds half of a surrogate pair"),
-        ('{"type": "entity", "name": "x", "observations": ["hush\\u0000"]}', "line 5: content must not contain U+0000"),
         ('{"type": "entity", "name": "x", "observations": ["\\ud800"]}', "line 5: holds half of a surrogate pair"),
-        (f'{{"type": "entity", "name": "x", "observations": ["{"é" * 40000}"]}}', "line 5: content has 80,000 bytes"),
         ("[" * 100000, "line 5: is no JSON"),
         ('{"type": "entity", "name": "x", "name": "hush"}', "line 5: has a name twice in one object"),
     ],
@@ -186,10 +182,8 @@ def test_of_several_agents_one_is_named(read):
     ("changed", "rule"),
     [
         ({"blocks": [{"id": "block-0", "label": "hush hush", "value": "x"}]}, "are not among the file's blocks"),
-        ({"agents": [{"block_ids": ["b"]}], "blocks": [{"id": "b", "label": "-hush"}]}, "blocks[0]: label must begin"),
         ({"agents": [{"block_ids": ["b"]}], "blocks": [{"id": "b"}]}, "blocks[0]: label must be a string"),
         ({"passages": [{"id": "p", "text": "hush", "created_at": "hush"}]}, "passages[0]: created_at must be a time"),
-        ({"passages": [{"id": "p", "text": ""}]}, "passages[0]: content must not be empty"),
         ({"passages": [{"id": "\ud800", "text": "\ud800"}]}, "passages[0]: holds half of a surrogate pair"),
         ({"agents": "hush"}, "agents must be a list"),
         (
@@ -351,7 +345,6 @@ def test_what_is_no_table_with_rows_of_its_own_is_refused(read, crafted, stateme
         (10, "''", None),
         (7, "hex(zeroblob(8000))", "holds too much"),
         (6, "hex(zeroblob(8000))", None),
-        (1, "hex(zeroblob(32769))", "row 1: content has 65,538 bytes"),
     ],
 )
 def test_more_rows_or_text_than_notes_can_be_are_refused(read, crafted, monkeypatch, count, text, rule):
@@ -476,14 +469,12 @@ def test_what_is_no_regular_file_is_left_out(read, vault):
 def test_front_matter_of_blanks_is_read_in_no_time(read, vault, front_matter):
     folder = vault({"a.md": f"---\n{front_matter}---\n"})
     began = time.process_time()
-    with suppress(Unreadable):  # such a tag is too long
-        read(folder)
+    read(folder)
     assert time.process_time() - began < 2
 
 
-def test_a_file_that_is_no_memory_is_refused_by_name(read, vault):
-    assert "'big.md': content has 65,537 bytes" in said(read, vault({"big.md": "x" * 65537}))
-    folder = vault({"big.md": "x"})
+def test_a_file_that_is_not_text_is_refused_by_name(read, vault):
+    folder = vault({"plain.md": "x"})
     (folder / "latin.md").write_bytes(b"\xe9")
     assert "'latin.md': is not in UTF-8" in said(read, folder)
 

@@ -313,6 +313,91 @@ def test_one_bad_line_and_nothing_is_imported(muniment, full, fresh, dev):
     assert exported(muniment, copy) == before
 
 
+@pytest.mark.parametrize(
+    ("item", "rule"),
+    [
+        ({"kind": "memory", "key": " hush", "content": "x"}, "key must not begin or end with a space"),
+        ({"kind": "memory", "key": "k", "content": "hush\0"}, "content must not contain U+0000"),
+        ({"kind": "memory", "key": "k", "content": ""}, "content is too short"),
+        ({"kind": "memory", "key": "k", "content": "hush" * 20_000}, "content is too long"),
+        ({"kind": "memory", "key": "k", "content": "x", "tags": ["ok", "hush" * 20]}, "tags[1] must be at most 64"),
+        ({"kind": "memory", "key": "k", "content": "x", "tags": [str(number) for number in range(33)]}, "tags has too"),
+        ({"kind": "block", "label": "hush hush", "content": "x"}, "label must be letters"),
+        ({"kind": "passage", "passage_id": "hush", "content": "x"}, "passage_id must be a UUID"),
+        ({"kind": "passage", "passage_id": SAME_ID, "content": "x", "author": "hush\n"}, "author must not contain"),
+    ],
+    ids=lambda value: json.dumps(value)[:40] if isinstance(value, dict) else "",
+)
+def test_what_the_server_refuses_is_told_by_line_and_what_was_written_stays(muniment, dev, fresh, host, item, rule):
+    first = {"level": "public", "content": "x"} | (
+        {"kind": "passage", "passage_id": str(uuid.uuid4())} if item["kind"] == "passage" else {"kind": item["kind"]}
+    )
+    first |= {"key": "a"} if item["kind"] == "memory" else {"label": "a"} if item["kind"] == "block" else {}
+    header = {"format": "muniment", "version": 1}
+    written = [header, first, item | {"level": "public"}]
+    (dev.folder / "refused.jsonl").write_text("\n".join(map(json.dumps, written)))
+    copy = fresh()
+    refused = muniment("import", copy, "refused.jsonl")
+
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"line 3: {rule}" in refused.stderr
+    assert f"Written so far: 1 {item['kind']}" in refused.stderr
+    assert "hush" not in refused.stderr
+    (dev.folder / "mended.jsonl").write_text("\n".join(map(json.dumps, written[:2])))
+    assert counts(muniment("import", copy, "mended.jsonl", "--json")) == {("PUBLIC", item["kind"]): {"unchanged": 1}}
+
+
+@pytest.mark.parametrize(
+    ("note", "rule"),
+    [
+        ({"note_id": "hush"}, "note_id must be a UUID"),
+        ({"note_id": f"{{{SAME_ID}}}"}, "note_id must be a UUID"),
+        ({"content": ""}, "content is too short"),
+        ({"content": "hush" * 20_000}, "content is too long"),
+        ({"content": "hush\0"}, "content must not contain U+0000"),
+    ],
+    ids=lambda value: json.dumps(value)[:40] if isinstance(value, dict) else "",
+)
+def test_a_note_that_the_server_refuses_is_told_by_line_before_anything_is_written(muniment, dev, fresh, note, rule):
+    copy = fresh()
+    before = exported(muniment, copy)
+    good = {"kind": "note", "level": "public", "tier": "memory", "note_id": str(uuid.uuid4()), "content": "x"}
+    memory = {"kind": "memory", "level": "public", "key": "a", "content": "x"}
+    bad = good | {"note_id": SAME_ID} | note
+    header = {"format": "muniment", "version": 1}
+    (dev.folder / "note.jsonl").write_text("\n".join(map(json.dumps, (header, memory, good, bad))))
+    for options in ((), ("--dry-run",)):
+        refused = muniment("import", copy, "note.jsonl", *options)
+
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert f"line 4: {rule}" in refused.stderr
+        assert "nothing was imported" in refused.stderr
+        assert "hush" not in refused.stderr
+    assert exported(muniment, copy) == before
+
+
+def test_more_notes_than_a_call_holds_are_judged_as_they_are_written(muniment, dev, fresh, host):
+    """The server judges a call, so the sum of several only when the last is made. What fits is there then."""
+    notes = [
+        {"kind": "note", "level": "public", "tier": "memory", "note_id": str(uuid.uuid4()), "content": "x" * 20}
+        for _ in range(150)
+    ]
+    notes = [note | {"content": f"{number:020}"} for number, note in enumerate(notes)]
+    header = {"format": "muniment", "version": 1}
+    (dev.folder / "sum.jsonl").write_text("\n".join(map(json.dumps, (header, *notes))))
+    copy = fresh(memory_char_limit=3000)
+    refused = muniment("import", copy, "sum.jsonl")
+
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "the rest was not imported" in refused.stderr
+    advice = refused.stderr.rpartition("muniment ")[2].split()
+    assert muniment(*advice).returncode == 0
+    done = counts(muniment("import", copy, "sum.jsonl", "--json"))["PUBLIC", "note"]
+    assert sum(done.values()) == 150
+    with host.open_session(copy, PUBLIC) as session:
+        assert [note.content for note in session.list_notes()] == [note["content"] for note in notes]
+
+
 def test_a_budget_that_is_too_small_is_told_before_anything_is_written(muniment, full, fresh):
     copy = fresh(memory_char_limit=30)
     before = exported(muniment, copy)

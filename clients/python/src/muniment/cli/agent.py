@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from muniment import HostClient, MemorySettings
-from muniment.cli.agents_file import LARGEST_BUDGET
 from muniment.cli.apply import SETTINGS, apply, flat
 from muniment.cli.connect import with_host
 from muniment.cli.content import confirm
@@ -17,10 +16,8 @@ from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, note, with_output
 from muniment.cli.parameters import TEXT
-from muniment_server.domain.search.languages import STEMMERS
 
 _COLUMNS = ("agent_id", "display_name", "language", "create_time", "update_time")
-_LIMIT = click.IntRange(0, LARGEST_BUDGET)
 
 
 @click.group(cls=Group)
@@ -50,8 +47,8 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
 
     @click.option("--notes/--no-notes", "memory_enabled", default=None, help="Whether it keeps notes of its own.")
     @click.option("--profile/--no-profile", "user_profile_enabled", default=None, help="Whether it keeps its user's.")
-    @click.option("--notes-limit", "memory_char_limit", type=_LIMIT, help="The budget of its notes, in code points.")
-    @click.option("--profile-limit", "user_char_limit", type=_LIMIT, help="That of the profile.")
+    @click.option("--notes-limit", "memory_char_limit", type=int, help="The budget of its notes, in code points.")
+    @click.option("--profile-limit", "user_char_limit", type=int, help="That of the profile.")
     @functools.wraps(command)
     def with_options(**arguments: Any) -> None:
         settings = MemorySettings(**{name: arguments.pop(name) for name in SETTINGS})
@@ -104,7 +101,6 @@ def create(
         agent_id, display_name=display_name, language=language, memory_settings=settings, initial_blocks=blocks
     )
     output.record(flat(made), _COLUMNS)
-    _say_stemmer(language)
 
 
 @agent.command
@@ -160,17 +156,7 @@ def update(
     changed = host.update_agent(agent_id, display_name=display_name, language=language, memory_settings=settings)
     output.record(flat(changed), (*_COLUMNS, *SETTINGS))
     if language is not None:
-        _say_stemmer(language)
         note("What is there already is found as before, until it is indexed anew: see muniment reindex --help")
-
-
-def _say_stemmer(language: str) -> None:
-    """Say that words of a stated language are not known in their forms, if so."""
-    if language and language.partition("-")[0].lower() not in STEMMERS:
-        note(
-            f"There is no stemmer for {language}: its words are found as they are, and by their parts."
-            f" There is one for {', '.join(STEMMERS)}."
-        )
 
 
 @agent.command

@@ -242,6 +242,11 @@ def telling_service() -> Iterator[None]:
         raise Failure(str(error), "see --help") from None
 
 
+def broken_rules(error: muniment.InvalidArgument) -> str:
+    """`content is too long; tags[0] must not be empty`."""
+    return "; ".join(f"{each.field} {each.description}" for each in error.violations)
+
+
 def _said_by(error: muniment.MunimentError) -> str:
     if isinstance(error, muniment.InternalError) and error.incident:
         return f"{error} (incident {error.incident})"

@@ -31,7 +31,7 @@ def _from_now(_context: click.Context, _parameter: click.Parameter, length: time
 CONTENT = click.argument("content", required=False, default=STANDARD_INPUT, type=TEXT)
 TAGS = click.option("--tag", "tags", multiple=True, type=TEXT, help="May be given several times.")
 ANY_TAG = click.option("--any-tag", is_flag=True, help="One of the tags will do.")
-MAX_RESULTS = click.option("--max-results", type=click.IntRange(1, 100), default=10, show_default=True)
+MAX_RESULTS = click.option("--max-results", type=click.IntRange(min=1), default=10, show_default=True)
 ETAG = click.option("--etag", type=TEXT, help="Only if this is still the version that is seen.")
 EXPIRES_IN = click.option(
     "--expires-in", "expire_time", type=DURATION, callback=_from_now, help="Forget it after that long, such as 30d."
@@ -48,15 +48,15 @@ def given(content: str) -> str:
     return read.decode("utf-8")
 
 
-def text_of(file: Path) -> str:
+def text_of(file: Path, *, at_most: int = _MOST_FILE) -> str:
     """What *file* holds; `-` is standard input. Raises OSError, UnicodeError."""
     if str(file) == STANDARD_INPUT:
-        read = sys.stdin.buffer.read(_MOST_FILE + 1)
+        read = sys.stdin.buffer.read(at_most + 1)
     else:
         with file.open("rb") as opened:
-            read = opened.read(_MOST_FILE + 1)
-    if len(read) > _MOST_FILE:
-        raise Failure(f"the file is larger than {_MOST_FILE // 1024**2} MiB", "split it")
+            read = opened.read(at_most + 1)
+    if len(read) > at_most:
+        raise Failure(f"the file is larger than {at_most // 1024**2} MiB", "split it")
     return read.decode("utf-8-sig")
 
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from muniment import Classification, Tier
 from muniment.cli.transfer.fields import in_utc, time_of
-from muniment.cli.transfer.items import CONTENT_BYTES, NoteItem, Reading, Unreadable, checked, derived_id
+from muniment.cli.transfer.items import NoteItem, Reading, Unreadable, checked, derived_id
 
 MAGIC = b"SQLite format 3\0"
 _READ_VERSION = 19
@@ -27,7 +27,7 @@ _TIER_COLUMNS = ("tier", "target")
 _MOST_ROWS = 100_000
 _MOST_BYTES = 64 * 1024 * 1024
 """Of text in all rows: notes at their largest budgets are 8 MB."""
-_LARGEST_ROW = 16 * CONTENT_BYTES
+_LARGEST_ROW = 1024 * 1024
 _MOST_STEPS = 20_000_000
 """Steps of SQLite's machine. A row takes some twenty."""
 _FORM = "is no memory file of docker-agent: there is no table `memories` with `id`, `created_at` and `memory`"

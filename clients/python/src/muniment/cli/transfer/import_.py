@@ -50,9 +50,13 @@ def import_(
     markdown      a directory: each .md file becomes a memory, its path without .md the key,
                   its text the content; tags come from the front matter
 
-    All of FILE is read before anything is written; one bad line, and nothing is. What FILE has replaces the agent's
-    version of the same name at the same level, which is kept for `muniment history`. Nothing is deleted, and the same
-    FILE a second time changes nothing. Every level needs a host key that may open it; the audit shows the sessions.
+    All of FILE is read, and the server judges its notes, before anything is written: one bad line, or notes that do
+    not fit, and nothing is. A block, memory or passage that breaks a rule of the server, such as one that is too large,
+    ends the import there; what is written stays, and to import the mended FILE goes on from there.
+
+    What FILE has replaces the agent's version of the same name at the same level, which is kept for `muniment history`.
+    Nothing is deleted, and the same FILE a second time changes nothing. Every level needs a host key that may open it;
+    the audit shows the sessions.
 
     \b
     Examples:
@@ -67,7 +71,7 @@ def import_(
     for remark in reading.remarks:
         note(remark)
     with sessions_at(host, agent_id, {item.level for item in items}) as sessions:
-        planned = plan(items, sessions, host.get_agent(agent_id))
+        planned = plan(items, sessions, agent_id)
         if dry_run:
             foresee_passages(planned, sessions)
             _show(planned.foreseen, output)

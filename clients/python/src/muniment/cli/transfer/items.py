@@ -1,26 +1,19 @@
-"""Items outside of a server: what a file holds of an agent, and the rules that it must keep.
-
-The rules are those of the contract, held here too, so that a file is refused before anything of it is written.
-"""
+"""Items outside of a server: what a file holds of an agent."""
 
 from __future__ import annotations
 
+import unicodedata
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar, TypeAlias
 
 from muniment import Classification, Tier
 from muniment.cli.failures import Failure
-from muniment_server.domain import text
-from muniment_server.domain.errors import InvalidArgument
 
-CONTENT_BYTES = 64 * 1024
-PASSAGE_BYTES = 256 * 1024
-_MOST_TAGS = 32
-_AUTHOR_LIMIT = 256
+_MOST_BYTES = 1024 * 1024 - 1024
+"""Of text in one request. It takes 1 MiB, with all that is around the text."""
 _NAMESPACE = uuid.UUID("6c0f2f5e-5d0b-5d0a-9a53-6d756e696d65")
 """Of ids that are made of a source's own. Never to change: by it a second import knows the first."""
 
@@ -123,12 +116,12 @@ def derived_id(agent_id: str, source: str, own_id: str) -> str:
 
 
 def checked(items: Iterable[Item]) -> tuple[Item, ...]:
-    """*items* as they are kept: names in NFC, tags trimmed. Raises Unreadable, for a repeated name too."""
+    """*items* as the server keeps them, to be compared with what is there. Raises Unreadable for a repeated name."""
     seen: dict[tuple[str, Classification, str], str] = {}
     kept: list[Item] = []
     for item in items:
-        with _saying(item.where):
-            right = _checked(item)
+        _require_text(item)
+        right = _as_kept(item)
         name = (right.kind, right.level, right.name)
         if name in seen:
             raise Unreadable(right.where, f"the same {right.kind} at the same level as in {seen[name]}")
@@ -137,70 +130,34 @@ def checked(items: Iterable[Item]) -> tuple[Item, ...]:
     return tuple(kept)
 
 
-@contextmanager
-def _saying(where: str) -> Iterator[None]:
-    """Turn a broken rule into Unreadable."""
-    try:
-        yield
-    except InvalidArgument as error:
-        violation = error.violations[0]
-        raise Unreadable(where, f"{violation.field} {violation.rule}") from None
-    except UnicodeEncodeError:
-        raise Unreadable(where, "holds half of a surrogate pair, which is no text") from None
-
-
-def _checked(item: Item) -> Item:
+def _as_kept(item: Item) -> Item:
+    """Names in NFC, ids in lower case, tags trimmed and once each: what the contract says about each field."""
     match item:
         case MemoryItem():
-            _require_content(item, at_most=CONTENT_BYTES)
-            return replace(item, key=text.key(item.key), tags=_tags(item))
+            return replace(item, key=_nfc(item.key), tags=_tags(item.tags))
         case NoteItem():
-            _require_content(item, at_most=CONTENT_BYTES)
-            return replace(item, note_id=_uuid(item.where, "note_id", item.note_id))
+            return replace(item, note_id=item.note_id.lower())
         case BlockItem():
-            _require_content(item, at_least=0, at_most=CONTENT_BYTES)
-            return replace(item, label=text.label(item.label))
+            return replace(item, label=_nfc(item.label))
         case PassageItem():
-            _require_content(item, at_most=PASSAGE_BYTES)
-            return _checked_passage(item)
+            return replace(item, passage_id=item.passage_id.lower(), tags=_tags(item.tags))
 
 
-def _checked_passage(item: PassageItem) -> PassageItem:
-    if item.author is not None:
-        text.plain(item.author, field="author")
-        if len(item.author) > _AUTHOR_LIMIT:
-            raise Unreadable(item.where, f"author must be at most {_AUTHOR_LIMIT} code points")
-    return replace(
-        item,
-        passage_id=_uuid(item.where, "passage_id", item.passage_id),
-        tags=_tags(item),
-        thread=text.key(item.thread, field="thread") if item.thread else None,
-    )
+def _nfc(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
 
 
-def _require_content(item: Item, *, at_least: int = 1, at_most: int) -> None:
-    size = len(text.content(item.content).encode())
-    if not at_least <= size:
-        raise Unreadable(item.where, "content must not be empty")
-    if size > at_most:
-        raise Unreadable(
-            item.where,
-            f"content has {size:,} bytes, and a {item.kind} holds {at_most:,} at most",
-            "shorten or split it",
-        )
+def _tags(tags: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_nfc(tag).strip() for tag in tags))
 
 
-def _tags(item: MemoryItem | PassageItem) -> tuple[str, ...]:
-    if len(item.tags) > _MOST_TAGS:
-        raise Unreadable(item.where, f"has {len(item.tags)} tags, and {_MOST_TAGS} are the most")
-    return tuple(text.tags(item.tags))
-
-
-def _uuid(where: str, name: str, given: str) -> str:
+def _require_text(item: Item) -> None:
+    """Refuse what cannot be sent at all."""
+    texts = [item.content, item.name, *(getattr(item, "tags", ()))]
+    texts += [getattr(item, "thread", None) or "", getattr(item, "author", None) or ""]
     try:
-        made = str(uuid.UUID(given))
-    except ValueError:
-        made = ""
-    if made != given.lower():  # braces and `urn:` are refused
-        raise Unreadable(where, f"{name} must be a UUID")
-    return made
+        size = len("".join(texts).encode())
+    except UnicodeEncodeError:
+        raise Unreadable(item.where, "holds half of a surrogate pair, which is no text") from None
+    if size > _MOST_BYTES:
+        raise Unreadable(item.where, "is too large for one request", "shorten or split it")

@@ -13,12 +13,21 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import TypeAlias, TypeVar
 
-from muniment import Agent, Classification, MunimentError, NewPassage, PassageExists
+from muniment import (
+    BudgetExceeded,
+    Classification,
+    ImportCounts,
+    InvalidArgument,
+    MunimentError,
+    NewPassage,
+    PassageExists,
+)
+from muniment.cli.connect import broken_rules
 from muniment.cli.failures import Failure
 from muniment.cli.output import note
 from muniment.cli.transfer.gather import own, own_blocks
 from muniment.cli.transfer.items import BlockItem, Item, MemoryItem, NoteItem, PassageItem, Unreadable
-from muniment.cli.transfer.notes import NoteCall, planned
+from muniment.cli.transfer.notes import NoteCall, over_budget, planned
 from muniment.cli.transfer.progress import Advance
 from muniment.cli.transfer.sessions import Sessions
 from muniment.cli.transfer.tally import Tally, in_words
@@ -43,17 +52,18 @@ class Plan:
     """All of them: the server says which are there already."""
     foreseen: Tally
     """What it comes to, but for passages."""
+    agent_id: str
 
     def __len__(self) -> int:
-        return sum(call.items for call in self.notes) + len(self.blocks) + len(self.memories) + len(self.passages)
+        return sum(call.item_count for call in self.notes) + len(self.blocks) + len(self.memories) + len(self.passages)
 
 
-def plan(items: Sequence[Item], sessions: Sessions, agent: Agent) -> Plan:
-    """What writing *items* comes to. Only reads. Raises Failure for what is sure to be refused."""
+def plan(items: Sequence[Item], sessions: Sessions, agent_id: str) -> Plan:
+    """What writing *items* comes to. Writes nothing. Raises Failure for notes that the server refuses."""
     foreseen = Tally()
 
     def held_blocks(level: Classification) -> _Held:
-        blocks = own_blocks(level, sessions[level].list_blocks(), agent.agent_id)
+        blocks = own_blocks(level, sessions[level].list_blocks(), agent_id)
         return {block.label: block.content for block in blocks}
 
     def held_memories(level: Classification) -> _Held:
@@ -61,11 +71,12 @@ def plan(items: Sequence[Item], sessions: Sessions, agent: Agent) -> Plan:
         return {memory.key: (memory.content, memory.tags, memory.expire_time) for memory in memories}
 
     return Plan(
-        planned(_of(NoteItem, items), sessions, agent, foreseen),
+        planned(_of(NoteItem, items), sessions, agent_id, foreseen),
         list(_to_write(_of(BlockItem, items), held_blocks, _block_value, foreseen)),
         list(_to_write(_of(MemoryItem, items), held_memories, _memory_value, foreseen)),
         _of(PassageItem, items),
         foreseen,
+        agent_id,
     )
 
 
@@ -114,7 +125,7 @@ def foresee_passages(plan: Plan, sessions: Sessions) -> None:
 
 def write(plan: Plan, sessions: Sessions, advance: Advance) -> Tally:
     """Carry out *plan*, and say what it came to."""
-    writing = _Writing(sessions, advance, plan.foreseen)
+    writing = _Writing(plan, sessions, advance)
     with writing.telling_how_far():
         for call in plan.notes:
             writing.notes(call)
@@ -131,39 +142,50 @@ def write(plan: Plan, sessions: Sessions, advance: Advance) -> Tally:
 class _Writing:
     """Items on their way, and how many have arrived."""
 
-    def __init__(self, sessions: Sessions, advance: Advance, tally: Tally) -> None:
+    def __init__(self, plan: Plan, sessions: Sessions, advance: Advance) -> None:
+        self._agent_id = plan.agent_id
+        self._tally = plan.foreseen
         self._sessions = sessions
         self._advance = advance
-        self._tally = tally
         self._arrived: Counter[str] = Counter()
 
     def notes(self, call: NoteCall) -> None:
-        self._sessions[call.level].edit_notes(call.edits, tier=call.tier)
-        self._count("note", call.items)
+        try:
+            self._sessions[call.level].edit_notes(call.edits, tier=call.tier)
+        except BudgetExceeded as refused:
+            raise over_budget(refused, call, self._agent_id, "the rest was not imported") from None
+        self._count("note", call.item_count)
 
     def block(self, item: BlockItem) -> None:
-        self._sessions[item.level].update_block(item.label, item.content)
+        with _naming(item):
+            self._sessions[item.level].update_block(item.label, item.content)
         self._count(item.kind)
 
     def memory(self, item: MemoryItem) -> None:
         session = self._sessions[item.level]
-        session.save_memory(item.key, item.content, tags=item.tags, expire_time=item.expire_time)
+        with _naming(item):
+            session.save_memory(item.key, item.content, tags=item.tags, expire_time=item.expire_time)
         self._count(item.kind)
 
     def passages(self, level: Classification, batch: Sequence[PassageItem]) -> None:
         try:
             counts = self._sessions[level].import_passages(map(_new_passage, batch), timeout=_STREAM_SECONDS)
+        except PassageExists as error:
+            self._stopped_after(error)
+            raise Failure("the agent has a passage of the file's with another text", "see which: --dry-run") from None
         except MunimentError as error:
-            self._arrived["passage"] += error.progress.stored_count if error.progress else 0
-            if isinstance(error, PassageExists):
-                raise Failure(
-                    "the agent has a passage of the file's with another text", "see which: --dry-run"
-                ) from None
-            raise
+            with _naming(batch[self._stopped_after(error) % len(batch)]):
+                raise
         self._tally.added[level, "passage"] += counts.stored_count
         self._tally.unchanged[level, "passage"] += counts.existing_count
         self._arrived["passage"] += counts.stored_count
         self._advance(len(batch))
+
+    def _stopped_after(self, error: MunimentError) -> int:
+        """How many passages of a batch the server has taken before the one that it refuses."""
+        progress = error.progress or ImportCounts(0, 0)
+        self._arrived["passage"] += progress.stored_count
+        return progress.stored_count + progress.existing_count
 
     def _count(self, kind: str, count: int = 1) -> None:
         self._arrived[kind] += count
@@ -178,6 +200,16 @@ class _Writing:
             note(f"Not finished. Written so far: {in_words(self._arrived) or 'nothing'}. What is written stays; to")
             note("import the same file again is safe, and goes on from there.")
             raise
+
+
+@contextmanager
+def _naming(item: Item) -> Iterator[None]:
+    """Say of which place in the file a value is that the server refuses."""
+    try:
+        yield
+    except InvalidArgument as error:
+        broken = broken_rules(error).replace("passage.", "")
+        raise Failure(f"{item.where}: {broken}", "mend the file, and import it again") from None
 
 
 def _batches(passages: Iterator[PassageItem]) -> Iterator[list[PassageItem]]:
