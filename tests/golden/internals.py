@@ -17,10 +17,10 @@ from typing import Any
 import psycopg
 
 from muniment_server.domain import tokens
-from muniment_server.search.embeddings import Vector
 from muniment_server.domain.tokens import TokenKind
-from muniment_server.transport.pools import Limits
 from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.search.embeddings import Vector
+from muniment_server.transport.pools import Limits
 from tests.noninterference.worlds import private_postgres
 from tests.support.databases import Database, cloned
 from tests.support.meanings import Quick, embed_all, quick
