@@ -83,7 +83,7 @@ bench-search: .venv/.stamp ## Measure search among up to a million items: ARGS="
 eval: .venv/.stamp ## Measure how well search finds, beside FTS5 and ILIKE: ARGS="--svg eval.svg"
 	$(BIN)/python -m tests.eval $(ARGS)
 
-schema: .venv/.stamp ## Write store/schema.sql anew from the migrations
+schema: .venv/.stamp ## Write postgres/schema.sql anew from the migrations
 	$(BIN)/python -m tests.support.schema
 
 proto: $(GENERATORS) ## Generate everything that comes from proto/

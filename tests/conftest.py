@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.store import roles
-from muniment_server.store.embedded import EmbeddedPostgres
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.postgres import roles
 from tests.support.databases import Database, cloned, make_template
 from tests.support.services import Caller, Service, serving
 

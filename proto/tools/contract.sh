@@ -15,7 +15,7 @@ stubs=(
     clients/typescript/src/gen
     clients/rust/src/gen
 )
-rules=service/muniment_server/rules.binpb
+rules=service/muniment_server/monitor/rules.binpb
 java=clients/java/api.binpb
 baseline=proto/baseline.binpb.gz
 

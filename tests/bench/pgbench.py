@@ -8,8 +8,8 @@ import tempfile
 import uuid
 from pathlib import Path
 
-from muniment_server.store import queries
-from muniment_server.store.embedded import find_bindir
+from muniment_server.embedded_postgres import find_bindir
+from muniment_server.postgres import queries
 from tests.bench.measure import Result
 
 _CONSTANT = {

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muniment.settings import find_settings
-from muniment_server.app.access import cluster_directory
-from muniment_server.store.embedded import conninfo_of_running
+from muniment_server.embedded_postgres import conninfo_of_running
+from muniment_server.runtime.databases import cluster_directory
 
 WORDS_ALONE = Path(__file__).parents[1] / "support" / "words_alone"
 

@@ -12,9 +12,9 @@ from psycopg.rows import namedtuple_row
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.records import ItemKind
-from muniment_server.store import queries
-from muniment_server.store.database import operator_conninfo
-from muniment_server.store.index import index_query, text_of
+from muniment_server.postgres import queries
+from muniment_server.postgres.pool import operator_conninfo
+from muniment_server.search.index import index_query, text_of
 
 SHARES = {
     Classification.PUBLIC: 0.6, Classification.INTERNAL: 0.25,

@@ -16,13 +16,13 @@ import muniment
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MemoryNotFound
 from muniment_server.domain.ids import RandomIds
-from muniment_server.domain.lifetime import Call
 from muniment_server.domain.records import ItemKind, SessionIdentity
-from muniment_server.domain.search.meaning import nobody
-from muniment_server.store import database
-from muniment_server.store.database import RoleConnection
-from muniment_server.store.fence import Fence
-from muniment_server.store.items import Items
+from muniment_server.items.store import Items
+from muniment_server.monitor.session_scope import Fence
+from muniment_server.postgres import pool
+from muniment_server.postgres.deadline import Call
+from muniment_server.postgres.pool import RoleConnection
+from muniment_server.search.embeddings import nobody
 from tests.bench.processes import Service
 
 MOST = 10
@@ -82,7 +82,7 @@ class Bench:
         self._host = muniment.connect(service.address, host_key=service.host_key, timeout=600)
         self._session = self._host.open_session(agent_id, muniment.Classification(int(level)))
         self._connection = TimedConnection.connect(
-            service.conninfo(level.role), autocommit=True, row_factory=namedtuple_row, options=database._SETTINGS,
+            service.conninfo(level.role), autocommit=True, row_factory=namedtuple_row, options=pool._SETTINGS,
             prepare_threshold=0,
         )  # fmt: skip
         with psycopg.connect(service.conninfo("postgres")) as admin:

@@ -55,7 +55,7 @@ class Server:
     @property
     def workers(self) -> set[int]:
         """The pids of the workers that run."""
-        return {pid for pid, command in self.children().items() if "muniment_server.app.worker" in command}
+        return {pid for pid, command in self.children().items() if "muniment_server.runtime.worker" in command}
 
     @property
     def postgres(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muniment_server.app.address import AddressInUse, held
+from muniment_server.runtime.address import AddressInUse, held
 
 
 def test_a_file_that_is_no_socket_is_left_alone(tmp_path):

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from muniment_server.store import roles
+from muniment_server.postgres import roles
 from tests.cli.conftest import SYSTEM_POSTGRES, line_of, objects, run, wait_until
 
 pytestmark = pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES in /usr/lib/postgresql: not tested")

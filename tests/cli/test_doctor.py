@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from muniment_server.app import access
-from muniment_server.store.embedded import conninfo_of_running
+from muniment_server.embedded_postgres import conninfo_of_running
+from muniment_server.runtime import databases
 from tests.cli.conftest import run
 
 
@@ -27,7 +27,7 @@ def doctor(dev):
 @pytest.fixture
 def admin(dev):
     """The administrator's connection to its database."""
-    conninfo = conninfo_of_running(dev.folder / ".muniment" / access.CLUSTER, user=access.SUPERUSER)
+    conninfo = conninfo_of_running(dev.folder / ".muniment" / databases.CLUSTER, user=databases.SUPERUSER)
     assert conninfo is not None
     with psycopg.connect(conninfo, autocommit=True) as connection:
         yield connection

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment_server.app.access import cluster_directory
+from muniment_server.runtime.databases import cluster_directory
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root's Postgres runs as another account")
 

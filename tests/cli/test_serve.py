@@ -20,8 +20,8 @@ from grpc_health.v1 import health_pb2
 
 import muniment
 from muniment import Classification
-from muniment_server.app import access
-from muniment_server.store.embedded import conninfo_of_running
+from muniment_server.embedded_postgres import conninfo_of_running
+from muniment_server.runtime import databases
 from tests.cli.conftest import children_of, environment_in, run, wait_until
 
 OWN = ("--data-dir", ".muniment")
@@ -136,7 +136,7 @@ def test_a_killed_server_leaves_nothing_behind(serving, data_dir):
 def test_sigterm_lets_calls_in_flight_finish(serving, data_dir):
     """A save waits for a lock that we hold, while the server is asked to end."""
     server = ready_in_development(serving)
-    admin = conninfo_of_running(data_dir / access.CLUSTER, user=access.SUPERUSER) or ""
+    admin = conninfo_of_running(data_dir / databases.CLUSTER, user=databases.SUPERUSER) or ""
     saved: list[muniment.Memory] = []
     with host_of(server, data_dir) as host:
         host.create_agent("alice")

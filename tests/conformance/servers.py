@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from muniment_server.app import access
-from muniment_server.config import DatabaseConfig
+from muniment_server.admin.operator import Operator, operating
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
-from muniment_server.store.operator import Operator, operating
+from muniment_server.runtime import databases
+from muniment_server.runtime.configuration import DatabaseConfig
 from tests.bench.processes import WORDS_ALONE
 from tests.cli.conftest import Server, environment_in
 
@@ -85,7 +85,7 @@ class Ours(Target):
 
     def keys(self) -> Keys:
         tenant = f"run{next(_tenants)}"
-        with access.operators_database(DatabaseConfig(self._data_dir)) as admin, operating(admin) as operator:
+        with databases.operators_database(DatabaseConfig(self._data_dir)) as admin, operating(admin) as operator:
             return Keys(
                 own=_key(operator, tenant, Classification.RESTRICTED),
                 others={

@@ -11,9 +11,9 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import MethodOptions
 
 from muniment.v1 import classification_pb2, policy_pb2
-from muniment_server.rpc import policy
-from muniment_server.rpc.rules import load_pool
-from muniment_server.rpc.server import SERVICES
+from muniment_server.monitor import policy
+from muniment_server.monitor.validation import load_pool
+from muniment_server.transport.server import SERVICES
 
 PROTO = Path(__file__).parents[2] / "proto" / "muniment" / "v1"
 METHODS = [method for service in SERVICES for method in service.methods]

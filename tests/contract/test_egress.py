@@ -26,10 +26,10 @@ from muniment.v1 import (
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import BudgetEntry, BudgetExceeded, EgressViolation
 from muniment_server.domain.records import HostIdentity, SessionIdentity, Tier, Usage
-from muniment_server.rpc import labels, policy
-from muniment_server.rpc.context import CallContext
-from muniment_server.rpc.server import SERVICES
-from muniment_server.rpc.walls import GuardEgress, TellErrors
+from muniment_server.monitor import egress, policy
+from muniment_server.monitor.call import CallContext
+from muniment_server.monitor.interceptors import GuardEgress, TellErrors
+from muniment_server.transport.server import SERVICES
 from tests.contract.test_errors import details_of
 
 PUBLIC = classification_pb2.CLASSIFICATION_PUBLIC
@@ -90,7 +90,7 @@ def answers_with_passages(passage):
 
 @pytest.mark.parametrize(("label", "limit"), PAIRS)
 def test_an_answer_leaves_only_upward(label, limit):
-    verdicts = {labels.may_leave(answer, limit) for answer in answers(label)}
+    verdicts = {egress.may_leave(answer, limit) for answer in answers(label)}
 
     assert verdicts == {label <= limit}
 
@@ -107,11 +107,11 @@ def test_an_item_without_a_known_label_is_held_back_and_raises_an_alarm(label, c
 
 def test_a_level_that_is_absent_by_right_may_leave():
     """`revealed` is UNSPECIFIED when nothing is revealed."""
-    assert labels.may_leave(memory_service_pb2.DeleteMemoryResponse(), Classification.PUBLIC)
+    assert egress.may_leave(memory_service_pb2.DeleteMemoryResponse(), Classification.PUBLIC)
 
 
 def test_an_empty_answer_must_be_labelled_too():
-    assert not labels.may_leave(memory_service_pb2.ListMemoriesResponse(), Classification.RESTRICTED)
+    assert not egress.may_leave(memory_service_pb2.ListMemoriesResponse(), Classification.RESTRICTED)
 
 
 @pytest.mark.parametrize("limit", list(Classification)[:3])

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from muniment_server.rpc.rules import load_pool
-from muniment_server.rpc.server import SERVICES
+from muniment_server.monitor.validation import load_pool
+from muniment_server.transport.server import SERVICES
 
 TABLE = Path(__file__).with_name("names.txt").read_text("utf-8")
 """The table of DESIGN.md 4.2, as far as its services are there."""

@@ -12,11 +12,12 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from muniment.v1 import classification_pb2, policy_pb2
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
-from muniment_server.rpc import policy, server
-from muniment_server.rpc.policy import PolicyError
-from muniment_server.rpc.server import SERVICES, Limits, Server
-from muniment_server.store.database import Database
-from muniment_server.store.store import Store
+from muniment_server.monitor import policy
+from muniment_server.monitor.policy import PolicyError
+from muniment_server.monitor.store import Store
+from muniment_server.postgres.pool import Database
+from muniment_server.transport import server
+from muniment_server.transport.server import SERVICES, Limits, Server
 
 TABLE = Path(__file__).with_name("policies.txt")
 HOST, SESSION = policy_pb2.PRINCIPAL_HOST, policy_pb2.PRINCIPAL_SESSION

@@ -6,10 +6,7 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
-from muniment_server.rpc import server
-from muniment_server.rpc.chain import _LONG, PutBehindWalls
-from muniment_server.rpc.server import Limits, Server
-from muniment_server.rpc.walls import (
+from muniment_server.monitor.interceptors import (
     Authenticate,
     Authorize,
     FollowTaint,
@@ -18,8 +15,11 @@ from muniment_server.rpc.walls import (
     TellErrors,
     Validate,
 )
-from muniment_server.store.database import Database
-from muniment_server.store.store import Store
+from muniment_server.monitor.store import Store
+from muniment_server.postgres.pool import Database
+from muniment_server.transport import server
+from muniment_server.transport.dispatch import _LONG, PutBehindWalls
+from muniment_server.transport.server import Limits, Server
 
 
 @pytest.fixture

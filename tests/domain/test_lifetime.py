@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from muniment_server.domain.errors import DeadlineExceeded
-from muniment_server.domain.lifetime import Lifetime
+from muniment_server.postgres.deadline import Lifetime
 
 
 def test_without_a_deadline_there_is_no_limit():

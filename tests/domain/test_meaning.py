@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 
-from muniment_server.domain.search.meaning import (
+from muniment_server.search.embeddings import (
     DIMENSIONS,
     FLOOR,
     MEAN,

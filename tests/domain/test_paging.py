@@ -8,11 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from muniment_server.domain import paging
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import InvalidArgument, InvalidPageToken, TaintChanged
-from muniment_server.domain.paging import Pager
 from muniment_server.domain.records import Version
+from muniment_server.monitor import paging
+from muniment_server.monitor.paging import Pager
 
 PAGER = Pager(b"hash of a token", "ListMemories", ("tag",), Classification.INTERNAL)
 VERSION = Version(UUID("0af8a6cc-3f3d-4a05-9d3a-6f8ed4f3c7a1"), 7)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muniment_server.domain.search.grams import words
-from muniment_server.domain.search.ranking import Corpus, Term, Wanted, wanted
+from muniment_server.search.grams import words
+from muniment_server.search.ranking import Corpus, Term, Wanted, wanted
 
 CORPUS = Corpus(pieces=40_000, stems=400_000, grams=4_000_000)
 """Looked for first is what occurs in no more than 2,000 pieces."""

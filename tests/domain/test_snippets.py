@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muniment_server.domain.search.grams import grams
-from muniment_server.domain.search.snippets import SNIPPET_CHARS, snippet
+from muniment_server.search.grams import grams
+from muniment_server.search.snippets import SNIPPET_CHARS, snippet
 
 FILLER = "The meeting went on and on. " * 20
 SECRET = "The new password of the vault is marmalade, says Ann. "

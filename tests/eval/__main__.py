@@ -17,7 +17,7 @@ from rich.progress import track
 from rich.table import Table
 
 import muniment
-from muniment_server.app.embedder import Model
+from muniment_server.runtime.embedder import Model
 from tests.bench.processes import Service, serving
 from tests.endtoend.locomo import DATA
 from tests.eval import picture

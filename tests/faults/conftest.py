@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from muniment_server.store import roles
-from muniment_server.store.embedded import EmbeddedPostgres
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.postgres import roles
 from tests.faults.load import Load
 from tests.faults.processes import ServerProcess
 from tests.support.databases import make_template

@@ -18,9 +18,9 @@ from typing import Any
 import psycopg
 from psycopg.rows import namedtuple_row
 
-from muniment_server.app.access import SUPERUSER, cluster_directory
-from muniment_server.store.database import operator_conninfo
-from muniment_server.store.embedded import conninfo_of_running
+from muniment_server.embedded_postgres import conninfo_of_running
+from muniment_server.postgres.pool import operator_conninfo
+from muniment_server.runtime.databases import SUPERUSER, cluster_directory
 
 WORKERS = 2
 _PROC = Path("/proc")
@@ -78,11 +78,11 @@ class ServerProcess:
 
     def workers(self) -> list[int]:
         """The worker processes."""
-        return [pid for pid in _children(self._running.pid) if b"muniment_server.app.worker" in _command(pid)]
+        return [pid for pid in _children(self._running.pid) if b"muniment_server.runtime.worker" in _command(pid)]
 
     def embedders(self) -> list[int]:
         """The process that makes vectors, where it is installed."""
-        return [pid for pid in _children(self._running.pid) if b"muniment_server.app.embedder" in _command(pid)]
+        return [pid for pid in _children(self._running.pid) if b"muniment_server.runtime.embedder" in _command(pid)]
 
     def postmaster(self) -> int | None:
         """The parent of all Postgres processes; None while it does not run."""

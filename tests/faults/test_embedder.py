@@ -15,9 +15,9 @@ import pytest
 
 import muniment
 from muniment import Classification
-from muniment_server.app.embedder_socket import answering, asking
 from muniment_server.domain.classification import Classification as Level
-from muniment_server.domain.search.meaning import DIMENSIONS
+from muniment_server.runtime.embedder_socket import answering, asking
+from muniment_server.search.embeddings import DIMENSIONS
 from tests.bench.processes import WORDS_ALONE
 from tests.faults.processes import ServerProcess, runs, wait_until
 
@@ -142,7 +142,7 @@ def test_an_embedder_in_which_a_vector_hangs_ends_itself():
     """So that the supervisor starts another."""
     hanging = """if True:
         import threading, time
-        from muniment_server.app.embedder import Model, give_up_when_it_hangs
+        from muniment_server.runtime.embedder import Model, give_up_when_it_hangs
         model = Model()
         model._e5.query = lambda text: time.sleep(60)
         threading.Thread(target=give_up_when_it_hangs, args=(model, 0.2), daemon=True).start()
@@ -159,8 +159,8 @@ def test_a_piece_of_which_three_embedders_died_is_left_to_its_words(tmp_path):
     dying = """if True:
         import os, sys
         from pathlib import Path
-        from muniment_server.app.embedder import Model, Pieces
-        from muniment_server.domain.search.meaning import NOTHING
+        from muniment_server.runtime.embedder import Model, Pieces
+        from muniment_server.search.embeddings import NOTHING
         class Dying(Model):
             def __init__(self):
                 pass

@@ -12,10 +12,10 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from muniment_server.app.worker import check_walls
 from muniment_server.domain.classification import Classification
-from muniment_server.rpc.walls import Gate
-from muniment_server.store.database import Database as RoleDatabase
+from muniment_server.monitor.interceptors import Gate
+from muniment_server.postgres.pool import Database as RoleDatabase
+from muniment_server.runtime.worker import check_walls
 from tests.support.databases import Database
 from tests.support.services import Caller, Service
 

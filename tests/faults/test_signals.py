@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from muniment_server.app.ending import Ending
+from muniment_server.runtime.stop_signal import Ending
 
 _ROUNDS = """
 import random, signal

@@ -17,10 +17,9 @@ from grpc_health.v1 import health_pb2
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
-from muniment_server.rpc import policy
-from muniment_server.store import fence
-from muniment_server.store.embedding import FIRST, embed_some
-from muniment_server.store.search import Search
+from muniment_server.monitor import policy, session_scope
+from muniment_server.search.embedding_queue import FIRST, embed_some
+from muniment_server.search.searcher import Search
 from tests.noninterference.values import METHODS
 from tests.noninterference.worlds import BEGINNING, PATHS, World, meaning_of
 from tests.support.services import Outcome
@@ -72,7 +71,7 @@ def _assert_raise_waits(probed: Probed, session_id: str, query: str, **parameter
     parameters |= {"item_id": uuid.uuid4(), "change_id": uuid.uuid4()}
     request = GetMessageClass(METHODS["RaiseTaint"].input_type)(session_id=session_id, taint=2)
     with psycopg.connect(probed.world.database.conninfo("muniment_public")) as writer:
-        writer.execute(fence._QUERIES[query].encode(), parameters)
+        writer.execute(session_scope._QUERIES[query].encode(), parameters)
         call: Any = probed.world.channel.unary_unary(PATHS["RaiseTaint"])
         with pytest.raises(Exception, match="DEADLINE_EXCEEDED"):
             call(request.SerializeToString(), metadata=(("authorization", f"Bearer {probed.host}"),), timeout=0.4)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from muniment_server.store.embedded import EmbeddedPostgres
-from muniment_server.store.walls import differences
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.monitor.grants import differences
 from tests.noninterference.mutants import MUTANTS, Mutant, applied
 from tests.noninterference.probes import PROBES
 from tests.noninterference.runner import Fault, Form, Judge, Leak, Program, Report

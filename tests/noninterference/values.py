@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from google.rpc import status_pb2
 
 from muniment.v1 import agent_pb2, note_pb2
-from muniment_server.rpc.server import SERVICES
+from muniment_server.transport.server import SERVICES
 from tests.support.services import Outcome
 
 METHODS = {method.name: method for service in SERVICES for method in service.methods}

@@ -24,12 +24,12 @@ import psycopg
 
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.search.meaning import Vector
 from muniment_server.domain.tokens import TokenKind
-from muniment_server.rpc.server import SERVICES
-from muniment_server.store import roles
-from muniment_server.store.embedded import EmbeddedPostgres
-from muniment_server.store.embedding import FIRST, embed_some
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.postgres import roles
+from muniment_server.search.embedding_queue import FIRST, embed_some
+from muniment_server.search.embeddings import Vector
+from muniment_server.transport.server import SERVICES
 from tests.support.databases import Database, cloned, make_template
 from tests.support.meanings import quick
 from tests.support.services import Outcome, serving

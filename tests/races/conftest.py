@@ -12,9 +12,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from muniment_server.rpc.server import Limits
-from muniment_server.store import roles
-from muniment_server.store.embedded import EmbeddedPostgres
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.postgres import roles
+from muniment_server.transport.server import Limits
 from tests.races.crew import Crew
 from tests.support.databases import cloned, make_template
 from tests.support.services import Service, serving

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import cast
 from unittest import mock
 
-from muniment_server.store import database
+from muniment_server.postgres import pool
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def spoiled(queries: Mapping[str, str], name: str, right: str, wrong: str) -> It
 @contextmanager
 def impatience() -> Iterator[None]:
     """Connections opened within the block wait 50 ms for a lock. A role's own setting would not: the server's wins."""
-    settings = database._SETTINGS.replace("lock_timeout=5s", "lock_timeout=50ms")
-    assert settings != database._SETTINGS
-    with mock.patch.object(database, "_SETTINGS", settings):
+    settings = pool._SETTINGS.replace("lock_timeout=5s", "lock_timeout=50ms")
+    assert settings != pool._SETTINGS
+    with mock.patch.object(pool, "_SETTINGS", settings):
         yield

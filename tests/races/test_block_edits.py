@@ -14,7 +14,7 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.records import ItemKind
-from muniment_server.store import fence
+from muniment_server.monitor import session_scope
 from tests.races import ledgers
 from tests.races.crew import RUNS, Crew, code_of, opened, runs_until
 from tests.races.mutants import spoiled
@@ -71,7 +71,7 @@ def _append(session: Caller, who: str, times: int) -> None:
 
 def test_without_the_lock_of_the_shelf_lines_would_be_lost(sessions: list[Caller], crew: Crew) -> None:
     sessions[0].update_block(label=_LABEL, content="first")
-    with spoiled(fence._QUERIES, "lock_shelf", _SHELF_LOCK, _SHELF_LOCK.removesuffix(" FOR NO KEY UPDATE")):
+    with spoiled(session_scope._QUERIES, "lock_shelf", _SHELF_LOCK, _SHELF_LOCK.removesuffix(" FOR NO KEY UPDATE")):
         crew.together(*(partial(_append, session, f"{i}", _APPENDS) for i, session in enumerate(sessions)))
 
     lost = _WRITERS * _APPENDS + 1 - len(sessions[0].get_block(label=_LABEL).block.content.split("\n"))
@@ -156,7 +156,7 @@ def test_without_the_lock_of_the_shelf_they_would_be(
     arena: Service, crew: Crew, sessions: list[Caller], agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     mix = _mixed(arena, crew, sessions, agent)
-    with spoiled(fence._QUERIES, "lock_shelf", _SHELF_LOCK, _SHELF_LOCK.removesuffix(" FOR NO KEY UPDATE")):
+    with spoiled(session_scope._QUERIES, "lock_shelf", _SHELF_LOCK, _SHELF_LOCK.removesuffix(" FOR NO KEY UPDATE")):
         runs, found = runs_until(lambda: len(_misbuilt(_versions(owner, agent), "lowest")), mix.run, most=20, batch=1)
 
     assert found > 0

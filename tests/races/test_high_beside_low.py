@@ -17,8 +17,8 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from muniment_server.domain.classification import Classification
-from muniment_server.store import fence
-from muniment_server.store.embedded import EmbeddedPostgres
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.monitor import session_scope
 from tests.races.crew import code_of
 from tests.races.mutants import impatience
 from tests.support.databases import cloned
@@ -122,7 +122,7 @@ def _write(connection: psycopg.Connection[Any], arena: Service, high: Caller) ->
 
     def run(query: str, **fields: object) -> None:
         ids = {"item_id": arena.ids.new_uuid(), "change_id": arena.ids.new_uuid(), "method": "SaveMemory"}
-        done = connection.execute(fence._QUERIES[query].encode(), {**who, **etag, **new, **ids, **fields})
+        done = connection.execute(session_scope._QUERIES[query].encode(), {**who, **etag, **new, **ids, **fields})
         assert done.rowcount == 1
 
     run("lock_shelf")

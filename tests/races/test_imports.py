@@ -17,7 +17,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.records import ItemKind
-from muniment_server.store import fence
+from muniment_server.monitor import session_scope
 from tests.races import ledgers
 from tests.races.crew import RUNS, Crew, deadlocks, opened, runs_until
 from tests.races.mutants import spoiled
@@ -162,7 +162,10 @@ def test_of_two_stores_of_one_expired_id_one_stores(
 def test_batches_in_the_order_they_are_given_would_deadlock(race: Race, owner: psycopg.Connection[Any]) -> None:
     before = deadlocks(owner)
     with spoiled(
-        fence._QUERIES, "store_passages", "ORDER BY given.name ON CONFLICT", "ORDER BY given.position ON CONFLICT"
+        session_scope._QUERIES,
+        "store_passages",
+        "ORDER BY given.name ON CONFLICT",
+        "ORDER BY given.position ON CONFLICT",
     ):
         runs, found = runs_until(lambda: deadlocks(owner) - before, race.run, most=40, batch=4)
 

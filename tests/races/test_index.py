@@ -9,8 +9,8 @@ from threading import Event
 
 import grpc
 
+from muniment_server.admin.operator import operating
 from muniment_server.domain.classification import Classification
-from muniment_server.store.operator import operating
 
 PUBLIC = Classification.PUBLIC
 WRITERS, CALLS, KEYS = 8, 60, 3

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.store import fence
+from muniment_server.monitor import session_scope
 from tests.races.crew import RUNS, Crew, opened, runs_until
 from tests.races.mutants import spoiled
 from tests.support.invariants import broken
@@ -104,7 +104,7 @@ def test_without_the_lock_of_the_shelf_it_would_be_overspent(
     arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     race = Fill(arena, crew, agent, one_session=False)
-    with spoiled(fence._QUERIES, "lock_shelf", _SHELF_LOCK, _SHELF_LOCK.removesuffix(" FOR NO KEY UPDATE")):
+    with spoiled(session_scope._QUERIES, "lock_shelf", _SHELF_LOCK, _SHELF_LOCK.removesuffix(" FOR NO KEY UPDATE")):
         runs, over = runs_until(race.over, race.run, most=40, batch=1)
 
     assert over > 0

@@ -18,7 +18,7 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.records import ItemKind
-from muniment_server.store import fence
+from muniment_server.monitor import session_scope
 from tests.races import ledgers
 from tests.races.commits import Commits
 from tests.races.crew import RUNS, Crew, code_of, opened, runs_until, stagger
@@ -96,7 +96,7 @@ def test_nothing_is_committed_at_the_old_level_after_a_raise(
 
 @pytest.mark.parametrize("lock", ["FOR KEY SHARE", ""], ids=["key share", "no lock"])
 def test_a_weaker_fence_would_show(lock: str, race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
-    with spoiled(fence._QUERIES, "save_item", "FOR NO KEY UPDATE", lock):
+    with spoiled(session_scope._QUERIES, "save_item", "FOR NO KEY UPDATE", lock):
         runs, late = runs_until(Commits(owner, agent).below_a_rise, race.run, most=900)
 
     assert late > 0
@@ -206,8 +206,8 @@ def test_a_weaker_fence_of_other_kinds_would_show(
 ) -> None:
     """Notes and blocks are kept out twice: by the lock of the shelf, and by the save itself."""
     with (
-        spoiled(fence._QUERIES, query, "FOR NO KEY UPDATE", ""),
-        spoiled(fence._QUERIES, "save_item", "FOR NO KEY UPDATE", ""),
+        spoiled(session_scope._QUERIES, query, "FOR NO KEY UPDATE", ""),
+        spoiled(session_scope._QUERIES, "save_item", "FOR NO KEY UPDATE", ""),
     ):
         runs, late = runs_until(Commits(owner, agent).below_a_rise, others.run, most=600)
 

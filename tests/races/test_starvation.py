@@ -10,7 +10,8 @@ from typing import Any
 import psycopg
 
 from muniment_server.domain.classification import Classification
-from muniment_server.store import control, fence, roles
+from muniment_server.monitor import host_scope, session_scope
+from muniment_server.postgres import roles
 from tests.races.crew import Crew, opened
 from tests.races.mutants import spoiled
 from tests.support.services import Caller, Service
@@ -80,7 +81,7 @@ def test_a_raise_is_in_turn_behind_writers_that_hold_the_fence_for_long(arena: S
 
 def test_a_fence_that_writers_share_would_starve_it(arena: Service, crew: Crew, agent: str) -> None:
     """FOR SHARE keeps the old level out as well, but later sharers join past the raise that waits."""
-    with spoiled(fence._QUERIES, "save_item", "FOR NO KEY UPDATE", "FOR SHARE"):
+    with spoiled(session_scope._QUERIES, "save_item", "FOR NO KEY UPDATE", "FOR SHARE"):
         seconds = _raise_under_holders(arena, crew, agent)
 
     assert seconds is None
@@ -120,7 +121,7 @@ def _hold(arena: Service, session: Caller, loop: Loop, i: int) -> None:
 def _save_slowly(arena: Service, connection: psycopg.Connection[Any], session: Caller, i: int) -> None:
     with connection.transaction():
         connection.execute(
-            fence._QUERIES["save_item"].encode(),
+            session_scope._QUERIES["save_item"].encode(),
             {
                 **_who(arena, session), "kind": 1, "name": f"{i}", "content": f"{time.monotonic()}", "tags": [],
                 "tier": 1, "position": 0, "expire_time": None, "etag_item": None, "etag_revision": None,
@@ -136,7 +137,7 @@ def _raise(arena: Service, session: Caller) -> None:
         connection.execute(f"SET statement_timeout = '{_PATIENCE}'".encode())
         key = connection.execute("SELECT host_key_id FROM vault.host_key LIMIT 1").fetchone()
         raised = connection.execute(
-            control.QUERIES["raise_taint"].encode(),
+            host_scope.QUERIES["raise_taint"].encode(),
             {**_who(arena, session), "taint": 2, "reason": None, "host_key_id": key.host_key_id},  # type: ignore[union-attr]
         )
         assert raised.rowcount == 1

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.store.embedded import EmbeddedPostgres
+from muniment_server.embedded_postgres import EmbeddedPostgres
 from tests.rpc.clock import Clock
 from tests.support.databases import Database, cloned
 from tests.support.services import Caller, Service, serving

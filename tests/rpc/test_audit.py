@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from muniment_server.config import ConfigError, DatabaseConfig, ServerConfig
+from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, ServerConfig
 from tests.rpc.answers import CONFIDENTIAL, INTERNAL, LEVELS, PAIRS, PUBLIC, RESTRICTED, UP, events, pages, refusal
 from tests.support.services import failure_of, serving
 

@@ -9,7 +9,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from muniment_server.rpc.server import SERVICES
+from muniment_server.transport.server import SERVICES
 from tests.rpc.answers import PUBLIC
 from tests.support.services import failure_of, reason_of, serving
 

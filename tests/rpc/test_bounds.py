@@ -12,7 +12,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment_server.domain.classification import Classification
-from muniment_server.rpc.server import Limits
+from muniment_server.transport.server import Limits
 from tests.support.services import failure_of, reason_of
 
 PUBLIC = Classification.PUBLIC

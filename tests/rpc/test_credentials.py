@@ -10,7 +10,7 @@ import pytest
 
 from muniment_server.domain import tokens
 from muniment_server.domain.tokens import TokenKind
-from muniment_server.rpc.server import SERVICES
+from muniment_server.transport.server import SERVICES
 from tests.rpc.answers import CONFIDENTIAL, INTERNAL, PUBLIC, refusal
 from tests.support.services import Caller, failure_of, new_host_key, reason_of
 

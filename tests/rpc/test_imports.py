@@ -15,8 +15,8 @@ import pytest
 
 from muniment.v1 import passage_pb2, passage_service_pb2
 from muniment_server.domain.errors import Conflict
-from muniment_server.rpc import chain, patience
-from muniment_server.store.passages import Passages
+from muniment_server.passages.repository import Passages
+from muniment_server.transport import dispatch, receive_timeout
 from tests.rpc.answers import (
     INTERNAL,
     LEVELS,
@@ -399,7 +399,7 @@ def test_a_batch_that_the_database_undoes_is_not_told_as_stored(service, monkeyp
 
 def test_a_stream_ends_however_busy_its_sender_is(stream, service, monkeypatch):
     """It holds a thread that others wait for."""
-    monkeypatch.setattr(chain, "_LONGEST_STREAM", 0.5)
+    monkeypatch.setattr(dispatch, "_LONGEST_STREAM", 0.5)
     session = service.session(PUBLIC)
     running = stream(session)
     threading.Thread(target=trickle, args=[running], daemon=True).start()
@@ -625,8 +625,8 @@ def wait_until_blocked(service, *, blocked=True):
 @pytest.fixture
 def impatient(monkeypatch):
     """Streams may rest for a tenth of a second only."""
-    monkeypatch.setattr(patience, "_SECONDS_IN_STREAM", 0.1)
-    monkeypatch.setattr(patience, "_LOOK_EVERY", 0.02)
+    monkeypatch.setattr(receive_timeout, "_SECONDS_IN_STREAM", 0.1)
+    monkeypatch.setattr(receive_timeout, "_LOOK_EVERY", 0.02)
 
 
 @pytest.mark.parametrize("sent", [0, 1, 150])
@@ -651,8 +651,8 @@ def test_c87_after_streams_that_rested_others_are_served(impatient, stream, serv
 
 def test_each_message_has_its_own_ten_seconds(monkeypatch):
     """A stream may last, as long as it goes on."""
-    now, watch, context = [0.0], patience.Patience(), cast(grpc.ServicerContext, object())
-    monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    now, watch, context = [0.0], receive_timeout.Patience(), cast(grpc.ServicerContext, object())
+    monkeypatch.setattr(receive_timeout, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def messages():
         for _ in range(5):

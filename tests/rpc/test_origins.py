@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.rpc.server import SERVICES
+from muniment_server.transport.server import SERVICES
 from tests.rpc.answers import (
     CONFIDENTIAL,
     INTERNAL,

@@ -11,7 +11,7 @@ import pytest
 from google.rpc import error_details_pb2
 
 from muniment.v1 import error_pb2
-from muniment_server.rpc.server import Limits
+from muniment_server.transport.server import Limits
 from tests.rpc.answers import INTERNAL, PUBLIC, RESTRICTED, detail, packed_status
 from tests.support.services import Outcome, failure_of, reason_of, serving
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment_server.store.operator import operating
+from muniment_server.admin.operator import operating
 from tests.rpc.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, invalid, keys
 from tests.support.services import Caller, serving
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from muniment_server.store.embedded import EmbeddedPostgres
+from muniment_server.embedded_postgres import EmbeddedPostgres
 from tests.support.databases import Database, cloned
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from muniment_server.store import queries, roles
+from muniment_server.postgres import queries, roles
 
 SERVED = {
     **dict.fromkeys(("items", "notes", "blocks", "passages", "search", "meaning"), roles.LEVELS),

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg.rows import namedtuple_row
 
-from muniment_server.store import walls
+from muniment_server.monitor import grants
 
 FAULTS = {
     "GRANT SELECT ON muniment_restricted.item TO muniment_public": "SELECT on muniment_restricted.item",
@@ -66,21 +66,21 @@ FAULTS = {
 
 def test_on_a_migrated_database_the_grants_equal_the_matrix(migrated):
     with migrated.as_admin() as admin:
-        assert walls.differences(admin) == []
+        assert grants.differences(admin) == []
 
 
 @pytest.mark.parametrize("role", ["muniment_control", "muniment_auditor", "muniment_public"])
 def test_every_serving_role_may_compare_them(migrated, role):
     """The server looks as the role that it is."""
     with migrated.connect(role) as connection:
-        assert walls.differences(connection) == []
+        assert grants.differences(connection) == []
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_c75_a_fault_in_the_walls_is_found(migrated, fault):
     with migrated.as_admin() as admin, admin.transaction(force_rollback=True):
         admin.execute(fault.format(database=migrated.name).encode())
-        found = walls.differences(admin)
+        found = grants.differences(admin)
 
     assert [difference for difference in found if FAULTS[fault] in difference] != []
 
@@ -88,7 +88,7 @@ def test_c75_a_fault_in_the_walls_is_found(migrated, fault):
 def test_a_database_without_our_schema_is_no_place_to_serve(postgres):
     conninfo = postgres.conninfo(user="postgres", dbname="postgres")
     with psycopg.connect(conninfo, row_factory=namedtuple_row) as bare:
-        found = walls.problems(bare, connections=1, durable=False)
+        found = grants.problems(bare, connections=1, durable=False)
 
     assert [problem for problem in found if "muniment migrate" in problem] != []
 
@@ -96,7 +96,7 @@ def test_a_database_without_our_schema_is_no_place_to_serve(postgres):
 @pytest.mark.parametrize("connections", [190, 191])
 def test_more_connections_than_the_server_has_are_refused(migrated, connections):
     with migrated.as_admin() as admin:
-        found = walls.problems(admin, connections=connections, durable=False)
+        found = grants.problems(admin, connections=connections, durable=False)
 
     assert len(found) == (connections > 190)
 
@@ -104,12 +104,12 @@ def test_more_connections_than_the_server_has_are_refused(migrated, connections)
 def test_a_database_that_forgets_at_a_crash_is_refused(migrated):
     """That of the tests does, on purpose."""
     with migrated.as_admin() as admin:
-        assert [problem for problem in walls.problems(admin, connections=1) if "fsync" in problem] != []
+        assert [problem for problem in grants.problems(admin, connections=1) if "fsync" in problem] != []
 
 
 def test_another_version_of_the_schema_is_refused(migrated):
     with migrated.as_admin() as admin, admin.transaction(force_rollback=True):
         admin.execute("INSERT INTO vault.migration (version, name) VALUES (9999, 'from the future')")
-        found = walls.problems(admin, connections=1, durable=False)
+        found = grants.problems(admin, connections=1, durable=False)
 
     assert [problem for problem in found if "schema is at version 9999" in problem] != []

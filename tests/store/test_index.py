@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from muniment_server.admin.operator import operating
 from muniment_server.domain.classification import Classification
-from muniment_server.store import migrate
-from muniment_server.store.database import operator_conninfo
-from muniment_server.store.operator import operating
+from muniment_server.postgres import migrate
+from muniment_server.postgres.pool import operator_conninfo
 from tests.rpc.clock import Clock
 from tests.support.services import serving
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.store import queries
+from muniment_server.postgres import queries
 from tests.races.mutants import impatience
 from tests.store.named import filled, parameters
 from tests.support.invariants import broken_invariants

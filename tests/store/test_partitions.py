@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from muniment_server.store import migrate, roles
-from muniment_server.store.database import operator_conninfo
+from muniment_server.postgres import migrate, roles
+from muniment_server.postgres.pool import operator_conninfo
 from tests.store.named import SERVED, Named, filled, named, parameters
 from tests.support.databases import Database
 

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.store import queries
-from muniment_server.store.embedded import EmbeddedPostgres
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.postgres import queries
 from tests.store.named import numbered, parameters
 from tests.store.test_partitions import LITERALS
 from tests.support.databases import Database, cloned

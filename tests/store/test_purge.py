@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from muniment_server.admin.operator import operating
 from muniment_server.domain.classification import Classification
-from muniment_server.store.operator import operating
 from tests.rpc.clock import Clock
 from tests.support.services import serving
 

@@ -8,7 +8,7 @@ from importlib import resources
 import psycopg
 import pytest
 
-from muniment_server.store import queries
+from muniment_server.postgres import queries
 from tests.store.named import ANYBODY, EMBEDDER, OPERATORS, SERVED, named, numbered
 
 FILES = {**SERVED, **ANYBODY, **EMBEDDER, **OPERATORS}

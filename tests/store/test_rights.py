@@ -9,7 +9,8 @@ from collections import defaultdict
 import psycopg
 import pytest
 
-from muniment_server.store import roles, walls
+from muniment_server.monitor import grants
+from muniment_server.postgres import roles
 
 LOCKS = ("FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE", "FOR KEY SHARE")
 
@@ -58,7 +59,7 @@ def works(connection, statement):
 def rights_of(role):
     """What the matrix gives *role*, by table and window."""
     found = defaultdict(set)
-    for fact in walls.matrix():
+    for fact in grants.matrix():
         if fact.subject == role:
             found[fact.object].add(fact.fact)
     return found
@@ -167,4 +168,4 @@ def test_a_role_can_hand_nothing_on(migrated, role):
             with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
                 connection.execute(f"GRANT SELECT ON {name} TO PUBLIC".encode())
     with migrated.as_admin() as admin:
-        assert walls.differences(admin) == []
+        assert grants.differences(admin) == []

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from psycopg.rows import namedtuple_row
 
+from muniment_server.admin.operator import operating
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MemoryNotFound
 from muniment_server.domain.ids import RandomIds
-from muniment_server.domain.lifetime import Call
 from muniment_server.domain.records import ItemKind, SessionIdentity
-from muniment_server.domain.search.meaning import nobody
-from muniment_server.store import database as store_database
-from muniment_server.store.database import RoleConnection
-from muniment_server.store.embedded import EmbeddedPostgres
-from muniment_server.store.fence import Fence
-from muniment_server.store.items import Items
-from muniment_server.store.operator import operating
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.items.store import Items
+from muniment_server.monitor.session_scope import Fence
+from muniment_server.postgres import pool as store_database
+from muniment_server.postgres.deadline import Call
+from muniment_server.postgres.pool import RoleConnection
+from muniment_server.search.embeddings import nobody
 from tests.bench_search.loading import load
 from tests.store.test_plans import _buffers
 from tests.support.databases import Database, cloned

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.lifetime import Lifetime
-from muniment_server.store.database import Database as RoleDatabase
+from muniment_server.postgres.deadline import Lifetime
+from muniment_server.postgres.pool import Database as RoleDatabase
 from tests.support.databases import cloned
 from tests.support.services import serving
 

@@ -12,9 +12,9 @@ from psycopg import conninfo as libpq
 from psycopg import sql
 from psycopg.rows import namedtuple_row
 
-from muniment_server.store import migrate
-from muniment_server.store.database import operator_conninfo
-from muniment_server.store.embedded import EmbeddedPostgres
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.postgres import migrate
+from muniment_server.postgres.pool import operator_conninfo
 
 _TEMPLATE = "muniment"
 _numbers = itertools.count(1)

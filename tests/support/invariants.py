@@ -6,8 +6,8 @@ from typing import Any
 
 import psycopg
 
+from muniment_server.admin.operator import operating
 from muniment_server.domain.classification import Classification
-from muniment_server.store.operator import operating
 from tests.support.databases import Database
 
 _LEDGERS = """

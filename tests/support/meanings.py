@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from muniment_server.app.embedder import Model, Turns, embed_what_waits
-from muniment_server.app.ending import Ending
-from muniment_server.domain.search.meaning import DIMENSIONS, Vector, vector_of
-from muniment_server.store.database import Database as RoleDatabase
-from muniment_server.store.embedding import Embed
+from muniment_server.postgres.pool import Database as RoleDatabase
+from muniment_server.runtime.embedder import Model, Turns, embed_what_waits
+from muniment_server.runtime.stop_signal import Ending
+from muniment_server.search.embedding_queue import Embed
+from muniment_server.search.embeddings import DIMENSIONS, Vector, vector_of
 from tests.support.databases import Database
 
 _ALIKE = {"hound": "dog", "automobile": "car"}

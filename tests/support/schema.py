@@ -7,8 +7,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from muniment_server.store import migrate, roles
-from muniment_server.store.embedded import EmbeddedPostgres, find_bindir
+from muniment_server.embedded_postgres import EmbeddedPostgres, find_bindir
+from muniment_server.postgres import migrate, roles
 
 SCHEMA = Path(migrate.__file__).with_name("schema.sql")
 _HEADER = """\

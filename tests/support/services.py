@@ -21,11 +21,11 @@ from muniment.v1 import passage_service_pb2
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import IdSource, RandomIds
-from muniment_server.domain.search.meaning import Vector
 from muniment_server.domain.tokens import TokenKind
-from muniment_server.rpc.server import SERVICES, Limits, Server
-from muniment_server.store.database import Database as RoleDatabase
-from muniment_server.store.store import Store
+from muniment_server.monitor.store import Store
+from muniment_server.postgres.pool import Database as RoleDatabase
+from muniment_server.search.embeddings import Vector
+from muniment_server.transport.server import SERVICES, Limits, Server
 from tests.support.databases import Database
 
 _METHODS = {method.name: method for service in SERVICES for method in service.methods}

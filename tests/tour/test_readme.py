@@ -15,8 +15,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 import muniment
-from muniment_server.store import roles
-from muniment_server.store.embedded import EmbeddedPostgres
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.postgres import roles
 from tests.cli.test_tls import make as make_certificate
 from tests.tour import grpcurl, shell
 from tests.tour.conftest import recipe

@@ -17,7 +17,7 @@ from muniment_server.cli.groups import Group
 from muniment_server.cli.output import Output, note, with_output
 from muniment_server.cli.parameters import TEXT
 from muniment_server.cli.service import with_host
-from muniment_server.domain.search.languages import STEMMERS
+from muniment_server.search.languages import STEMMERS
 
 _COLUMNS = ("agent_id", "display_name", "language", "create_time", "update_time")
 _LIMIT = click.IntRange(0, LARGEST_BUDGET)

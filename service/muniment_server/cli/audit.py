@@ -7,12 +7,12 @@ from uuid import UUID
 
 import click
 
+from muniment_server.admin.operator import NoSuchTenant, Operator
 from muniment_server.cli.database import with_operator
 from muniment_server.cli.failures import Failure
 from muniment_server.cli.groups import Group
 from muniment_server.cli.output import Output, with_output
 from muniment_server.cli.parameters import TEXT
-from muniment_server.store.operator import NoSuchTenant, Operator
 
 _COLUMNS = (
     "time", "classification", "method", "outcome", "agent_id", "session_id", "kind", "result_count", "reason",

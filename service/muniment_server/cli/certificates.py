@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
-from muniment_server.config import ConfigError, Tls
+from muniment_server.runtime.configuration import ConfigError, Tls
 
 
 def checked_tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> Tls | None:

@@ -13,15 +13,15 @@ import psycopg
 from click.core import ParameterSource
 from psycopg import conninfo as libpq
 
-from muniment_server.app import access
-from muniment_server.app.access import NotReady
+from muniment_server.admin.operator import operating
 from muniment_server.cli.failures import Failure, telling_files
-from muniment_server.config import ConfigError, DatabaseConfig, nearest_data_dir
-from muniment_server.store import roles
-from muniment_server.store.embedded import EmbeddedPostgres, EmbeddedPostgresError, conninfo_of_running
-from muniment_server.store.migrate import CannotMigrate
-from muniment_server.store.operator import operating
-from muniment_server.store.passfile import PassfileError
+from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, conninfo_of_running
+from muniment_server.postgres import roles
+from muniment_server.postgres.migrate import CannotMigrate
+from muniment_server.postgres.passfile import PassfileError
+from muniment_server.runtime import databases
+from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, nearest_data_dir
+from muniment_server.runtime.databases import NotReady
 
 _PATH = click.Path(path_type=Path)
 
@@ -102,13 +102,13 @@ def existing_database(config: DatabaseConfig) -> Iterator[str]:
             f"there is no database in {config.data_dir}",
             "name another with --data-dir or --database-url, or make one: muniment serve",
         )
-    with access.operators_database(config) as admin:
+    with databases.operators_database(config) as admin:
         yield admin
 
 
 def has_cluster(data_dir: Path) -> bool:
     """Whether a database was made in *data_dir*."""
-    return (data_dir / access.CLUSTER / "data").exists()
+    return (data_dir / databases.CLUSTER / "data").exists()
 
 
 def require_passfile(passfile: Path) -> None:
@@ -124,13 +124,13 @@ def require_passfile(passfile: Path) -> None:
 @contextmanager
 def own_database(data_dir: Path) -> Iterator[str]:
     """The administrator's conninfo of the database in *data_dir*, as it is: not migrated first."""
-    directory = access.cluster_directory(data_dir)
-    running = conninfo_of_running(directory, user=access.SUPERUSER)
+    directory = databases.cluster_directory(data_dir)
+    running = conninfo_of_running(directory, user=databases.SUPERUSER)
     if running is not None:
         yield running
         return
     with EmbeddedPostgres(directory, roles=roles.ALL) as embedded:
-        yield embedded.conninfo(user=access.SUPERUSER)
+        yield embedded.conninfo(user=databases.SUPERUSER)
 
 
 @contextmanager

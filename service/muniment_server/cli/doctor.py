@@ -10,7 +10,7 @@ import click
 from muniment_server.cli.database import data_dir_option, database_url_option, passfile_option
 from muniment_server.cli.examination import examine
 from muniment_server.cli.failures import telling_files
-from muniment_server.config import DatabaseConfig
+from muniment_server.runtime.configuration import DatabaseConfig
 
 
 @click.command

@@ -14,15 +14,15 @@ from pathlib import Path
 import psycopg
 from psycopg import conninfo as libpq
 
-from muniment_server.app import access, development
-from muniment_server.app.hardening import forbid_core_dumps
-from muniment_server.app.supervisor import embedder_is_installed
+from muniment_server.admin.operator import operating
 from muniment_server.cli.database import has_cluster, own_database, require_passfile, said_by
-from muniment_server.config import DatabaseConfig, ServerConfig
-from muniment_server.store import roles
-from muniment_server.store.embedded import EmbeddedPostgresError, conninfo_of_running, find_bindir
-from muniment_server.store.operator import operating
-from muniment_server.store.passfile import PassfileError, with_passfile
+from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
+from muniment_server.postgres import roles
+from muniment_server.postgres.passfile import PassfileError, with_passfile
+from muniment_server.runtime import databases, development
+from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
+from muniment_server.runtime.hardening import forbid_core_dumps
+from muniment_server.runtime.supervisor import embedder_is_installed
 
 _OLDEST_PYTHON = (3, 11)
 _CONNECT_SECONDS = "5"
@@ -72,7 +72,7 @@ def _own_database(data_dir: Path) -> Iterator[Finding]:
     try:
         yield _running(data_dir)
         with own_database(data_dir) as admin:
-            yield from _database(access.without_user(admin), admin=admin, connections=0)
+            yield from _database(databases.without_user(admin), admin=admin, connections=0)
     except EmbeddedPostgresError as error:
         yield _bad(str(error))
 
@@ -97,7 +97,7 @@ def _credentials(file: Path) -> Iterator[Finding]:
 
 
 def _running(data_dir: Path) -> Finding:
-    if conninfo_of_running(access.cluster_directory(data_dir), user=access.SUPERUSER) is None:
+    if conninfo_of_running(databases.cluster_directory(data_dir), user=databases.SUPERUSER) is None:
         return _good("no server runs here: its database is started for this look")
     return _good("a server runs here")
 
@@ -140,7 +140,7 @@ def _login_problem(conninfo: str, role: str) -> Iterator[Finding]:
 
 def _walls(conninfo: str, connections: int) -> Iterator[Finding]:
     try:
-        problems = access.problems_of(conninfo, connections=connections)
+        problems = databases.problems_of(conninfo, connections=connections)
     except psycopg.Error as error:
         problems = [f"the walls cannot be looked at ({said_by(error)}): run `muniment migrate`"]
     yield from map(_bad, problems)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from muniment_server.domain.search.grams import grams, grams_of, word_pattern, words
-from muniment_server.domain.search.languages import small_words
+from muniment_server.search.grams import grams, grams_of, word_pattern, words
+from muniment_server.search.languages import small_words
 
 _STYLE = "bold magenta"
 

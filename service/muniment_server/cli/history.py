@@ -8,6 +8,7 @@ from uuid import UUID
 
 import click
 
+from muniment_server.admin.operator import NoSuchAgent, Operator
 from muniment_server.cli.database import with_operator
 from muniment_server.cli.failures import Discreet, Failure
 from muniment_server.cli.output import Output, note, with_output
@@ -15,7 +16,6 @@ from muniment_server.cli.parameters import TEXT
 from muniment_server.domain import text
 from muniment_server.domain.errors import InvalidArgument
 from muniment_server.domain.records import ItemKind
-from muniment_server.store.operator import NoSuchAgent, Operator
 
 _NAME_OF: dict[ItemKind, Callable[[str], str]] = {
     ItemKind.MEMORY: text.key,

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import click
 
+from muniment_server.admin.operator import Operator
 from muniment_server.cli.database import with_operator
 from muniment_server.cli.failures import Failure
 from muniment_server.cli.groups import Group
@@ -14,7 +15,6 @@ from muniment_server.cli.output import Output, note, with_output
 from muniment_server.cli.parameters import LEVEL, TEXT
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
-from muniment_server.store.operator import Operator
 
 _COLUMNS = ("host_key_id", "tenant", "ceiling", "create_time", "revoke_time")
 

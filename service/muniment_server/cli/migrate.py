@@ -14,8 +14,8 @@ from muniment_server.cli.database import (
     telling_database,
 )
 from muniment_server.cli.output import note
-from muniment_server.store import migrate as store
-from muniment_server.store.passfile import migrate_with_passfile
+from muniment_server.postgres import migrate as store
+from muniment_server.postgres.passfile import migrate_with_passfile
 
 
 @click.command

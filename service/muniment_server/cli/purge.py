@@ -9,13 +9,13 @@ import click
 from rich.console import Console
 from rich.progress import track
 
+from muniment_server.admin.operator import Operator
 from muniment_server.cli.content import confirm
 from muniment_server.cli.database import with_operator
 from muniment_server.cli.failures import Failure
 from muniment_server.cli.output import Output, note, with_output
 from muniment_server.cli.parameters import DURATION
 from muniment_server.domain.classification import Classification
-from muniment_server.store.operator import Operator
 
 _SHORTEST = timedelta(days=30)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 from rich.console import Console
 
+from muniment_server.admin.operator import Operator
 from muniment_server.cli.database import with_operator
 from muniment_server.cli.failures import Failure
 from muniment_server.cli.output import Output, note, with_output
 from muniment_server.cli.parameters import TEXT
-from muniment_server.store.operator import Operator
 
 
 @click.command

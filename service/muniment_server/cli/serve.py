@@ -14,9 +14,6 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from muniment_server.app import development, supervisor
-from muniment_server.app.address import AddressInUse
-from muniment_server.app.supervisor import Running, WorkerFailed
 from muniment_server.cli.certificates import checked_tls
 from muniment_server.cli.database import (
     data_dir_option,
@@ -27,8 +24,11 @@ from muniment_server.cli.database import (
 )
 from muniment_server.cli.failures import Failure
 from muniment_server.cli.parameters import LEVEL
-from muniment_server.config import ConfigError, DatabaseConfig, ServerConfig, Tls
 from muniment_server.domain.classification import Classification
+from muniment_server.runtime import development, supervisor
+from muniment_server.runtime.address import AddressInUse
+from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, ServerConfig, Tls
+from muniment_server.runtime.supervisor import Running, WorkerFailed
 
 _FORMAT = "%(asctime)s %(name)s %(levelname)s %(message)s"
 _FILE = click.Path(path_type=Path)

@@ -20,10 +20,10 @@ import click
 import muniment
 from muniment import HostClient, SessionClient
 from muniment.settings import DEVELOPMENT_FILE
-from muniment_server import config
 from muniment_server.cli.failures import Failure, telling_files
 from muniment_server.cli.parameters import LEVEL, TEXT
 from muniment_server.domain.classification import Classification
+from muniment_server.runtime import configuration
 
 _PATH = click.Path(path_type=Path)
 _COMMAND_TTL = timedelta(minutes=5)
@@ -184,7 +184,7 @@ def _kept(found: Found, place: Place, words: str) -> AbstractContextManager[Sess
 
 def find(place: Place) -> Found:
     """The server and the credentials: options first, then the environment, then the file of `serve --dev`."""
-    caller = config.caller()
+    caller = configuration.caller()
     if place.data_dir is not None:
         return _from_file(place.data_dir / DEVELOPMENT_FILE.name, caller.token)
     address = place.address or caller.address
@@ -192,7 +192,7 @@ def find(place: Place) -> Found:
         return Found(address, caller.host_key, caller.token)
     if caller.host_key is not None:
         raise Failure("MUNIMENT_HOST_KEY is set, and not for which server", "set MUNIMENT_ADDRESS, or give --address")
-    for file in (DEVELOPMENT_FILE, config.default_data_dir() / DEVELOPMENT_FILE.name):
+    for file in (DEVELOPMENT_FILE, configuration.default_data_dir() / DEVELOPMENT_FILE.name):
         if file.exists():
             return _from_file(file, caller.token)
     raise Failure("no server is named", "set MUNIMENT_ADDRESS, or start one: muniment serve --dev")

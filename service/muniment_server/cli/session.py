@@ -9,13 +9,13 @@ import click
 
 from muniment import Classification as Level
 from muniment import HostClient, SessionClient
-from muniment_server import config
 from muniment_server.cli.failures import Failure
 from muniment_server.cli.groups import Group
 from muniment_server.cli.output import Output, note, with_output
 from muniment_server.cli.parameters import DURATION, LEVEL, TEXT
 from muniment_server.cli.service import with_host
 from muniment_server.domain.classification import Classification
+from muniment_server.runtime import configuration
 
 _COLUMNS = ("session_id", "agent_id", "conversation_id", "taint", "create_time", "expire_time")
 _SESSION = click.argument("session_id", metavar="[SESSION]", required=False, type=TEXT)
@@ -138,7 +138,7 @@ def list_(host: HostClient, output: Output, agent_id: str, include_closed: bool)
 
 
 def _own_id(host: HostClient) -> str:
-    token = config.caller().token
+    token = configuration.caller().token
     if token is None:
         raise Failure("no session is named", "give its id (muniment session list AGENT), or set MUNIMENT_TOKEN")
     return host.session(token).session_id

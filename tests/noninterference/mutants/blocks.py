@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from muniment_server.domain import blocks
 from muniment_server.domain.errors import LineOutOfRange, TextNotFound
-from muniment_server.rpc import labels
-from muniment_server.store import items
+from muniment_server.items import store
+from muniment_server.monitor import egress
 from tests.noninterference.mutants.damage import ANY_LINK, EVERYTHING_SHARED, ONE_NAME_FOR_ALL_LEVELS, PEEK
 from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, edit, setting
 
@@ -90,7 +90,7 @@ BLOCKS = (
     block(
         "M60 an owner's window over what is shared, no egress guard",
         "worlds",
-        setting(labels, "may_leave", lambda *_: True),
+        setting(egress, "may_leave", lambda *_: True),
         damage=EVERYTHING_SHARED,
     ),
     block(
@@ -124,7 +124,7 @@ BLOCKS = (
     block(
         "a block's etag is ignored",
         "model",
-        setting(items, "_etag", lambda _: {"etag_item": None, "etag_revision": None}),
+        setting(store, "_etag", lambda _: {"etag_item": None, "etag_revision": None}),
     ),
     block("the first of several places is replaced", "model", setting(blocks, "_replaced", _any_place)),
     block("what is put in is no line of its own", "model", setting(blocks, "_inserted", _within_lines)),

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from muniment_server.domain import paging, text
+from muniment_server.domain import text
 from muniment_server.domain.errors import Unauthenticated
-from muniment_server.rpc import labels, policy, walls
-from muniment_server.rpc.credentials import Credentials
-from muniment_server.store import database, fence, sessions
+from muniment_server.monitor import egress, interceptors, paging, policy, session_scope
+from muniment_server.monitor.authentication import Credentials
+from muniment_server.postgres import pool
+from muniment_server.sessions import repository
 from tests.noninterference import probes
 from tests.noninterference.mutants.damage import (
     NO_CLOSE,
@@ -55,18 +56,18 @@ def _any_taint(self: Any, token: str) -> Any:
 _token, _last = paging.Pager.token, paging.Pager.last
 
 
-_connection = database.Database.connection
+_connection = pool.Database.connection
 
 
 def _one_pool_for_two(self: Any, role: str, lifetime: Any) -> Any:
     return _connection(self, role.replace("muniment_internal", "muniment_confidential"), lifetime)
 
 
-_validate = walls.Validate.__call__
+_validate = interceptors.Validate.__call__
 
 
 def _log_requests(self: Any, call: Any, proceed: Any) -> Any:
-    walls._LOG.info("%s %r", call.method.name, call.request_bytes)
+    interceptors._LOG.info("%s %r", call.method.name, call.request_bytes)
     return _validate(self, call, proceed)
 
 
@@ -98,13 +99,13 @@ _STATE = (
     Mutant(
         "M49 the ceiling is not checked first",
         "model",
-        (setting(sessions.Sessions, "_check_ceiling", lambda *_, **__: None),),
+        (setting(repository.Sessions, "_check_ceiling", lambda *_, **__: None),),
     ),
     Mutant(
         "M49 the ceiling is not checked on open",
         "model",
         (
-            setting(sessions.Sessions, "_check_ceiling", lambda *_, **__: None),
+            setting(repository.Sessions, "_check_ceiling", lambda *_, **__: None),
             edit(HOSTS, "open_session", "%(taint)s::smallint <= (", "0 < ("),
         ),
     ),
@@ -112,7 +113,7 @@ _STATE = (
         "M50 the ceiling is not checked on raise",
         "model",
         (
-            setting(sessions.Sessions, "_check_ceiling", lambda *_, **__: None),
+            setting(repository.Sessions, "_check_ceiling", lambda *_, **__: None),
             edit(HOSTS, "raise_taint", "greatest(session.taint, %(taint)s::smallint) <= (", "0 < ("),
         ),
     ),
@@ -130,7 +131,7 @@ _STATE = (
     Mutant(
         "M51 refusals on a remembered session are not confirmed",
         "closed is closed",
-        (setting(walls.FollowTaint, "_UNCONFIRMED", ()),),
+        (setting(interceptors.FollowTaint, "_UNCONFIRMED", ()),),
         probe=probes.closed_is_closed,
     ),
     Mutant(
@@ -143,7 +144,7 @@ _STATE = (
     Mutant(
         "M69 the window does not ask for the taint, no egress guard",
         "worlds",
-        (setting(labels, "may_leave", lambda *_: True),),
+        (setting(egress, "may_leave", lambda *_: True),),
         damage=NO_TAINT,
     ),
     Mutant("M70 the window shows closed sessions", "model", damage=NO_CLOSE),
@@ -153,7 +154,7 @@ OTHER = (
     Mutant(
         "M73 reads are not audited",
         "every effect is audited",
-        (setting(fence.Fence, "_log_read", lambda *_: None),),
+        (setting(session_scope.Fence, "_log_read", lambda *_: None),),
         probe=probes.every_effect_is_audited,
     ),
     Mutant(
@@ -168,9 +169,13 @@ OTHER = (
         (edit(ITEMS, "delete_item", "WHERE result.outcome <> 'NOT_FOUND'", "WHERE FALSE"),),
         probe=probes.every_effect_is_audited,
     ),
-    Mutant("M74 requests are logged", "fault", (setting(walls.Validate, "__call__", _log_requests),)),
-    Mutant("M77 one pool for two levels", "model", (setting(database.Database, "connection", _one_pool_for_two),)),
-    Mutant("M86 the policy allows all", "fault", (setting(walls.Authorize, "_allowed", staticmethod(lambda _: True)),)),
+    Mutant("M74 requests are logged", "fault", (setting(interceptors.Validate, "__call__", _log_requests),)),
+    Mutant("M77 one pool for two levels", "model", (setting(pool.Database, "connection", _one_pool_for_two),)),
+    Mutant(
+        "M86 the policy allows all",
+        "fault",
+        (setting(interceptors.Authorize, "_allowed", staticmethod(lambda _: True)),),
+    ),
     Mutant(
         "M87 a method without policy is served",
         "no policy, no start",

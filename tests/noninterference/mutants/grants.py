@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muniment_server.rpc import labels
+from muniment_server.monitor import egress
 from tests.noninterference import probes
 from tests.noninterference.mutants.damage import (
     EVERYTHING_VISIBLE,
@@ -47,10 +47,10 @@ GRANTS = (
     Mutant(
         "M60 an owner's window over all levels, no egress guard",
         "worlds",
-        (setting(labels, "may_leave", lambda *_: True),),
+        (setting(egress, "may_leave", lambda *_: True),),
         damage=EVERYTHING_VISIBLE,
     ),
-    Mutant("no egress guard", "", (setting(labels, "may_leave", lambda *_: True),), covered_by="grants"),
+    Mutant("no egress guard", "", (setting(egress, "may_leave", lambda *_: True),), covered_by="grants"),
     Mutant(
         "M61 a level may update its window on sessions",
         "walls",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from muniment_server.store import embedding
-from muniment_server.store.search import Search
+from muniment_server.search import embedding_queue
+from muniment_server.search.searcher import Search
 from tests.noninterference import probes
 from tests.noninterference.mutants.damage import ALL_MEANINGS, EXPIRED_PIECES
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, setting
@@ -83,7 +83,7 @@ MEANING = (
     ),
     _made_of(
         "what is deleted while it is embedded stays in the next turn's vector",
-        edit(embedding._QUERIES, "keep_vectors", "AND meant.prior IS NOT DISTINCT FROM made.prior", ""),
+        edit(embedding_queue._QUERIES, "keep_vectors", "AND meant.prior IS NOT DISTINCT FROM made.prior", ""),
         probes.a_vector_parts_with_what_is_deleted_meanwhile,
     ),
     _made_of(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from muniment_server.domain import paging
 from muniment_server.domain.notes import Shelf
-from muniment_server.rpc import convert, labels
-from muniment_server.rpc.servicers import passage as servicer
-from muniment_server.store.prompts import Prompts
+from muniment_server.monitor import convert, egress, paging
+from muniment_server.passages import servicer as servicer
+from muniment_server.prompts.repository import Prompts
 from tests.noninterference.mutants.damage import ONE_NAME_FOR_ALL_LEVELS, PEEK
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, setting
 
@@ -173,7 +172,7 @@ PROMPTS = (
         "M78 prompts are remembered without the taint, no egress guard",
         "worlds",
         setting(Prompts, "read", _remember),
-        setting(labels, "may_leave", lambda *_: True),
+        setting(egress, "may_leave", lambda *_: True),
     ),
     prompt("a tier that is off is rendered", "model", setting(Shelf, "enabled", lambda *_: True)),
     prompt(

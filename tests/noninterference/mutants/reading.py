@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muniment_server.domain.classification import Classification
-from muniment_server.rpc import convert, rules
+from muniment_server.monitor import convert, validation
 from tests.noninterference.mutants.damage import (
     PEEK,
     VISIBLE_OPTIONS,
@@ -31,7 +31,9 @@ LATTICE = (
         "model",
         damage=window("visible", "(delete_time IS NULL)", "true", options=VISIBLE_OPTIONS),
     ),
-    Mutant("M07 the contract's rules are not enforced", "model", (setting(rules.Rules, "check", lambda *_: None),)),
+    Mutant(
+        "M07 the contract's rules are not enforced", "model", (setting(validation.Rules, "check", lambda *_: None),)
+    ),
     Mutant("M08 the label of an answer is PUBLIC", "model", (setting(convert, "join", lambda levels: 1),)),
     Mutant("M08 the label of an answer is the highest", "egress", (setting(convert, "join", lambda levels: 4),)),
 )

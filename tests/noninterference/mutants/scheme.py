@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from muniment_server.store import control, fence
+from muniment_server.monitor import host_scope, session_scope
 
 Patch = Callable[[pytest.MonkeyPatch], None]
-ITEMS, HOSTS = fence._QUERIES, control.QUERIES
+ITEMS, HOSTS = session_scope._QUERIES, host_scope.QUERIES
 LEVELS = ("public", "internal", "confidential", "restricted")
 
 

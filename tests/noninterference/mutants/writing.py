@@ -12,8 +12,8 @@ from muniment_server.domain import ids
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.domain.records import SessionIdentity
-from muniment_server.rpc import labels, walls
-from muniment_server.store import database, failures
+from muniment_server.monitor import egress, interceptors
+from muniment_server.postgres import driver_errors, pool
 from tests.noninterference import probes
 from tests.noninterference.mutants.damage import (
     NO_TAINT,
@@ -31,7 +31,7 @@ def _look_no_further(self: Any, call: Any) -> Any:
     return call.principal
 
 
-_authenticate = walls.Authenticate.__call__
+_authenticate = interceptors.Authenticate.__call__
 
 
 def _taint_from_metadata(self: Any, call: Any, proceed: Any) -> Any:
@@ -44,7 +44,7 @@ def _taint_from_metadata(self: Any, call: Any, proceed: Any) -> Any:
     return _authenticate(self, call, lowered)
 
 
-_in_our_words = failures.in_our_words
+_in_our_words = driver_errors.in_our_words
 
 
 def _in_its_own_words(error: Exception) -> Exception:
@@ -57,13 +57,13 @@ WRITES = (
     Mutant(
         "M14 taint from the metadata",
         "",
-        (setting(walls.Authenticate, "__call__", _taint_from_metadata),),
+        (setting(interceptors.Authenticate, "__call__", _taint_from_metadata),),
         covered_by="fence",
     ),
     Mutant(
         "M14 taint from the metadata, window without taint",
         "model",
-        (setting(walls.Authenticate, "__call__", _taint_from_metadata),),
+        (setting(interceptors.Authenticate, "__call__", _taint_from_metadata),),
         damage=NO_TAINT,
     ),
     Mutant("M15 save without the fence", "fault", (edit(ITEMS, "save_item", _FENCED, ""),)),
@@ -117,7 +117,9 @@ WRITES = (
         (edit(ITEMS, "delete_item", "UPDATE item AS own", "UPDATE muniment_public.item AS own"),),
     ),
     Mutant(
-        "M21 the retry stays on the old connection", "model", (setting(walls.FollowTaint, "_look", _look_no_further),)
+        "M21 the retry stays on the old connection",
+        "model",
+        (setting(interceptors.FollowTaint, "_look", _look_no_further),),
     ),
     Mutant(
         "M22 get reads the table, not the window",
@@ -162,7 +164,7 @@ WRITES = (
 )
 EXISTENCE = (
     Mutant("M23 a name is unique across levels", "worlds", damage=(*PEEK, *ONE_NAME_FOR_ALL_LEVELS)),
-    Mutant("M26 the driver's detail is forwarded", "fault", (setting(database, "in_our_words", _in_its_own_words),)),
+    Mutant("M26 the driver's detail is forwarded", "fault", (setting(pool, "in_our_words", _in_its_own_words),)),
     Mutant(
         "M28 ids tell the time",
         "ids are random",
@@ -209,7 +211,7 @@ EXISTENCE = (
                 "THEN greatest(below.level, nullif(vault.peek(%(tenant)s, (SELECT fence.agent FROM fence), %(name)s),"
                 " (SELECT fence.taint FROM fence))) END",
             ),
-            setting(labels, "may_leave", lambda *_: True),
+            setting(egress, "may_leave", lambda *_: True),
         ),
         damage=PEEK,
     ),

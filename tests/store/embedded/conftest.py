@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from muniment_server.store.embedded import EmbeddedPostgres
+from muniment_server.embedded_postgres import EmbeddedPostgres
 
 ROLES = ("muniment_owner", "muniment_public")
 SYSTEM_15 = Path("/usr/lib/postgresql/15/bin")

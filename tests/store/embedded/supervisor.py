@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 
-from muniment_server.store.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 
 
 def main(directory: str, options: dict[str, str]) -> None:

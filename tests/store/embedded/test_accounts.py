@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment_server.store.embedded import UnusableDirectory, conninfo_of_running
+from muniment_server.embedded_postgres import UnusableDirectory, conninfo_of_running
 from tests.store.embedded.conftest import SYSTEM_15, as_root, query
 
 NOBODY = 65534

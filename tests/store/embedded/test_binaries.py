@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment_server.store.embedded import BinariesNotFound, WrongVersion, find_bindir
+from muniment_server.embedded_postgres import BinariesNotFound, WrongVersion, find_bindir
 from tests.store.embedded.conftest import SYSTEM_15, as_root, query
 
 needs_wheel = pytest.mark.skipif(

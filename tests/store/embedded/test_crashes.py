@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from muniment_server.store.embedded import conninfo_of_running
+from muniment_server.embedded_postgres import conninfo_of_running
 from tests.store.embedded.conftest import as_root, query
 
 

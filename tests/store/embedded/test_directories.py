@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from muniment_server.store.embedded import DirectoryInUse, UnusableDirectory, conninfo_of_running
-from muniment_server.store.embedded.account import account_for
-from muniment_server.store.embedded.directory import socket_directory
+from muniment_server.embedded_postgres import DirectoryInUse, UnusableDirectory, conninfo_of_running
+from muniment_server.embedded_postgres.account import account_for
+from muniment_server.embedded_postgres.directory import socket_directory
 from tests.store.embedded.conftest import as_root, query
 
 

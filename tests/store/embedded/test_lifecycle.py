@@ -8,7 +8,7 @@ import threading
 import psycopg
 import pytest
 
-from muniment_server.store.embedded import EmbeddedPostgresError, conninfo_of_running, find_bindir
+from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
 from tests.store.embedded.conftest import SYSTEM_15, query
 
 system_15 = pytest.param(

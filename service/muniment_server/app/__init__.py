@@ -1,1 +1,0 @@
-"""The composition root: from a configuration to running processes."""

@@ -1,1 +1,0 @@
-"""What search makes of texts, before and after the database: pure Python, the same for every level."""

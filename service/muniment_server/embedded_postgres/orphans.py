@@ -1,0 +1,141 @@
+"""What an earlier server left behind: processes that still run, and lock files that name a dead one.
+
+Linux only, by /proc. Elsewhere Postgres itself refuses a data directory that it finds in use.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from muniment_server.embedded_postgres.directory import SOCKET
+from muniment_server.embedded_postgres.errors import DirectoryInUse
+from muniment_server.embedded_postgres.postmaster import Postmaster, pidfile_of, postmaster_of
+
+_log = logging.getLogger(__name__)
+_PROC = Path("/proc")
+_FAST_SECONDS = 20.0
+_IMMEDIATE_SECONDS = 10.0
+_POLL_SECONDS = 0.02
+
+
+def take_over(data: Path, sockets: Path) -> None:
+    """Leave nothing of an earlier server on *data* that hinders a new one. The caller holds the lock."""
+    if not (_PROC / "self").exists():
+        return
+    if pidfile_of(data).exists():
+        _clear(data)
+    for name in (SOCKET, f"{SOCKET}.lock"):
+        (sockets / name).unlink(missing_ok=True)
+
+
+def _clear(data: Path) -> None:
+    """Stop what runs on *data*, then remove a pid file that Postgres would stumble over.
+
+    One that names no process stays: Postgres finds in it the shared memory of sessions we could not see.
+    """
+    earlier = postmaster_of(data)
+    if earlier is not None and _serves(earlier.pid, data):
+        _stop_postmaster(earlier, data)
+    _stop_backends(data)
+    if earlier is None or _exists(earlier.pid):
+        pidfile_of(data).unlink(missing_ok=True)  # cut short, or its pid is by now a stranger's
+
+
+def _stop_postmaster(postmaster: Postmaster, data: Path) -> None:
+    _log.warning("stopping Postgres %d, which an earlier server left on %s", postmaster.pid, data)
+    steps = (
+        (signal.SIGINT, _FAST_SECONDS),
+        (signal.SIGQUIT, _IMMEDIATE_SECONDS),
+        (signal.SIGKILL, _IMMEDIATE_SECONDS),
+    )
+    for step, seconds in steps:
+        _signal([postmaster.pid], step)
+        if _wait(lambda: _serves(postmaster.pid, data), seconds):
+            return
+    raise DirectoryInUse(f"Postgres {postmaster.pid} on {data} does not stop: end it, then start again")
+
+
+def _stop_backends(data: Path) -> None:
+    """End the sessions of a postmaster that was killed; a busy one does not notice its death."""
+    for step in (signal.SIGQUIT, signal.SIGKILL):
+        _signal(_processes_on(data), step)
+        if _wait(lambda: _processes_on(data), _IMMEDIATE_SECONDS):
+            return
+    raise DirectoryInUse(f"Postgres processes {_processes_on(data)} on {data} do not end: end them, then start again")
+
+
+def _serves(pid: int, data: Path) -> bool:
+    """Whether process *pid* is the server of *data*. Raises DirectoryInUse when that cannot be told."""
+    if not _is_postgres(pid):
+        return False
+    command = _read(pid, "cmdline").split(b"\0")
+    if os.fsencode(data) in command:
+        return True
+    try:
+        return _works_in(pid, data)
+    except PermissionError:
+        raise DirectoryInUse(
+            f"process {pid}, named in {pidfile_of(data)}, is a Postgres that may serve {data}: stop it, "
+            "or remove the file if it does not"
+        ) from None
+
+
+def _processes_on(data: Path) -> list[int]:
+    """The Postgres processes on *data* that we may look at: each works in its data directory."""
+    pids = (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdecimal())
+    return [pid for pid in pids if _is_postgres(pid) and _visibly_works_in(pid, data)]
+
+
+def _visibly_works_in(pid: int, data: Path) -> bool:
+    try:
+        return _works_in(pid, data)
+    except PermissionError:  # root without CAP_SYS_PTRACE, or another user's
+        return False
+
+
+def _works_in(pid: int, data: Path) -> bool:
+    try:
+        return (_PROC / str(pid) / "cwd").samefile(data)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def _is_postgres(pid: int) -> bool:
+    """Whether *pid* runs and is a postgres; a zombie does not run."""
+    _, _, rest = _read(pid, "stat").partition(b" (postgres) ")
+    return bool(rest) and not rest.startswith((b"Z", b"X"))
+
+
+def _exists(pid: int) -> bool:
+    return (_PROC / str(pid)).exists()
+
+
+def _read(pid: int, name: str) -> bytes:
+    """One of the files of process *pid*. Empty when it is gone."""
+    try:
+        return (_PROC / str(pid) / name).read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def _wait(busy: Callable[[], object], seconds: float) -> bool:
+    """Wait until *busy* is over. False when it is not after *seconds*."""
+    end = time.monotonic() + seconds
+    while busy():
+        if time.monotonic() > end:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True

@@ -1,0 +1,1 @@
+"""The reference monitor: everything that must be trusted."""

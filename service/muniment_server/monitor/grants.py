@@ -1,0 +1,212 @@
+"""The walls in the database: who may do what. Compared with the catalogue at start and while running.
+
+`matrix()` is the policy, stated apart from the migrations, so that an error in one shows against the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+import psycopg
+
+from muniment_server.domain.classification import Classification
+from muniment_server.postgres import queries, roles
+from muniment_server.postgres.migrate import OLDEST_SERVER, newest_version
+
+_QUERIES = queries.load("catalog")
+
+_ITEM_COLUMNS = (
+    "item_id", "revision", "change_id", "content", "tags", "create_time", "update_time", "expire_time", "delete_time",
+)  # fmt: skip
+_AGENT_COLUMNS = (
+    "display_name", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit", "user_char_limit",
+    "update_time", "delete_time",
+)  # fmt: skip
+_LEVEL_TABLES = ("item", "revision", "shelf", "audit", "chunk", "stat", "meaning")
+_LEVEL_WINDOWS = (
+    "session", "agent", "link", "visible", "shared_visible", "visible_chunk", "visible_stat", "visible_meaning",
+)  # fmt: skip
+_HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link")
+
+
+_BARRIER = "security_barrier=true"
+_INVOKER = "security_invoker=true"
+_NOT_EXPIRED = "where expire_time > vault.clock()"
+_OPEN_SESSIONS = ("reads vault.conversation", "reads vault.session", "where close_time IS NULL", _NOT_EXPIRED)
+
+
+class Fact(NamedTuple):
+    """One right, or one thing that a right rests on."""
+
+    subject: str
+    object: str
+    fact: str
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.fact} on {self.object}"
+
+
+def problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool = True) -> list[str]:
+    """What is wrong with the database, each with what to do; empty when all walls stand.
+
+    *connections* is how many the server may open. *durable* False lets a database without fsync pass: for tests only.
+    """
+    return [*_server_problems(connection, connections=connections, durable=durable), *_schema_problems(connection)]
+
+
+def differences(connection: psycopg.Connection[Any]) -> list[str]:
+    """How the grants in the catalogue differ from the matrix."""
+    names = {"roles": list(roles.ALL), "serving": list(roles.SERVING)}
+    found = {Fact(*row) for query in ("rights", "footing") for row in connection.execute(_QUERIES[query], names)}
+    expected = matrix()
+    too_much = [f"not in the matrix: {fact}" for fact in sorted(found - expected)]
+    return too_much + [f"missing: {fact}" for fact in sorted(expected - found)]
+
+
+def _server_problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool) -> Iterator[str]:
+    server = connection.execute(_QUERIES["server"]).fetchone()
+    assert server is not None  # one row for the current database
+    if server.server_version < OLDEST_SERVER:
+        yield "the server is older than PostgreSQL 15: upgrade it"
+    if server.is_standby:
+        yield "the server is a standby: name the primary, for every statement reads the taint"
+    if not server.is_utf8:
+        yield "the database is not in UTF8: create one with ENCODING 'UTF8'"
+    if not server.folds_case:
+        yield "the database's locale cannot fold case: create one with the locale C.UTF-8"
+    if durable and not server.is_durable:
+        yield "fsync, full_page_writes or synchronous_commit is off: an acknowledged write could be lost; turn them on"
+    if connections > server.max_connections - 10:
+        yield (
+            f"up to {connections} connections are needed and max_connections is {server.max_connections}: "
+            "raise it, or start fewer workers or threads"
+        )
+
+
+def _schema_problems(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    try:
+        found = connection.execute(_QUERIES["schema_version"]).fetchone()
+    except psycopg.errors.UndefinedTable:
+        yield "the database has no schema of ours: run `muniment migrate`"
+        return
+    version = found.version if found else None
+    if version != newest_version():
+        yield f"the schema is at version {version}, this server needs {newest_version()}: run `muniment migrate`"
+        return
+    yield from differences(connection)
+
+
+def matrix() -> frozenset[Fact]:
+    """Every right there is, and what the rights rest on."""
+    return frozenset(
+        chain(_common(), _control(), _auditor(), chain.from_iterable(map(_level, Classification)), _windows(), _owned())
+    )
+
+
+def _common() -> Iterator[Fact]:
+    yield Fact("PUBLIC", "function vault.clock", "EXECUTE")
+    yield Fact("function", "vault.clock", "RETURN now()")
+    for role in roles.ALL:
+        yield Fact(role, "database", "CONNECT")
+    yield Fact(roles.OWNER, "database", "CREATE")
+    yield Fact("pinned", "muniment_control.audit", "CHECK (((level >= 1) AND (level <= 4)))")
+
+
+def _level(level: Classification) -> Iterator[Fact]:
+    role = level.role
+    yield Fact(role, "schema vault", "USAGE")
+    for lower in (lower for lower in Classification if lower.can_flow_to(level)):
+        yield Fact(role, f"schema {lower.role}", "USAGE")
+        for table in ("item", "chunk", "stat", "meaning"):
+            yield Fact(role, f"{lower.role}.{table}", "SELECT")
+    for window in (*_LEVEL_WINDOWS, "shelf"):
+        yield Fact(role, f"{role}.{window}", "SELECT")
+    for fenced in ("session", "shelf", "stat"):
+        yield Fact(role, f"{role}.{fenced}", "UPDATE (fence)")
+    for table in ("item", "revision", "audit", "chunk", "stat", "meaning"):
+        yield Fact(role, f"{role}.{table}", "INSERT")
+    for derived in ("chunk", "stat"):  # what is made of items anew at any time
+        yield Fact(role, f"{role}.{derived}", "DELETE")
+    for column in _ITEM_COLUMNS:
+        yield Fact(role, f"{role}.item", f"UPDATE ({column})")
+    for column in ("prior", "embedder", "signs", "vector"):
+        yield Fact(role, f"{role}.meaning", f"UPDATE ({column})")
+    for table in ("item", "audit", "chunk", "meaning"):
+        yield Fact("pinned", f"{role}.{table}", f"CHECK ((level = {level.value}))")
+
+
+def _control() -> Iterator[Fact]:
+    role = roles.CONTROL
+    for schema in ("vault", role, *roles.LEVELS):
+        yield Fact(role, f"schema {schema}", "USAGE")
+    for table in (*(f"vault.{name}" for name in (*_HOST_TABLES, "migration")), f"{role}.session"):
+        yield Fact(role, table, "SELECT")
+    yield Fact(role, f"{role}.session", "UPDATE (fence)")
+    for name in ("agent", "conversation", "session", "shared_block", "block_link"):
+        yield Fact(role, f"vault.{name}", "INSERT")
+    for name in ("agent", "shared_block", "block_link"):
+        yield Fact(role, f"vault.{name}", "DELETE")
+    for column in _AGENT_COLUMNS:
+        yield Fact(role, "vault.agent", f"UPDATE ({column})")
+    yield Fact(role, "vault.conversation", "UPDATE (taint)")
+    yield Fact(role, "vault.session", "UPDATE (close_time)")
+    first_blocks = ("muniment_public.item", "muniment_public.revision")
+    for table in (*(f"{level}.shelf" for level in roles.LEVELS), f"{role}.audit", *first_blocks):
+        yield Fact(role, table, "INSERT")
+    yield Fact(role, "muniment_public.item", "SELECT (item_id)")
+
+
+def _auditor() -> Iterator[Fact]:
+    role = roles.AUDITOR
+    for schema in ("vault", role, roles.CONTROL, *roles.LEVELS):
+        yield Fact(role, f"schema {schema}", "USAGE")
+    for schema in (role, roles.CONTROL, *roles.LEVELS):
+        yield Fact(role, f"{schema}.audit", "SELECT")
+    for column in ("tenant", "agent", "agent_id"):
+        yield Fact(role, "vault.agent", f"SELECT ({column})")
+
+
+def _windows() -> Iterator[Fact]:
+    """Whose rights a window uses, whether a cheap function may look behind it, what it reads and leaves out."""
+    for level in Classification:
+        yield from _level_windows(level)
+    yield from _window(roles.CONTROL, "session", _INVOKER, *_OPEN_SESSIONS)
+    audits = [f"reads {schema}.audit" for schema in (roles.CONTROL, *roles.LEVELS)]
+    yield from _window(roles.AUDITOR, "audit", _INVOKER, *audits)
+
+
+def _level_windows(level: Classification) -> Iterator[Fact]:
+    role = level.role
+    items, chunks, stats, meanings = (
+        [f"reads {lower.role}.{table}" for lower in Classification if lower.can_flow_to(level)]
+        for table in ("item", "chunk", "stat", "meaning")
+    )
+    yield from _window(role, "session", _BARRIER, *_OPEN_SESSIONS, f"where taint = {level.value}")
+    yield from _window(role, "agent", _BARRIER, f"reads {role}.session", "reads vault.agent")
+    yield from _window(role, "link", _BARRIER, f"reads {role}.session", "reads vault.agent", "reads vault.block_link")
+    yield from _window(role, "visible", _INVOKER, *items, "where delete_time IS NULL", _NOT_EXPIRED)
+    yield from _window(role, "visible_chunk", _INVOKER, *chunks, _NOT_EXPIRED)
+    yield from _window(role, "visible_stat", _INVOKER, *stats)
+    yield from _window(role, "visible_meaning", _INVOKER, *meanings)
+    yield from _window(role, "shared_visible", _INVOKER, _BARRIER, f"reads {role}.link", f"reads {role}.visible")
+
+
+def _window(schema: str, name: str, *facts: str) -> Iterator[Fact]:
+    for fact in facts:
+        yield Fact("window", f"{schema}.{name}", fact)
+
+
+def _owned() -> Iterator[Fact]:
+    """Everything is the owner's, for an owner has every right."""
+    for schema in ("vault", roles.CONTROL, roles.AUDITOR, *roles.LEVELS):
+        yield Fact(roles.OWNER, f"schema {schema}", "owns")
+    for name in (*_HOST_TABLES, "tenant", "migration", "tenant_tenant_seq"):
+        yield Fact(roles.OWNER, f"vault.{name}", "owns")
+    for level in roles.LEVELS:
+        for name in (*_LEVEL_TABLES, *_LEVEL_WINDOWS):
+            yield Fact(roles.OWNER, f"{level}.{name}", "owns")
+    for name in ("audit", "session"):
+        yield Fact(roles.OWNER, f"{roles.CONTROL}.{name}", "owns")
+    yield Fact(roles.OWNER, f"{roles.AUDITOR}.audit", "owns")

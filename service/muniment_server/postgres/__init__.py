@@ -1,0 +1,1 @@
+"""Postgres: connections logged in as a role, deadlines, named queries, transactions, migrations."""

@@ -1,0 +1,172 @@
+"""Making a database ready: roles, schema, grants. A second run changes nothing.
+
+Run as an administrator who may create roles and owns the database, or is a superuser. Everything is made
+in the place of `muniment_owner`, so that no serving role owns anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+
+import psycopg
+from psycopg import sql
+
+from muniment_server.admin.operator import operating
+from muniment_server.domain.classification import Classification
+from muniment_server.postgres import roles
+
+OLDEST_SERVER = 150000
+"""`security_invoker` windows begin with Postgres 15."""
+
+_SEARCH = "0006_search"
+_LOCK = 0x6D756E69  # "muni"
+
+
+class CannotMigrate(RuntimeError):
+    """The database cannot be made ready. The text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One numbered step."""
+
+    version: int
+    name: str
+    text: str
+
+
+def migrations() -> list[Migration]:
+    """All steps, in order."""
+    folder = resources.files(__package__).joinpath("migrations")
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return [
+        Migration(int(name.split("_")[0]), name, _expanded(name, folder.joinpath(name).read_text("utf-8")))
+        for name in names
+    ]
+
+
+def _expanded(name: str, text: str) -> str:
+    """The text to run: `….each.sql` once for each level."""
+    if not name.endswith(".each.sql"):
+        return text
+    return "\n".join(
+        text.replace("{level}", level.name.lower()).replace("{number}", str(level.value)) for level in Classification
+    )
+
+
+def newest_version() -> int:
+    """The version of the schema that this server works with."""
+    return migrations()[-1].version
+
+
+def migrate(admin: str, *, passwords: Mapping[str, str] | None = None) -> list[str]:
+    """Make the database of the conninfo *admin* ready; return what was done, nothing if it was ready.
+
+    *passwords* by role are set when given, also on roles that exist. Raises CannotMigrate.
+    """
+    with psycopg.connect(admin) as connection:
+        _check_server(connection)
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        done = [*_make_roles(connection), *_set_passwords(connection, passwords or {})]
+        _close_database(connection)
+        connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
+        done += _apply(connection)
+    if any(_SEARCH in step for step in done):
+        done += _index(admin)
+    return done
+
+
+def _index(admin: str) -> Iterator[str]:
+    """What was written before search was as it is: the words of an item are found in Python, not by a migration."""
+    with operating(admin) as operator:
+        count = sum(items for _, _, items in operator.reindex())
+    if count:
+        yield f"indexed {count} items for search"
+
+
+def missing_roles(admin: str) -> set[str]:
+    """The roles that the server of the conninfo *admin* does not have yet."""
+    with psycopg.connect(admin) as connection:
+        return set(roles.ALL) - _existing(connection)
+
+
+def _check_server(connection: psycopg.Connection) -> None:
+    if connection.info.server_version < OLDEST_SERVER:
+        raise CannotMigrate("this server is too old: Muniment needs PostgreSQL 15 or later")
+
+
+def _existing(connection: psycopg.Connection) -> set[str]:
+    rows = connection.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", [list(roles.ALL)])
+    return {name for (name,) in rows}
+
+
+def _make_roles(connection: psycopg.Connection) -> Iterator[str]:
+    existing = _existing(connection)
+    for role in (role for role in roles.ALL if role not in existing):
+        login = "NOLOGIN" if role == roles.OWNER else "LOGIN"
+        connection.execute(
+            sql.SQL("CREATE ROLE {} {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOINHERIT").format(
+                sql.Identifier(role), sql.SQL(login)
+            )
+        )
+        yield f"created role {role}"
+    for role in roles.ALL:  # connections bring their settings: a role that may set its own could undo others
+        connection.execute(sql.SQL("ALTER ROLE {} RESET ALL").format(sql.Identifier(role)))
+
+
+def _set_passwords(connection: psycopg.Connection, passwords: Mapping[str, str]) -> Iterator[str]:
+    """Only verifiers are sent: a password in a statement could end in the server's log."""
+    for role, password in passwords.items():
+        verifier = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
+        connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(verifier)))
+        yield f"set the password of {role}"
+
+
+def _close_database(connection: psycopg.Connection) -> None:
+    """Nobody but our roles comes in, nobody has TEMP; only the owner may create schemas."""
+    database = sql.Identifier(connection.info.dbname)
+    serving = sql.SQL(", ").join(map(sql.Identifier, roles.SERVING))
+    owner = sql.Identifier(roles.OWNER)
+    for statement in (
+        sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database),
+        sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, serving),
+        sql.SQL("GRANT CONNECT, CREATE ON DATABASE {} TO {}").format(database, owner),
+        sql.SQL("REVOKE CREATE ON SCHEMA public FROM PUBLIC"),
+    ):
+        connection.execute(statement)
+    if connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() == (True,):
+        _close_large_objects(connection)
+    else:
+        connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(owner))
+
+
+def _close_large_objects(connection: psycopg.Connection) -> None:
+    """Large objects belong to no schema: one level could leave there what a lower one reads. Only a superuser can."""
+    functions = connection.execute(
+        "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace"
+        " AND proname ~ '^(lo_|loread$|lowrite$)' AND has_function_privilege('public', oid, 'EXECUTE')"
+    ).fetchall()
+    for (function,) in functions:
+        connection.execute(sql.SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(sql.SQL(function)))
+
+
+def _apply(connection: psycopg.Connection) -> Iterator[str]:
+    applied = _applied(connection)
+    for migration in migrations():
+        if migration.version in applied:
+            continue
+        connection.execute(migration.text.encode())
+        connection.execute(
+            "INSERT INTO vault.migration (version, name) VALUES (%s, %s)", [migration.version, migration.name]
+        )
+        yield f"applied {re.sub(r'[.]sql$', '', migration.name)}"
+    connection.execute("RESET search_path")
+
+
+def _applied(connection: psycopg.Connection) -> set[int]:
+    if connection.execute("SELECT to_regclass('vault.migration')").fetchone() == (None,):
+        return set()
+    return {version for (version,) in connection.execute("SELECT version FROM vault.migration")}

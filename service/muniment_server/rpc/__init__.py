@@ -1,1 +1,0 @@
-"""gRPC: the walls that every call passes, and the servicers behind them."""

@@ -1,1 +1,0 @@
-"""One servicer for each service of the contract. A method is the use case: decode, one store call, encode."""

@@ -1,0 +1,108 @@
+"""One worker process: a server over its own connections. Started by the supervisor, ended by the end of its input."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import grpc
+import psycopg
+from psycopg import conninfo as libpq
+
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import MunimentError, Unavailable
+from muniment_server.domain.ids import RandomIds
+from muniment_server.monitor import grants
+from muniment_server.monitor.store import Store
+from muniment_server.postgres import roles
+from muniment_server.postgres.deadline import Lifetime
+from muniment_server.postgres.pool import Database
+from muniment_server.runtime import child_main
+from muniment_server.runtime.assignment import READY, Assignment
+from muniment_server.runtime.configuration import LONG_THREADS, STREAM_THREADS
+from muniment_server.runtime.embedder_socket import asking
+from muniment_server.runtime.stop_signal import Ending
+from muniment_server.search.embeddings import nobody
+from muniment_server.transport.server import Limits, Server
+
+_SECONDS_BETWEEN_CHECKS = 60.0
+_SECONDS_WHILE_CLOSED = 1.0
+_SECONDS_FOR_A_CHECK = 5.0
+_LOG = logging.getLogger("muniment.worker")
+
+
+def main() -> None:
+    """Serve until the input ends or SIGTERM comes."""
+    begun = child_main.begin()
+    if begun is not None:
+        _serve(*begun)
+
+
+def _serve(assignment: Assignment, ended: Ending) -> None:
+    limits = Limits(
+        threads=assignment.threads,
+        long_threads=LONG_THREADS,
+        stream_threads=STREAM_THREADS,
+        most_in_flight=assignment.most_in_flight,
+    )
+    database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_size=limits.connections)
+    store = Store(
+        database,
+        RandomIds(),
+        audit_reads_from=Classification(assignment.audit_reads_from),
+        embed=asking(assignment.embedder) if assignment.embedder else nobody,
+    )
+    server = Server(
+        store,
+        limits=limits,
+        open_reflection=assignment.development,
+        share_port=True,
+    )
+    server.listen(assignment.listen, _credentials(assignment.tls))
+    server.start()
+    check_walls(server, database, connections=assignment.connections)
+    _say_ready()
+    while not ended.wait(_SECONDS_BETWEEN_CHECKS if server.gate.open else _SECONDS_WHILE_CLOSED):
+        check_walls(server, database, connections=assignment.connections)
+    server.stop(assignment.drain_seconds)
+    database.close()
+
+
+def _say_ready() -> None:
+    """Tell the supervisor. If it died meanwhile the input has ended, and the port, which others share, is let go."""
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.write(f"{READY}\n")
+        sys.stdout.flush()
+
+
+def check_walls(server: Server, database: Database, *, connections: int) -> None:
+    """Close the gate while the walls in the database do not stand as they must; open it when they do again."""
+    try:
+        with database.connection(roles.CONTROL, Lifetime(_SECONDS_FOR_A_CHECK)) as connection:
+            problems = grants.problems(connection, connections=connections)
+    except Unavailable:  # away: calls find that out for themselves
+        _LOG.warning("the walls could not be looked at: the database is away")
+        return
+    except (MunimentError, psycopg.Error) as error:  # not allowed to look is not all right
+        problems = [f"the walls may not be looked at ({type(error).__name__}): run `muniment doctor`"]
+    for problem in problems:
+        _LOG.critical("gate closed: %s", problem)
+    server.set_serving(not problems)
+
+
+def _credentials(tls: Mapping[str, str] | None) -> grpc.ServerCredentials | None:
+    if tls is None:
+        return None
+    client_ca = tls.get("client_ca")
+    return grpc.ssl_server_credentials(
+        [(Path(tls["key"]).read_bytes(), Path(tls["certificate"]).read_bytes())],
+        root_certificates=Path(client_ca).read_bytes() if client_ca else None,
+        require_client_auth=client_ca is not None,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Search: chunks, terms, embeddings, ranking."""

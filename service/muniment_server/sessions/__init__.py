@@ -1,0 +1,1 @@
+"""Sessions and the taint of their conversations."""

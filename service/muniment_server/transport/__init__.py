@@ -1,0 +1,1 @@
+"""The gRPC server: dispatch, receive timeout, health, reflection."""
