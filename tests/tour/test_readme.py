@@ -107,7 +107,7 @@ def test_the_python_is_that_of_the_client():
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="NOT RUN: no openssl to make certificates with")
 def test_production(folder, environment):
     """The block that ends in a server of TLS, over a Postgres that it did not start."""
-    (block,) = (step for step in steps(section("Operations", TEXT), "production") if step.way)
+    (block,) = (step for step in steps(section("Install and operate", TEXT), "production") if step.way)
     make_certificate(folder, "ca", "-addext", "basicConstraints=critical,CA:TRUE")
     make_certificate(folder, "server", "-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "subjectAltName=IP:127.0.0.1")
     with EmbeddedPostgres(folder / "elsewhere", roles=roles.ALL) as postgres:
