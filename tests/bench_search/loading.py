@@ -11,7 +11,7 @@ import psycopg
 from psycopg.rows import namedtuple_row
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.records import ItemKind
+from muniment_server.domain.items import ItemKind
 from muniment_server.postgres import queries
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.search.index import index_query, text_of

@@ -16,7 +16,8 @@ import muniment
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MemoryNotFound
 from muniment_server.domain.ids import RandomIds
-from muniment_server.domain.records import ItemKind, SessionIdentity
+from muniment_server.domain.items import ItemKind
+from muniment_server.domain.principals import SessionIdentity
 from muniment_server.items.store import Items
 from muniment_server.monitor.session_scope import Fence
 from muniment_server.postgres import pool

@@ -25,7 +25,8 @@ from muniment.v1 import (
 )
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import BudgetEntry, BudgetExceeded, EgressViolation
-from muniment_server.domain.records import HostIdentity, SessionIdentity, Tier, Usage
+from muniment_server.domain.budgets import Tier, Usage
+from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor import egress, policy
 from muniment_server.monitor.call import CallContext
 from muniment_server.monitor.interceptors import GuardEgress, TellErrors

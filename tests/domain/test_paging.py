@@ -10,7 +10,7 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import InvalidArgument, InvalidPageToken, TaintChanged
-from muniment_server.domain.records import Version
+from muniment_server.domain.items import Version
 from muniment_server.monitor import paging
 from muniment_server.monitor.paging import Pager
 

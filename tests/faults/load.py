@@ -27,7 +27,7 @@ from muniment.v1.passage_service_pb2_grpc import PassageServiceStub
 from muniment.v1.session_service_pb2 import OpenSessionRequest, RaiseTaintRequest
 from muniment.v1.session_service_pb2_grpc import SessionServiceStub
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.records import ItemKind
+from muniment_server.domain.items import ItemKind
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 TYPED = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED"}

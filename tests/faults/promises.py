@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from muniment_server.domain.records import ItemKind
+from muniment_server.domain.items import ItemKind
 from tests.faults.load import Load, Save
 from tests.races import ledgers
 from tests.support import invariants

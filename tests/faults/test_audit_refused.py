@@ -12,7 +12,7 @@ import pytest
 
 from muniment.v1 import policy_pb2
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.records import Version
+from muniment_server.domain.items import Version
 from muniment_server.monitor import paging
 from muniment_server.transport.server import SERVICES
 from tests.support.invariants import broken_invariants

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from muniment_server.domain.records import ItemKind
+from muniment_server.domain.items import ItemKind
 from tests.faults import promises
 from tests.faults.load import Load
 from tests.faults.processes import WORKERS, ServerProcess, runs, wait_until

@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.records import ItemKind
+from muniment_server.domain.items import ItemKind
 
 _VERSIONS = """
 SELECT version.name, version.content, version.revision, version.item_id, audit.method

@@ -16,7 +16,7 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.records import ItemKind
+from muniment_server.domain.items import ItemKind
 from muniment_server.monitor import session_scope
 from tests.races import ledgers
 from tests.races.crew import RUNS, Crew, deadlocks, opened, runs_until

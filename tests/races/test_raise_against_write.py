@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.records import ItemKind
+from muniment_server.domain.items import ItemKind
 from muniment_server.monitor import session_scope
 from tests.races import ledgers
 from tests.races.commits import Commits

@@ -12,7 +12,7 @@ import pytest
 
 from muniment.v1.memory_service_pb2 import SaveMemoryResponse
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.records import ItemKind
+from muniment_server.domain.items import ItemKind
 from muniment_server.postgres import queries
 from tests.rpc.answers import in_future
 from tests.rpc.clock import Clock

@@ -22,10 +22,11 @@ from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import IdSource, RandomIds
 from muniment_server.domain.tokens import TokenKind
-from muniment_server.monitor.store import Store
+from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.search.embeddings import Vector
-from muniment_server.transport.server import SERVICES, Limits, Server
+from muniment_server.transport.pools import Limits
+from muniment_server.transport.server import SERVICES, Server
 from tests.support.databases import Database
 
 _METHODS = {method.name: method for service in SERVICES for method in service.methods}
@@ -113,7 +114,7 @@ class Service:
 
     database: Database
     server: Server
-    store: Store
+    scopes: Scopes
     port: int
     ids: IdSource
     channel: grpc.Channel
@@ -172,14 +173,14 @@ def serving(
     limits = limits or Limits()
     ids = ids or RandomIds()
     connections = RoleDatabase(database.conninfo, pool_size=limits.connections)
-    store = Store(connections, ids, audit_reads_from=audit_reads_from, embed=lambda text, _: embed(text))
-    server = Server(store, limits=limits, open_reflection=open_reflection)
+    scopes = Scopes(connections, ids, audit_reads_from=audit_reads_from)
+    server = Server(scopes, lambda text, _: embed(text), limits=limits, open_reflection=open_reflection)
     port = server.listen("127.0.0.1:0", None)
     server.start()
     server.set_serving(True)
     try:
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            yield Service(database, server, store, port, ids, channel)
+            yield Service(database, server, scopes, port, ids, channel)
     finally:
         server.stop(grace=1)
         connections.close()

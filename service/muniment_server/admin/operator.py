@@ -1,44 +1,45 @@
-"""What operators do: host keys, history, audit, purge. Operators reach the database itself, not the service.
+"""What operators do: host keys, history, audit, purge, checks. Operators reach the database itself, not the service.
 
-An operator's connection is the administrator's own, in the place of the owner.
+An operator's connection is the administrator's own login, acting as the owner.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
-from typing import Any
-from uuid import UUID, uuid4
+from typing import Any, TypeVar
+from uuid import UUID
 
 import psycopg
-from psycopg.rows import namedtuple_row
 
-from muniment_server.audit_log.repository import Audit
+from muniment_server.audit_log import repository as audit_log
+from muniment_server.audit_log.repository import AuditEvent
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.ids import IdSource
-from muniment_server.domain.records import AuditEvent, HostIdentity, ItemKind
+from muniment_server.domain.ids import AgentNumber, HostKeyId, IdSource, ItemId, SessionId, TenantNumber
+from muniment_server.domain.items import ItemKind
+from muniment_server.domain.principals import HostIdentity
 from muniment_server.domain.tokens import TokenKind
-from muniment_server.monitor.paging import NEWEST
+from muniment_server.items.paging import NEWEST
+from muniment_server.monitor.audit_scope import AuditScope
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.pool import operator_conninfo
+from muniment_server.postgres.rows import row_of
 from muniment_server.search.embeddings import EMBEDDER
-from muniment_server.search.index import Text, index_query, text_of
+from muniment_server.search.reindex import Reindexed, reindex
 
-_QUERIES = queries.load("operator", "history", "search", "meaning")
-_MOST_DEADLOCKS = 5
-"""Of one agent at one level, while its index is made anew."""
+_QUERIES = {**queries.load(__package__, "operator.sql"), **queries.load(__package__, "history.sql")}
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True)
 class HostKey:
     """One host key, without the key."""
 
-    host_key_id: UUID
     tenant: str
+    host_key_id: HostKeyId
     ceiling: Classification
     create_time: datetime
     revoke_time: datetime | None
@@ -48,35 +49,68 @@ class HostKey:
 class Revision:
     """One version, as it was written."""
 
-    classification: Classification
-    item_id: UUID
+    level: Classification
+    item_id: ItemId
     revision: int
     update_time: datetime
     expire_time: datetime | None
     content: str
-    tags: tuple[str, ...]
-    session_id: UUID | None
-    """Who wrote it."""
-    is_live: bool
+    tags: list[str]
+    session_id: SessionId | None
+    """The session that wrote it."""
     delete_time: datetime | None
     """When the item was deleted."""
+    is_live: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """How much was thrown away at one level."""
+    """How much was purged at one level."""
 
     classification: Classification
     items: int
     revisions: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Tenant:
+    tenant: TenantNumber
+
+
+@dataclass(frozen=True, slots=True)
+class _Agent:
+    tenant: TenantNumber
+    agent: AgentNumber
+
+
+@dataclass(frozen=True, slots=True)
+class _HostKeyId:
+    host_key_id: HostKeyId
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    items: int
+    revisions: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    broken: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    waiting: int
+    outdated: int
+
+
 class NoSuchTenant(LookupError):
-    """There is no tenant of that name."""
+    """No tenant has that name."""
 
 
 class NoSuchAgent(LookupError):
-    """The tenant has no agent of that id."""
+    """The tenant has no agent with that id."""
 
 
 class Operator:
@@ -86,7 +120,7 @@ class Operator:
         self._connection = connection
 
     def create_host_key(self, *, tenant: str, ceiling: Classification, ids: IdSource) -> tuple[UUID, str]:
-        """A new key for *tenant*, which is made when there is none of that name. The key is shown this once."""
+        """Create a key for *tenant*, and the tenant if no other has its name. The key is shown only this once."""
         with self._connection.transaction():
             number = self._tenant(tenant) or self._create_tenant(tenant)
             key = tokens.mint(TokenKind.HOST, tenant=number, secret=ids.new_secret())
@@ -101,30 +135,26 @@ class Operator:
         return host_key_id, key
 
     def host_keys(self) -> list[HostKey]:
-        """All keys, revoked ones too."""
-        return [
-            HostKey(row.host_key_id, row.tenant, Classification(row.ceiling), row.create_time, row.revoke_time)
-            for row in self._execute("list_host_keys")
-        ]
+        """All keys, including revoked ones."""
+        return self._rows("list_host_keys", HostKey)
 
     def revoke_host_key(self, host_key_id: UUID) -> bool:
-        """Revoke a key, from the next call on. False: there is none, or it is revoked already."""
-        return self._execute("revoke_host_key", host_key_id=host_key_id).fetchone() is not None
+        """Revoke a key, from the next call on. False if there is no such key, or it is revoked already."""
+        return self._first("revoke_host_key", _Tenant, host_key_id=host_key_id) is not None
 
     def accepts_host_key(self, key: str) -> bool:
-        """Whether *key* is good now."""
+        """Whether *key* is valid now."""
         token = tokens.parse(key)
         if token is None or token.kind is not TokenKind.HOST:
             return False
-        return self._execute("accepts_host_key", tenant=token.tenant, key_hash=token.hash).fetchone() is not None
+        return self._first("accepts_host_key", _HostKeyId, tenant=token.tenant, key_hash=token.hash) is not None
 
     def history(self, *, tenant: str, agent_id: str, kind: ItemKind, name: str) -> list[Revision]:
         """Every version of one name at every level, oldest first. Writes an audit row for each level it shows."""
-        agent = self._execute("find_agent", tenant_name=tenant, agent_id=agent_id).fetchone()
+        agent = self._first("find_agent", _Agent, tenant_name=tenant, agent_id=agent_id)
         if agent is None:
             raise NoSuchAgent
-        rows = self._execute("history", tenant=agent.tenant, agent=agent.agent, kind=kind, name=name)
-        return [_revision(row) for row in rows]
+        return self._rows("history", Revision, tenant=agent.tenant, agent=agent.agent, kind=kind, name=name)
 
     def audit_events(
         self, *, tenant: str, agent_id: str | None = None, session_id: UUID | None = None, limit: int
@@ -133,127 +163,85 @@ class Operator:
         number = self._tenant(tenant)
         if number is None:
             raise NoSuchTenant
+        everyone = HostIdentity(number, HostKeyId(UUID(int=0)), Classification.RESTRICTED)
         with self._connection.transaction():
             self._execute("look_at", schema=roles.AUDITOR)
-            everyone = HostIdentity(number, UUID(int=0), Classification.RESTRICTED)
-            events, _ = Audit(self._connection, everyone).list(
-                agent_id=agent_id, session_id=session_id, start_time=None, end_time=None, before=NEWEST, limit=limit
+            events, _ = audit_log.list_events(
+                AuditScope(self._connection, everyone),
+                agent_id=agent_id,
+                session_id=session_id,
+                start_time=None,
+                end_time=None,
+                before=NEWEST,
+                limit=limit,
             )
         return events
 
     def purge(self, *, before: datetime) -> Iterator[Purged]:
-        """Throw away, level by level, what was deleted, overwritten or expired before *before*."""
+        """Purge, level by level, what was deleted, overwritten or expired before *before*."""
         for level in Classification:
             with self._connection.transaction():
                 self._execute("look_at", schema=level.role)
-                row = self._execute("purge", before=before, number=level).fetchone()
-            yield Purged(level, row.items, row.revisions)
+                counts = self._one("purge", _Counts, before=before, number=level)
+            yield Purged(level, counts.items, counts.revisions)
 
-    def reindex(
-        self, *, tenant: str | None = None, agent_id: str | None = None
-    ) -> Iterator[tuple[Classification, str, int]]:
-        """Make anew what search finds, of all agents, a *tenant*'s, or one, at every level. Vectors are waited for.
-
-        Yields level, agent id and number of items.
-
-        Each in a transaction of its own: searches go on as before until it ends, writers of its items wait. One that
-        deadlocks with them, over items that came in between, begins again. Of an agent that is deleted meanwhile
-        there is nothing.
-        """
-        for agent in self._execute("list_agents", tenant_name=tenant, agent_id=agent_id).fetchall():
-            for level in Classification:
-                yield level, agent.agent_id, self._reindex_one(level, agent.tenant, agent.agent)
-
-    def _reindex_one(self, level: Classification, tenant: int, agent: int) -> int:
-        for _ in range(_MOST_DEADLOCKS):
-            with suppress(psycopg.errors.DeadlockDetected):
-                return self._reindexed(level, tenant, agent)
-        return self._reindexed(level, tenant, agent)
-
-    def _reindexed(self, level: Classification, tenant: int, agent: int) -> int:
-        try:
-            with self._connection.transaction():
-                self._execute("look_at", schema=level.role)
-                return self._make_index(level, tenant, agent)
-        except psycopg.errors.ForeignKeyViolation:  # the agent is gone
-            return 0
-
-    def _make_index(self, level: Classification, tenant: int, agent: int) -> int:
-        owner = {"tenant": tenant, "agent": agent, "session_id": uuid4()}
-        self._execute("open_reindexing", number=level, **owner)
-        self._execute("lock_all_items", **owner)
-        self._execute("clear_index", **owner)
-        last = (0, "")
-        indexed: list[tuple[ItemKind, list[str], list[UUID]]] = []
-        while items := self._execute("lock_items", **owner, after_kind=last[0], after_name=last[1]).fetchall():
-            for kind, of_kind in groupby(items, key=lambda item: ItemKind(item.kind)):
-                own = list(of_kind)
-                index = index_query(kind, [_text(kind, item) for item in own])
-                self._execute(index.name, **owner, change_id=uuid4(), **index.parameters)
-                indexed.append((kind, [item.name for item in own], [item.change_id for item in own]))
-            last = (items[-1].kind, items[-1].name)
-        for kind, names, changes in indexed:  # when all are there: each is meant together with the turn before it
-            self._execute("queue_pieces", **owner, kind=kind, names=names, changes=changes)
-        self._execute("close_reindexing", **owner)
-        return sum(len(names) for _, names, _ in indexed)
+    def reindex(self, *, tenant: str | None = None, agent_id: str | None = None) -> Iterator[Reindexed]:
+        """Rebuild the search index of all agents, of one *tenant*'s, or of one agent: see `search.reindex`."""
+        return reindex(self._connection, tenant=tenant, agent_id=agent_id)
 
     def broken_ledgers(self) -> dict[Classification, int]:
-        """How many items of each level have a ledger with a gap: versions that were lost."""
+        """How many items of each level have a gap in their revisions: versions that were lost."""
         return {level: self._broken(level, "broken_ledgers") for level in Classification}
 
     def broken_index(self) -> dict[Classification, int]:
-        """How much of each level search does not know, knows wrongly, or counts wrongly."""
+        """Index inconsistencies of each level: missing, stale or miscounted."""
         return {level: self._broken(level, "broken_index") for level in Classification}
 
-    def waiting_pieces(self) -> tuple[int, int]:
-        """How many pieces wait for their vectors, and how many have one of another embedder than this server's."""
-        rows = []
+    def waiting_chunks(self) -> tuple[int, int]:
+        """How many chunks wait for their embedding, and how many have one of another model than this server's."""
+        counts = []
         for level in Classification:
             with self._connection.transaction():
                 self._execute("look_at", schema=level.role)
-                rows.append(self._execute("count_waiting", embedder=EMBEDDER).fetchone())
-        return sum(row.waiting for row in rows), sum(row.outdated for row in rows)
+                counts.append(self._one("count_waiting", _Waiting, embedder=EMBEDDER))
+        return sum(count.waiting for count in counts), sum(count.outdated for count in counts)
 
     def _broken(self, level: Classification, query: str) -> int:
         with self._connection.transaction():
             self._execute("look_at", schema=level.role)
-            return int(self._execute(query).fetchone().broken)
+            return self._one(query, _Broken).broken
 
-    def _tenant(self, name: str) -> int | None:
-        row = self._execute("find_tenant", name=name).fetchone()
-        return int(row.tenant) if row else None
+    def _tenant(self, name: str) -> TenantNumber | None:
+        row = self._first("find_tenant", _Tenant, name=name)
+        return row.tenant if row else None
 
-    def _create_tenant(self, name: str) -> int:
-        """Under a lock, so that there are no two of one name: a unique index would not begin with tenant."""
+    def _create_tenant(self, name: str) -> TenantNumber:
+        """Under a lock, so that no two have one name: a unique index could not begin with the tenant."""
         self._execute("lock_tenants")
-        return self._tenant(name) or int(self._execute("create_tenant", name=name).fetchone().tenant)
+        return self._tenant(name) or self._one("create_tenant", _Tenant, name=name).tenant
 
-    def _execute(self, query: str, /, **parameters: object) -> Any:
-        return self._connection.execute(_QUERIES[query], parameters)
+    def _execute(self, query: str, /, **parameters: object) -> None:
+        self._connection.execute(_QUERIES[query], parameters)
+
+    def _rows(self, query: str, row: type[_R], /, **parameters: object) -> list[_R]:
+        rows: list[_R] = self._cursor(query, row, parameters).fetchall()
+        return rows
+
+    def _first(self, query: str, row: type[_R], /, **parameters: object) -> _R | None:
+        found: _R | None = self._cursor(query, row, parameters).fetchone()
+        return found
+
+    def _one(self, query: str, row: type[_R], /, **parameters: object) -> _R:
+        found: _R = self._cursor(query, row, parameters).fetchone()
+        return found
+
+    def _cursor(self, query: str, row: type[_R], parameters: dict[str, object]) -> Any:
+        cursor: Any = self._connection.cursor(row_factory=row_of(row))
+        return cursor.execute(_QUERIES[query], parameters)
 
 
 @contextmanager
 def operating(admin: str) -> Iterator[Operator]:
     """An operator in the database of the conninfo *admin*."""
-    with psycopg.connect(operator_conninfo(admin), autocommit=True, row_factory=namedtuple_row) as connection:
+    with psycopg.connect(operator_conninfo(admin), autocommit=True) as connection:
         yield Operator(connection)
-
-
-def _text(kind: ItemKind, item: Any) -> Text:
-    text = text_of(kind, item.name, item.content, author=item.author, tags=item.tags)
-    return {**text, "change_id": str(item.change_id)}
-
-
-def _revision(row: Any) -> Revision:
-    return Revision(
-        classification=Classification(row.level),
-        item_id=row.item_id,
-        revision=row.revision,
-        update_time=row.update_time,
-        expire_time=row.expire_time,
-        content=row.content,
-        tags=tuple(row.tags),
-        session_id=row.session_id,
-        is_live=row.is_live,
-        delete_time=row.delete_time,
-    )

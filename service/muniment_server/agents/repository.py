@@ -3,111 +3,99 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict, dataclass
+from datetime import datetime
 
+from muniment_server.domain.budgets import MemorySettings
 from muniment_server.domain.errors import AgentExists, AgentNotFound
-from muniment_server.domain.records import Agent, MemorySettings
-from muniment_server.monitor.host_scope import Control
+from muniment_server.domain.ids import AgentNumber
+from muniment_server.monitor.host_scope import HostScope
+
+FIRST_BLOCKS: Mapping[str, str] = {"personality": "", "relationships": "", "current_state": ""}
+"""The blocks, by label, that an agent starts with unless its host gives others."""
 
 
-class Agents:
-    """The agents of the host's tenant."""
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An owner of items. Nothing here is derived from items. Limits are in Unicode code points."""
 
-    def __init__(self, control: Control) -> None:
-        self._control = control
-
-    def create(
-        self,
-        agent_id: str,
-        *,
-        display_name: str,
-        language: str,
-        settings: MemorySettings,
-        first_blocks: Mapping[str, str],
-    ) -> Agent:
-        """Create an agent with its PUBLIC *first_blocks* by label; *settings* are complete. Raises AgentExists."""
-        new_uuid = self._control.ids.new_uuid
-        row = self._control.change(
-            "create_agent",
-            agent=self._control.ids.new_number(),
-            agent_id=agent_id or str(self._control.ids.new_uuid()),
-            display_name=display_name,
-            language=language,
-            labels=list(first_blocks),
-            contents=list(first_blocks.values()),
-            item_ids=[new_uuid() for _ in first_blocks],
-            change_ids=[new_uuid() for _ in first_blocks],
-            **_columns(settings),
-        )
-        if row is None:
-            raise AgentExists
-        return _agent(row)
-
-    def get(self, agent_id: str) -> Agent:
-        """One agent. Raises AgentNotFound."""
-        return _found(self._control.execute("get_agent", agent_id=agent_id).fetchone())
-
-    def list(self, *, after: str, limit: int) -> tuple[list[Agent], bool]:
-        """Up to *limit* agents by id, those after *after*; and whether there are more."""
-        rows = self._control.execute("list_agents", after=after, limit=limit + 1).fetchall()
-        return [_agent(row) for row in rows[:limit]], len(rows) > limit
-
-    def update(
-        self, agent_id: str, *, display_name: str | None, language: str | None, settings: MemorySettings
-    ) -> Agent:
-        """Change what is not None. Raises AgentNotFound."""
-        return _found(
-            self._control.change(
-                "update_agent",
-                agent_id=agent_id,
-                display_name=display_name,
-                language=language,
-                **_columns(settings),
-            )
-        )
-
-    def delete(self, agent_id: str) -> None:
-        """Erase the agent and all that belongs to it, but its audit rows. Raises AgentNotFound.
-
-        In this order, or it deadlocks with writers: mark the agent, lock its conversations, delete.
-        """
-        connection = self._control.connection
-        with connection.pipeline():
-            connection.execute("BEGIN")
-            self._control.execute("mark_agent", agent_id=agent_id)
-            self._control.execute("lock_conversations", agent_id=agent_id)
-            erased = self._control.execute("erase_agent", agent_id=agent_id, change_id=self._control.ids.new_uuid())
-            connection.execute("COMMIT")
-        if erased.fetchone() is None:
-            raise AgentNotFound
+    agent_id: str
+    display_name: str
+    language: str
+    memory_enabled: bool
+    user_profile_enabled: bool
+    memory_char_limit: int
+    user_char_limit: int
+    create_time: datetime
+    update_time: datetime
 
 
-def _columns(settings: MemorySettings) -> dict[str, object]:
-    return {
-        "memory_enabled": settings.memory_enabled,
-        "user_profile_enabled": settings.user_profile_enabled,
-        "memory_char_limit": settings.memory_char_limit,
-        "user_char_limit": settings.user_char_limit,
-    }
+@dataclass(frozen=True, slots=True)
+class _Erased:
+    agent: AgentNumber
 
 
-def _found(row: Any) -> Agent:
-    if row is None:
-        raise AgentNotFound
-    return _agent(row)
-
-
-def _agent(row: Any) -> Agent:
-    return Agent(
-        agent_id=row.agent_id,
-        display_name=row.display_name,
-        language=row.language,
-        memory_settings=MemorySettings(
-            memory_enabled=row.memory_enabled,
-            user_profile_enabled=row.user_profile_enabled,
-            memory_char_limit=row.memory_char_limit,
-            user_char_limit=row.user_char_limit,
-        ),
-        create_time=row.create_time,
-        update_time=row.update_time,
+def create(
+    scope: HostScope,
+    agent_id: str,
+    *,
+    display_name: str,
+    language: str,
+    settings: MemorySettings,
+    first_blocks: Mapping[str, str],
+) -> Agent:
+    """Create an agent with its PUBLIC *first_blocks* by label. *settings* are complete. Raises AgentExists."""
+    agent = scope.change(
+        "create_agent",
+        Agent,
+        agent=scope.new_number(),
+        agent_id=agent_id or str(scope.new_uuid()),
+        display_name=display_name,
+        language=language,
+        labels=list(first_blocks),
+        contents=list(first_blocks.values()),
+        item_ids=[scope.new_uuid() for _ in first_blocks],
+        change_ids=[scope.new_uuid() for _ in first_blocks],
+        **asdict(settings),
     )
+    if agent is None:
+        raise AgentExists
+    return agent
+
+
+def get(scope: HostScope, agent_id: str) -> Agent:
+    """One agent. Raises AgentNotFound."""
+    return _found(scope.first("get_agent", Agent, agent_id=agent_id))
+
+
+def list_agents(scope: HostScope, *, after: str, limit: int) -> tuple[list[Agent], bool]:
+    """Up to *limit* agents after the id *after*, by id; and whether there are more."""
+    rows = scope.rows("list_agents", Agent, after=after, limit=limit + 1)
+    return [row for row in rows[:limit] if row is not None], len(rows) > limit
+
+
+def update(
+    scope: HostScope, agent_id: str, *, display_name: str | None, language: str | None, settings: MemorySettings
+) -> Agent:
+    """Change what is not None. Raises AgentNotFound."""
+    fields = {"agent_id": agent_id, "display_name": display_name, "language": language, **asdict(settings)}
+    return _found(scope.change("update_agent", Agent, **fields))
+
+
+def delete(scope: HostScope, agent_id: str) -> None:
+    """Erase the agent and everything that belongs to it, except its audit rows. Raises AgentNotFound.
+
+    In this order, or it would deadlock with writers: mark the agent, lock its conversations, delete.
+    """
+    with scope.transaction():
+        scope.execute("mark_agent", agent_id=agent_id)
+        scope.execute("lock_conversations", agent_id=agent_id)
+        erased = scope.send("erase_agent", _Erased, agent_id=agent_id, change_id=scope.new_uuid())
+    if erased() is None:
+        raise AgentNotFound
+
+
+def _found(agent: Agent | None) -> Agent:
+    if agent is None:
+        raise AgentNotFound
+    return agent

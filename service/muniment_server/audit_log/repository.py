@@ -1,68 +1,56 @@
-"""The record of what was done, as the auditor reads it."""
+"""The audit log, as a host reads it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-import psycopg
-
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.records import AuditEvent, HostIdentity, ItemKind
-from muniment_server.postgres import queries
-
-_QUERIES = queries.load("audit")
-
-
-class Audit:
-    """The audit events of one tenant, up to a ceiling."""
-
-    def __init__(self, connection: psycopg.Connection[Any], host: HostIdentity) -> None:
-        self._connection = connection
-        self._host = host
-
-    def list(
-        self,
-        *,
-        agent_id: str | None,
-        session_id: UUID | None,
-        start_time: datetime | None,
-        end_time: datetime | None,
-        before: tuple[datetime, UUID],
-        limit: int,
-    ) -> tuple[list[AuditEvent], bool]:
-        """Up to *limit* events, newest first, those before *before*; and whether there are more."""
-        rows = self._connection.execute(
-            _QUERIES["list_audit_events"],
-            {
-                "tenant": self._host.tenant,
-                "ceiling": self._host.ceiling,
-                "agent_id": agent_id,
-                "session_id": session_id,
-                "start_time": start_time,
-                "end_time": end_time,
-                "before_time": before[0],
-                "before_id": before[1],
-                "limit": limit + 1,
-            },
-        ).fetchall()
-        return [_event(row) for row in rows[:limit]], len(rows) > limit
+from muniment_server.domain.ids import HostKeyId, ItemId, SessionId
+from muniment_server.domain.items import ItemKind
+from muniment_server.monitor.audit_scope import AuditScope
 
 
-def _event(row: Any) -> AuditEvent:
-    return AuditEvent(
-        event_id=row.event_id,
-        time=row.time,
-        classification=Classification(row.level),
-        agent_id=row.agent_id,
-        session_id=row.session_id,
-        host_key_id=row.host_key_id,
-        method=row.method,
-        outcome=row.outcome,
-        kind=row.kind and ItemKind(row.kind),
-        item_id=row.item_id,
-        revision=row.revision,
-        result_count=row.result_count,
-        reason=row.reason,
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """One thing that was done, or refused."""
+
+    event_id: UUID
+    time: datetime
+    level: Classification
+    agent_id: str | None
+    session_id: SessionId | None
+    host_key_id: HostKeyId | None
+    method: str
+    outcome: str
+    kind: ItemKind | None
+    item_id: ItemId | None
+    revision: int | None
+    result_count: int | None
+    reason: str | None
+
+
+def list_events(
+    scope: AuditScope,
+    *,
+    agent_id: str | None,
+    session_id: UUID | None,
+    start_time: datetime | None,
+    end_time: datetime | None,
+    before: tuple[datetime, UUID],
+    limit: int,
+) -> tuple[list[AuditEvent], bool]:
+    """Up to *limit* events before *before*, newest first; and whether there are more."""
+    rows = scope.rows(
+        "list_audit_events",
+        AuditEvent,
+        agent_id=agent_id,
+        session_id=session_id,
+        start_time=start_time,
+        end_time=end_time,
+        before_time=before[0],
+        before_id=before[1],
+        limit=limit + 1,
     )
+    return rows[:limit], len(rows) > limit

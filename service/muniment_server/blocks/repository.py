@@ -1,111 +1,114 @@
-"""Core blocks, as one session sees them: its agent's own, and those attached to it.
+"""Core blocks, as one session sees them: those of its agent, and those that other agents share with it.
 
-Every write takes the lock of the shelf: an edit reads before it writes, and no other write may come between.
+Every write takes the write lock: an edit reads before it writes, and no other write may come between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
 
 from muniment_server.domain.blocks import BlockEdit, edited
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import BlockNotFound, EtagStale
-from muniment_server.domain.records import Block, ItemKind, Version
-from muniment_server.items.store import delete_query, deleted, read_page, save_query, saved
-from muniment_server.monitor.paging import PAGE_BYTES
-from muniment_server.monitor.session_scope import Fence, Query, held
+from muniment_server.domain.items import PAGE_BYTES, Item, ItemKind, Version
+from muniment_server.items import item_store
+from muniment_server.items.blocks import list_query
+from muniment_server.items.item_store import NewVersion
+from muniment_server.items.rows import BlockRow
+from muniment_server.monitor.session_scope import Query, SessionScope
 
-_OVERHEAD = 512
-"""Bytes that a block takes in an answer beside its content, at most."""
+_OVERHEAD_BYTES = 512
+"""The size of a block in a response beside its content, at most."""
 
 
-class Blocks:
-    """Blocks at or below the session's taint; writes go to its own level, and to its agent's own blocks."""
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One version of one core block."""
 
-    def __init__(self, fence: Fence) -> None:
-        self._fence = fence
+    owner_agent_id: str
+    label: str
+    content: str
+    shared: bool
+    """Whether it belongs to another agent and is attached to this one."""
+    classification: Classification
+    version: Version
+    create_time: datetime
+    update_time: datetime
 
-    def list(self, *, after: tuple[str, str], limit: int) -> tuple[Sequence[Block], bool]:
-        """Up to *limit* blocks by label and owner, those after *after*; and whether there are more."""
-        read = list_query(after=after, limit=limit + 1, page_bytes=PAGE_BYTES, overhead=_OVERHEAD)
-        rows, more = read_page(self._fence, read, ItemKind.BLOCK, limit)
-        return [block_of_row(row) for row in rows], more
 
-    def get(self, label: str, *, owner_agent_id: str | None) -> Block:
-        """The own block, else the first shared one by owner; or that of one owner. Raises BlockNotFound."""
-        read = Query("get_block", {"name": label, "owner_agent_id": owner_agent_id})
-        return block_of_row(_found(self._fence.read(read, kind=ItemKind.BLOCK)))
+def list_blocks(scope: SessionScope, *, after: tuple[str, str], limit: int) -> tuple[Sequence[Block], bool]:
+    """Up to *limit* blocks after a label and owner; and whether there are more."""
+    query = list_query(after=after, limit=limit + 1, page_bytes=PAGE_BYTES, overhead=_OVERHEAD_BYTES)
+    rows, more = item_store.read_page(scope, query, ItemKind.BLOCK, limit)
+    return [_block_of_row(row) for row in rows], more
 
-    def update(self, label: str, content: str, *, etag: Version | None) -> Block:
-        """Create or replace the own-level version. Raises EtagStale."""
-        owner_agent_id, row = self._fence.write_on_shelf(save_query(ItemKind.BLOCK, label, content, etag=etag))
-        return _written(owner_agent_id, label, content, row)
 
-    def edit(self, label: str, edit: BlockEdit, *, etag: Version | None) -> Block:
-        """Edit the version seen of the own block, and write the own-level one.
+def get(scope: SessionScope, label: str, *, owner_agent_id: str | None) -> Block:
+    """The own block, else the first shared one by owner; or only that of one owner. Raises BlockNotFound."""
+    rows = scope.look_up(Query("get_block", BlockRow, {"name": label, "owner_agent_id": owner_agent_id}))
+    scope.record_read(ItemKind.BLOCK, [row.version for row in rows])
+    if not rows:
+        raise BlockNotFound
+    return _block_of_row(rows[0])
 
-        Raises BlockNotFound, EtagStale, or what the edit raises.
-        """
-        owner_agent_id, rows = self._fence.lock_shelf("get_item", kind=ItemKind.BLOCK, name=label)
-        seen = _found(rows)
-        if etag is not None and etag != Version(seen.item_id, seen.revision):
-            self._fence.commit_refusal("ETAG_STALE")
+
+def update(scope: SessionScope, label: str, content: str, *, etag: Version | None) -> Block:
+    """Create or replace the own-level version. Raises EtagStale."""
+    new = NewVersion(ItemKind.BLOCK, label, content, etag=etag)
+    with scope.write_lock() as lock:
+        saved = item_store.save_locked(scope, lock, new)
+    return _own_block(lock.agent_id(), item_store.saved_item(new, saved.row()))
+
+
+def edit(scope: SessionScope, label: str, change: BlockEdit, *, etag: Version | None) -> Block:
+    """Edit the visible version of the own block, and write the result at the own level.
+
+    Raises BlockNotFound, EtagStale, or what the edit raises.
+    """
+    with scope.write_lock() as lock:
+        seen = lock.look_up(item_store.item_query(ItemKind.BLOCK, label))
+        if not seen:
+            raise BlockNotFound
+        if etag is not None and etag != seen[0].version:
             raise EtagStale
-        content = edited(seen.content, edit)
-        (row,) = self._fence.commit([save_query(ItemKind.BLOCK, label, content, etag=etag)])
-        return _written(owner_agent_id, label, content, row)
-
-    def delete(self, label: str, *, etag: Version | None) -> Classification | None:
-        """Delete the own-level version; return the level that is revealed.
-
-        Raises EtagStale, WriteLevelMismatch or BlockNotFound.
-        """
-        _, row = self._fence.write_on_shelf(delete_query(ItemKind.BLOCK, label, etag=etag))
-        return deleted(row, BlockNotFound)
+        new = NewVersion(ItemKind.BLOCK, label, edited(seen[0].content, change), etag=etag)
+        saved = item_store.save_locked(scope, lock, new)
+    return _own_block(lock.agent_id(), item_store.saved_item(new, saved.row()))
 
 
-def list_query(*, after: tuple[str, str], limit: int, page_bytes: int, overhead: int) -> Query:
-    """Up to *limit* blocks after *after*, and up to the one that passes *page_bytes*, *overhead* for each included."""
-    after_label, after_owner = after
-    return Query(
-        "list_blocks",
-        {
-            "after_label": after_label,
-            "after_owner": after_owner,
-            "limit": limit,
-            "page_bytes": page_bytes,
-            "overhead": overhead,
-        },
-    )
+def delete(scope: SessionScope, label: str, *, etag: Version | None) -> Classification | None:
+    """Delete the own-level version; return the level at which a lower one is seen from now on, if any.
+
+    Raises EtagStale, WriteLevelMismatch or BlockNotFound.
+    """
+    with scope.write_lock() as lock:
+        deleted = item_store.delete_locked(scope, lock, ItemKind.BLOCK, label, etag=etag)
+    return item_store.revealed(ItemKind.BLOCK, deleted.row())
 
 
-def block_of_row(row: Any) -> Block:
-    """The block in a row of any of the queries on blocks."""
-    owner_agent_id, shared = row.owner_agent_id or row.agent_id, row.owner_agent_id is not None
-    return _block(owner_agent_id, row.name, row.content, row, shared=shared)
-
-
-def _block(owner_agent_id: str, label: str, content: str, row: Any, *, shared: bool) -> Block:
+def _block_of_row(row: BlockRow) -> Block:
     return Block(
-        owner_agent_id=owner_agent_id,
-        label=label,
-        content=content,
-        shared=shared,
-        classification=Classification(row.level),
-        version=Version(row.item_id, row.revision),
+        owner_agent_id=row.owner_agent_id or row.agent_id,
+        label=row.name,
+        content=row.content,
+        shared=row.owner_agent_id is not None,
+        classification=row.level,
+        version=row.version,
         create_time=row.create_time,
         update_time=row.update_time,
     )
 
 
-def _written(owner_agent_id: str, label: str, content: str, row: Any) -> Block:
-    """The block that a save stored. Raises EtagStale."""
-    return _block(owner_agent_id, label, content, saved(row), shared=False)
-
-
-def _found(rows: Sequence[Any]) -> Any:
-    items = held(rows)
-    if not items:
-        raise BlockNotFound
-    return items[0]
+def _own_block(agent_id: str, item: Item) -> Block:
+    return Block(
+        owner_agent_id=agent_id,
+        label=item.name,
+        content=item.content,
+        shared=False,
+        classification=item.level,
+        version=item.version,
+        create_time=item.create_time,
+        update_time=item.update_time,
+    )

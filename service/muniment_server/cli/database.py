@@ -18,7 +18,7 @@ from muniment_server.cli.failures import Failure, telling_files
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, conninfo_of_running
 from muniment_server.postgres import roles
 from muniment_server.postgres.migrate import CannotMigrate
-from muniment_server.postgres.passfile import PassfileError
+from muniment_server.runtime.passfile import PassfileError
 from muniment_server.runtime import databases
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, nearest_data_dir
 from muniment_server.runtime.databases import NotReady

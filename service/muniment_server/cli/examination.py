@@ -18,7 +18,7 @@ from muniment_server.admin.operator import operating
 from muniment_server.cli.database import has_cluster, own_database, require_passfile, said_by
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
 from muniment_server.postgres import roles
-from muniment_server.postgres.passfile import PassfileError, with_passfile
+from muniment_server.runtime.passfile import PassfileError, with_passfile
 from muniment_server.runtime import databases, development
 from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
 from muniment_server.runtime.hardening import forbid_core_dumps

@@ -15,7 +15,7 @@ from muniment_server.cli.output import Output, note, with_output
 from muniment_server.cli.parameters import TEXT
 from muniment_server.domain import text
 from muniment_server.domain.errors import InvalidArgument
-from muniment_server.domain.records import ItemKind
+from muniment_server.domain.items import ItemKind
 
 _NAME_OF: dict[ItemKind, Callable[[str], str]] = {
     ItemKind.MEMORY: text.key,

@@ -15,7 +15,7 @@ from muniment_server.cli.database import (
 )
 from muniment_server.cli.output import note
 from muniment_server.postgres import migrate as store
-from muniment_server.postgres.passfile import migrate_with_passfile
+from muniment_server.runtime.passfile import migrate_with_passfile
 
 
 @click.command

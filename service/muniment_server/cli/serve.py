@@ -25,7 +25,7 @@ from muniment_server.cli.database import (
 from muniment_server.cli.failures import Failure
 from muniment_server.cli.parameters import LEVEL
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime import development, supervisor
+from muniment_server.admin import development, supervisor
 from muniment_server.runtime.address import AddressInUse
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, ServerConfig, Tls
 from muniment_server.runtime.supervisor import Running, WorkerFailed

@@ -1,10 +1,10 @@
 """Every way in which Muniment says no.
 
 MunimentError
-├── Refusal                     a rule of the contract says no; the caller did or asked something
+├── Refusal                     the request breaks a rule of the contract
 │   ├── InvalidArgument         fields break rules
 │   ├── InvalidPageToken        damaged, or made by another method, filter or credential
-│   ├── Unauthenticated         no credential that is good now
+│   ├── Unauthenticated         no valid credential
 │   ├── PrincipalNotAllowed     the method is not for this kind of caller
 │   ├── CeilingExceeded         above the host key's ceiling
 │   ├── AgentNotFound
@@ -14,71 +14,57 @@ MunimentError
 │   │   ├── NoteIsAgentNote     it is in the other tier
 │   │   └── NoteIsUserProfile   it is in the other tier
 │   ├── BlockNotFound
-│   ├── SharedBlockNotFound     not declared
+│   ├── SharedBlockNotFound     not declared as shared
 │   ├── BlockNotAttached
 │   ├── PassageNotFound
 │   ├── AgentExists
-│   ├── NoteExists              the id is taken by another content or tier
-│   ├── BlockExists             shared already, or with a PUBLIC version already
-│   ├── PassageExists           the id is taken by another text
+│   ├── NoteExists              the id belongs to a note with another content or tier
+│   ├── BlockExists             already shared, or already has a PUBLIC version
+│   ├── PassageExists           the id belongs to a passage with another content
 │   ├── ConversationTainted     opened below the conversation's taint
 │   ├── WriteLevelMismatch      only lower versions are visible
 │   ├── EtagStale
-│   ├── TierDisabled            the host has switched it off
-│   ├── BudgetExceeded          the notes would be over the tier's budget
-│   ├── TextNotFound            an edit's place is not in the block,
-│   ├── TextNotUnique           or several times,
-│   ├── LineOutOfRange          or beyond its last line
+│   ├── TierDisabled            the host has disabled the tier
+│   ├── BudgetExceeded          the notes would exceed the tier's budget
+│   ├── TextNotFound            the text to replace is not in the block
+│   ├── TextNotUnique           the text to replace occurs more than once
+│   ├── LineOutOfRange          the block has fewer lines
 │   ├── BlockTooLarge
 │   ├── PromptTooLarge
-│   ├── TaintChanged            the taint was raised under a running call or page
+│   ├── TaintChanged            the taint was raised during a call, or between two pages
 │   └── MethodUnknown
-├── Unavailable                 nothing is wrong with the call; try again
-│   ├── Conflict                the database undid the transaction for another's sake; it may be run again
+├── Unavailable                 nothing is wrong with the request; retry
+│   ├── Conflict                the database rolled the transaction back; it may be run again at once
 │   ├── Overloaded              too many calls in flight
-│   └── DeadlineExceeded        the caller's time is over
-├── StaleSession                the session is not open at the level it was looked for; never leaves the server
-└── EgressViolation             an answer above the taint was held back: a wall below is broken
+│   └── DeadlineExceeded        the caller's deadline has passed
+├── StaleSession                the session is not open at the expected level; never leaves the server
+└── EgressViolation             an answer above the taint was held back: a guard below is broken
 
-Errors carry no content, keys, tags or queries, but for the previews of BudgetExceeded, which pass the egress guard;
-what a caller may read of them is in `rpc.status`.
+Errors carry no content, keys, tags or queries, except for the previews in BudgetExceeded, which pass the egress
+filter. What a caller sees of each error is in `monitor.status`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from muniment_server.domain.classification import Classification
-from muniment_server.domain.records import Usage
-
-
-@dataclass(frozen=True, slots=True)
-class ImportProgress:
-    """How far a stream of passages came."""
-
-    stored_count: int = 0
-    existing_count: int = 0
-
-    def after(self, outcomes: Sequence[str | None]) -> ImportProgress:
-        """The progress after passages with these outcomes."""
-        return ImportProgress(self.stored_count + outcomes.count("OK"), self.existing_count + outcomes.count("EXISTS"))
+from muniment_server.domain.budgets import BudgetEntry, Usage
 
 
 class MunimentError(Exception):
-    """The root of all of ours."""
+    """The base class of all errors of the server."""
 
-    progress: ImportProgress | None = None
-    """How far a stream of passages had come when it failed."""
+    detail: object = None
+    """A message of the contract that goes with the status, set by the noun that knows it; None if there is none."""
 
 
 class Refusal(MunimentError):
-    """A rule of the contract says no."""
+    """The request breaks a rule of the contract."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldViolation:
-    """One field and the rule that it breaks, both in fixed words."""
+    """One field and the rule that it breaks. Both are fixed texts."""
 
     field: str
     rule: str
@@ -97,7 +83,7 @@ class InvalidPageToken(Refusal):
 
 
 class Unauthenticated(Refusal):
-    """There is no credential that is good now. Why is never said."""
+    """The call has no valid credential. The reason is never given."""
 
 
 class PrincipalNotAllowed(Refusal):
@@ -125,11 +111,11 @@ class NoteNotFound(Refusal):
 
 
 class NoteIsAgentNote(NoteNotFound):
-    """It is in the tier of the agent's own notes."""
+    """The note is in the tier of the agent's own notes."""
 
 
 class NoteIsUserProfile(NoteNotFound):
-    """It is in the tier of the user's profile."""
+    """The note is in the tier of the user profile."""
 
 
 class BlockNotFound(Refusal):
@@ -153,23 +139,23 @@ class AgentExists(Refusal):
 
 
 class NoteExists(Refusal):
-    """The note id is taken by a visible note with another content or tier."""
+    """The note id belongs to a visible note with another content or tier."""
 
 
 class BlockExists(Refusal):
-    """The block is shared already, or content was given where a PUBLIC version is."""
+    """The block is already shared, or content was given although a PUBLIC version exists."""
 
 
 class PassageExists(Refusal):
-    """The passage id is taken by a visible passage with another content."""
+    """The passage id belongs to a visible passage with another content."""
 
 
 class ConversationTainted(Refusal):
-    """The conversation has seen more than the session is to be opened at."""
+    """The session would be opened below the taint of its conversation."""
 
 
 class WriteLevelMismatch(Refusal):
-    """Only lower versions are visible, and a session writes at its own level only."""
+    """Only lower versions are visible, and a session writes only at its own level."""
 
 
 class EtagStale(Refusal):
@@ -177,22 +163,11 @@ class EtagStale(Refusal):
 
 
 class TierDisabled(Refusal):
-    """The host has switched the tier off."""
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetEntry:
-    """One note that takes room."""
-
-    note_id: str
-    length_chars: int
-    preview: str
-    own_level: bool
-    classification: Classification
+    """The host has disabled the tier."""
 
 
 class BudgetExceeded(Refusal):
-    """The notes would be over the tier's budget. Carries what the session needs to make room, from what it sees."""
+    """The notes would exceed the tier's budget. Carries the largest notes that the session sees."""
 
     def __init__(self, usage: Usage, *, would_be_chars: int, entries: tuple[BudgetEntry, ...]) -> None:
         super().__init__()
@@ -206,7 +181,7 @@ class TextNotFound(Refusal):
 
 
 class TextNotUnique(Refusal):
-    """The text to replace is in the block more than once."""
+    """The text to replace occurs in the block more than once."""
 
 
 class LineOutOfRange(Refusal):
@@ -214,15 +189,15 @@ class LineOutOfRange(Refusal):
 
 
 class BlockTooLarge(Refusal):
-    """The block would be larger than a block may be."""
+    """The block would exceed its size limit."""
 
 
 class PromptTooLarge(Refusal):
-    """The prompt would be larger than a prompt may be."""
+    """The prompt would exceed its size limit."""
 
 
 class TaintChanged(Refusal):
-    """The taint was raised under a running call, or between two pages."""
+    """The taint was raised during the call, or between two pages."""
 
 
 class MethodUnknown(Refusal):
@@ -230,11 +205,11 @@ class MethodUnknown(Refusal):
 
 
 class Unavailable(MunimentError):
-    """Nothing is wrong with the call; it may be tried again."""
+    """Nothing is wrong with the request; it may be retried."""
 
 
 class Conflict(Unavailable):
-    """The database undid the transaction for another's sake. Nothing happened; it may be run again at once."""
+    """The database rolled the transaction back in favor of another. Nothing happened; it may be run again at once."""
 
 
 class Overloaded(Unavailable):
@@ -242,12 +217,12 @@ class Overloaded(Unavailable):
 
 
 class DeadlineExceeded(Unavailable):
-    """The caller's deadline passed, or the caller went away."""
+    """The caller's deadline has passed, or the caller has cancelled the call."""
 
 
 class StaleSession(MunimentError):
-    """The session is not open at the level it was looked for. Never leaves the server."""
+    """The session is not open at the expected level. Never leaves the server."""
 
 
 class EgressViolation(MunimentError):
-    """An answer above the taint was held back: a wall below is broken."""
+    """An answer above the taint was held back: a guard below is broken."""

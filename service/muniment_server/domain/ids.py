@@ -1,12 +1,24 @@
-"""Where ids and secrets come from. Random, so that no id tells of others; injected, so that tests can replay."""
+"""Identifiers, and where ids and secrets come from.
+
+Ids are random, so that no id says anything about others; the source is injected, so that tests can replay it.
+"""
 
 from __future__ import annotations
 
 import secrets
 import uuid
-from typing import Protocol
+from typing import NewType, Protocol
 
-from muniment_server.domain.tokens import SECRET_BYTES
+SECRET_BYTES = 32
+"""The length of the secret in a token."""
+
+TenantNumber = NewType("TenantNumber", int)
+"""A tenant. The number begins every key and every token."""
+AgentNumber = NewType("AgentNumber", int)
+"""An agent, inside the database: never reused, unlike the agent id that a host chooses."""
+SessionId = NewType("SessionId", uuid.UUID)
+HostKeyId = NewType("HostKeyId", uuid.UUID)
+ItemId = NewType("ItemId", uuid.UUID)
 
 
 class IdSource(Protocol):
@@ -26,7 +38,7 @@ class IdSource(Protocol):
 
 
 class RandomIds:
-    """Ids from the operating system's randomness. Version 4: versions with a time in them would tell it."""
+    """Ids from the operating system's randomness. UUID version 4: other versions reveal the time."""
 
     def new_uuid(self) -> uuid.UUID:
         return uuid.uuid4()

@@ -1,18 +1,19 @@
-"""Notes in two budgeted tiers: what a session sees of them, and what its edits come to.
+"""Notes in two budgeted tiers: what a session sees, and what its edits write.
 
-The judgement is pure: the store reads every visible version under the lock of the shelf, asks here what is to be
-written, and writes that.
+Planning is pure: the repository reads every visible version under the write lock, asks `plan_edits` what to write,
+and writes that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from datetime import datetime
+from typing import TypeAlias
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.budgets import BudgetEntry, MemorySettings, Tier, Usage
+from muniment_server.domain.classification import Classification, strictly_below, unshadowed
 from muniment_server.domain.errors import (
-    BudgetEntry,
     BudgetExceeded,
     EtagStale,
     NoteExists,
@@ -22,21 +23,32 @@ from muniment_server.domain.errors import (
     TierDisabled,
     WriteLevelMismatch,
 )
-from muniment_server.domain.records import MemorySettings, Note, Tier, Usage, Version
-
-_V = TypeVar("_V")
+from muniment_server.domain.items import Version
 
 SEPARATOR = "\n§\n"
-"""Stands between the notes of a tier, and counts."""
-_MOST_ENTRIES = 10
-_PREVIEW = 40
-"""Code points of a note that a refusal shows: it goes to whoever may read the note."""
+"""Joins the notes of a tier, and counts towards the budget."""
+_MAX_ENTRIES = 10
+_PREVIEW_CHARS = 40
+"""Code points of a note that a refusal shows. Only a session that may read the note receives it."""
 _IN_OTHER_TIER = {Tier.MEMORY: NoteIsAgentNote, Tier.USER: NoteIsUserProfile}
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """One version of one note."""
+
+    note_id: str
+    tier: Tier
+    content: str
+    classification: Classification
+    version: Version
+    create_time: datetime
+    update_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class AddNote:
-    """Add a note; *note_id* is the caller's own, or new."""
+    """Add a note. *note_id* comes from the caller, or is new."""
 
     note_id: str
     content: str
@@ -44,7 +56,7 @@ class AddNote:
 
 @dataclass(frozen=True, slots=True)
 class UpdateNote:
-    """Replace the content of a note, of just one version if *etag* says so."""
+    """Replace the content of a note. With *etag*, only if that version is the current one."""
 
     note_id: str
     content: str
@@ -53,7 +65,7 @@ class UpdateNote:
 
 @dataclass(frozen=True, slots=True)
 class DeleteNote:
-    """Delete the own-level version of a note, of just one version if *etag* says so."""
+    """Delete the own-level version of a note. With *etag*, only if that version is the current one."""
 
     note_id: str
     etag: Version | None = None
@@ -69,7 +81,7 @@ class SaveStep:
     note_id: str
     content: str
     position: int
-    """The place in the list of edits: keeps notes that are added at one time in order."""
+    """The index in the list of edits. Keeps notes that are added at the same time in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +93,7 @@ class DeleteStep:
 
 @dataclass(frozen=True, slots=True)
 class KeepStep:
-    """Write nothing: the note is there already."""
+    """Write nothing: the note already exists."""
 
     note_id: str
 
@@ -91,39 +103,39 @@ Step: TypeAlias = SaveStep | DeleteStep | KeepStep
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a list of edits comes to: one step for each, and the tier's usage afterwards."""
+    """What a list of edits writes: one step for each edit, and the tier's usage afterwards."""
 
     steps: tuple[Step, ...]
     usage: Usage
 
 
-class Shelf:
-    """The notes of an agent as one session sees them: every visible version, and the settings of the agent."""
+class NoteSet:
+    """The notes of an agent as one session sees them: every visible version, and the agent's settings."""
 
     def __init__(self, taint: Classification, settings: MemorySettings, versions: Iterable[Note]) -> None:
         self.taint = taint
         self._settings = settings
         self.versions: dict[str, dict[Classification, Note]] = {}
-        """By id, the oldest note first."""
+        """By note id, oldest note first."""
         for note in sorted(versions, key=lambda note: (note.create_time, note.note_id)):
             self.versions.setdefault(note.note_id, {})[note.classification] = note
 
     def notes(self, tier: Tier) -> list[Note]:
-        """Each note of *tier* at its highest version, oldest first. Shadowed first, then held against the tier."""
-        seen = (_highest(versions) for versions in self.versions.values())
+        """Each note of *tier* at its highest version, oldest first. Shadowing comes before the tier filter."""
+        seen = (unshadowed(versions) for versions in self.versions.values())
         return sorted((note for note in seen if note.tier is tier), key=lambda note: (note.create_time, note.note_id))
 
     def below(self, note_id: str) -> list[Note]:
-        """The version of a note that is seen when its own-level one is deleted; none or one."""
-        lower = {level: note for level, note in self.versions.get(note_id, {}).items() if level < self.taint}
-        return [_highest(lower)] if lower else []
+        """The version that is seen once the own-level one is deleted, as a list of one, or an empty list."""
+        lower = strictly_below(self.versions.get(note_id, {}), self.taint)
+        return [unshadowed(lower)] if lower else []
 
     def usage(self, tier: Tier) -> Usage:
         """The usage of *tier*."""
         return self.usage_of(tier, [len(note.content) for note in self.notes(tier)])
 
     def usage_of(self, tier: Tier, lengths: Sequence[int]) -> Usage:
-        """The usage of *tier* if it held notes of these lengths."""
+        """The usage of *tier* if it held notes of these lengths, in code points."""
         used = sum(lengths) + len(SEPARATOR) * max(0, len(lengths) - 1)
         settings = self._settings
         limit = settings.memory_char_limit if tier is Tier.MEMORY else settings.user_char_limit
@@ -131,57 +143,57 @@ class Shelf:
         return Usage(tier, used, limit)
 
     def enabled(self, tier: Tier) -> bool:
-        """Whether the host lets the agent keep *tier*."""
+        """Whether *tier* is enabled for the agent."""
         settings = self._settings
         return bool(settings.memory_enabled if tier is Tier.MEMORY else settings.user_profile_enabled)
 
 
-def judge(shelf: Shelf, tier: Tier, edits: Sequence[NoteEdit]) -> Plan:
-    """What *edits* come to, each seeing what those before it did; the budget is held against what they end in.
+def plan_edits(notes: NoteSet, tier: Tier, edits: Sequence[NoteEdit]) -> Plan:
+    """What *edits* write. Each edit sees the effects of those before it; the budget applies to the final state.
 
     Raises TierDisabled, NoteNotFound, NoteExists, WriteLevelMismatch, EtagStale or BudgetExceeded.
     """
-    desk = _Desk(shelf, tier)
-    before = desk.usage()
-    steps = tuple(desk.take(edit, position) for position, edit in enumerate(edits))
-    after = desk.usage()
+    draft = _Draft(notes, tier)
+    before = draft.usage()
+    steps = tuple(draft.apply(edit, position) for position, edit in enumerate(edits))
+    after = draft.usage()
     only_deletes = all(isinstance(edit, DeleteNote) for edit in edits)
     if not only_deletes and after.used_chars > max(after.limit_chars, before.used_chars):
-        raise BudgetExceeded(before, would_be_chars=after.used_chars, entries=_largest(shelf, tier))
+        raise BudgetExceeded(before, would_be_chars=after.used_chars, entries=_largest(notes, tier))
     return Plan(steps, after)
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """What counts of one version while edits are judged. Written by an edit, it has no version yet."""
+    """The part of one version that planning needs. A text that an edit writes has no version yet."""
 
     tier: Tier
     content: str
     version: Version | None
 
 
-class _Desk:
-    """The notes as they become, edit by edit."""
+class _Draft:
+    """The notes as they will be, edit by edit."""
 
-    def __init__(self, shelf: Shelf, tier: Tier) -> None:
-        self._shelf = shelf
+    def __init__(self, notes: NoteSet, tier: Tier) -> None:
+        self._notes = notes
         self._tier = tier
         self._texts = {
             note_id: {level: _Text(note.tier, note.content, note.version) for level, note in versions.items()}
-            for note_id, versions in shelf.versions.items()
+            for note_id, versions in notes.versions.items()
         }
         self._ages = {note_id: age for age, note_id in enumerate(self._texts)}
-        """The places of notes in the order in which they were added."""
+        """The position of each note in the order of creation."""
         self._own: dict[str, set[str]] = {}
-        """The ids of the tier's own-level notes by content: an index, or each edit would look at every note."""
+        """The ids of the tier's own-level notes by content. Without this index, each edit would scan every note."""
         for note_id in self._texts:
             self._index(note_id)
 
     def usage(self) -> Usage:
-        seen = map(_highest, self._texts.values())
-        return self._shelf.usage_of(self._tier, [len(text.content) for text in seen if text.tier is self._tier])
+        seen = map(unshadowed, self._texts.values())
+        return self._notes.usage_of(self._tier, [len(text.content) for text in seen if text.tier is self._tier])
 
-    def take(self, edit: NoteEdit, position: int) -> Step:
+    def apply(self, edit: NoteEdit, position: int) -> Step:
         match edit:
             case AddNote(note_id, content):
                 return self._add(note_id, content, position)
@@ -193,12 +205,12 @@ class _Desk:
     def _add(self, note_id: str, content: str, position: int) -> Step:
         self._must_be_enabled()
         if note_id in self._texts:
-            seen = _highest(self._texts[note_id])
+            seen = unshadowed(self._texts[note_id])
             if (seen.tier, seen.content) != (self._tier, content):
                 raise NoteExists
             return KeepStep(note_id)
-        twin = min(self._own.get(content, ()), key=self._ages.__getitem__, default=None)
-        return KeepStep(twin) if twin is not None else self._write(note_id, content, position)
+        duplicate = min(self._own.get(content, ()), key=self._ages.__getitem__, default=None)
+        return KeepStep(duplicate) if duplicate is not None else self._write(note_id, content, position)
 
     def _update(self, note_id: str, content: str, etag: Version | None, position: int) -> Step:
         self._must_be_enabled()
@@ -210,25 +222,25 @@ class _Desk:
     def _delete(self, note_id: str, etag: Version | None) -> Step:
         seen = self._seen(note_id)
         versions = self._texts[note_id]
-        if self._shelf.taint not in versions:
+        if self._notes.taint not in versions:
             raise WriteLevelMismatch
         if etag is not None and etag != seen.version:
             raise EtagStale
         self._unindex(note_id)
-        del versions[self._shelf.taint]
+        del versions[self._notes.taint]
         if not versions:
             del self._texts[note_id]
         return DeleteStep(note_id)
 
     def _must_be_enabled(self) -> None:
-        if not self._shelf.enabled(self._tier):
+        if not self._notes.enabled(self._tier):
             raise TierDisabled
 
     def _seen(self, note_id: str) -> _Text:
-        """The visible version of a note that must be of the tier."""
+        """The visible version of a note, which must be in the tier."""
         if note_id not in self._texts:
             raise NoteNotFound
-        seen = _highest(self._texts[note_id])
+        seen = unshadowed(self._texts[note_id])
         if seen.tier is not self._tier:
             raise _IN_OTHER_TIER[seen.tier]
         return seen
@@ -237,35 +249,31 @@ class _Desk:
         self._unindex(note_id)
         if note_id not in self._texts:
             self._ages[note_id] = len(self._ages)
-        self._texts.setdefault(note_id, {})[self._shelf.taint] = _Text(self._tier, content, None)
+        self._texts.setdefault(note_id, {})[self._notes.taint] = _Text(self._tier, content, None)
         self._index(note_id)
         return SaveStep(note_id, content, position)
 
     def _index(self, note_id: str) -> None:
-        own = self._texts[note_id].get(self._shelf.taint)
+        own = self._texts[note_id].get(self._notes.taint)
         if own is not None and own.tier is self._tier:
             self._own.setdefault(own.content, set()).add(note_id)
 
     def _unindex(self, note_id: str) -> None:
-        own = self._texts.get(note_id, {}).get(self._shelf.taint)
+        own = self._texts.get(note_id, {}).get(self._notes.taint)
         if own is not None:
             self._own.get(own.content, set()).discard(note_id)
 
 
-def _highest(versions: Mapping[Classification, _V]) -> _V:
-    return versions[max(versions)]
-
-
-def _largest(shelf: Shelf, tier: Tier) -> tuple[BudgetEntry, ...]:
-    """The largest notes as they are, for whoever has to make room."""
-    notes = sorted(shelf.notes(tier), key=lambda note: -len(note.content))
+def _largest(notes: NoteSet, tier: Tier) -> tuple[BudgetEntry, ...]:
+    """The largest notes, so that the session can make room."""
+    largest = sorted(notes.notes(tier), key=lambda note: -len(note.content))[:_MAX_ENTRIES]
     return tuple(
         BudgetEntry(
             note_id=note.note_id,
             length_chars=len(note.content),
-            preview=note.content[:_PREVIEW],
-            own_level=note.classification is shelf.taint,
+            preview=note.content[:_PREVIEW_CHARS],
+            own_level=note.classification is notes.taint,
             classification=note.classification,
         )
-        for note in notes[:_MOST_ENTRIES]
+        for note in largest
     )

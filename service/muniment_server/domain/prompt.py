@@ -15,8 +15,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from muniment_server.domain.budgets import Tier, Usage
 from muniment_server.domain.notes import SEPARATOR
-from muniment_server.domain.records import Tier, Usage
 
 PROMPT_BYTES = 2 * 1024 * 1024
 """The most that a prompt takes, in UTF-8. Rendering shortens nothing."""

@@ -9,17 +9,17 @@ import grpc
 
 from muniment_server.domain import tokens
 from muniment_server.domain.errors import Unauthenticated
-from muniment_server.domain.records import HostIdentity, SessionIdentity
+from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.domain.tokens import Token, TokenKind
-from muniment_server.monitor.store import Store
-from muniment_server.postgres.deadline import Lifetime
+from muniment_server.monitor.scopes import Scopes
+from muniment_server.postgres.deadline import Deadline
 
 _SCHEME = "Bearer "
-_MOST_CACHED = 10_000
+_MAX_CACHED = 10_000
 
 
 def bearer_token(context: grpc.ServicerContext) -> Token:
-    """The one bearer token of a call. Raises Unauthenticated, for whatever reason, always alike."""
+    """The one bearer token of a call. Raises Unauthenticated, always alike."""
     values = [value for name, value in context.invocation_metadata() or () if name == "authorization"]
     if len(values) != 1 or not isinstance(values[0], str) or not values[0].startswith(_SCHEME):
         raise Unauthenticated
@@ -30,33 +30,33 @@ def bearer_token(context: grpc.ServicerContext) -> Token:
 
 
 class Credentials:
-    """Looks tokens up. Remembers sessions, for speed only: the fence checks each again in every statement.
+    """Looks tokens up. Caches sessions, for speed only: each statement checks the session again.
 
-    Never remembers a miss (an id guessed early must work once it is real) nor a host key (revoked is revoked).
+    Never caches a miss (a token guessed early must work once it exists) nor a host key (revoked keys fail at once).
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, scopes: Scopes) -> None:
+        self._scopes = scopes
         self._sessions: OrderedDict[Token, SessionIdentity] = OrderedDict()
         self._lock = threading.Lock()
 
-    def principal(self, token: Token, lifetime: Lifetime) -> HostIdentity | SessionIdentity:
-        """Who holds *token*; for a session perhaps as it was a while ago. Raises Unauthenticated."""
+    def principal(self, token: Token, deadline: Deadline) -> HostIdentity | SessionIdentity:
+        """The holder of *token*; a session may be outdated. Raises Unauthenticated."""
         if token.kind is TokenKind.SESSION:
-            return self._sessions.get(token) or self.fresh_session(token, lifetime)
-        host = self._store.find_host(token, lifetime)
+            return self._sessions.get(token) or self.fresh_session(token, deadline)
+        host = self._scopes.find_host(token, deadline)
         if host is None:
             raise Unauthenticated
         return host
 
-    def fresh_session(self, token: Token, lifetime: Lifetime) -> SessionIdentity:
-        """The session that holds *token*, as it is now. Raises Unauthenticated."""
-        session = self._store.find_session(token, lifetime)
+    def fresh_session(self, token: Token, deadline: Deadline) -> SessionIdentity:
+        """The session that holds *token*, as the database has it now. Raises Unauthenticated."""
+        session = self._scopes.find_session(token, deadline)
         with self._lock:
             if session is None:
                 self._sessions.pop(token, None)
                 raise Unauthenticated
             self._sessions[token] = session
-            if len(self._sessions) > _MOST_CACHED:
+            if len(self._sessions) > _MAX_CACHED:
                 self._sessions.popitem(last=False)
         return session

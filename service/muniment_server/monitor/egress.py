@@ -1,4 +1,7 @@
-"""The labels in a message: every field of type Classification, at any depth."""
+"""The egress filter: no message leaves whose labels are above its receiver.
+
+It is the last guard. It can only fire if one below it is broken.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from muniment_server.monitor.policy import is_level, names_level
 
 _LEVELS = frozenset(map(int, Classification))
 _MANDATORY = "classification"
-"""A field of this name is the label of an item or of a whole answer, and never absent."""
+"""A field of this name is the label of an item or of a whole response. It is never absent."""
 
 
 def may_leave(message: Message, limit: Classification) -> bool:
-    """Whether every label in *message* can flow to *limit*, and no item is without one."""
+    """Whether every label in *message* can flow to *limit*, and no item lacks its label."""
     return all(_passes(field, value, limit) for field, value in _labels(message))
 
 
@@ -38,7 +41,7 @@ def _labels(message: Message) -> Iterator[tuple[str, int]]:
 
 @cache
 def _plan(descriptor: Descriptor) -> tuple[tuple[str, ...], tuple[FieldDescriptor, ...]]:
-    """The fields that are labels, and the fields in which there may be some."""
+    """The fields that are labels, and the fields that may contain labels."""
     return (
         tuple(field.name for field in descriptor.fields if is_level(field)),
         tuple(

@@ -1,21 +1,24 @@
-"""The walls in the database: who may do what. Compared with the catalogue at start and while running.
+"""The grants in the database: which role may do what. Compared with the catalog at start-up and while serving.
 
-`matrix()` is the policy, stated apart from the migrations, so that an error in one shows against the other.
+`matrix()` states the policy a second time, apart from the migrations, so that an error in one shows in a comparison.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
 import psycopg
+from psycopg.rows import tuple_row
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.migrate import OLDEST_SERVER, newest_version
+from muniment_server.postgres.rows import row_of
 
-_QUERIES = queries.load("catalog")
+_QUERIES = queries.load(__package__, "catalog.sql")
 
 _ITEM_COLUMNS = (
     "item_id", "revision", "change_id", "content", "tags", "create_time", "update_time", "expire_time", "delete_time",
@@ -25,7 +28,7 @@ _AGENT_COLUMNS = (
     "update_time", "delete_time",
 )  # fmt: skip
 _LEVEL_TABLES = ("item", "revision", "shelf", "audit", "chunk", "stat", "meaning")
-_LEVEL_WINDOWS = (
+_LEVEL_VIEWS = (
     "session", "agent", "link", "visible", "shared_visible", "visible_chunk", "visible_stat", "visible_meaning",
 )  # fmt: skip
 _HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link")
@@ -38,7 +41,7 @@ _OPEN_SESSIONS = ("reads vault.conversation", "reads vault.session", "where clos
 
 
 class Fact(NamedTuple):
-    """One right, or one thing that a right rests on."""
+    """One privilege, or one property that a privilege depends on."""
 
     subject: str
     object: str
@@ -48,30 +51,42 @@ class Fact(NamedTuple):
         return f"{self.subject}: {self.fact} on {self.object}"
 
 
-def problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool = True) -> list[str]:
-    """What is wrong with the database, each with what to do; empty when all walls stand.
+@dataclass(frozen=True, slots=True)
+class _Server:
+    server_version: int
+    is_standby: bool
+    is_utf8: bool
+    folds_case: bool
+    is_durable: bool
+    max_connections: int
 
-    *connections* is how many the server may open. *durable* False lets a database without fsync pass: for tests only.
+
+def problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool = True) -> list[str]:
+    """What is wrong with the database, and what to do about it; empty if everything is as it must be.
+
+    *connections* is how many the server may open. *durable* False accepts a database without fsync: for tests only.
     """
     return [*_server_problems(connection, connections=connections, durable=durable), *_schema_problems(connection)]
 
 
 def differences(connection: psycopg.Connection[Any]) -> list[str]:
-    """How the grants in the catalogue differ from the matrix."""
+    """How the grants in the catalog differ from the matrix."""
     names = {"roles": list(roles.ALL), "serving": list(roles.SERVING)}
-    found = {Fact(*row) for query in ("rights", "footing") for row in connection.execute(_QUERIES[query], names)}
+    found: set[Fact] = set()
+    for query in ("rights", "footing"):
+        found.update(Fact(*row) for row in _cursor(connection, tuple_row).execute(_QUERIES[query], names))
     expected = matrix()
     too_much = [f"not in the matrix: {fact}" for fact in sorted(found - expected)]
     return too_much + [f"missing: {fact}" for fact in sorted(expected - found)]
 
 
 def _server_problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool) -> Iterator[str]:
-    server = connection.execute(_QUERIES["server"]).fetchone()
+    server = _cursor(connection, row_of(_Server)).execute(_QUERIES["server"]).fetchone()
     assert server is not None  # one row for the current database
     if server.server_version < OLDEST_SERVER:
         yield "the server is older than PostgreSQL 15: upgrade it"
     if server.is_standby:
-        yield "the server is a standby: name the primary, for every statement reads the taint"
+        yield "the server is a standby: name the primary, because every statement reads the taint"
     if not server.is_utf8:
         yield "the database is not in UTF8: create one with ENCODING 'UTF8'"
     if not server.folds_case:
@@ -85,13 +100,17 @@ def _server_problems(connection: psycopg.Connection[Any], *, connections: int, d
         )
 
 
+def _cursor(connection: psycopg.Connection[Any], row: Any) -> psycopg.Cursor[Any]:
+    return connection.cursor(row_factory=row)
+
+
 def _schema_problems(connection: psycopg.Connection[Any]) -> Iterator[str]:
     try:
-        found = connection.execute(_QUERIES["schema_version"]).fetchone()
+        found = _cursor(connection, tuple_row).execute(_QUERIES["schema_version"]).fetchone()
     except psycopg.errors.UndefinedTable:
-        yield "the database has no schema of ours: run `muniment migrate`"
+        yield "the database has no Muniment schema: run `muniment migrate`"
         return
-    version = found.version if found else None
+    version = found[0] if found else None
     if version != newest_version():
         yield f"the schema is at version {version}, this server needs {newest_version()}: run `muniment migrate`"
         return
@@ -99,9 +118,9 @@ def _schema_problems(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def matrix() -> frozenset[Fact]:
-    """Every right there is, and what the rights rest on."""
+    """Every privilege that may exist, and the properties that they depend on."""
     return frozenset(
-        chain(_common(), _control(), _auditor(), chain.from_iterable(map(_level, Classification)), _windows(), _owned())
+        chain(_common(), _control(), _auditor(), chain.from_iterable(map(_level, Classification)), _views(), _owned())
     )
 
 
@@ -121,13 +140,13 @@ def _level(level: Classification) -> Iterator[Fact]:
         yield Fact(role, f"schema {lower.role}", "USAGE")
         for table in ("item", "chunk", "stat", "meaning"):
             yield Fact(role, f"{lower.role}.{table}", "SELECT")
-    for window in (*_LEVEL_WINDOWS, "shelf"):
-        yield Fact(role, f"{role}.{window}", "SELECT")
-    for fenced in ("session", "shelf", "stat"):
-        yield Fact(role, f"{role}.{fenced}", "UPDATE (fence)")
+    for relation in (*_LEVEL_VIEWS, "shelf"):
+        yield Fact(role, f"{role}.{relation}", "SELECT")
+    for locked in ("session", "shelf", "stat"):
+        yield Fact(role, f"{role}.{locked}", "UPDATE (fence)")  # the right to lock rows, and no other
     for table in ("item", "revision", "audit", "chunk", "stat", "meaning"):
         yield Fact(role, f"{role}.{table}", "INSERT")
-    for derived in ("chunk", "stat"):  # what is made of items anew at any time
+    for derived in ("chunk", "stat"):  # derived from items: can be rebuilt at any time
         yield Fact(role, f"{role}.{derived}", "DELETE")
     for column in _ITEM_COLUMNS:
         yield Fact(role, f"{role}.item", f"UPDATE ({column})")
@@ -168,44 +187,44 @@ def _auditor() -> Iterator[Fact]:
         yield Fact(role, "vault.agent", f"SELECT ({column})")
 
 
-def _windows() -> Iterator[Fact]:
-    """Whose rights a window uses, whether a cheap function may look behind it, what it reads and leaves out."""
+def _views() -> Iterator[Fact]:
+    """Whose privileges a view uses, whether it is a security barrier, what it reads and what it filters."""
     for level in Classification:
-        yield from _level_windows(level)
-    yield from _window(roles.CONTROL, "session", _INVOKER, *_OPEN_SESSIONS)
+        yield from _level_views(level)
+    yield from _view(roles.CONTROL, "session", _INVOKER, *_OPEN_SESSIONS)
     audits = [f"reads {schema}.audit" for schema in (roles.CONTROL, *roles.LEVELS)]
-    yield from _window(roles.AUDITOR, "audit", _INVOKER, *audits)
+    yield from _view(roles.AUDITOR, "audit", _INVOKER, *audits)
 
 
-def _level_windows(level: Classification) -> Iterator[Fact]:
+def _level_views(level: Classification) -> Iterator[Fact]:
     role = level.role
-    items, chunks, stats, meanings = (
+    items, chunks, stats, embeddings = (
         [f"reads {lower.role}.{table}" for lower in Classification if lower.can_flow_to(level)]
         for table in ("item", "chunk", "stat", "meaning")
     )
-    yield from _window(role, "session", _BARRIER, *_OPEN_SESSIONS, f"where taint = {level.value}")
-    yield from _window(role, "agent", _BARRIER, f"reads {role}.session", "reads vault.agent")
-    yield from _window(role, "link", _BARRIER, f"reads {role}.session", "reads vault.agent", "reads vault.block_link")
-    yield from _window(role, "visible", _INVOKER, *items, "where delete_time IS NULL", _NOT_EXPIRED)
-    yield from _window(role, "visible_chunk", _INVOKER, *chunks, _NOT_EXPIRED)
-    yield from _window(role, "visible_stat", _INVOKER, *stats)
-    yield from _window(role, "visible_meaning", _INVOKER, *meanings)
-    yield from _window(role, "shared_visible", _INVOKER, _BARRIER, f"reads {role}.link", f"reads {role}.visible")
+    yield from _view(role, "session", _BARRIER, *_OPEN_SESSIONS, f"where taint = {level.value}")
+    yield from _view(role, "agent", _BARRIER, f"reads {role}.session", "reads vault.agent")
+    yield from _view(role, "link", _BARRIER, f"reads {role}.session", "reads vault.agent", "reads vault.block_link")
+    yield from _view(role, "visible", _INVOKER, *items, "where delete_time IS NULL", _NOT_EXPIRED)
+    yield from _view(role, "visible_chunk", _INVOKER, *chunks, _NOT_EXPIRED)
+    yield from _view(role, "visible_stat", _INVOKER, *stats)
+    yield from _view(role, "visible_meaning", _INVOKER, *embeddings)
+    yield from _view(role, "shared_visible", _INVOKER, _BARRIER, f"reads {role}.link", f"reads {role}.visible")
 
 
-def _window(schema: str, name: str, *facts: str) -> Iterator[Fact]:
+def _view(schema: str, name: str, *facts: str) -> Iterator[Fact]:
     for fact in facts:
-        yield Fact("window", f"{schema}.{name}", fact)
+        yield Fact("view", f"{schema}.{name}", fact)
 
 
 def _owned() -> Iterator[Fact]:
-    """Everything is the owner's, for an owner has every right."""
+    """Everything belongs to the owner role, because an owner has every privilege."""
     for schema in ("vault", roles.CONTROL, roles.AUDITOR, *roles.LEVELS):
         yield Fact(roles.OWNER, f"schema {schema}", "owns")
     for name in (*_HOST_TABLES, "tenant", "migration", "tenant_tenant_seq"):
         yield Fact(roles.OWNER, f"vault.{name}", "owns")
     for level in roles.LEVELS:
-        for name in (*_LEVEL_TABLES, *_LEVEL_WINDOWS):
+        for name in (*_LEVEL_TABLES, *_LEVEL_VIEWS):
             yield Fact(roles.OWNER, f"{level}.{name}", "owns")
     for name in ("audit", "session"):
         yield Fact(roles.OWNER, f"{roles.CONTROL}.{name}", "owns")

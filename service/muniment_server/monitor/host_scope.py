@@ -1,52 +1,110 @@
-"""The control role's connection, as far as one host may use it in one call."""
+"""What one host may do, on the connection of the control role."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
 from uuid import UUID
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.ids import IdSource
-from muniment_server.domain.records import HostIdentity
-from muniment_server.postgres import queries
-from muniment_server.postgres.deadline import Call
+from muniment_server.domain.errors import CeilingExceeded
+from muniment_server.domain.ids import IdSource, SessionId, TenantNumber
+from muniment_server.domain.principals import HostIdentity
+from muniment_server.monitor.queries import HOST_QUERIES
 from muniment_server.postgres.pool import RoleConnection
+from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.transaction import transaction
 
-QUERIES = queries.load("hosts", "sharing")
+_R = TypeVar("_R")
 
 
-class Control:
-    """The control role's connection, bound to one host and one call: to its tenant, key and ceiling."""
+class HostScope:
+    """The agents, sessions and shared blocks of one host's tenant, up to its ceiling, for one call."""
 
-    def __init__(self, connection: RoleConnection, host: HostIdentity, call: Call, ids: IdSource) -> None:
-        self.connection = connection
-        self.host = host
-        self.ids = ids
-        self._call = call
+    def __init__(self, connection: RoleConnection, host: HostIdentity, ids: IdSource, *, method: str) -> None:
+        self._connection = connection
+        self._host = host
+        self._ids = ids
+        self._method = method
 
-    def execute(self, query: str, /, **parameters: object) -> Any:
-        """Run a named query; return its cursor."""
-        parameters |= {
-            "tenant": self.host.tenant,
-            "host_key_id": self.host.host_key_id,
-            "ceiling": self.host.ceiling,
-        }
-        return self.connection.execute(QUERIES[query], parameters)
+    @property
+    def tenant(self) -> TenantNumber:
+        """The tenant of the host."""
+        return self._host.tenant
 
-    def change(self, query: str, /, **parameters: object) -> Any:
-        """Run a named query that writes an audit row; return its first row, or None."""
-        return self.execute(query, change_id=self.ids.new_uuid(), **parameters).fetchone()
+    def new_uuid(self) -> UUID:
+        """A new id that may leave the server."""
+        return self._ids.new_uuid()
 
-    def refuse(
-        self, outcome: str, *, level: Classification, agent_id: str | None = None, session_id: UUID | None = None
+    def new_number(self) -> int:
+        """A new internal id."""
+        return self._ids.new_number()
+
+    def new_secret(self) -> bytes:
+        """The secret of a new token."""
+        return self._ids.new_secret()
+
+    def execute(self, name: str, /, **parameters: object) -> None:
+        """Run a named statement whose rows do not matter, such as a lock."""
+        self._execute(name, parameters)
+
+    def rows(self, name: str, row: type[_R], /, **parameters: object) -> list[_R | None]:
+        """Run a named query. None stands for a row of nulls."""
+        rows: list[_R | None] = self._execute(name, parameters, row).fetchall()
+        return rows
+
+    def first(self, name: str, row: type[_R], /, **parameters: object) -> _R | None:
+        """Run a named query and return its first row, or None."""
+        found: _R | None = self._execute(name, parameters, row).fetchone()
+        return found
+
+    def change(self, name: str, row: type[_R], /, **parameters: object) -> _R | None:
+        """Run a named statement that writes an audit row; return its first row, or None."""
+        return self.first(name, row, change_id=self.new_uuid(), **parameters)
+
+    def send(self, name: str, row: type[_R], /, **parameters: object) -> Callable[[], _R | None]:
+        """The same as `first` within a transaction, without waiting: the row is there once it is called."""
+        cursor = self._execute(name, parameters, row)
+        return lambda: cursor.fetchone()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction, for changes that take a lock first: a statement that waits does not see what it waited for.
+
+        Statements are pipelined; call what `send` returned after the commit.
+        """
+        with transaction(self._connection):
+            yield
+
+    def require_ceiling(
+        self, level: Classification, *, agent_id: str | None = None, session_id: SessionId | None = None
     ) -> None:
-        """Write the audit row of a call that a rule refused before it came to a statement."""
+        """Refuse, with an audit row, a *level* above the ceiling of the host key. Raises CeilingExceeded."""
+        if not level.can_flow_to(self._host.ceiling):
+            self.record_refusal("CEILING_EXCEEDED", level=level, agent_id=agent_id, session_id=session_id)
+            raise CeilingExceeded
+
+    def record_refusal(
+        self, outcome: str, *, level: Classification, agent_id: str | None = None, session_id: SessionId | None = None
+    ) -> None:
+        """Write the audit row of a refused call."""
         self.execute(
             "record_host_refusal",
-            change_id=self.ids.new_uuid(),
+            change_id=self.new_uuid(),
             level=level,
             agent_id=agent_id,
             session_id=session_id,
-            method=self._call.method,
+            method=self._method,
             outcome=outcome,
         )
+
+    def _execute(self, name: str, parameters: Mapping[str, object], row: type[Any] | None = None) -> Any:
+        """Run a named query. Whatever the parameters say, it runs as this host."""
+        cursor: Any = self._connection.cursor(row_factory=row_of(row)) if row else self._connection.cursor()
+        identity = {
+            "tenant": self._host.tenant,
+            "host_key_id": self._host.host_key_id,
+            "ceiling": self._host.ceiling,
+        }
+        return cursor.execute(HOST_QUERIES[name], {**parameters, **identity})

@@ -1,4 +1,4 @@
-"""The walls a call passes, outermost first. Each is one class; `Server` says how they stand."""
+"""The interceptors that every call passes, outermost first: see `in_order`."""
 
 from __future__ import annotations
 
@@ -9,65 +9,72 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 import grpc
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
 from muniment_server.domain.errors import (
-    Conflict,
     DeadlineExceeded,
     EgressViolation,
     FieldViolation,
     InvalidArgument,
-    InvalidPageToken,
-    MethodUnknown,
-    MunimentError,
     PrincipalNotAllowed,
     Refusal,
-    SessionNotFound,
-    StaleSession,
-    TaintChanged,
-    Unauthenticated,
     Unavailable,
 )
-from muniment_server.domain.records import HostIdentity, SessionIdentity
+from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor import egress, status
 from muniment_server.monitor.authentication import Credentials, bearer_token
-from muniment_server.monitor.call import CallContext, Proceed
-from muniment_server.monitor.policy import Method
-from muniment_server.monitor.store import Store
-from muniment_server.monitor.validation import Rules
-from muniment_server.postgres.driver_errors import place_of
+from muniment_server.monitor.call import CallContext, Interceptor, Proceed
+from muniment_server.monitor.retry import RetryOnTaintChange
+from muniment_server.monitor.validation import Validator
+from muniment_server.postgres.driver_errors import location_of
 
 _LOG = logging.getLogger("muniment.calls")
-_MOST_RUNS = 4
-"""Levels only rise, and there are four of them."""
 
 
-class TellErrors:
-    """Turns every error into a status of the fixed table, and logs codes and reasons, never what was sent."""
+def in_order(gate: Gate, credentials: Credentials, validator: Validator) -> tuple[Interceptor, ...]:
+    """The interceptors, outermost first. The servicer is behind the last one.
+
+    Errors are mapped outside of everything that may raise. The gate is closed before anything asks the database. The
+    caller is known before its message is received: nobody else may hold a thread. Retries repeat everything that
+    depends on the taint. The filter is innermost, so that nothing can be added to a response behind it.
+    """
+    return (
+        MapErrors(),
+        gate,
+        Authenticate(credentials),
+        RetryOnTaintChange(credentials),
+        Authorize(),
+        Validate(validator),
+        EgressFilter(),
+    )
+
+
+class MapErrors:
+    """Turns every error into a status of the fixed table. Logs codes and reasons, never what was sent."""
 
     def __call__(self, call: CallContext, proceed: Proceed) -> Message:
-        begun = time.monotonic()
+        start = time.monotonic()
         try:
             return proceed(call)
-        except Exception as error:  # noqa: BLE001 - the one place where what nobody foresaw becomes INTERNAL
-            self._refuse(call, error, begun)
+        except Exception as error:  # noqa: BLE001 - the one place where unforeseen errors become INTERNAL
+            self._abort(call, error, start)
 
-    def _refuse(self, call: CallContext, error: Exception, begun: float) -> NoReturn:
-        code, reason = status.told(error)
+    def _abort(self, call: CallContext, error: Exception, start: float) -> NoReturn:
+        code, reason = status.code_of(error)
         incident = uuid.uuid4() if code is grpc.StatusCode.INTERNAL else None
-        took = round((time.monotonic() - begun) * 1000)
+        elapsed = round((time.monotonic() - start) * 1000)
         if incident is None:
-            _LOG.info("%s %s %s %d ms", call.method.name, code.name, reason, took)
+            _LOG.info("%s %s %s %d ms", call.method.name, code.name, reason, elapsed)
         else:
             _LOG.error(
-                "%s INTERNAL %s incident %s\n%s", call.method.name, type(error).__name__, incident, place_of(error)
+                "%s INTERNAL %s incident %s\n%s", call.method.name, type(error).__name__, incident, location_of(error)
             )
         call.grpc_context.abort_with_status(status.status_of(error, incident=incident))
-        raise AssertionError("abort returns never")
+        raise AssertionError("abort_with_status always raises")
 
 
 class Gate:
-    """Closed until the walls in the database are seen to stand, and while they do not: no call of ours passes."""
+    """Rejects calls until the grants have been verified, and whenever verification fails."""
 
     def __init__(self) -> None:
         self.open = False
@@ -86,83 +93,32 @@ class Authenticate:
 
     def __call__(self, call: CallContext, proceed: Proceed) -> Message:
         call.token = bearer_token(call.grpc_context)
-        call.principal = self._credentials.principal(call.token, call.lifetime)
+        call.principal = self._credentials.principal(call.token, call.deadline)
         return proceed(call)
 
 
-class FollowTaint:
-    """Runs the call again where the taint now is, when the store finds it is not where it was.
-
-    A refusal that no statement has vouched for may rest on a remembered session: it is confirmed first, so
-    that a closed session is UNAUTHENTICATED whatever else is wrong with its call.
-
-    A stream is not run again: what it has taken cannot be had a second time. Of one, the store says StaleSession
-    before it begins, and only then.
-    """
-
-    _UNCONFIRMED = (InvalidArgument, InvalidPageToken, TaintChanged, SessionNotFound, MethodUnknown)
-
-    def __init__(self, credentials: Credentials) -> None:
-        self._credentials = credentials
-
-    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
-        last: MunimentError = TaintChanged()
-        for _ in range(_MOST_RUNS):
-            try:
-                return proceed(call)
-            except StaleSession:
-                call.principal = self._look(call)
-            except Conflict as conflict:
-                if call.method.takes_stream:
-                    raise
-                last = conflict
-            except self._UNCONFIRMED as refusal:
-                found = self._confirm(call, refusal)
-                if found == call.principal or call.method.takes_stream:
-                    raise
-                call.principal = found
-        raise last
-
-    def _confirm(self, call: CallContext, refusal: MunimentError) -> SessionIdentity | HostIdentity:
-        try:
-            return self._look(call)
-        except Unauthenticated as gone:
-            gone.progress = refusal.progress
-            raise
-
-    def _look(self, call: CallContext) -> SessionIdentity | HostIdentity:
-        if not isinstance(call.principal, SessionIdentity):
-            assert call.principal is not None
-            return call.principal
-        assert call.token is not None
-        return self._credentials.fresh_session(call.token, call.lifetime)
-
-
 class Authorize:
-    """Holds the caller against the method's policy. What is not allowed is denied, and audited."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    """Checks the caller against the policy of the method. A denied call leaves an audit row."""
 
     def __call__(self, call: CallContext, proceed: Proceed) -> Message:
-        if not self._allowed(call):
+        if not self._is_allowed(call):
             assert call.principal is not None
-            self._store.record_wrong_principal(call.principal, call.call)
+            call.scopes.record_wrong_principal(call.principal, call.method, call.deadline)
             raise PrincipalNotAllowed
         return proceed(call)
 
     @staticmethod
-    def _allowed(call: CallContext) -> bool:
+    def _is_allowed(call: CallContext) -> bool:
         if isinstance(call.principal, SessionIdentity):
             return call.method.for_sessions
         return isinstance(call.principal, HostIdentity) and call.method.for_hosts
 
 
 class Validate:
-    """Receives the request, parses it and judges it by the rules of the contract."""
+    """Receives the request, parses it, and checks it against the rules of the contract."""
 
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
+    def __init__(self, validator: Validator) -> None:
+        self._validator = validator
 
     def __call__(self, call: CallContext, proceed: Proceed) -> Message:
         call.request = self._stream(call) if call.method.takes_stream else self._one(call)
@@ -173,44 +129,33 @@ class Validate:
             call.request_bytes = call.receive()
         if call.request_bytes is None:
             raise InvalidArgument(FieldViolation("", "is missing: send one message"))
-        return self._judged(call.method, call.request_bytes)
+        return self._validator.parse(call.method.request_type, call.request_bytes)
 
     def _stream(self, call: CallContext) -> Iterator[Message]:
-        """Each message is judged when its turn comes: the servicer has what came before it."""
+        """Each message is checked when the servicer asks for it: it already has those before."""
         while (message := call.receive()) is not None:
-            if call.lifetime.remaining() == 0:
+            if call.deadline.remaining() == 0:
                 raise DeadlineExceeded
-            yield self._judged(call.method, message)
-
-    def _judged(self, method: Method, message: bytes) -> Message:
-        try:
-            request = method.parse(message)
-        except DecodeError:
-            raise InvalidArgument(FieldViolation("", "is not a message of this method")) from None
-        self._rules.check(method.request_type, message)
-        return request
+            yield self._validator.parse(call.method.request_type, message)
 
 
-class GuardEgress:
-    """Lets no labelled message above the caller out, be it an answer or the detail of a refusal.
-
-    It can only fire when a wall below is broken.
-    """
+class EgressFilter:
+    """Holds back every message with a label above the caller: responses, and the details of refusals."""
 
     def __call__(self, call: CallContext, proceed: Proceed) -> Message:
         try:
             response = proceed(call)
         except Refusal as refusal:
             for detail in status.details(refusal):
-                self._guard(call, detail)
+                self._check(call, detail)
             raise
-        self._guard(call, response)
+        self._check(call, response)
         return response
 
     @staticmethod
-    def _guard(call: CallContext, message: Message) -> None:
+    def _check(call: CallContext, message: Message) -> None:
         principal = call.principal
         limit = principal.taint if isinstance(principal, SessionIdentity) else call.host.ceiling
         if not egress.may_leave(message, limit):
-            _LOG.critical("%s: an answer above the caller's level was held back", call.method.name)
+            _LOG.critical("%s: held back a response above the caller's level", call.method.name)
             raise EgressViolation

@@ -1,13 +1,12 @@
-"""The method policy: who may call what. Declared in the contract, checked when the server starts, denied by default."""
+"""The method policy: who may call what. Declared in the contract, checked at start-up, denied by default."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor, ServiceDescriptor
-from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClass
 
 from muniment.v1 import classification_pb2, policy_pb2
 
@@ -15,7 +14,19 @@ _LEVEL = classification_pb2.Classification.DESCRIPTOR.full_name
 
 
 class PolicyError(RuntimeError):
-    """The contract's policy has a hole. The server does not start."""
+    """The contract's policy has a gap. The server does not start."""
+
+
+class PolicyViolation(RuntimeError):
+    """A servicer does what the policy of its method does not allow. A fault of the server: INTERNAL."""
+
+
+class Flow(IntEnum):
+    """What a method does with items. The numbers are those of the contract."""
+
+    READ = policy_pb2.FLOW_READ
+    WRITE = policy_pb2.FLOW_WRITE
+    CONTROL = policy_pb2.FLOW_CONTROL
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +37,26 @@ class Method:
     """As on the wire: `/muniment.v1.MemoryService/GetMemory`."""
     name: str
     """As in the audit: `GetMemory`."""
+    flow: Flow
     for_hosts: bool
     for_sessions: bool
     request_type: str
     """The full name of the request message."""
-    parse: Callable[[bytes], Message]
     takes_stream: bool = False
     """Whether the caller sends a stream of requests."""
 
     @classmethod
-    def beside(cls, name: str, *, for_sessions: bool) -> Method:
-        """What stands for a call that is not of the contract, so that it meets the same walls."""
-        return cls("", name, for_hosts=True, for_sessions=for_sessions, request_type="", parse=lambda _: Message())
+    def outside_the_contract(cls, name: str, *, for_sessions: bool) -> Method:
+        """A stand-in for calls that the contract does not define, so that they pass the same interceptors."""
+        return cls("", name, Flow.CONTROL, for_hosts=True, for_sessions=for_sessions, request_type="")
 
 
 def policies(services: Iterable[ServiceDescriptor]) -> Mapping[str, Method]:
-    """The methods of *services* by path. Raises PolicyError naming every method whose policy has a hole."""
+    """The methods of *services* by path. Raises PolicyError, which names every method whose policy has a gap."""
     methods = [method for service in services for method in service.methods]
-    holes = [f"{method.full_name}: {hole}" for method in methods for hole in _holes(method)]
-    if holes:
-        raise PolicyError("methods without a sound policy: " + "; ".join(holes))
+    gaps = [f"{method.full_name}: {gap}" for method in methods for gap in _gaps(method)]
+    if gaps:
+        raise PolicyError("methods without a sound policy: " + "; ".join(gaps))
     return {entry.path: entry for entry in map(_method, methods)}
 
 
@@ -55,10 +66,10 @@ def _method(method: MethodDescriptor) -> Method:
     return Method(
         path=f"/{method.containing_service.full_name}/{method.name}",
         name=method.name,
+        flow=Flow(declared.flow),
         for_hosts=policy_pb2.PRINCIPAL_HOST in declared.principals,
         for_sessions=policy_pb2.PRINCIPAL_SESSION in declared.principals,
         request_type=method.input_type.full_name,
-        parse=GetMessageClass(method.input_type).FromString,
         takes_stream=method.client_streaming,
     )
 
@@ -67,7 +78,7 @@ def _declared(method: MethodDescriptor) -> policy_pb2.MethodPolicy:
     return method.GetOptions().Extensions[policy_pb2.policy]
 
 
-def _holes(method: MethodDescriptor) -> Iterator[str]:
+def _gaps(method: MethodDescriptor) -> Iterator[str]:
     declared = _declared(method)
     if not declared.principals or policy_pb2.PRINCIPAL_UNSPECIFIED in declared.principals:
         yield "no principal"
@@ -76,7 +87,7 @@ def _holes(method: MethodDescriptor) -> Iterator[str]:
     if declared.flow != policy_pb2.FLOW_CONTROL and list(declared.principals) != [policy_pb2.PRINCIPAL_SESSION]:
         yield "items flow to and from sessions only"
     if method.server_streaming:
-        yield "no wall guards a stream of answers"
+        yield "the egress filter does not check a stream of answers"
     if policy_pb2.PRINCIPAL_SESSION in declared.principals and names_level(method.input_type):
         yield "a session could name a level"
 

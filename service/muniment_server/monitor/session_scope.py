@@ -1,215 +1,235 @@
-"""The fence: every statement of a session goes through its row, at its level, or does nothing.
+"""What one session may do, on the connection of its level.
 
-The row is found through the window of the level's role. If the taint was raised meanwhile, or the session
-ended, the window is empty and the statement has no effect: StaleSession.
+Every statement is one of `queries.SESSION_QUERIES`, composed behind the session predicate. The predicate finds the
+session's row at the level of the connection's role, or no row: if the taint was raised meanwhile, or the session has
+ended, the statement has no effect, and the call fails with StaleSession.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from muniment_server.domain.errors import StaleSession
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import (
+    BudgetExceeded,
+    EtagStale,
+    Refusal,
+    StaleSession,
+    TierDisabled,
+    WriteLevelMismatch,
+)
 from muniment_server.domain.ids import IdSource
-from muniment_server.domain.records import ItemKind, SessionIdentity, Version
-from muniment_server.postgres import queries
-from muniment_server.postgres.deadline import Call
+from muniment_server.domain.items import ItemKind, Version
+from muniment_server.domain.principals import SessionIdentity
+from muniment_server.domain.session import Session
+from muniment_server.monitor.policy import Flow, PolicyViolation
+from muniment_server.monitor.queries import SESSION_QUERIES
 from muniment_server.postgres.pool import RoleConnection
-from muniment_server.search.embeddings import Embed
+from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.transaction import transaction
 
-_QUERIES = queries.load("items", "notes", "blocks", "passages", "search", "meaning")
-_FOLDED_ONCE_IN = 64
-"""Changes, at about which the counts of what search finds are added up."""
+_R = TypeVar("_R")
+_S = TypeVar("_S")
 
-Rows: TypeAlias = Sequence[Any]
-Shown: TypeAlias = Callable[[Sequence[Rows]], Sequence[Version]]
-"""From the rows of some reads to the items that their answer shows."""
+_AUDITED: Mapping[type[Refusal], str] = {
+    BudgetExceeded: "BUDGET_EXCEEDED",
+    EtagStale: "ETAG_STALE",
+    TierDisabled: "TIER_DISABLED",
+    WriteLevelMismatch: "WRITE_LEVEL_MISMATCH",
+}
+"""The refusals under the write lock that leave an audit row. Other writes record theirs in their own statement."""
 
 
-class Query(NamedTuple):
-    """A named query and its parameters."""
+@dataclass(frozen=True, slots=True)
+class Query(Generic[_R]):
+    """A named query, the dataclass of its rows, and its parameters."""
 
     name: str
-    parameters: dict[str, object]
-    indexing: Callable[[UUID], Query] | None = None
-    """Of a write: from the id of its change to the statement that keeps what search finds of it."""
+    row: type[_R]
+    parameters: Mapping[str, object]
 
 
-class Fence:
-    """The level's connection, as far as one session may use it in one call."""
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A named statement whose rows do not matter, and its parameters."""
+
+    name: str
+    parameters: Mapping[str, object]
+
+
+class Pending(Generic[_R]):
+    """The row of a write, once its transaction has been committed."""
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+
+    def row(self) -> _R:
+        """The row. Raises StaleSession if there is none."""
+        row: _R = _rows(self._cursor)[0]
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class _Locked:
+    agent_id: str
+
+
+class SessionScope:
+    """The items of one session's agent at or below its taint, for one call. Writes go to the level of the taint."""
 
     def __init__(
         self,
         connection: RoleConnection,
         session: SessionIdentity,
-        call: Call,
         ids: IdSource,
         *,
+        method: str,
+        flow: Flow,
         audit_reads: bool,
-        embed: Embed,
     ) -> None:
-        self.session = session
-        self.ids = ids
-        self.embed = embed
         self._connection = connection
-        self._call = call
+        self._session = session
+        self._ids = ids
+        self._method = method
+        self._flow = flow
         self._audit_reads = audit_reads
 
-    def write(self, write: Query) -> Any:
-        """Run a write with its audit row and what search finds of it; return its one row."""
+    @property
+    def taint(self) -> Classification:
+        """The level of the connection: reads are at or below it, writes are at it."""
+        return self._session.taint
+
+    def new_uuid(self) -> UUID:
+        """A new id, for an item or a change."""
+        return self._ids.new_uuid()
+
+    def session(self) -> Session:
+        """The session itself. Raises StaleSession."""
+        return self.look_up(Query("get_own_session", Session, {}))[0]
+
+    def look_up(self, query: Query[_R]) -> list[_R]:
+        """Run a query whose rows are not shown as items, so that it needs no audit row. Raises StaleSession."""
+        return _found(self._execute(query.name, query.parameters, query.row))
+
+    def look_up_both(self, one: Query[_R], other: Query[_S]) -> tuple[list[_R], list[_S]]:
+        """The same for two queries, in one round trip."""
         with self._connection.pipeline():
-            self._connection.execute("BEGIN")
-            answer = self._write(write)
-            self._connection.execute("COMMIT")
-        return _first(answer)
+            first = self._execute(one.name, one.parameters, one.row)
+            second = self._execute(other.name, other.parameters, other.row)
+        return _found(first), _found(second)
 
-    def write_many(self, write: Query, *, index: Query) -> Rows:
-        """Run a write of several items with their audit rows, which knows their ids; return its rows."""
-        with self._connection.pipeline():
-            self._connection.execute("BEGIN")
-            answer = self._execute(write.name, method=self._call.method, **write.parameters)
-            self._index(index, self.ids.new_uuid())
-            self._connection.execute("COMMIT")
-        return _rows(answer)
+    def record_read(self, kind: ItemKind | None, shown: Sequence[Version]) -> None:
+        """Write the audit row of a read, at levels where reads are audited. *shown* is what the answer contains.
 
-    def look(self, query: str, /, **parameters: object) -> Rows:
-        """Run a query whose answer shows no items, so that it needs no audit; return its rows."""
-        return _rows(self._execute(query, **parameters))
-
-    def read(self, read: Query, *, kind: ItemKind, shown: Callable[[Rows], Rows] | None = None) -> Rows:
-        """Run a read, with its audit row where reads are audited; return its rows.
-
-        *shown* says which of the rows the answer shows, for the audit. The default is those that are `held`.
+        Raises StaleSession if it cannot be written: then the answer must not leave.
         """
-        (rows,) = self.read_all([read], kind=kind, shown=lambda answers: versions_of((shown or held)(answers[0])))
-        return rows
-
-    def read_all(self, reads: Sequence[Query], *, kind: ItemKind | None, shown: Shown) -> list[Rows]:
-        """Run reads of one answer, with one audit row where reads are audited; return the rows of each."""
-        with self._connection.pipeline():
-            answers = [self._execute(read.name, **read.parameters) for read in reads]
-        rows = [_rows(answer) for answer in answers]
-        self._log_read(kind, shown(rows))
-        return rows
-
-    def read_until(
-        self, reads: Sequence[Query], *, kind: ItemKind, enough: Callable[[Rows], bool], shown: Callable[[Rows], Rows]
-    ) -> Rows:
-        """Run reads of which each finds what those before it find, until one finds *enough*; return what is *shown*."""
-        rows: Rows = ()
-        for read in reads:
-            rows = self.look(read.name, **read.parameters)
-            if enough(rows):
-                break
-        rows = shown(rows)
-        self._log_read(kind, versions_of(rows))
-        return rows
-
-    def lock_shelf(self, query: str, /, **parameters: object) -> tuple[str, Rows]:
-        """Begin a transaction that is alone in writing notes and blocks, and run a query under its lock.
-
-        Returns the id of the agent, and the rows. `commit` ends the transaction; left without, it is undone when
-        the connection is given back.
-        """
-        with self._connection.pipeline():
-            locked = self._begin_on_shelf()
-            answer = self._execute(query, **parameters)
-        return _first(locked).agent_id, _rows(answer)
-
-    def write_on_shelf(self, write: Query) -> tuple[str, Any]:
-        """Run a write that no `lock_shelf` may overlook. Returns the id of the agent, and the row."""
-        with self._connection.pipeline():
-            locked = self._begin_on_shelf()
-            answer = self._write(write)
-            self._connection.execute("COMMIT")
-        return _first(locked).agent_id, _first(answer)
-
-    def commit(self, writes: Sequence[Query]) -> list[Any]:
-        """Run writes, each with its audit row, and commit; return the row of each."""
-        with self._connection.pipeline():
-            answers = [self._write(write) for write in writes]
-            self._connection.execute("COMMIT")
-        return [_first(answer) for answer in answers]
-
-    def commit_refusal(self, outcome: str) -> None:
-        """Write the audit row of a call that was refused under the lock of the shelf, and commit it."""
-        with self._connection.pipeline():
-            refused = self._refuse(outcome)
-            self._connection.execute("COMMIT")
-        _must_log(refused)
-
-    def refuse(self, outcome: str) -> None:
-        """Write the audit row of a call that a rule refused before it came to a statement."""
-        _must_log(self._refuse(outcome))
-
-    def _log_read(self, kind: ItemKind | None, shown: Sequence[Version]) -> None:
-        """Write the audit row of a read, where reads are audited. Without it nothing may leave: StaleSession."""
         if not self._audit_reads:
             return
         only = shown[0] if len(shown) == 1 else None
-        logged = self._execute(
-            "record_read",
-            change_id=self.ids.new_uuid(),
-            method=self._call.method,
-            kind=kind,
-            item_id=only and only.item_id,
-            revision=only and only.revision,
-            result_count=len(shown),
-        )
-        _must_log(logged)
+        parameters = {
+            "change_id": self.new_uuid(),
+            "method": self._method,
+            "kind": kind,
+            "item_id": only and only.item_id,
+            "revision": only and only.revision,
+            "result_count": len(shown),
+        }
+        _must_write_one(self._execute("record_read", parameters))
 
-    def _begin_on_shelf(self) -> Any:
-        self._connection.execute("BEGIN")
-        return self._execute("lock_shelf")
+    def record_refusal(self, outcome: str) -> None:
+        """Write the audit row of a refused call. Raises StaleSession."""
+        _must_write_one(self._refuse(outcome))
 
-    def _write(self, write: Query) -> Any:
-        item_id, change_id = self.ids.new_uuid(), self.ids.new_uuid()
-        answer = self._execute(
-            write.name, method=self._call.method, item_id=item_id, change_id=change_id, **write.parameters
-        )
-        if write.indexing:
-            self._index(write.indexing(change_id), change_id)
-        return answer
+    def write(self, query: Query[_R], *then: Statement) -> list[_R]:
+        """Run a write with its audit row, and statements that maintain what depends on it; all or none.
 
-    def _index(self, index: Query, change_id: UUID) -> None:
-        """Keep what search finds in step with a write, in its transaction."""
-        self._execute(index.name, change_id=change_id, **index.parameters)
-        pieces = {name: index.parameters[name] for name in ("kind", "names", "changes")}
-        self._execute("queue_pieces", **pieces)
-        if change_id.int % _FOLDED_ONCE_IN == 0:
-            self._execute("fold_stats", kind=index.parameters["kind"], fold_id=self.ids.new_uuid())
+        Raises StaleSession.
+        """
+        with self._transaction():
+            written = self._write(query, *then)
+        return _rows(written)
+
+    @contextmanager
+    def write_lock(self) -> Iterator[WriteLock]:
+        """A transaction that is the only writer of notes and blocks of its agent at its level.
+
+        For writes that depend on what they read. A refusal raised before the first write leaves its audit row.
+        """
+        with self._transaction():
+            lock = WriteLock(self, self._execute("lock_writes", {}, _Locked))
+            try:
+                yield lock
+                return
+            except Refusal as raised:
+                if type(raised) not in _AUDITED or lock.has_written:
+                    raise
+                refusal = raised
+                refused = self._refuse(_AUDITED[type(raised)])
+        _must_write_one(refused)
+        raise refusal
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        if self._flow is not Flow.WRITE:
+            raise PolicyViolation(f"{self._method} writes, and its policy does not say so")
+        with transaction(self._connection):
+            yield
+
+    def _write(self, query: Query[_R], *then: Statement) -> Any:
+        cursor = self._execute(query.name, {**query.parameters, "method": self._method}, query.row)
+        for statement in then:
+            self._execute(statement.name, statement.parameters)
+        return cursor
 
     def _refuse(self, outcome: str) -> Any:
-        return self._execute("record_refusal", change_id=self.ids.new_uuid(), method=self._call.method, outcome=outcome)
+        parameters = {"change_id": self.new_uuid(), "method": self._method, "outcome": outcome}
+        return self._execute("record_refusal", parameters)
 
-    def _execute(self, query: str, /, **parameters: object) -> Any:
-        parameters |= {"tenant": self.session.tenant, "session_id": self.session.session_id}
-        return self._connection.execute(_QUERIES[query], parameters)
-
-
-def versions_of(rows: Rows) -> Sequence[Version]:
-    """The items in rows."""
-    return [Version(row.item_id, row.revision) for row in rows]
+    def _execute(self, name: str, parameters: Mapping[str, object], row: type[Any] | None = None) -> Any:
+        """Run a named query. Whatever the parameters say, it runs as this session."""
+        cursor: Any = self._connection.cursor(row_factory=row_of(row)) if row else self._connection.cursor()
+        identity = {"tenant": self._session.tenant, "session_id": self._session.session_id}
+        return cursor.execute(SESSION_QUERIES[name], {**parameters, **identity})
 
 
-def held(rows: Rows) -> Rows:
-    """The rows that hold an item. One row of nulls says: the session is there, the item is not."""
-    return [row for row in rows if row.item_id is not None]
+class WriteLock:
+    """A transaction under the write lock."""
+
+    def __init__(self, scope: SessionScope, locked: Any) -> None:
+        self._scope = scope
+        self._locked = locked
+        self.has_written = False
+
+    def agent_id(self) -> str:
+        """The id of the session's agent. Raises StaleSession."""
+        return str(_rows(self._locked)[0].agent_id)
+
+    def look_up(self, query: Query[_R]) -> list[_R]:
+        """Run a query under the lock. Raises StaleSession."""
+        return self._scope.look_up(query)
+
+    def write(self, query: Query[_R], *then: Statement) -> Pending[_R]:
+        """Run a write with its audit row, and what maintains what depends on it. Its row is there after the commit."""
+        self.has_written = True
+        return Pending(self._scope._write(query, *then))
 
 
-def _rows(cursor: Any) -> Rows:
-    rows: Rows = cursor.fetchall()
+def _rows(cursor: Any) -> list[Any]:
+    rows: list[Any] = cursor.fetchall()
     if not rows:
         raise StaleSession
     return rows
 
 
-def _first(cursor: Any) -> Any:
-    return _rows(cursor)[0]
+def _found(cursor: Any) -> list[Any]:
+    """The rows, without the row of nulls that says: the session is open, and nothing was found."""
+    return [row for row in _rows(cursor) if row is not None]
 
 
-def _must_log(cursor: Any) -> None:
-    """No audit row: the session is not there any more, and nothing may leave."""
+def _must_write_one(cursor: Any) -> None:
     if cursor.rowcount != 1:
         raise StaleSession

@@ -1,4 +1,4 @@
-"""How each error is told: code, reason and text, all from one fixed table. Nothing else is ever sent."""
+"""The status of each error: code, reason and text, all from one fixed table. Nothing else is ever sent."""
 
 from __future__ import annotations
 
@@ -12,129 +12,130 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from muniment_server.domain import errors
-from muniment_server.monitor import convert
 
 DOMAIN = "muniment.v1"
 _RETRY_DELAY = duration_pb2.Duration(nanos=100_000_000)
-_MOST_VIOLATIONS = 16
+_MAX_VIOLATIONS = 16
 """A whole status stays under 4 KiB: above about 8 KiB clients see RESOURCE_EXHAUSTED instead."""
 
 
-class _Told(NamedTuple):
+class _Entry(NamedTuple):
     code: grpc.StatusCode
     reason: str
     text: str
 
 
-_TABLE: dict[type[errors.MunimentError], _Told] = {
-    errors.InvalidArgument: _Told(
+_TABLE: dict[type[errors.MunimentError], _Entry] = {
+    errors.InvalidArgument: _Entry(
         grpc.StatusCode.INVALID_ARGUMENT, "FIELD_INVALID", "the request breaks a rule of the contract"
     ),
-    errors.InvalidPageToken: _Told(
+    errors.InvalidPageToken: _Entry(
         grpc.StatusCode.INVALID_ARGUMENT,
         "PAGE_TOKEN_INVALID",
         "the page token is damaged or belongs to another call: begin with the first page",
     ),
-    errors.Unauthenticated: _Told(
+    errors.Unauthenticated: _Entry(
         grpc.StatusCode.UNAUTHENTICATED,
         "CREDENTIAL_INVALID",
         "send one valid credential as `authorization: Bearer <token>`",
     ),
-    errors.PrincipalNotAllowed: _Told(
+    errors.PrincipalNotAllowed: _Entry(
         grpc.StatusCode.PERMISSION_DENIED, "PRINCIPAL_NOT_ALLOWED", "this method is not for this kind of caller"
     ),
-    errors.CeilingExceeded: _Told(
+    errors.CeilingExceeded: _Entry(
         grpc.StatusCode.PERMISSION_DENIED, "CEILING_EXCEEDED", "the level is above the ceiling of the host key"
     ),
-    errors.AgentNotFound: _Told(grpc.StatusCode.NOT_FOUND, "AGENT_NOT_FOUND", "no such agent"),
-    errors.SessionNotFound: _Told(grpc.StatusCode.NOT_FOUND, "SESSION_NOT_FOUND", "no such session"),
-    errors.MemoryNotFound: _Told(grpc.StatusCode.NOT_FOUND, "MEMORY_NOT_FOUND", "no such memory"),
-    errors.NoteNotFound: _Told(grpc.StatusCode.NOT_FOUND, "NOTE_NOT_FOUND", "no such note in this tier"),
-    errors.NoteIsAgentNote: _Told(
+    errors.AgentNotFound: _Entry(grpc.StatusCode.NOT_FOUND, "AGENT_NOT_FOUND", "no such agent"),
+    errors.SessionNotFound: _Entry(grpc.StatusCode.NOT_FOUND, "SESSION_NOT_FOUND", "no such session"),
+    errors.MemoryNotFound: _Entry(grpc.StatusCode.NOT_FOUND, "MEMORY_NOT_FOUND", "no such memory"),
+    errors.NoteNotFound: _Entry(grpc.StatusCode.NOT_FOUND, "NOTE_NOT_FOUND", "no such note in this tier"),
+    errors.NoteIsAgentNote: _Entry(
         grpc.StatusCode.NOT_FOUND, "NOTE_NOT_FOUND", "no such note in this tier: it is in TIER_MEMORY"
     ),
-    errors.NoteIsUserProfile: _Told(
+    errors.NoteIsUserProfile: _Entry(
         grpc.StatusCode.NOT_FOUND, "NOTE_NOT_FOUND", "no such note in this tier: it is in TIER_USER"
     ),
-    errors.BlockNotFound: _Told(grpc.StatusCode.NOT_FOUND, "BLOCK_NOT_FOUND", "no such block"),
-    errors.SharedBlockNotFound: _Told(
+    errors.BlockNotFound: _Entry(grpc.StatusCode.NOT_FOUND, "BLOCK_NOT_FOUND", "no such block"),
+    errors.SharedBlockNotFound: _Entry(
         grpc.StatusCode.NOT_FOUND, "SHARED_BLOCK_NOT_FOUND", "no such shared block: declare it with CreateSharedBlock"
     ),
-    errors.BlockNotAttached: _Told(
+    errors.BlockNotAttached: _Entry(
         grpc.StatusCode.NOT_FOUND, "BLOCK_NOT_ATTACHED", "the block is not attached to the agent"
     ),
-    errors.PassageNotFound: _Told(grpc.StatusCode.NOT_FOUND, "PASSAGE_NOT_FOUND", "no such passage"),
-    errors.AgentExists: _Told(grpc.StatusCode.ALREADY_EXISTS, "AGENT_EXISTS", "the agent id is taken"),
-    errors.NoteExists: _Told(
+    errors.PassageNotFound: _Entry(grpc.StatusCode.NOT_FOUND, "PASSAGE_NOT_FOUND", "no such passage"),
+    errors.AgentExists: _Entry(grpc.StatusCode.ALREADY_EXISTS, "AGENT_EXISTS", "the agent id is taken"),
+    errors.NoteExists: _Entry(
         grpc.StatusCode.ALREADY_EXISTS, "NOTE_EXISTS", "the note id is taken by a note with another content or tier"
     ),
-    errors.BlockExists: _Told(
+    errors.BlockExists: _Entry(
         grpc.StatusCode.ALREADY_EXISTS, "BLOCK_EXISTS", "the block is shared already, or has a PUBLIC version already"
     ),
-    errors.PassageExists: _Told(
+    errors.PassageExists: _Entry(
         grpc.StatusCode.ALREADY_EXISTS, "PASSAGE_EXISTS", "the passage id is taken by another text"
     ),
-    errors.ConversationTainted: _Told(
+    errors.ConversationTainted: _Entry(
         grpc.StatusCode.FAILED_PRECONDITION,
         "CONVERSATION_TAINTED",
         "the conversation's taint is higher: open the session at it, or reset the conversation",
     ),
-    errors.WriteLevelMismatch: _Told(
+    errors.WriteLevelMismatch: _Entry(
         grpc.StatusCode.FAILED_PRECONDITION,
         "WRITE_LEVEL_MISMATCH",
         "only lower versions are visible, and a session writes at its own level only",
     ),
-    errors.EtagStale: _Told(
+    errors.EtagStale: _Entry(
         grpc.StatusCode.ABORTED, "ETAG_STALE", "the etag is not that of the current version: read it again"
     ),
-    errors.TierDisabled: _Told(
+    errors.TierDisabled: _Entry(
         grpc.StatusCode.FAILED_PRECONDITION, "TIER_DISABLED", "the host has switched this tier off"
     ),
-    errors.BudgetExceeded: _Told(
+    errors.BudgetExceeded: _Entry(
         grpc.StatusCode.FAILED_PRECONDITION,
         "BUDGET_EXCEEDED",
         "the notes would be over the tier's budget: replace or remove an entry first",
     ),
-    errors.TextNotFound: _Told(
+    errors.TextNotFound: _Entry(
         grpc.StatusCode.FAILED_PRECONDITION, "TEXT_NOT_FOUND", "the text to replace is not in the block"
     ),
-    errors.TextNotUnique: _Told(
+    errors.TextNotUnique: _Entry(
         grpc.StatusCode.FAILED_PRECONDITION,
         "TEXT_NOT_UNIQUE",
         "the text to replace is in the block more than once: give more of what stands around it",
     ),
-    errors.LineOutOfRange: _Told(grpc.StatusCode.FAILED_PRECONDITION, "LINE_OUT_OF_RANGE", "the block has fewer lines"),
-    errors.BlockTooLarge: _Told(
+    errors.LineOutOfRange: _Entry(
+        grpc.StatusCode.FAILED_PRECONDITION, "LINE_OUT_OF_RANGE", "the block has fewer lines"
+    ),
+    errors.BlockTooLarge: _Entry(
         grpc.StatusCode.FAILED_PRECONDITION, "BLOCK_TOO_LARGE", "the block would be larger than 64 KiB"
     ),
-    errors.PromptTooLarge: _Told(
+    errors.PromptTooLarge: _Entry(
         grpc.StatusCode.FAILED_PRECONDITION,
         "PROMPT_TOO_LARGE",
         "the prompt would be larger than 2 MiB: ask for fewer sections, or shorten blocks",
     ),
-    errors.TaintChanged: _Told(
+    errors.TaintChanged: _Entry(
         grpc.StatusCode.ABORTED, "TAINT_CHANGED", "the taint was raised meanwhile: begin again at the new taint"
     ),
-    errors.MethodUnknown: _Told(grpc.StatusCode.UNIMPLEMENTED, "METHOD_UNKNOWN", "the server has no such method"),
-    errors.Overloaded: _Told(
+    errors.MethodUnknown: _Entry(grpc.StatusCode.UNIMPLEMENTED, "METHOD_UNKNOWN", "the server has no such method"),
+    errors.Overloaded: _Entry(
         grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", "too many calls in flight: try again later"
     ),
-    errors.DeadlineExceeded: _Told(
+    errors.DeadlineExceeded: _Entry(
         grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", "the deadline passed before the answer was ready"
     ),
-    errors.Unavailable: _Told(grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE", "the service cannot answer now: try again"),
+    errors.Unavailable: _Entry(grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE", "the service cannot answer now: try again"),
 }
-_INTERNAL = _Told(grpc.StatusCode.INTERNAL, "INTERNAL", "a fault of the server; its log knows it by the incident")
+_INTERNAL = _Entry(grpc.StatusCode.INTERNAL, "INTERNAL", "a fault of the server; its log knows it by the incident")
 
 
-def told(error: BaseException) -> tuple[grpc.StatusCode, str]:
+def code_of(error: BaseException) -> tuple[grpc.StatusCode, str]:
     """The code and the reason for *error*."""
     entry = _entry(error)
     return entry.code, entry.reason
 
 
 def status_of(error: BaseException, *, incident: uuid.UUID | None = None) -> grpc.Status:
-    """What the caller is told of *error*. *incident* names a fault of ours in the log."""
+    """The status that the caller receives for *error*. *incident* identifies a fault of the server in the log."""
     entry = _entry(error)
     info = error_details_pb2.ErrorInfo(reason=entry.reason, domain=DOMAIN)
     if incident is not None:
@@ -146,22 +147,20 @@ def status_of(error: BaseException, *, incident: uuid.UUID | None = None) -> grp
     )
 
 
-def _entry(error: BaseException) -> _Told:
-    """The entry of the nearest class that has one."""
+def _entry(error: BaseException) -> _Entry:
+    """The entry of the most specific class that has one."""
     return next((_TABLE[kind] for kind in type(error).__mro__ if kind in _TABLE), _INTERNAL)
 
 
 def details(error: BaseException) -> list[Message]:
-    """What goes with the status, for callers that can act on it."""
+    """The messages that go with the status, for callers that can act on them."""
     found: list[Message] = []
     if isinstance(error, errors.InvalidArgument):
         found.append(_bad_request(error))
     if isinstance(error, errors.Overloaded):
         found.append(error_details_pb2.RetryInfo(retry_delay=_RETRY_DELAY))
-    if isinstance(error, errors.BudgetExceeded):
-        found.append(convert.budget_exceeded_to_proto(error))
-    if isinstance(error, errors.MunimentError) and error.progress:
-        found.append(convert.progress_to_proto(error.progress))
+    if isinstance(error, errors.MunimentError) and isinstance(error.detail, Message):
+        found.append(error.detail)
     return found
 
 
@@ -169,7 +168,7 @@ def _bad_request(error: errors.InvalidArgument) -> error_details_pb2.BadRequest:
     return error_details_pb2.BadRequest(
         field_violations=[
             error_details_pb2.BadRequest.FieldViolation(field=violation.field[:100], description=violation.rule)
-            for violation in error.violations[:_MOST_VIOLATIONS]
+            for violation in error.violations[:_MAX_VIOLATIONS]
         ]
     )
 

@@ -1,4 +1,4 @@
-"""The validation rules of the contract, enforced here: clients do not carry them, the server has `rules.binpb`."""
+"""The validation rules of the contract, enforced here. Clients do not carry them; the server has `rules.binpb`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import protovalidate
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
@@ -31,14 +31,14 @@ _TEXTS = {
     "duration.gte_lte": "is out of range",
     "repeated.max_items": "has too many entries",
 }
-"""Fixed texts: the library's own could show what was sent."""
+"""Fixed texts: the library's own could quote what was sent."""
 
-_MOST_ENTRIES = 256
-"""Beyond, a repeated field is refused unjudged: judging half a million empty tags took 13 seconds and 1 GiB."""
+_MAX_ENTRIES = 256
+"""A repeated field with more is refused unchecked: checking half a million empty tags took 13 seconds and 1 GiB."""
 
 
 def load_pool() -> DescriptorPool:
-    """The contract with its rules, in a pool of its own: the served classes are without."""
+    """The contract with its rules, in a pool of its own: the generated classes have none."""
     files = FileDescriptorSet.FromString(resources.files(__package__).joinpath("rules.binpb").read_bytes())
     pool = DescriptorPool()
     for file in files.file:
@@ -46,33 +46,41 @@ def load_pool() -> DescriptorPool:
     return pool
 
 
-class Rules:
-    """Judges requests by the rules of the contract."""
+class Validator:
+    """Parses requests and checks them against the rules of the contract.
+
+    Servicers get the message that was checked. Its class comes from the pool that has the rules: the fields are
+    those of the generated class.
+    """
 
     def __init__(self, pool: DescriptorPool, request_types: Iterable[str]) -> None:
-        # The library remembers rules by message name: a validator of our own never meets the classes without rules.
-        self._validator = protovalidate.Validator()
-        self._parse: dict[str, Callable[[bytes], Message]] = {}
+        # The library caches rules by message name, so it must never meet the generated classes, which have none.
+        self._rules = protovalidate.Validator()
+        self._parsers: dict[str, Callable[[bytes], Message]] = {}
         for name in request_types:
             message_class = GetMessageClass(pool.FindMessageTypeByName(name))
-            self._parse[name] = message_class.FromString
-            list(self._validator.collect_violations(message_class()))  # compiles the rules now, not in the first call
+            self._parsers[name] = message_class.FromString
+            list(self._rules.collect_violations(message_class()))  # compiles the rules now, not in the first call
 
-    def check(self, request_type: str, request: bytes) -> None:
-        """Judge *request*, which parses. Raises InvalidArgument with every rule it breaks."""
-        message = self._parse[request_type](request)
+    def parse(self, request_type: str, request: bytes) -> Message:
+        """The request in *request*. Raises InvalidArgument, which lists every rule that it breaks."""
+        try:
+            message = self._parsers[request_type](request)
+        except DecodeError:
+            raise InvalidArgument(FieldViolation("", "is not a message of this method")) from None
         for field in _crowded(message):
             raise InvalidArgument(FieldViolation(field, _TEXTS["repeated.max_items"]))
-        violations = self._validator.collect_violations(message)
+        violations = self._rules.collect_violations(message)
         if violations:
             raise InvalidArgument(*map(_violation, violations))
+        return message
 
 
 def _crowded(message: Message) -> Iterator[str]:
     """The paths of the repeated fields with too many entries, at any depth."""
     repeated, single = _plan(message.DESCRIPTOR)
     for field in repeated:
-        if len(getattr(message, field.name)) > _MOST_ENTRIES:
+        if len(getattr(message, field.name)) > _MAX_ENTRIES:
             yield field.name
         elif field.message_type is not None:
             for index, child in enumerate(getattr(message, field.name)):
@@ -84,7 +92,7 @@ def _crowded(message: Message) -> Iterator[str]:
 
 @cache
 def _plan(descriptor: Descriptor) -> tuple[tuple[FieldDescriptor, ...], tuple[FieldDescriptor, ...]]:
-    """The fields of a message that may hold many entries: those that are repeated, and those that are messages."""
+    """The fields of a message where many entries can be: repeated ones, and messages."""
     return (
         tuple(field for field in descriptor.fields if field.is_repeated),
         tuple(field for field in descriptor.fields if field.message_type is not None and not field.is_repeated),

@@ -1,170 +1,155 @@
-"""Notes in two budgeted tiers, as one session sees them."""
+"""Notes in two budgeted tiers, as one session sees them. All writes go through `edit`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
-from typing import Any
+from typing import TypeAlias
 
+from muniment_server.domain.budgets import Tier, Usage
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import (
-    BudgetExceeded,
-    EtagStale,
-    NoteNotFound,
-    Refusal,
-    TierDisabled,
-    WriteLevelMismatch,
-)
-from muniment_server.domain.notes import DeleteStep, KeepStep, NoteEdit, Plan, SaveStep, Shelf, Step, judge
-from muniment_server.domain.records import (
-    EditedNotes,
-    ItemKind,
-    MemorySettings,
-    Note,
-    NotePage,
-    NoteResult,
-    Tier,
-    Usage,
-    Version,
-)
-from muniment_server.items.store import Items, delete_query, deleted, save_query
-from muniment_server.monitor.paging import PAGE_BYTES
-from muniment_server.monitor.session_scope import Fence, Query, held
-from muniment_server.search.index import text_of
+from muniment_server.domain.items import PAGE_BYTES, Item, ItemKind
+from muniment_server.domain.notes import DeleteStep, KeepStep, Note, NoteEdit, NoteSet, Plan, SaveStep, plan_edits
+from muniment_server.items import item_store
+from muniment_server.items.item_store import NewVersion
+from muniment_server.items.notes import NOTE_VERSIONS, note_set
+from muniment_server.items.rows import Deleted, Saved
+from muniment_server.monitor.session_scope import Pending, SessionScope, WriteLock
+from muniment_server.search.search import Searcher
 
-Place = tuple[datetime, str]
-"""Where a note stands in a list: create time, id."""
-_OVERHEAD = 256
-"""Bytes that a note takes in an answer beside its content, at most."""
-_RECORDED: dict[type[Refusal], str] = {
-    BudgetExceeded: "BUDGET_EXCEEDED",
-    EtagStale: "ETAG_STALE",
-    TierDisabled: "TIER_DISABLED",
-    WriteLevelMismatch: "WRITE_LEVEL_MISMATCH",
-}
-"""The refusals that leave an audit row."""
+Position: TypeAlias = tuple[datetime, str]
+"""A position in a list: create time and id."""
+_OVERHEAD_BYTES = 256
+"""The size of a note in a response beside its content, at most."""
 
 
-class Notes:
-    """Notes at or below the session's taint; writes go to its own level, all through `edit`."""
+@dataclass(frozen=True, slots=True)
+class EditedNotes:
+    """The result of a list of edits."""
 
-    def __init__(self, fence: Fence) -> None:
-        self._fence = fence
-        self._items = Items(fence, ItemKind.NOTE, NoteNotFound)
+    notes: tuple[Note, ...]
+    """As stored, one for each that was added or updated."""
+    revealed: tuple[Classification | None, ...]
+    """The level at which a lower version is seen from now on, one for each that was deleted."""
+    usage: Usage
 
-    def edit(self, tier: Tier, edits: Sequence[NoteEdit], *, validate_only: bool = False) -> EditedNotes:
-        """Make all edits or none; or only judge them, so that the usage is all there is to return.
 
-        Raises TierDisabled, NoteNotFound, NoteExists, WriteLevelMismatch, EtagStale or BudgetExceeded.
-        Two round trips: the versions under the lock of the shelf; the writes and the commit.
-        """
-        _, rows = self._fence.lock_shelf("note_versions")
-        shelf = self._shelf(rows)
-        plan = self._judged(shelf, tier, edits)
+@dataclass(frozen=True, slots=True)
+class NotePage:
+    """Some notes of a tier, oldest first."""
+
+    notes: Sequence[Note]
+    more: bool
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class NoteMatch:
+    """One result of a search. Scores are comparable within one search only."""
+
+    note: Note
+    score: float
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSearch:
+    """The results of a search, best first, whether embeddings were compared, and the usage of the tier."""
+
+    matches: Sequence[NoteMatch]
+    semantic: bool
+    usage: Usage
+
+
+def edit(scope: SessionScope, tier: Tier, edits: Sequence[NoteEdit], *, validate_only: bool = False) -> EditedNotes:
+    """Apply all edits or none. With *validate_only*, apply none and return only the usage that they would lead to.
+
+    Raises TierDisabled, NoteNotFound, NoteExists, WriteLevelMismatch, EtagStale or BudgetExceeded.
+    Two round trips: the visible versions, under the write lock; the writes and the commit.
+    """
+    with scope.write_lock() as lock:
+        notes = note_set(scope.taint, lock.look_up(NOTE_VERSIONS))
+        plan = plan_edits(notes, tier, edits)
         if validate_only:
             return EditedNotes((), (), plan.usage)
-        return _edited(shelf, tier, plan, self._written(tier, plan))
-
-    def list(self, tier: Tier, *, after: Place | None, limit: int) -> NotePage:
-        """Up to *limit* notes of *tier*, oldest first, those after *after*."""
-
-        def page(answers: Sequence[Sequence[Any]]) -> NotePage:
-            shelf = self._shelf(answers[0])
-            return _page(shelf.notes(tier), after, limit, shelf.usage(tier))
-
-        return page(
-            self._fence.read_all(
-                [Query("note_versions", {})],
-                kind=ItemKind.NOTE,
-                shown=lambda answers: [note.version for note in page(answers).notes],
-            )
-        )
-
-    def search(self, query: str, *, tier: Tier, limit: int) -> tuple[Sequence[NoteResult], Usage, bool]:
-        """Up to *limit* notes of *tier* that match *query*, best first; its usage; and whether meaning was compared."""
-        usage = self._shelf(self._fence.look("note_versions")).usage(tier)
-        found = self._items.search(query, tier=tier, limit=limit)
-        results = [NoteResult(_note(match.row), match.score, match.snippet) for match in found.matches]
-        return results, usage, found.semantic
-
-    def _shelf(self, rows: Sequence[Any]) -> Shelf:
-        return shelf_of_rows(self._fence.session.taint, rows)
-
-    def _judged(self, shelf: Shelf, tier: Tier, edits: Sequence[NoteEdit]) -> Plan:
-        try:
-            return judge(shelf, tier, edits)
-        except Refusal as refusal:
-            if outcome := _RECORDED.get(type(refusal)):
-                self._fence.commit_refusal(outcome)
-            raise
-
-    def _written(self, tier: Tier, plan: Plan) -> Sequence[Any]:
-        writes = [query for step in plan.steps if (query := _query(tier, step)) is not None]
-        return self._fence.commit(writes) if writes else []
+        saves, deletes = _write(scope, lock, tier, plan)
+    return _edited(notes, tier, plan, saves, deletes)
 
 
-def _page(notes: Sequence[Note], after: Place | None, limit: int, usage: Usage) -> NotePage:
-    """The notes of one page: up to *limit*, and up to PAGE_BYTES."""
-    following = [note for note in notes if after is None or (note.create_time, note.note_id) > after]
-    sizes = accumulate(_OVERHEAD + len(note.content.encode()) for note in following)
-    fitting = [note for note, size in zip(following, sizes, strict=True) if size <= PAGE_BYTES][:limit]
-    return NotePage(fitting, len(fitting) < len(following), usage)
+def list_notes(scope: SessionScope, tier: Tier, *, after: Position | None, limit: int) -> NotePage:
+    """Up to *limit* notes of *tier* after *after*, oldest first."""
+    notes = note_set(scope.taint, scope.look_up(NOTE_VERSIONS))
+    page = _page(notes.notes(tier), after, limit, notes.usage(tier))
+    scope.record_read(ItemKind.NOTE, [note.version for note in page.notes])
+    return page
 
 
-def shelf_of_rows(taint: Classification, rows: Sequence[Any]) -> Shelf:
-    """What the rows of `note_versions` say."""
-    first = rows[0]
-    settings = MemorySettings(
-        memory_enabled=first.memory_enabled,
-        user_profile_enabled=first.user_profile_enabled,
-        memory_char_limit=first.memory_char_limit,
-        user_char_limit=first.user_char_limit,
-    )
-    return Shelf(taint, settings, map(_note, held(rows)))
+def search(scope: SessionScope, searcher: Searcher, query: str, *, tier: Tier, limit: int) -> NoteSearch:
+    """Up to *limit* notes of *tier* that match *query*, best first."""
+    usage = note_set(scope.taint, scope.look_up(NOTE_VERSIONS)).usage(tier)
+    found = searcher.search(scope, ItemKind.NOTE, query, limit=limit, tier=tier)
+    matches = [NoteMatch(_note(match.item), match.score, match.snippet) for match in found.matches]
+    return NoteSearch(matches, found.semantic, usage)
 
 
-def _query(tier: Tier, step: Step) -> Query | None:
-    match step:
-        case SaveStep(note_id, content, position):
-            text = text_of(ItemKind.NOTE, note_id, content)
-            return save_query(ItemKind.NOTE, note_id, content, tier=tier, position=position, text=text)
-        case DeleteStep(note_id):
-            return delete_query(ItemKind.NOTE, note_id)
-        case KeepStep():
-            return None
+def _write(
+    scope: SessionScope, lock: WriteLock, tier: Tier, plan: Plan
+) -> tuple[dict[int, tuple[NewVersion, Pending[Saved]]], dict[int, Pending[Deleted]]]:
+    """Run the writes of *plan*; return their pending results by the index of the step."""
+    saves: dict[int, tuple[NewVersion, Pending[Saved]]] = {}
+    deletes: dict[int, Pending[Deleted]] = {}
+    for place, step in enumerate(plan.steps):
+        match step:
+            case SaveStep(note_id, content, position):
+                new = NewVersion(ItemKind.NOTE, note_id, content, tier=tier, position=position)
+                saves[place] = new, item_store.save_locked(scope, lock, new)
+            case DeleteStep(note_id):
+                deletes[place] = item_store.delete_locked(scope, lock, ItemKind.NOTE, note_id)
+    return saves, deletes
 
 
-def _edited(shelf: Shelf, tier: Tier, plan: Plan, rows: Sequence[Any]) -> EditedNotes:
-    """What the steps came to. *rows* are those of the steps that wrote."""
-    written = iter(rows)
-    seen = {note.note_id: note for note in shelf.notes(tier)}
+def _edited(
+    before: NoteSet,
+    tier: Tier,
+    plan: Plan,
+    saves: dict[int, tuple[NewVersion, Pending[Saved]]],
+    deletes: dict[int, Pending[Deleted]],
+) -> EditedNotes:
+    """The result of *plan*, step by step: a step may keep what one before it saved or revealed."""
+    seen = {note.note_id: note for note in before.notes(tier)}
     notes: list[Note] = []
     revealed: list[Classification | None] = []
-    for step in plan.steps:
+    for place, step in enumerate(plan.steps):
         match step:
-            case SaveStep(note_id, content):
-                seen[note_id] = _stored(note_id, tier, content, next(written))
+            case SaveStep(note_id):
+                new, saved = saves[place]
+                seen[note_id] = _note(item_store.saved_item(new, saved.row()))
                 notes.append(seen[note_id])
             case DeleteStep(note_id):
-                revealed.append(deleted(next(written), NoteNotFound))
-                seen |= {note.note_id: note for note in shelf.below(note_id)}
+                revealed.append(item_store.revealed(ItemKind.NOTE, deletes[place].row()))
+                seen |= {note.note_id: note for note in before.below(note_id)}
             case KeepStep(note_id):
                 notes.append(seen[note_id])
     return EditedNotes(tuple(notes), tuple(revealed), plan.usage)
 
 
-def _stored(note_id: str, tier: Tier, content: str, row: Any) -> Note:
+def _page(notes: Sequence[Note], after: Position | None, limit: int, usage: Usage) -> NotePage:
+    """One page: up to *limit* notes, and up to PAGE_BYTES."""
+    following = [note for note in notes if after is None or (note.create_time, note.note_id) > after]
+    sizes = accumulate(_OVERHEAD_BYTES + len(note.content.encode()) for note in following)
+    fitting = [note for note, size in zip(following, sizes, strict=True) if size <= PAGE_BYTES][:limit]
+    return NotePage(fitting, len(fitting) < len(following), usage)
+
+
+def _note(item: Item) -> Note:
     return Note(
-        note_id=note_id,
-        tier=tier,
-        content=content,
-        classification=Classification(row.level),
-        version=Version(row.item_id, row.revision),
-        create_time=row.create_time,
-        update_time=row.update_time,
+        note_id=item.name,
+        tier=item.tier,
+        content=item.content,
+        classification=item.level,
+        version=item.version,
+        create_time=item.create_time,
+        update_time=item.update_time,
     )
-
-
-def _note(row: Any) -> Note:
-    return _stored(row.name, Tier(row.tier), row.content, row)

@@ -1,21 +1,21 @@
-"""The life of one call: how long it may take, and what stops when its caller goes away."""
+"""The deadline of one call: how long it may take, and what is cancelled when the caller goes away."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from muniment_server.domain.errors import DeadlineExceeded
 
 
-class Lifetime:
-    """How long one call may live. The end may come from another thread."""
+class Deadline:
+    """How long one call may run. It may expire early, from another thread, when the caller cancels."""
 
     def __init__(self, seconds: float | None = None) -> None:
         self._end = None if seconds is None else time.monotonic() + seconds
-        self._over = False
+        self._expired = False
         self._cancel: Callable[[], None] | None = None
         self._lock = threading.Lock()
 
@@ -23,19 +23,25 @@ class Lifetime:
         """Seconds left, never below 0. None: no limit."""
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
-    def cancels(self, cancel: Callable[[], None] | None) -> None:
-        """Call *cancel* if the life ends from now on; None: nothing any more, and whatever was called has returned.
+    @contextmanager
+    def cancelling(self, cancel: Callable[[], None]) -> Iterator[None]:
+        """Call *cancel* if the deadline expires within the block. A cancel that was begun has returned at its end.
 
-        Raises DeadlineExceeded if the life is over.
+        Raises DeadlineExceeded if it has expired already.
         """
         with self._lock:
             self._cancel = cancel
-        if self._over and cancel is not None:
-            raise DeadlineExceeded
+        try:
+            if self._expired:
+                raise DeadlineExceeded
+            yield
+        finally:
+            with self._lock:
+                self._cancel = None
 
-    def end(self) -> None:
-        """End it. Returns at once: a cancel in flight must not hold the thread that serves all connections."""
-        self._over = True
+    def expire(self) -> None:
+        """Expire now. Returns at once: a cancel must not block the thread that serves all connections."""
+        self._expired = True
         if self._cancel is not None:
             threading.Thread(target=self._cancel_now, daemon=True).start()
 
@@ -43,11 +49,3 @@ class Lifetime:
         with self._lock:
             if self._cancel is not None:
                 self._cancel()
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What the layers below know of one call: its method's name, for the audit, and its life."""
-
-    method: str
-    lifetime: Lifetime = field(default_factory=Lifetime)

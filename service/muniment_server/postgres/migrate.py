@@ -1,7 +1,7 @@
-"""Making a database ready: roles, schema, grants. A second run changes nothing.
+"""Migrations: roles, schema, grants. A second run changes nothing.
 
-Run as an administrator who may create roles and owns the database, or is a superuser. Everything is made
-in the place of `muniment_owner`, so that no serving role owns anything.
+Run by an administrator who may create roles and owns the database, or is a superuser. Everything is created as
+`muniment_owner`, so that no serving role owns anything.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from importlib import resources
 import psycopg
 from psycopg import sql
 
-from muniment_server.admin.operator import operating
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import roles
 
 OLDEST_SERVER = 150000
-"""`security_invoker` windows begin with Postgres 15."""
+"""Postgres 15 introduced `security_invoker` views."""
 
-_SEARCH = "0006_search"
+SEARCH_MIGRATION = "0006_search"
+"""Changes how items are indexed, which is done in Python: see `search.reindex`."""
 _LOCK = 0x6D756E69  # "muni"
 
 
 class CannotMigrate(RuntimeError):
-    """The database cannot be made ready. The text says what to do."""
+    """The database cannot be migrated. The text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Migration:
 
 
 def migrations() -> list[Migration]:
-    """All steps, in order."""
+    """All migrations, in order."""
     folder = resources.files(__package__).joinpath("migrations")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return [
@@ -49,7 +49,7 @@ def migrations() -> list[Migration]:
 
 
 def _expanded(name: str, text: str) -> str:
-    """The text to run: `….each.sql` once for each level."""
+    """The text to run. The text of an `….each.sql` file is repeated for each level."""
     if not name.endswith(".each.sql"):
         return text
     return "\n".join(
@@ -58,14 +58,15 @@ def _expanded(name: str, text: str) -> str:
 
 
 def newest_version() -> int:
-    """The version of the schema that this server works with."""
+    """The schema version that this server needs."""
     return migrations()[-1].version
 
 
 def migrate(admin: str, *, passwords: Mapping[str, str] | None = None) -> list[str]:
-    """Make the database of the conninfo *admin* ready; return what was done, nothing if it was ready.
+    """Migrate the database of the conninfo *admin*; return what was done, which is nothing if it was up to date.
 
-    *passwords* by role are set when given, also on roles that exist. Raises CannotMigrate.
+    *passwords* by role are set if given, on existing roles, too. Raises CannotMigrate. After `SEARCH_MIGRATION`, the
+    caller must rebuild the search index.
     """
     with psycopg.connect(admin) as connection:
         _check_server(connection)
@@ -74,21 +75,11 @@ def migrate(admin: str, *, passwords: Mapping[str, str] | None = None) -> list[s
         _close_database(connection)
         connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
         done += _apply(connection)
-    if any(_SEARCH in step for step in done):
-        done += _index(admin)
     return done
 
 
-def _index(admin: str) -> Iterator[str]:
-    """What was written before search was as it is: the words of an item are found in Python, not by a migration."""
-    with operating(admin) as operator:
-        count = sum(items for _, _, items in operator.reindex())
-    if count:
-        yield f"indexed {count} items for search"
-
-
 def missing_roles(admin: str) -> set[str]:
-    """The roles that the server of the conninfo *admin* does not have yet."""
+    """The roles that the server of the conninfo *admin* lacks."""
     with psycopg.connect(admin) as connection:
         return set(roles.ALL) - _existing(connection)
 
@@ -113,12 +104,12 @@ def _make_roles(connection: psycopg.Connection) -> Iterator[str]:
             )
         )
         yield f"created role {role}"
-    for role in roles.ALL:  # connections bring their settings: a role that may set its own could undo others
+    for role in roles.ALL:  # connections bring their settings: those of a role could override others
         connection.execute(sql.SQL("ALTER ROLE {} RESET ALL").format(sql.Identifier(role)))
 
 
 def _set_passwords(connection: psycopg.Connection, passwords: Mapping[str, str]) -> Iterator[str]:
-    """Only verifiers are sent: a password in a statement could end in the server's log."""
+    """Only verifiers are sent: a password in a statement could end up in the server's log."""
     for role, password in passwords.items():
         verifier = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
         connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(verifier)))
@@ -126,7 +117,7 @@ def _set_passwords(connection: psycopg.Connection, passwords: Mapping[str, str])
 
 
 def _close_database(connection: psycopg.Connection) -> None:
-    """Nobody but our roles comes in, nobody has TEMP; only the owner may create schemas."""
+    """Only the server's roles may connect, none has TEMP, and only the owner may create schemas."""
     database = sql.Identifier(connection.info.dbname)
     serving = sql.SQL(", ").join(map(sql.Identifier, roles.SERVING))
     owner = sql.Identifier(roles.OWNER)
@@ -144,7 +135,7 @@ def _close_database(connection: psycopg.Connection) -> None:
 
 
 def _close_large_objects(connection: psycopg.Connection) -> None:
-    """Large objects belong to no schema: one level could leave there what a lower one reads. Only a superuser can."""
+    """Large objects belong to no schema: one level could write what a lower one reads. Needs a superuser."""
     functions = connection.execute(
         "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace"
         " AND proname ~ '^(lo_|loread$|lowrite$)' AND has_function_privilege('public', oid, 'EXECUTE')"

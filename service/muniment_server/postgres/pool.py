@@ -1,6 +1,6 @@
-"""Connections: a small pool for each role, logged in as that role.
+"""Connections: a small pool for each role, whose connections are logged in as that role.
 
-The role is the context: no setting of a connection carries authority, and none is ever changed by SET ROLE.
+The login is the authority: no connection setting carries any, and SET ROLE is never used.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from psycopg import conninfo as libpq
 from psycopg.pq import TransactionStatus
-from psycopg.rows import namedtuple_row
+from psycopg.rows import class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from muniment_server.postgres import queries, roles
-from muniment_server.postgres.deadline import Lifetime
-from muniment_server.postgres.driver_errors import in_our_words
+from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.driver_errors import domain_error
 
 _LOG = logging.getLogger("muniment.database")
-_QUERIES = queries.load("connection")
-_LONGEST_STATEMENT = 30.0
-"""Seconds a statement may run when the caller sets no deadline."""
+_QUERIES = queries.load(__package__, "connection.sql")
+_MAX_STATEMENT_SECONDS = 30.0
+"""The statement timeout when the caller sets no deadline."""
 _POOL_PAUSE = 0.1
 _POOL_WAIT = 2.0
-"""Seconds to wait for a connection. There is one for each thread: only a database that is away makes it wait."""
-_LIFETIME = 1800.0
-_SECONDS_TO_CANCEL = 2.0
-_UNDONE = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
-"""What was judged and refused, and what failed, is undone when the connection is given back."""
+"""Seconds to wait for a connection. There is one for each thread, so only a database that is away causes a wait."""
+_MAX_CONNECTION_SECONDS = 1800.0
+_CANCEL_TIMEOUT = 2.0
+_OPEN_TRANSACTION = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
 NETWORK = {"connect_timeout": 2, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
-"""A host that swallows packets may not hold a thread for long. Seconds, seconds, milliseconds."""
+"""A host that drops packets must not block a thread for long. Seconds, seconds, milliseconds."""
 _SETTINGS = " ".join(
     f"-c {setting}"
     for setting in (
@@ -50,33 +50,42 @@ _SETTINGS = " ".join(
         'search_path="$user"',
     )
 )
-"""What every connection brings: it wins over what a role may have set for itself."""
+"""The settings of every connection. They override what a role may have set for itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _WhoAmI:
+    role: str
+    login: str
+    schema: str
+    too_powerful: bool
+    is_standby: bool
 
 
 class WrongRole(psycopg.OperationalError):
-    """A connection is another role's, or of one with too much power, or on a standby, where taint lags behind."""
+    """A connection has another role, or one with too many privileges, or is on a standby, where taint lags behind."""
 
 
 class RoleConnection(psycopg.Connection[Any]):
-    """A connection that knows which statement timeout it has, in milliseconds."""
+    """A connection that knows its statement timeout, in milliseconds."""
 
     statement_timeout: int = 0
 
     def cancel_now(self) -> None:
-        """Cancel the statement that runs, if the server can be told. Called from another thread."""
+        """Cancel the running statement, if the server can be reached. Called from another thread."""
         with contextlib.suppress(psycopg.Error):
-            self.cancel_safe(timeout=_SECONDS_TO_CANCEL)
+            self.cancel_safe(timeout=_CANCEL_TIMEOUT)
 
     def limit(self, seconds: float | None) -> None:
-        """Bound the statements to come. Rounded up to a power of two, so that calls alike need no round trip."""
-        wanted = _milliseconds(_within(_LONGEST_STATEMENT, seconds))
+        """Set the statement timeout. Rounded up to a power of two, so that similar calls need no round trip."""
+        wanted = _milliseconds(_at_most(_MAX_STATEMENT_SECONDS, seconds))
         if wanted != self.statement_timeout:
             self.execute(_QUERIES["set_statement_timeout"], {"milliseconds": str(wanted)})
             self.statement_timeout = wanted
 
 
-def _taken_from(pool: ConnectionPool[RoleConnection], seconds: float) -> RoleConnection:
-    """A connection, within *seconds*. Asked for again and again: each time the pool tries to connect anew."""
+def _checked_out(pool: ConnectionPool[RoleConnection], seconds: float) -> RoleConnection:
+    """A connection, within *seconds*. Asks repeatedly: each time the pool tries to connect again."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -86,7 +95,7 @@ def _taken_from(pool: ConnectionPool[RoleConnection], seconds: float) -> RoleCon
                 raise
 
 
-def _within(longest: float, remaining: float | None) -> float:
+def _at_most(longest: float, remaining: float | None) -> float:
     return longest if remaining is None else min(longest, remaining)
 
 
@@ -95,7 +104,7 @@ def _milliseconds(seconds: float) -> int:
 
 
 class Database:
-    """The database as the serving roles see it. Pools open when a role is first needed."""
+    """The database as the serving roles see it. A role's pool opens when it is first needed."""
 
     def __init__(self, conninfo: Callable[[str], str], *, pool_size: int) -> None:
         self._conninfo = conninfo
@@ -104,23 +113,22 @@ class Database:
         self._lock = threading.Lock()
 
     @contextmanager
-    def connection(self, role: str, lifetime: Lifetime) -> Iterator[RoleConnection]:
-        """A connection logged in as *role*, for as long as the block and *lifetime* last.
+    def connection(self, role: str, deadline: Deadline) -> Iterator[RoleConnection]:
+        """A connection logged in as *role*, until the block ends or *deadline* expires.
 
-        What the driver raises within the block is raised in our words: see `failures`.
+        What the driver raises within the block becomes a domain error: see `driver_errors`.
         """
         pool = self._pools.get(role) or self._open(role)
         try:
-            connection = _taken_from(pool, _within(_POOL_WAIT, lifetime.remaining()))
+            connection = _checked_out(pool, _at_most(_POOL_WAIT, deadline.remaining()))
             try:
-                lifetime.cancels(connection.cancel_now)
-                connection.limit(lifetime.remaining())
-                yield connection
+                with deadline.cancelling(connection.cancel_now):
+                    connection.limit(deadline.remaining())
+                    yield connection
             finally:
-                lifetime.cancels(None)
                 self._give_back(pool, connection)
         except psycopg.Error as error:
-            raise in_our_words(error) from None
+            raise domain_error(error) from None
 
     def close(self) -> None:
         """Close all pools."""
@@ -140,7 +148,6 @@ class Database:
             connection_class=RoleConnection,
             kwargs={
                 "autocommit": True,
-                "row_factory": namedtuple_row,
                 "prepare_threshold": 0,
                 "options": _SETTINGS,
                 **NETWORK,
@@ -148,16 +155,16 @@ class Database:
             configure=lambda connection: verify(connection, role),
             min_size=0,
             max_size=self._pool_size,
-            max_lifetime=_LIFETIME,
-            max_idle=_LIFETIME,
-            reconnect_timeout=0.0,  # no waiting longer each time: the next call tries again
+            max_lifetime=_MAX_CONNECTION_SECONDS,
+            max_idle=_MAX_CONNECTION_SECONDS,
+            reconnect_timeout=0.0,  # no back-off: the next call tries again
             open=True,
             name=role,
         )
 
     def _give_back(self, pool: ConnectionPool[RoleConnection], connection: RoleConnection) -> None:
-        """Return it clean. One that broke is a sign that the others did too: look at them now, not call by call."""
-        if connection.info.transaction_status in _UNDONE:
+        """Return it clean. If it is broken, the others probably are too: check them now, not call by call."""
+        if connection.info.transaction_status in _OPEN_TRANSACTION:
             with contextlib.suppress(psycopg.Error):
                 connection.rollback()
         broken = connection.closed
@@ -166,20 +173,20 @@ class Database:
             threading.Thread(target=self._check, daemon=True).start()
 
     def _check(self) -> None:
-        """Replace every idle connection that is broken, of all roles."""
+        """Replace every broken idle connection of every role."""
         for pool in list(self._pools.values()):
             pool.check()
 
 
 def verify(connection: RoleConnection, role: str) -> None:
-    """Refuse a connection that is not what it is for. Raises WrongRole."""
-    found: Any = connection.execute(_QUERIES["who_am_i"]).fetchone()
-    if found.role != role or found.login != role or found.too_powerful or found.schema != role or found.is_standby:
-        _LOG.critical("a connection for %s is another role's, too powerful, or on a standby: refused", role)
+    """Refuse a connection that is not exactly what *role* needs. Raises WrongRole."""
+    found = connection.cursor(row_factory=class_row(_WhoAmI)).execute(_QUERIES["who_am_i"]).fetchone()
+    if found != _WhoAmI(role, role, role, too_powerful=False, is_standby=False):
+        _LOG.critical("refused a connection for %s: another role, too many privileges, or on a standby", role)
         raise WrongRole
     connection.limit(None)
 
 
 def operator_conninfo(admin: str) -> str:
-    """The conninfo of an operator: the administrator's own, in the place of the owner."""
+    """The conninfo of an operator: the administrator's own login, acting as the owner."""
     return libpq.make_conninfo(admin, options=f"{_SETTINGS} -c role={roles.OWNER}")

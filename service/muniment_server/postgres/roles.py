@@ -1,13 +1,13 @@
-"""The database roles. A level's role is the level: its name, its schema, and what it was granted."""
+"""The database roles. A level's role shares its name with the level's schema, and holds the level's grants."""
 
 from __future__ import annotations
 
 from muniment_server.domain.classification import Classification
 
 OWNER = "muniment_owner"
-"""Owns everything, logs in nowhere: migrations and operators' commands take its place by SET ROLE."""
+"""Owns everything and cannot log in: migrations and operators' commands act as it by SET ROLE."""
 CONTROL = "muniment_control"
-"""Agents, conversations and their taint, sessions, sharing. No item can be read through it."""
+"""Agents, conversations and their taint, sessions, sharing. It cannot read any item."""
 AUDITOR = "muniment_auditor"
 """Reads audit rows."""
 LEVELS = tuple(level.role for level in Classification)

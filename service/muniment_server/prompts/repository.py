@@ -3,46 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
-from muniment_server.blocks.repository import block_of_row, list_query
+from muniment_server.domain.budgets import Tier
 from muniment_server.domain.errors import PromptTooLarge
-from muniment_server.domain.notes import Shelf
+from muniment_server.domain.notes import NoteSet
 from muniment_server.domain.prompt import PROMPT_BYTES
-from muniment_server.domain.records import Block, Tier, Version
-from muniment_server.monitor.session_scope import Fence, Query, held
-from muniment_server.notes.repository import shelf_of_rows
+from muniment_server.items.blocks import list_query
+from muniment_server.items.notes import NOTE_VERSIONS, note_set
+from muniment_server.items.rows import ListedBlock
+from muniment_server.monitor.session_scope import SessionScope
 
-_MOST_BLOCKS = 10_000
-"""More than anybody reads; without a bound, a row for each empty block."""
-
-
-class Prompts:
-    """The blocks and notes at or below the session's taint, for its prompt."""
-
-    def __init__(self, fence: Fence) -> None:
-        self._fence = fence
-
-    def read(self, *, blocks: bool, tiers: Sequence[Tier]) -> tuple[Sequence[Block], Shelf]:
-        """The visible blocks, if asked for, and the notes, of which the prompt shows *tiers*. Raises PromptTooLarge."""
-
-        def shown(answers: Sequence[Sequence[Any]]) -> list[Version]:
-            shelf = self._shelf(answers[0])
-            notes = [note.version for tier in tiers if shelf.enabled(tier) for note in shelf.notes(tier)]
-            return [block.version for block in _blocks(answers)] + notes
-
-        reads = [Query("note_versions", {})]
-        if blocks:
-            reads.append(list_query(after=("", ""), limit=_MOST_BLOCKS + 1, page_bytes=PROMPT_BYTES, overhead=0))
-        answers = self._fence.read_all(reads, kind=None, shown=shown)
-        return _blocks(answers), self._shelf(answers[0])
-
-    def _shelf(self, rows: Sequence[Any]) -> Shelf:
-        return shelf_of_rows(self._fence.session.taint, rows)
+_MAX_BLOCKS = 10_000
+"""Without a limit, empty blocks could be any number of rows."""
 
 
-def _blocks(answers: Sequence[Sequence[Any]]) -> list[Block]:
-    rows = [row for answer in answers[1:] for row in held(answer)]
-    if len(rows) > _MOST_BLOCKS or (rows and rows[-1].bytes > PROMPT_BYTES):
+@dataclass(frozen=True, slots=True)
+class PromptParts:
+    """The visible blocks, and the notes."""
+
+    blocks: Sequence[ListedBlock]
+    notes: NoteSet
+
+
+def read(scope: SessionScope, *, blocks: bool, tiers: Sequence[Tier]) -> PromptParts:
+    """The notes, of which the prompt shows *tiers*, and the visible blocks, if requested. Raises PromptTooLarge."""
+    parts = _read(scope, blocks=blocks)
+    shown = [note.version for tier in tiers if parts.notes.enabled(tier) for note in parts.notes.notes(tier)]
+    scope.record_read(None, [*(block.version for block in parts.blocks), *shown])
+    return parts
+
+
+def _read(scope: SessionScope, *, blocks: bool) -> PromptParts:
+    if not blocks:
+        return PromptParts([], note_set(scope.taint, scope.look_up(NOTE_VERSIONS)))
+    query = list_query(after=("", ""), limit=_MAX_BLOCKS + 1, page_bytes=PROMPT_BYTES, overhead=0)
+    rows, found = scope.look_up_both(NOTE_VERSIONS, query)
+    if len(found) > _MAX_BLOCKS or (found and found[-1].bytes > PROMPT_BYTES):
         raise PromptTooLarge
-    return [block_of_row(row) for row in rows]
+    return PromptParts(found, note_set(scope.taint, rows))

@@ -14,10 +14,10 @@ import threading
 
 from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.hardening import forbid_core_dumps
-from muniment_server.runtime.stop_signal import Ending
+from muniment_server.runtime.stop_signal import StopSignal
 
 
-def begin() -> tuple[Assignment, Ending] | None:
+def begin() -> tuple[Assignment, StopSignal] | None:
     """What there is to do, and what is set at the end of the input or by SIGTERM.
 
     None: the supervisor gave up before it had anything to do.
@@ -30,12 +30,12 @@ def begin() -> tuple[Assignment, Ending] | None:
     line = sys.stdin.readline()
     if not line:
         return None
-    ended = Ending()
+    ended = StopSignal()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     threading.Thread(target=_wait_for_end, args=(ended,), daemon=True).start()
     return Assignment(**json.loads(line)), ended
 
 
-def _wait_for_end(ended: Ending) -> None:
+def _wait_for_end(ended: StopSignal) -> None:
     sys.stdin.read()
     ended.set()

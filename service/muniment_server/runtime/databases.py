@@ -1,4 +1,4 @@
-"""How to reach the database that a configuration names: as the server, and as an operator."""
+"""How to reach the database of a configuration: as the server, and as an operator."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from psycopg import conninfo as libpq
-from psycopg.rows import namedtuple_row
 
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
 from muniment_server.monitor import grants
-from muniment_server.postgres import migrate, pool, roles
-from muniment_server.postgres.passfile import with_passfile
+from muniment_server.postgres import pool, roles
 from muniment_server.postgres.pool import RoleConnection, WrongRole
 from muniment_server.runtime.configuration import DatabaseConfig
+from muniment_server.runtime.passfile import with_passfile
+from muniment_server.runtime.schema import migrate
 
-_LOG = logging.getLogger("muniment.access")
+_LOG = logging.getLogger("muniment.databases")
 SUPERUSER = "postgres"
-"""The administrator of a database of our own."""
+"""The administrator of an embedded database."""
 CLUSTER = "postgres"
-"""Where it is kept, below the data directory."""
+"""The directory of the embedded database, in the data directory."""
 _SYSTEM_DIRECTORY = Path("/var/lib/muniment")
 _SPARE_CONNECTIONS = 20
-_PATIENCE = "-c statement_timeout=10s"
-"""A server that starts does not hear signals while it waits for the database."""
+_STATEMENT_TIMEOUT = "-c statement_timeout=10s"
+"""A starting server does not handle signals while it waits for the database."""
 
 
 class NotReady(RuntimeError):
-    """The database may not be served as it is. The text has a line for each problem."""
+    """The database must not be served in its current state. The text has one line for each problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +47,18 @@ class Served:
 
 @contextmanager
 def served_database(config: DatabaseConfig, *, connections: int) -> Iterator[Served]:
-    """The database to serve: one of our own is started and migrated, and stopped afterwards."""
+    """The database to serve. An embedded one is started and migrated, and stopped afterwards."""
     if config.url is not None:
         yield Served(with_passfile(config.url, config.passfile), None)
         return
     with _embedded(config.data_dir, {"max_connections": str(max(100, connections + _SPARE_CONNECTIONS))}) as embedded:
-        migrate.migrate(embedded.conninfo(user=SUPERUSER))
+        migrate(embedded.conninfo(user=SUPERUSER))
         yield Served(without_user(embedded.conninfo(user=SUPERUSER)), embedded)
 
 
 @contextmanager
 def operators_database(config: DatabaseConfig) -> Iterator[str]:
-    """The administrator's conninfo: of the database that runs, or else of one started for as long as it is needed."""
+    """The administrator's conninfo. An embedded database that is not running is started for the duration of the block."""
     if config.url is not None:
         yield config.url
         return
@@ -67,12 +67,12 @@ def operators_database(config: DatabaseConfig) -> Iterator[str]:
         yield running
         return
     with _embedded(config.data_dir, {}) as embedded:
-        migrate.migrate(embedded.conninfo(user=SUPERUSER))
+        migrate(embedded.conninfo(user=SUPERUSER))
         yield embedded.conninfo(user=SUPERUSER)
 
 
 def require_ready(conninfo: str, *, connections: int) -> None:
-    """Look at the walls as the control role. Raises NotReady."""
+    """Verify the database as the control role. Raises NotReady."""
     problems = problems_of(conninfo, connections=connections)
     if problems:
         raise NotReady("\n".join(problems))
@@ -81,47 +81,49 @@ def require_ready(conninfo: str, *, connections: int) -> None:
 def problems_of(conninfo: str, *, connections: int) -> list[str]:
     """What is wrong with the database that the serving roles reach by *conninfo*.
 
-    Raises psycopg.OperationalError when a role does not log in.
+    Raises psycopg.OperationalError if a role cannot log in.
     """
     for role in roles.SERVING:
         with _logged_in(conninfo, role) as connection:
             try:
                 pool.verify(connection, role)
             except WrongRole:
-                return [f"{role} logs in as another role, or as one with too much power: run `muniment migrate`"]
+                return [f"{role} logs in as another role, or as one with too many privileges: run `muniment migrate`"]
     with _logged_in(conninfo, roles.CONTROL) as connection:
         return grants.problems(connection, connections=connections)
 
 
 def _logged_in(conninfo: str, role: str) -> RoleConnection:
-    patient = libpq.make_conninfo(conninfo, user=role, options=_PATIENCE, **pool.NETWORK)
-    return RoleConnection.connect(patient, autocommit=True, row_factory=namedtuple_row)
+    conninfo = libpq.make_conninfo(conninfo, user=role, options=_STATEMENT_TIMEOUT, **pool.NETWORK)
+    return RoleConnection.connect(conninfo, autocommit=True)
 
 
 def without_user(conninfo: str) -> str:
-    """*conninfo* with the user left out."""
+    """*conninfo* without the user."""
     given = {name: value for name, value in libpq.conninfo_to_dict(conninfo).items() if name != "user"}
     return libpq.make_conninfo("", **given)
 
 
 def cluster_directory(data_dir: Path) -> Path:
-    """Where a database of our own is kept: `DIR/postgres`.
+    """The directory of the embedded database: `DIR/postgres`.
 
-    Root's Postgres runs as another account. Where that cannot enter DIR (below /root, say), `DIR/postgres` becomes a
-    link to a directory of the system's, rather than anybody's rights being changed.
+    Root's Postgres runs as another account. If that cannot enter DIR (below /root, say), `DIR/postgres` becomes a
+    link to a system directory, so that no permissions have to change.
     """
     kept = data_dir.absolute() / CLUSTER
     if os.geteuid() != 0 or kept.exists() or _others_may_enter(kept.parent):
         return kept.resolve()
     _SYSTEM_DIRECTORY.mkdir(mode=0o711, parents=True, exist_ok=True)
-    elsewhere = Path(
+    system_directory = Path(
         tempfile.mkdtemp(prefix=f"{kept.parent.parent.name}-", dir=_SYSTEM_DIRECTORY)
-    )  # never an old one's
-    elsewhere.chmod(0o711)
+    )  # never a used one
+    system_directory.chmod(0o711)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.symlink_to(elsewhere)
-    _LOG.warning("%s may not be entered by the account that Postgres runs as: it is kept in %s", kept.parent, elsewhere)
-    return elsewhere
+    kept.symlink_to(system_directory)
+    _LOG.warning(
+        "the account that Postgres runs as cannot enter %s: the database is in %s", kept.parent, system_directory
+    )
+    return system_directory
 
 
 def _others_may_enter(directory: Path) -> bool:

@@ -20,14 +20,14 @@ from psycopg import conninfo as libpq
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError
-from muniment_server.postgres.deadline import Lifetime
-from muniment_server.postgres.driver_errors import place_of
+from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.pool import Database
 from muniment_server.runtime import child_main
 from muniment_server.runtime.embedder_socket import answering
-from muniment_server.runtime.stop_signal import Ending
-from muniment_server.search.embedding_queue import FIRST, Embed, Turn, embed_some
-from muniment_server.search.embeddings import NOTHING, Vector, readable, vector_of
+from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.search.embedding_queue import START, ChunkEmbedder, Position, embed_batch
+from muniment_server.search.embeddings import ZERO, Vector, readable, vector_of
 
 _LOG = logging.getLogger("muniment.embedder")
 _PAUSE = 0.2
@@ -118,7 +118,7 @@ class Pieces:
         if in_hand.exists() and in_hand.stat().st_size >= _MOST_DEATHS:
             in_hand.unlink()  # `muniment reindex` has it tried again
             _LOG.error("a piece is found by its words alone: the embedder died of it %d times", _MOST_DEATHS)
-            return NOTHING
+            return ZERO
         with in_hand.open("ab") as file:
             file.write(b".")
         vector = self._meant(text)
@@ -132,7 +132,7 @@ class Pieces:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the piece does not wait for ever
             _LOG.error("a piece is found by its words alone: %s in the model", type(error).__name__)
-            return NOTHING
+            return ZERO
 
 
 def main() -> None:
@@ -163,7 +163,7 @@ def give_up_when_it_hangs(model: Model, seconds: float = _HANGS) -> None:
     os._exit(1)
 
 
-def embed_what_waits(turns: Turns, ended: Ending) -> None:
+def embed_what_waits(turns: Turns, ended: StopSignal) -> None:
     """Until nothing waits at any level."""
     try:
         while not ended.is_set() and turns.embed_some():
@@ -175,11 +175,11 @@ def embed_what_waits(turns: Turns, ended: Ending) -> None:
 class Turns:
     """Whose pieces are next: the lowest level's, after a few batches one of the next; in it, each agent's in turn."""
 
-    def __init__(self, database: Database, embed: Embed) -> None:
+    def __init__(self, database: Database, embed: ChunkEmbedder) -> None:
         self._database = database
         self._embed = embed
         self._batches = Counter[Classification]()
-        self._last: dict[Classification, Turn] = {}
+        self._last: dict[Classification, Position] = {}
         self._not_before: dict[Classification, float] = {}
         """A level at which something happened that nobody foresaw is left alone, and no other: law 2."""
 
@@ -202,16 +202,16 @@ class Turns:
         except MunimentError:
             raise
         except Exception as error:  # noqa: BLE001 - the other levels go on, and this one is tried again
-            _LOG.error("pieces wait for their vectors: %s\n%s", type(error).__name__, place_of(error))
+            _LOG.error("pieces wait for their vectors: %s\n%s", type(error).__name__, location_of(error))
             self._not_before[level] = time.monotonic() + _PAUSE_AFTER_AN_ERROR
             return False
 
     def _serve(self, level: Classification) -> bool:
-        with self._database.connection(level.role, Lifetime()) as connection:
-            last = embed_some(connection, self._embed, self._last.get(level, FIRST))
+        with self._database.connection(level.role, Deadline()) as connection:
+            last = embed_batch(connection, self._embed, self._last.get(level, START))
             if last is None and level in self._last:  # from the first agent on again
-                last = embed_some(connection, self._embed, FIRST)
-        self._last[level] = last or FIRST
+                last = embed_batch(connection, self._embed, START)
+        self._last[level] = last or START
         return last is not None
 
 

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from muniment_server.domain.classification import Classification
-from muniment_server.search.embeddings import DIMENSIONS, MOST_CHARS, Embed, Vector
+from muniment_server.search.embeddings import DIMENSIONS, MAX_CHARS, Vector
+from muniment_server.search.search import QueryEmbedder
 
 _LOG = logging.getLogger("muniment.embedder")
 _SECONDS = 0.5
@@ -24,14 +25,14 @@ _SECONDS_IN_QUEUE = 0.4
 """What has waited longer would mostly come too late: it is not computed any more."""
 _SECONDS_TO_READ = 0.1
 _MOST_WAITING = 8
-_MOST_BYTES = 1 + 4 * MOST_CHARS
+_MOST_BYTES = 1 + 4 * MAX_CHARS
 _TIMEOUTS = 3
 _SECONDS_WITHOUT = 1.0
 """How long nobody asks after that many timeouts in a row."""
 
 
-def asking(path: str) -> Embed:
-    """An Embed that asks the embedder at *path*. Of one that is away, slow, or has too much to do, it gets None."""
+def asking(path: str) -> QueryEmbedder:
+    """A query embedder that asks the embedder at *path*. Of one that is away, slow, or has too much to do, it gets None."""
     return _Asking(path)
 
 

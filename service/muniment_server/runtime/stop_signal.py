@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 
 
-class Ending:
+class StopSignal:
     """What a handler may set, whatever it interrupts, like a SimpleQueue.
 
     In a threading.Event it would wait for ever for the lock of the wait that it interrupted.

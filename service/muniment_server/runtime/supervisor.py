@@ -23,7 +23,7 @@ from muniment_server.runtime.assignment import READY, Assignment
 from muniment_server.runtime.configuration import ServerConfig, child_environment
 from muniment_server.runtime.databases import Served
 from muniment_server.runtime.hardening import forbid_core_dumps
-from muniment_server.runtime.stop_signal import Ending
+from muniment_server.runtime.stop_signal import StopSignal
 
 _LOG = logging.getLogger("muniment.supervisor")
 _WATCH_SECONDS = 0.2
@@ -63,7 +63,7 @@ def run(config: ServerConfig, *, on_ready: Callable[[Running], None]) -> None:
     Raises NotReady, AddressInUse, EmbeddedPostgresError, PassfileError, CannotMigrate or WorkerFailed.
     """
     forbid_core_dumps()
-    stopping = Ending()
+    stopping = StopSignal()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     with (
@@ -229,7 +229,7 @@ def _drain(children: list[Child]) -> None:
         child.wait_until_ended()
 
 
-def _watch(children: list[Child], embedded: EmbeddedPostgres | None, stopping: Ending) -> None:
+def _watch(children: list[Child], embedded: EmbeddedPostgres | None, stopping: StopSignal) -> None:
     while not stopping.wait(_WATCH_SECONDS):
         for child in children:
             child.keep_alive()

@@ -16,17 +16,18 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, Unavailable
 from muniment_server.domain.ids import RandomIds
 from muniment_server.monitor import grants
-from muniment_server.monitor.store import Store
+from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres import roles
-from muniment_server.postgres.deadline import Lifetime
+from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import Database
 from muniment_server.runtime import child_main
 from muniment_server.runtime.assignment import READY, Assignment
 from muniment_server.runtime.configuration import LONG_THREADS, STREAM_THREADS
 from muniment_server.runtime.embedder_socket import asking
-from muniment_server.runtime.stop_signal import Ending
-from muniment_server.search.embeddings import nobody
-from muniment_server.transport.server import Limits, Server
+from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.search.embeddings import no_embedder
+from muniment_server.transport.pools import Limits
+from muniment_server.transport.server import Server
 
 _SECONDS_BETWEEN_CHECKS = 60.0
 _SECONDS_WHILE_CLOSED = 1.0
@@ -41,32 +42,28 @@ def main() -> None:
         _serve(*begun)
 
 
-def _serve(assignment: Assignment, ended: Ending) -> None:
+def _serve(assignment: Assignment, ended: StopSignal) -> None:
     limits = Limits(
         threads=assignment.threads,
         long_threads=LONG_THREADS,
         stream_threads=STREAM_THREADS,
-        most_in_flight=assignment.most_in_flight,
+        max_in_flight=assignment.most_in_flight,
     )
     database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_size=limits.connections)
-    store = Store(
-        database,
-        RandomIds(),
-        audit_reads_from=Classification(assignment.audit_reads_from),
-        embed=asking(assignment.embedder) if assignment.embedder else nobody,
-    )
+    scopes = Scopes(database, RandomIds(), audit_reads_from=Classification(assignment.audit_reads_from))
     server = Server(
-        store,
+        scopes,
+        asking(assignment.embedder) if assignment.embedder else no_embedder,
         limits=limits,
         open_reflection=assignment.development,
         share_port=True,
     )
     server.listen(assignment.listen, _credentials(assignment.tls))
     server.start()
-    check_walls(server, database, connections=assignment.connections)
+    check_grants(server, database, connections=assignment.connections)
     _say_ready()
     while not ended.wait(_SECONDS_BETWEEN_CHECKS if server.gate.open else _SECONDS_WHILE_CLOSED):
-        check_walls(server, database, connections=assignment.connections)
+        check_grants(server, database, connections=assignment.connections)
     server.stop(assignment.drain_seconds)
     database.close()
 
@@ -78,16 +75,16 @@ def _say_ready() -> None:
         sys.stdout.flush()
 
 
-def check_walls(server: Server, database: Database, *, connections: int) -> None:
-    """Close the gate while the walls in the database do not stand as they must; open it when they do again."""
+def check_grants(server: Server, database: Database, *, connections: int) -> None:
+    """Verify the grants: open the gate if they are as they must be, and close it otherwise."""
     try:
-        with database.connection(roles.CONTROL, Lifetime(_SECONDS_FOR_A_CHECK)) as connection:
+        with database.connection(roles.CONTROL, Deadline(_SECONDS_FOR_A_CHECK)) as connection:
             problems = grants.problems(connection, connections=connections)
-    except Unavailable:  # away: calls find that out for themselves
-        _LOG.warning("the walls could not be looked at: the database is away")
+    except Unavailable:  # calls find that out for themselves
+        _LOG.warning("the grants could not be verified: the database is away")
         return
-    except (MunimentError, psycopg.Error) as error:  # not allowed to look is not all right
-        problems = [f"the walls may not be looked at ({type(error).__name__}): run `muniment doctor`"]
+    except (MunimentError, psycopg.Error) as error:  # without the right to read them, they are not verified
+        problems = [f"the grants could not be read ({type(error).__name__}): run `muniment doctor`"]
     for problem in problems:
         _LOG.critical("gate closed: %s", problem)
     server.set_serving(not problems)

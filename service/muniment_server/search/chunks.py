@@ -1,4 +1,4 @@
-"""Long texts in pieces: each is indexed and ranked by itself, and the best one stands for its item."""
+"""Long texts in chunks: each is indexed and ranked by itself, and the best one represents its item."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-PIECE_CHARS = 600
-"""Code points of a piece, at most."""
+CHUNK_CHARS = 600
+"""The limit of a chunk, in code points."""
 
 _BREAK = re.compile(r"[.!?…।॥؟][\"'”’»)\]]*\s+|[。！？]|\n+")
-"""Where a sentence or a line ends. One sign at a time: a long run of dots is looked through once."""
+"""The end of a sentence or a line. One mark at a time, so that a long run of dots is scanned once."""
 
 
-class Piece(NamedTuple):
-    """A part of a text: from code point *start*, *size* code points."""
+class Chunk(NamedTuple):
+    """A part of a text: *size* code points from code point *start*."""
 
     start: int
     size: int
@@ -25,20 +25,20 @@ class Piece(NamedTuple):
         return text[self.start : self.start + self.size]
 
 
-def pieces(text: str) -> list[Piece]:
-    """*text* in parts that lose nothing: whole sentences as long as they fit, longer ones cut hard."""
-    parts: list[Piece] = []
+def chunks(text: str) -> list[Chunk]:
+    """*text* in parts that together are all of it: whole sentences as long as they fit, longer ones cut."""
+    parts: list[Chunk] = []
     for start, end in _sentences(text):
-        if parts and end - parts[-1].start <= PIECE_CHARS:
-            parts[-1] = Piece(parts[-1].start, end - parts[-1].start)
+        if parts and end - parts[-1].start <= CHUNK_CHARS:
+            parts[-1] = Chunk(parts[-1].start, end - parts[-1].start)
         else:
-            parts.append(Piece(start, end - start))
+            parts.append(Chunk(start, end - start))
     return parts
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Where sentences and lines begin and end, none longer than a piece."""
+    """The start and end of each sentence or line, none longer than a chunk."""
     ends = [match.end() for match in _BREAK.finditer(text)]
     for begin, end in pairwise(dict.fromkeys([0, *ends, len(text)])):
-        for start in range(begin, end, PIECE_CHARS):
-            yield start, min(start + PIECE_CHARS, end)
+        for start in range(begin, end, CHUNK_CHARS):
+            yield start, min(start + CHUNK_CHARS, end)

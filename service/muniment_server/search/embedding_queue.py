@@ -1,61 +1,77 @@
-"""What the embedder does at one level: it reads what waits for a vector, and writes the vectors. See embedding.sql."""
+"""What the embedder does at one level: it reads queued chunks and stores embeddings. See `embedding_queue.sql`."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import psycopg
-from psycopg.types.json import Jsonb
 
+from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.postgres import queries
+from muniment_server.postgres.rows import row_of
 from muniment_server.search.embeddings import EMBEDDER, Vector, signs
 
-_QUERIES = queries.load("embedding")
-_BATCH = 16
-"""Pieces at most."""
-_SECONDS = 0.5
-"""After which a batch ends, with the piece in hand: as long a higher level may keep a lower one waiting."""
+_QUERIES = queries.load(__package__, "embedding_queue.sql")
+_BATCH_CHUNKS = 16
+_BATCH_SECONDS = 0.5
+"""A batch ends once it has taken so long: a higher level may keep a lower one waiting that long, plus one chunk."""
 
-Embed: TypeAlias = Callable[[str, str], Vector]
-"""What a text means; beside it the name of the piece, which no other has."""
-Turn: TypeAlias = tuple[int, int]
-"""A tenant and an agent, the last that was served: those after it are next."""
-FIRST: Turn = (0, 0)
+ChunkEmbedder: TypeAlias = Callable[[str, str], Vector]
+"""The embedding of a text. The second argument identifies the chunk."""
+Position: TypeAlias = tuple[TenantNumber, AgentNumber]
+"""The agent served last: those after it are next."""
+START: Position = (TenantNumber(0), AgentNumber(0))
 
 
-def embed_some(connection: psycopg.Connection[Any], embed: Embed, turn: Turn) -> Turn | None:
-    """Give some waiting pieces of the connection's level their vectors, those of the agents after *turn*.
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    tenant: TenantNumber
+    agent: AgentNumber
+    kind: int
+    name: str
+    change_id: UUID
+    piece: int
+    prior: UUID | None
+    text: str
 
-    Returns the agent of the last one; None when after *turn* nothing waits.
+
+def embed_batch(connection: psycopg.Connection[Any], embed: ChunkEmbedder, position: Position) -> Position | None:
+    """Embed a batch of queued chunks of the connection's level, of the agents after *position*.
+
+    Returns the agent of the last chunk, or None if nothing is queued after *position*.
     """
-    ended = time.monotonic() + _SECONDS
-    tenant, agent = turn
-    pieces = connection.execute(
-        _QUERIES["waiting_pieces"], {"most": _BATCH, "tenant": tenant, "agent": agent}
+    end = time.monotonic() + _BATCH_SECONDS
+    tenant, agent = position
+    cursor: Any = connection.cursor(row_factory=row_of(_Waiting))
+    waiting: list[_Waiting] = cursor.execute(
+        _QUERIES["waiting_chunks"], {"most": _BATCH_CHUNKS, "tenant": tenant, "agent": agent}
     ).fetchall()
     made: list[dict[str, object]] = []
-    for piece in pieces:
-        made.append(_made(piece, embed(piece.text, f"{piece.change_id}.{piece.piece}")))
-        tenant, agent = piece.tenant, piece.agent
-        if time.monotonic() > ended:
+    for chunk in waiting:
+        made.append(_embedded(chunk, embed(chunk.text, f"{chunk.change_id}.{chunk.piece}")))
+        tenant, agent = chunk.tenant, chunk.agent
+        if time.monotonic() > end:
             break
     if not made:
         return None
-    connection.execute(_QUERIES["keep_vectors"], {"embedder": EMBEDDER, "made": Jsonb(made)})
+    connection.execute(_QUERIES["keep_vectors"], {"embedder": EMBEDDER, "made": json.dumps(made)})
     return tenant, agent
 
 
-def _made(piece: Any, vector: Vector) -> dict[str, object]:
+def _embedded(chunk: _Waiting, vector: Vector) -> dict[str, object]:
     return {
-        "tenant": piece.tenant,
-        "agent": piece.agent,
-        "kind": piece.kind,
-        "name": piece.name,
-        "change_id": str(piece.change_id),
-        "piece": piece.piece,
-        "prior": piece.prior and str(piece.prior),
+        "tenant": chunk.tenant,
+        "agent": chunk.agent,
+        "kind": chunk.kind,
+        "name": chunk.name,
+        "change_id": str(chunk.change_id),
+        "piece": chunk.piece,
+        "prior": chunk.prior and str(chunk.prior),
         "signs": signs(vector),
         "vector": vector,
     }

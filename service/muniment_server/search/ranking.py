@@ -1,62 +1,66 @@
-"""From the words of a query to what its matches weigh, and which of them are looked for.
+"""From the terms of a query to the weights of its matches, and the candidates to look up.
 
-The score is BM25 of the stems, plus 0.3 times BM25 of the grams; stop words weigh 0.4 of a word. How often words
-occur is counted over what the session may read, and over nothing else.
+The score is BM25 of the stems, plus 0.3 times BM25 of the grams; a stop word weighs 0.4 of a word. Term frequencies
+are counted over what the session may read, and over nothing else.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import TypeAlias
 
 from muniment_server.search.grams import evidence_of, grams_of, words
 
 K1, B = 1.2, 0.75
-"""Of BM25: how soon more occurrences count no more, and how much the length counts (Robertson and Zaragoza, 2009)."""
+"""The parameters of BM25: term-frequency saturation and length normalization (Robertson and Zaragoza, 2009)."""
 STOP_WEIGHT = 0.4
 GRAM_WEIGHT = 0.3
-MOST_STEMS, MOST_GRAMS = 40, 128
-"""Words and grams of a query that count, the first ones."""
-MOST_LENDERS = 100
-"""Hits that lend to their neighbours, the best ones."""
-MOST_SAMPLED = 1000
-"""Pieces in which words are counted first. Where a session may read fewer, all counts are exact."""
+MAX_STEMS, MAX_GRAMS = 40, 128
+"""How many stems and grams of a query count: the first ones."""
+MAX_LENDERS = 100
+"""How many hits lend score to their neighbors: the best ones."""
+MAX_SAMPLED = 1000
+"""Chunks in which terms are counted first. Where a session may read fewer, all counts are exact."""
 FEW_SAMPLED = 250
-"""Of them, those in which grams are counted, or a fortieth of all: there are many grams, and each weighs little."""
-MOST_STEMS_COUNTED, MOST_GRAMS_COUNTED = 1000, 100
-"""A stem, or a gram, that seems to be in no more pieces is counted exactly; others are as frequent as in the sample."""
-FEWEST_FIRST, PART_FIRST, MOST_FIRST = 1000, 20, 4000
-"""Occurrences of the words that matches are looked for by at first: a twentieth of the pieces, at least, at most."""
+"""Chunks of the sample in which grams are counted, or a fortieth of all: there are many, and each weighs little."""
+MAX_STEMS_COUNTED, MAX_GRAMS_COUNTED = 1000, 100
+"""A stem, or a gram, that seems to occur in no more chunks is counted exactly; others are estimated by the sample."""
+MIN_FIRST, PART_FIRST, MAX_FIRST = 1000, 20, 4000
+"""The first candidate limit, in postings: a twentieth of the chunks, but not below the first nor above the last."""
+
+Combination: TypeAlias = tuple[str, ...]
+"""Terms that a match must have together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What a query is ranked against: how many pieces a session may read, and how long they are together."""
+    """What a query is ranked against: the number of chunks that a session may read, and their lengths in terms."""
 
-    pieces: int
+    chunks: int
     stems: int
     grams: int
 
     @property
-    def bound(self) -> int:
-        """Occurrences of the words that matches are looked for by at first."""
-        return min(max(self.pieces // PART_FIRST, FEWEST_FIRST), MOST_FIRST)
+    def candidate_limit(self) -> int:
+        """The first candidate limit, in postings."""
+        return min(max(self.chunks // PART_FIRST, MIN_FIRST), MAX_FIRST)
 
     @property
     def stem_slope(self) -> float:
-        """How much each stem of a piece lessens what one occurrence is worth."""
-        return K1 * B * max(self.pieces, 1) / max(self.stems, 1)
+        """How much each stem of a chunk reduces the score of an occurrence."""
+        return K1 * B * max(self.chunks, 1) / max(self.stems, 1)
 
     @property
     def gram_slope(self) -> float:
-        """The same of each gram."""
-        return K1 * B * max(self.pieces, 1) / max(self.grams, 1)
+        """How much each gram of a chunk reduces the score of an occurrence."""
+        return K1 * B * max(self.chunks, 1) / max(self.grams, 1)
 
 
 DAMPING = K1 * (1 - B)
-"""What an occurrence is lessened by whatever the length of the piece."""
+"""The part of the reduction that does not depend on the length of the chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,89 +68,82 @@ class Term:
     """A stem or a gram of a query."""
 
     text: str
-    pieces: int
-    """In how many pieces it occurs."""
+    chunks: int
+    """The number of chunks that contain it."""
     is_gram: bool
     is_stop: bool = False
 
     def weight(self, corpus: Corpus) -> float:
-        """What one occurrence is worth, in millionths: the rarer, the more."""
-        known = max(corpus.pieces, self.pieces)
-        rarity = math.log(1 + (known - self.pieces + 0.5) / (self.pieces + 0.5))
+        """The score of one occurrence, in millionths. Rare terms weigh more."""
+        known = max(corpus.chunks, self.chunks)
+        rarity = math.log(1 + (known - self.chunks + 0.5) / (self.chunks + 0.5))
         return 1e6 * (K1 + 1) * rarity * (GRAM_WEIGHT if self.is_gram else STOP_WEIGHT if self.is_stop else 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What matches are looked for by, as two queries of text search. Empty: none."""
+class Candidates:
+    """The combinations of stems, and of grams, that make a chunk a candidate."""
 
-    stems: str
-    grams: str
+    stems: tuple[Combination, ...]
+    grams: tuple[Combination, ...]
 
 
-class Words:
-    """The words of a query, as grams see them."""
+class QueryTerms:
+    """The words of a query, and their grams."""
 
     def __init__(self, query: str) -> None:
         self._spelled = {word: spelled for spelled, word in words(query)}
         grams = (gram for word in self._spelled for gram in grams_of(word))
-        self.grams = list(dict.fromkeys(grams))[:MOST_GRAMS]
+        self.grams = list(dict.fromkeys(grams))[:MAX_GRAMS]
         self.spelled = sorted(set(self._spelled.values()))
         """The words in lower case, with their accents."""
 
-    def evidence(self, small: Collection[str]) -> list[tuple[str, ...]]:
-        """The combinations of grams that count as a match of a word, of all but *small* words."""
+    def evidence(self, stop_words: Collection[str]) -> list[Combination]:
+        """The combinations of grams that count as a match of a word, for all words but *stop_words*."""
         known = set(self.grams)
-        found = (pair for word, spelled in self._spelled.items() if spelled not in small for pair in evidence_of(word))
+        found = (
+            pair for word, spelled in self._spelled.items() if spelled not in stop_words for pair in evidence_of(word)
+        )
         return [pair for pair in dict.fromkeys(found) if known.issuperset(pair)]
 
 
-def wanted(corpus: Corpus, terms: Sequence[Term], evidence: Sequence[tuple[str, ...]]) -> list[Wanted]:
-    """What to look for, first by the rarest words only, or by two words at once where all are frequent; then by all.
+def candidate_queries(corpus: Corpus, terms: Sequence[Term], evidence: Sequence[Combination]) -> list[Candidates]:
+    """What to look up: first only the rarest terms, or pairs of them where all are frequent; at last all terms.
 
-    A bound leaves out words, never matches of a word: what is found must not hang on the order of rows.
+    A limit leaves out terms, never postings of a term: what is found must not depend on the order of rows.
     """
-    said = {term.text: term.pieces for term in terms if not term.is_gram and not term.is_stop}
-    stops = {term.text: term.pieces for term in terms if term.is_stop}
-    if not said and not evidence:
-        said = stops
-    stems = _Rarest({(text,): count for text, count in said.items()})
-    occurring = {term.text: term.pieces for term in terms if term.is_gram}
-    pairs = _Rarest({pair: min(occurring.get(gram, 0) for gram in pair) for pair in evidence})
+    stems = {term.text: term.chunks for term in terms if not term.is_gram and not term.is_stop}
+    if not stems and not evidence:
+        stems = {term.text: term.chunks for term in terms if term.is_stop}
+    by_stem = _Rarest({(text,): count for text, count in stems.items()})
+    occurring = {term.text: term.chunks for term in terms if term.is_gram}
+    by_gram = _Rarest({pair: min(occurring.get(gram, 0) for gram in pair) for pair in evidence})
+    limit = corpus.candidate_limit
     queries = (
-        Wanted(_any_of(stems.within(corpus.bound) or stems.together()), _any_of(pairs.within(corpus.bound))),
-        Wanted(_any_of(stems.first(corpus.bound)), _any_of(pairs.first(corpus.bound))),
-        Wanted(_any_of(stems.all), _any_of(pairs.all)),
+        Candidates(by_stem.within(limit) or by_stem.together(), by_gram.within(limit)),
+        Candidates(by_stem.first(limit), by_gram.first(limit)),
+        Candidates(by_stem.all, by_gram.all),
     )
-    return [query for query in dict.fromkeys(queries) if query.stems or query.grams] or [Wanted("", "")]
+    return [query for query in dict.fromkeys(queries) if query.stems or query.grams] or [Candidates((), ())]
 
 
 class _Rarest:
-    """Of combinations of terms those that occur, the rarest first."""
+    """The combinations of terms that occur, rarest first."""
 
-    def __init__(self, counts: dict[tuple[str, ...], int]) -> None:
+    def __init__(self, counts: dict[Combination, int]) -> None:
         self._counts = counts
-        self.all = sorted((texts for texts, count in counts.items() if count), key=lambda texts: (counts[texts], texts))
+        occurring = (terms for terms, count in counts.items() if count)
+        self.all = tuple(sorted(occurring, key=lambda terms: (counts[terms], terms)))
 
-    def within(self, bound: int) -> list[tuple[str, ...]]:
-        """As many as occur no more than *bound* times together."""
-        totals = accumulate(self._counts[texts] for texts in self.all)
-        return [texts for texts, total in zip(self.all, totals, strict=True) if total <= bound]
+    def within(self, limit: int) -> tuple[Combination, ...]:
+        """As many as have no more than *limit* postings together."""
+        totals = accumulate(self._counts[terms] for terms in self.all)
+        return tuple(terms for terms, total in zip(self.all, totals, strict=True) if total <= limit)
 
-    def first(self, bound: int) -> list[tuple[str, ...]]:
+    def first(self, limit: int) -> tuple[Combination, ...]:
         """The same, but at least one."""
-        return self.within(bound) or self.all[:1]
+        return self.within(limit) or self.all[:1]
 
-    def together(self) -> list[tuple[str, ...]]:
-        """The rarest one together with each of the others; alone if it is."""
-        return [self.all[0] + other for other in self.all[1:]] or self.all
-
-
-def _any_of(combinations: Iterable[tuple[str, ...]]) -> str:
-    """A query of text search. Inside quotes nothing is syntax."""
-    return " | ".join("(" + " & ".join(map(quoted, texts)) + ")" for texts in combinations)
-
-
-def quoted(text: str) -> str:
-    """One word as a query of text search."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+    def together(self) -> tuple[Combination, ...]:
+        """The rarest one together with each of the others; alone if there are no others."""
+        return tuple(self.all[0] + other for other in self.all[1:]) or self.all

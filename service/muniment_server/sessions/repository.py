@@ -1,128 +1,143 @@
-"""Sessions and the taint of their conversations, as a host manages them."""
+"""Sessions and the taint of their conversations, as a host manages them, up to its ceiling."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import AgentNotFound, CeilingExceeded, ConversationTainted, SessionNotFound
-from muniment_server.domain.records import Session
+from muniment_server.domain.errors import AgentNotFound, ConversationTainted, SessionNotFound
+from muniment_server.domain.ids import SessionId
+from muniment_server.domain.session import Session
 from muniment_server.domain.tokens import TokenKind
-from muniment_server.monitor.host_scope import Control
+from muniment_server.monitor.host_scope import HostScope
 
 
-class Sessions:
-    """The sessions of the host's tenant, up to its ceiling."""
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A session, or an agent without one."""
 
-    def __init__(self, control: Control) -> None:
-        self._control = control
-
-    def open(
-        self, agent_id: str, *, taint: Classification, conversation_id: str, ttl: timedelta
-    ) -> tuple[Session, str]:
-        """Open a session; return it with its token. An empty *conversation_id* begins a new conversation.
-
-        Raises CeilingExceeded, AgentNotFound or ConversationTainted.
-        """
-        self._check_ceiling(taint, agent_id=agent_id)
-        token = self._mint()
-        row = self._control.change(
-            "open_session",
-            agent_id=agent_id,
-            taint=taint,
-            conversation_id=conversation_id or str(self._control.ids.new_uuid()),
-            session_id=self._control.ids.new_uuid(),
-            token_hash=tokens.digest(token),
-            ttl=ttl,
-        )
-        if row is None:
-            raise AgentNotFound
-        if row.session_id is None:
-            raise ConversationTainted
-        return session_of_row(row), token
-
-    def get(self, session_id: UUID) -> Session:
-        """One session, open or not. Raises SessionNotFound."""
-        return _found(self._control.execute("get_session", session_id=session_id).fetchone())
-
-    def list(
-        self, agent_id: str, *, include_closed: bool, before: tuple[datetime, UUID], limit: int
-    ) -> tuple[list[Session], bool]:
-        """Up to *limit* sessions of an agent, newest first, those before *before*; and whether there are more.
-
-        Raises AgentNotFound.
-        """
-        rows = self._control.execute(
-            "list_sessions",
-            agent_id=agent_id,
-            include_closed=include_closed,
-            before_time=before[0],
-            before_id=before[1],
-            limit=limit + 1,
-        ).fetchall()
-        if not rows:
-            raise AgentNotFound
-        return [session_of_row(row) for row in rows[:limit] if row.session_id is not None], len(rows) > limit
-
-    def raise_taint(self, session_id: UUID, *, taint: Classification, reason: str) -> Session:
-        """Raise the conversation of an open session. Raises CeilingExceeded or SessionNotFound."""
-        self._check_ceiling(taint, session_id=session_id)
-        return _found(self._control.change("raise_taint", session_id=session_id, taint=taint, reason=reason or None))
-
-    def reset(self, session_id: UUID, *, reason: str) -> tuple[Session, str]:
-        """Close all sessions of the conversation, set it to PUBLIC, open a new one. Raises SessionNotFound.
-
-        The lock is a statement of its own: one that waits does not see the sessions opened meanwhile.
-        """
-        token = self._mint()
-        connection = self._control.connection
-        with connection.pipeline():
-            connection.execute("BEGIN")
-            self._control.execute("lock_session", session_id=session_id)
-            reset = self._control.execute(
-                "reset_session",
-                session_id=session_id,
-                new_session_id=self._control.ids.new_uuid(),
-                token_hash=tokens.digest(token),
-                change_id=self._control.ids.new_uuid(),
-                open_change_id=self._control.ids.new_uuid(),
-                reason=reason or None,
-            )
-            connection.execute("COMMIT")
-        return _found(reset.fetchone()), token
-
-    def close(self, session_id: UUID) -> None:
-        """Close an open session. Raises SessionNotFound."""
-        if self._control.change("close_session", session_id=session_id) is None:
-            raise SessionNotFound
-
-    def _check_ceiling(
-        self, taint: Classification, *, agent_id: str | None = None, session_id: UUID | None = None
-    ) -> None:
-        if not taint.can_flow_to(self._control.host.ceiling):
-            self._control.refuse("CEILING_EXCEEDED", level=taint, agent_id=agent_id, session_id=session_id)
-            raise CeilingExceeded
-
-    def _mint(self) -> str:
-        return tokens.mint(TokenKind.SESSION, tenant=self._control.host.tenant, secret=self._control.ids.new_secret())
+    session_id: SessionId | None
+    agent_id: str
+    conversation_id: str
+    taint: Classification
+    create_time: datetime
+    expire_time: datetime
+    close_time: datetime | None
 
 
-def _found(row: Any) -> Session:
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    session_id: SessionId
+
+
+def open_session(
+    scope: HostScope, agent_id: str, *, taint: Classification, conversation_id: str, ttl: timedelta
+) -> tuple[Session, str]:
+    """Open a session; return it with its token. An empty *conversation_id* begins a new conversation.
+
+    Raises CeilingExceeded, AgentNotFound or ConversationTainted.
+    """
+    scope.require_ceiling(taint, agent_id=agent_id)
+    token = _mint(scope)
+    row = scope.change(
+        "open_session",
+        _Row,
+        agent_id=agent_id,
+        taint=taint,
+        conversation_id=conversation_id or str(scope.new_uuid()),
+        session_id=scope.new_uuid(),
+        token_hash=tokens.digest(token),
+        ttl=ttl,
+    )
     if row is None:
+        raise AgentNotFound
+    session = _session(row)
+    if session is None:
+        raise ConversationTainted
+    return session, token
+
+
+def get(scope: HostScope, session_id: SessionId) -> Session:
+    """One session, open or not. Raises SessionNotFound."""
+    return _found(scope.first("get_session", Session, session_id=session_id))
+
+
+def list_sessions(
+    scope: HostScope, agent_id: str, *, include_closed: bool, before: tuple[datetime, UUID], limit: int
+) -> tuple[list[Session], bool]:
+    """Up to *limit* sessions of an agent before *before*, newest first; and whether there are more.
+
+    Raises AgentNotFound.
+    """
+    rows = scope.rows(
+        "list_sessions",
+        _Row,
+        agent_id=agent_id,
+        include_closed=include_closed,
+        before_time=before[0],
+        before_id=before[1],
+        limit=limit + 1,
+    )
+    if not rows:
+        raise AgentNotFound
+    page = [session for row in rows[:limit] if row is not None and (session := _session(row)) is not None]
+    return page, len(rows) > limit
+
+
+def raise_taint(scope: HostScope, session_id: SessionId, *, taint: Classification, reason: str) -> Session:
+    """Raise the conversation of an open session. Raises CeilingExceeded or SessionNotFound."""
+    scope.require_ceiling(taint, session_id=session_id)
+    return _found(scope.change("raise_taint", Session, session_id=session_id, taint=taint, reason=reason or None))
+
+
+def reset(scope: HostScope, session_id: SessionId, *, reason: str) -> tuple[Session, str]:
+    """Close all sessions of the conversation, set it to PUBLIC, open a new one. Raises SessionNotFound.
+
+    The lock is a statement of its own: one that waits does not see the sessions opened meanwhile.
+    """
+    token = _mint(scope)
+    with scope.transaction():
+        scope.execute("lock_session", session_id=session_id)
+        opened = scope.send(
+            "reset_session",
+            Session,
+            session_id=session_id,
+            new_session_id=scope.new_uuid(),
+            token_hash=tokens.digest(token),
+            change_id=scope.new_uuid(),
+            open_change_id=scope.new_uuid(),
+            reason=reason or None,
+        )
+    return _found(opened()), token
+
+
+def close(scope: HostScope, session_id: SessionId) -> None:
+    """Close an open session. Raises SessionNotFound."""
+    if scope.change("close_session", _Closed, session_id=session_id) is None:
         raise SessionNotFound
-    return session_of_row(row)
 
 
-def session_of_row(row: Any) -> Session:
-    """The session in a row of any of the queries on sessions."""
+def _mint(scope: HostScope) -> str:
+    return tokens.mint(TokenKind.SESSION, tenant=scope.tenant, secret=scope.new_secret())
+
+
+def _found(session: Session | None) -> Session:
+    if session is None:
+        raise SessionNotFound
+    return session
+
+
+def _session(row: _Row) -> Session | None:
+    if row.session_id is None:
+        return None
     return Session(
         session_id=row.session_id,
         agent_id=row.agent_id,
         conversation_id=row.conversation_id,
-        taint=Classification(row.taint),
+        taint=row.taint,
         create_time=row.create_time,
         expire_time=row.expire_time,
         close_time=row.close_time,

@@ -1,10 +1,10 @@
-"""The interceptor that puts every call behind the walls, in one order."""
+"""Which handler and which threads serve a call."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeAlias, cast
 
@@ -13,17 +13,19 @@ from google.protobuf.message import Message
 
 from muniment_server.domain.errors import DeadlineExceeded, MethodUnknown, Overloaded
 from muniment_server.monitor import status
-from muniment_server.monitor.call import CallContext, Proceed, Wall, seconds_left
+from muniment_server.monitor.call import CallContext, Interceptor, Proceed, seconds_left
 from muniment_server.monitor.interceptors import Authorize
 from muniment_server.monitor.policy import Method
-from muniment_server.postgres.deadline import Lifetime
-from muniment_server.transport.receive_timeout import Patience
+from muniment_server.monitor.scopes import Scopes
+from muniment_server.postgres.deadline import Deadline
+from muniment_server.transport.pools import CallPool, Limits
+from muniment_server.transport.receive_timeout import ReceiveTimeout
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 _HEALTH_WATCH = "/grpc.health.v1.Health/Watch"
-"""Passed through as it is: wrapped, it would hold a thread for as long as it lives."""
+"""Passed through unchanged: behind interceptors it would hold a thread for as long as it lives."""
 _REFLECTION = "/grpc.reflection."
 _LONG = frozenset(
     {
@@ -33,73 +35,42 @@ _LONG = frozenset(
         "/muniment.v1.PromptService/RenderPrompt",
     }
 )
-"""Calls that may take long, on threads of their own, so that they do not hold every one."""
-_UNKNOWN = Method.beside("Unknown", for_sessions=True)
-_REFLECT = Method.beside("Reflection", for_sessions=False)
-_LONGEST_REFLECTION = 60.0
-"""Seconds that a stream of reflection may hold its thread."""
-_LONGEST_STREAM = 600.0
-"""Seconds that a stream of requests may hold its thread."""
+"""Calls that may take long. They run on threads of their own, so that they cannot occupy all."""
+_UNKNOWN = Method.outside_the_contract("Unknown", for_sessions=True)
+_REFLECT = Method.outside_the_contract("Reflection", for_sessions=False)
+_MAX_REFLECTION_SECONDS = 60.0
+_MAX_STREAM_SECONDS = 600.0
+_LONG_CALLS_PER_THREAD = 32
+_STREAMS_PER_THREAD = 16
 
 
-class CallPool(ThreadPoolExecutor):
-    """The threads that run calls of one sort, and how many calls they have, queued ones included."""
+class Dispatcher(grpc.ServerInterceptor):
+    """Chooses the handler of each call. A handler is made once for each method, behind all interceptors.
 
-    def __init__(self, threads: int, *, most: int) -> None:
-        super().__init__(max_workers=threads, thread_name_prefix="call")
-        self.in_flight = 0
-        self._most = most
-        self._count = threading.Lock()
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run *fn* on a thread. Called by grpc on its one serving thread."""
-        with self._count:
-            self.in_flight += 1
-        try:
-            future = super().submit(fn, *args, **kwargs)
-        except RuntimeError:  # shut down
-            self._done(None)
-            raise
-        future.add_done_callback(self._done)
-        return future
-
-    @property
-    def is_full(self) -> bool:
-        """Whether one call more is to be refused."""
-        return self.in_flight >= self._most
-
-    def _done(self, _: Future[Any] | None) -> None:
-        with self._count:
-            self.in_flight -= 1
-
-
-class PutBehindWalls(grpc.ServerInterceptor):
-    """Chooses for each call the handler behind the walls, made once for each method.
-
-    grpc asks on its one serving thread, so that nothing but choosing happens there.
+    grpc asks on its one serving thread, so nothing but choosing happens there.
     """
 
     def __init__(
         self,
         methods: Mapping[str, Method],
-        walls: Sequence[Wall],
+        interceptors: Sequence[Interceptor],
+        scopes: Scopes,
         *,
-        pool: CallPool,
-        long_pool: CallPool,
-        stream_pool: CallPool,
+        limits: Limits,
         open_reflection: bool,
-        patience: Patience,
+        receive_timeout: ReceiveTimeout,
     ) -> None:
         self._methods = methods
-        self._walls = walls
-        self._pool = pool
-        self._long_pool = long_pool
-        self._stream_pool = stream_pool
-        self._patience = patience
+        self._interceptors = interceptors
+        self._scopes = scopes
+        self.pool = CallPool(limits.threads, max_in_flight=limits.max_in_flight)
+        self._long_pool = CallPool(limits.long_threads, max_in_flight=_LONG_CALLS_PER_THREAD * limits.long_threads)
+        self._stream_pool = CallPool(limits.stream_threads, max_in_flight=_STREAMS_PER_THREAD * limits.stream_threads)
+        self._receive_timeout = receive_timeout
         self._handlers: dict[str, Handler] = {}
-        until_allowed = walls[: 1 + next(i for i, wall in enumerate(walls) if isinstance(wall, Authorize))]
-        self._unknown = _handler(self._behind(until_allowed, _UNKNOWN, _unknown), None)
-        self._admit = None if open_reflection else self._behind(until_allowed, _REFLECT, lambda _: Message())
+        until_authorized = interceptors[: 1 + [type(one) for one in interceptors].index(Authorize)]
+        self._unknown = _handler(self._behind(until_authorized, _UNKNOWN, _unknown), None)
+        self._admit = None if open_reflection else self._behind(until_authorized, _REFLECT, lambda _: Message())
         self._reflection_pool = ThreadPoolExecutor(4, "reflection")
         self._health_pool = ThreadPoolExecutor(2, "health")
         self._overloaded = _overloaded_handler()
@@ -119,32 +90,31 @@ class PutBehindWalls(grpc.ServerInterceptor):
 
     def _make(self, path: str, handler: Handler | None) -> Handler | None:
         if path.startswith(_REFLECTION):
-            # A version that we do not have is for grpc to refuse, so that tools ask for another.
+            # grpc itself refuses a version that this server lacks, so that tools ask for another.
             return self._reflection(handler) if handler is not None else None
         if handler is not None and path == _HEALTH_CHECK:
             self._handlers[path] = self._health_check(handler)
         elif handler is not None and path in self._methods:
-            behaviour = self._behind(self._walls, self._methods[path], _servicer(handler))
-            behaviour = _on(self._pool_of(path), behaviour)
-            self._handlers[path] = _handler(behaviour, handler.response_serializer)
+            behavior = self._behind(self._interceptors, self._methods[path], _servicer(handler))
+            self._handlers[path] = _handler(_on(self._pool_of(path), behavior), handler.response_serializer)
         return self._handlers.get(path, self._unknown)
 
     def _pool_of(self, path: str) -> CallPool:
-        """The threads for a call. Each pool is full by itself: long calls and streams do not have others refused."""
+        """The threads for a call. A full pool refuses its own calls, not those of the others."""
         if path in _LONG:
             return self._long_pool
         if path in self._methods and self._methods[path].takes_stream:
             return self._stream_pool
-        return self._pool
+        return self.pool
 
     def _reflection(self, handler: Handler) -> Handler:
-        """Shows the contract: to all in development, to hosts otherwise. On threads of its own, and not for ever."""
+        """Serves the contract: to everybody in development, to hosts otherwise, on threads of its own."""
         stream: Any = handler.stream_stream
 
-        def behaviour(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+        def behavior(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
             if self._admit is not None:
                 self._admit(iter(()), context)
-            end = threading.Timer(_LONGEST_REFLECTION, context.cancel)
+            end = threading.Timer(_MAX_REFLECTION_SECONDS, context.cancel)
             end.daemon = True
             end.start()
             try:
@@ -153,63 +123,67 @@ class PutBehindWalls(grpc.ServerInterceptor):
                 end.cancel()
 
         return grpc.stream_stream_rpc_method_handler(
-            _on(self._reflection_pool, behaviour), handler.request_deserializer, handler.response_serializer
+            _on(self._reflection_pool, behavior), handler.request_deserializer, handler.response_serializer
         )
 
     def _health_check(self, handler: Handler) -> Handler:
-        """For everybody, and on threads of its own: it must be answered when all others are busy."""
+        """For everybody, on threads of its own: it must be answered when all others are busy."""
         check: Any = handler.unary_unary
         parse: Any = handler.request_deserializer
 
-        def behaviour(requests: Iterator[bytes], context: grpc.ServicerContext) -> Message:
-            return cast(Message, check(parse(self._patience.receive(requests, context) or b""), context))
+        def behavior(requests: Iterator[bytes], context: grpc.ServicerContext) -> Message:
+            return cast(Message, check(parse(self._receive_timeout.receive(requests, context) or b""), context))
 
-        return _handler(_on(self._health_pool, behaviour), handler.response_serializer)
+        return _handler(_on(self._health_pool, behavior), handler.response_serializer)
 
-    def _behind(self, walls: Sequence[Wall], method: Method, innermost: Proceed) -> Callable[..., Message]:
-        way = innermost
-        for wall in reversed(walls):
-            way = partial(wall, proceed=way)
-        return partial(self._serve, method, way)
+    def _behind(
+        self, interceptors: Sequence[Interceptor], method: Method, innermost: Proceed
+    ) -> Callable[..., Message]:
+        proceed = innermost
+        for interceptor in reversed(interceptors):
+            proceed = partial(interceptor, proceed=proceed)
+        return partial(self._serve, method, proceed)
 
-    def _serve(self, method: Method, way: Proceed, requests: Iterator[bytes], context: grpc.ServicerContext) -> Message:
-        """One call: to a response, or to an abort."""
+    def _serve(
+        self, method: Method, proceed: Proceed, requests: Iterator[bytes], context: grpc.ServicerContext
+    ) -> Message:
+        """Serve one call: return a response, or abort."""
         left = seconds_left(context)
         if method.takes_stream:
-            left = _LONGEST_STREAM if left is None else min(left, _LONGEST_STREAM)
-        lifetime = Lifetime(left)
-        if not context.add_callback(lifetime.end):
+            left = _MAX_STREAM_SECONDS if left is None else min(left, _MAX_STREAM_SECONDS)
+        deadline = Deadline(left)
+        if not context.add_callback(deadline.expire):
             context.abort_with_status(status.status_of(DeadlineExceeded()))
-        receive = partial(self._patience.receive, requests, context, in_stream=method.takes_stream)
-        return way(CallContext(method, context, receive, lifetime=lifetime))
+        receive = partial(self._receive_timeout.receive, requests, context, in_stream=method.takes_stream)
+        return proceed(CallContext(method, context, receive, deadline, self._scopes))
 
 
 def _servicer(handler: Handler) -> Proceed:
-    behaviour: Any = handler.unary_unary or handler.stream_unary  # takes our context, not grpc's
-    return lambda call: behaviour(call.request, call)
+    behavior: Any = handler.unary_unary or handler.stream_unary  # takes a CallContext, not grpc's context
+    return lambda call: behavior(call.request, call)
 
 
 def _unknown(_: CallContext) -> Message:
     raise MethodUnknown
 
 
-def _handler(behaviour: Callable[..., Message], serializer: Callable[[Message], bytes] | None) -> Handler:
-    """Requests come as a stream of bytes: they are waited for and parsed behind the walls. Callers notice nothing."""
-    return grpc.stream_unary_rpc_method_handler(behaviour, request_deserializer=None, response_serializer=serializer)
+def _handler(behavior: Callable[..., Message], serializer: Callable[[Message], bytes] | None) -> Handler:
+    """Requests arrive as a stream of bytes, to be received and parsed behind the interceptors. Callers cannot tell."""
+    return grpc.stream_unary_rpc_method_handler(behavior, request_deserializer=None, response_serializer=serializer)
 
 
 def _overloaded_handler() -> Handler:
-    """Refuses at once, on a thread of its own: those of the pool are what is short."""
-    told = status.status_of(Overloaded())
+    """Refuses at once, on a thread of its own: those of the pools are what is missing."""
+    overloaded = status.status_of(Overloaded())
 
     def refuse(_: Iterator[bytes], context: grpc.ServicerContext) -> Message:
-        context.abort_with_status(told)
-        raise AssertionError("abort returns never")
+        context.abort_with_status(overloaded)
+        raise AssertionError("abort_with_status always raises")
 
     return _handler(_on(ThreadPoolExecutor(1, "refuse"), refuse), None)
 
 
-def _on(pool: ThreadPoolExecutor, behaviour: Callable[..., Any]) -> Callable[..., Any]:
-    """*behaviour*, to be run on *pool*: grpc looks for this attribute."""
-    behaviour.experimental_thread_pool = pool  # type: ignore[attr-defined]
-    return behaviour
+def _on(pool: ThreadPoolExecutor, behavior: Callable[..., Any]) -> Callable[..., Any]:
+    """*behavior*, to run on *pool*: grpc looks for this attribute."""
+    behavior.experimental_thread_pool = pool  # type: ignore[attr-defined]
+    return behavior

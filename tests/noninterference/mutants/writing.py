@@ -11,7 +11,7 @@ import psycopg
 from muniment_server.domain import ids
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
-from muniment_server.domain.records import SessionIdentity
+from muniment_server.domain.principals import SessionIdentity
 from muniment_server.monitor import egress, interceptors
 from muniment_server.postgres import driver_errors, pool
 from tests.noninterference import probes

@@ -1,0 +1,64 @@
+-- What operators do at the terminal, in the place of the owner.
+
+-- name: lock_tenants
+LOCK TABLE vault.tenant IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: find_tenant
+SELECT tenant.tenant
+  FROM vault.tenant
+ WHERE tenant.name = %(name)s;
+
+-- name: create_tenant
+INSERT INTO vault.tenant AS tenant (name)
+VALUES (%(name)s)
+RETURNING tenant.tenant;
+
+-- name: create_host_key
+WITH created AS (
+    INSERT INTO vault.host_key AS created (tenant, host_key_id, key_hash, ceiling)
+    VALUES (%(tenant)s, %(host_key_id)s, %(key_hash)s, %(ceiling)s)
+ RETURNING created.tenant, created.host_key_id, created.ceiling
+)
+INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
+SELECT created.tenant, gen_random_uuid(), created.ceiling, created.host_key_id, 'host-key create', 'OK', 'by ' || session_user
+  FROM created;
+
+-- name: list_host_keys
+SELECT tenant.name AS tenant, host_key.host_key_id, host_key.ceiling, host_key.create_time, host_key.revoke_time
+  FROM vault.host_key
+       JOIN vault.tenant USING (tenant)
+ ORDER BY tenant.name, host_key.create_time, host_key.host_key_id;
+
+-- name: revoke_host_key
+WITH revoked AS (
+    UPDATE vault.host_key AS revoked
+       SET revoke_time = vault.clock()
+     WHERE revoked.host_key_id = %(host_key_id)s
+       AND revoked.revoke_time IS NULL
+ RETURNING revoked.tenant, revoked.host_key_id, revoked.ceiling
+),
+logged AS (
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
+    SELECT revoked.tenant, gen_random_uuid(), revoked.ceiling, revoked.host_key_id, 'host-key revoke', 'OK', 'by ' || session_user
+      FROM revoked
+)
+SELECT revoked.tenant
+  FROM revoked;
+
+-- name: find_agent
+SELECT agent.tenant, agent.agent
+  FROM vault.agent
+       JOIN vault.tenant USING (tenant)
+ WHERE tenant.name = %(tenant_name)s
+   AND agent.agent_id = %(agent_id)s;
+
+-- name: look_at
+-- Until the end of the transaction, unqualified names are those of one schema.
+SELECT set_config('search_path', %(schema)s, true);
+
+-- name: accepts_host_key
+SELECT host_key.host_key_id
+  FROM vault.host_key
+ WHERE host_key.tenant = %(tenant)s
+   AND host_key.key_hash = %(key_hash)s
+   AND host_key.revoke_time IS NULL;

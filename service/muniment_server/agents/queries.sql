@@ -1,0 +1,136 @@
+-- Agents, as the control role. Locks are taken in this order: agent, conversation, session.
+
+-- name: create_agent
+-- Create an agent with its four shelves and its first blocks, an audit row for each. No row: the id is taken.
+WITH created AS (
+    INSERT INTO vault.agent AS created (tenant, agent, agent_id, display_name, language, memory_enabled,
+                                        user_profile_enabled, memory_char_limit, user_char_limit, create_time, update_time)
+    SELECT %(tenant)s, %(agent)s, %(agent_id)s, %(display_name)s, %(language)s, %(memory_enabled)s, %(user_profile_enabled)s,
+           %(memory_char_limit)s, %(user_char_limit)s, vault.clock(), vault.clock()
+        ON CONFLICT DO NOTHING
+ RETURNING created.agent, created.agent_id, created.display_name, created.language, created.memory_enabled,
+           created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.create_time, created.update_time
+),
+public_shelf AS (
+    INSERT INTO muniment_public.shelf AS shelf (tenant, agent) SELECT %(tenant)s, created.agent FROM created
+),
+internal_shelf AS (
+    INSERT INTO muniment_internal.shelf AS shelf (tenant, agent) SELECT %(tenant)s, created.agent FROM created
+),
+confidential_shelf AS (
+    INSERT INTO muniment_confidential.shelf AS shelf (tenant, agent) SELECT %(tenant)s, created.agent FROM created
+),
+restricted_shelf AS (
+    INSERT INTO muniment_restricted.shelf AS shelf (tenant, agent) SELECT %(tenant)s, created.agent FROM created
+),
+block AS MATERIALIZED (
+    SELECT block.*
+      FROM unnest(%(labels)s::text[], %(contents)s::text[], %(item_ids)s::uuid[], %(change_ids)s::uuid[])
+           AS block (label, content, item_id, change_id)
+),
+made AS (
+    INSERT INTO muniment_public.item AS made (tenant, agent, kind, name, item_id, change_id, content, create_time, update_time)
+    SELECT %(tenant)s, created.agent, 3, block.label, block.item_id, block.change_id, block.content, vault.clock(), vault.clock()
+      FROM created
+           CROSS JOIN block
+),
+kept AS (
+    INSERT INTO muniment_public.revision AS kept (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time)
+    SELECT %(tenant)s, created.agent, block.item_id, 1, block.change_id, 3, block.label, block.content, '{}', vault.clock()
+      FROM created
+           CROSS JOIN block
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind, item_id, revision)
+    SELECT %(tenant)s, %(change_id)s::uuid, created.agent, 1, %(host_key_id)s::uuid, 'CreateAgent', 'OK', NULL::smallint, NULL::uuid, NULL::integer
+      FROM created
+     UNION ALL
+    SELECT %(tenant)s, block.change_id, created.agent, 1, %(host_key_id)s::uuid, 'CreateAgent', 'OK', 3, block.item_id, 1
+      FROM created
+           CROSS JOIN block
+)
+SELECT created.agent_id, created.display_name, created.language, created.memory_enabled, created.user_profile_enabled,
+       created.memory_char_limit, created.user_char_limit, created.create_time, created.update_time
+  FROM created;
+
+-- name: get_agent
+SELECT agent.agent_id, agent.display_name, agent.language, agent.memory_enabled, agent.user_profile_enabled,
+       agent.memory_char_limit, agent.user_char_limit, agent.create_time, agent.update_time
+  FROM vault.agent
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id = %(agent_id)s;
+
+-- name: list_agents
+-- One page by id.
+SELECT agent.agent_id, agent.display_name, agent.language, agent.memory_enabled, agent.user_profile_enabled,
+       agent.memory_char_limit, agent.user_char_limit, agent.create_time, agent.update_time
+  FROM vault.agent
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id > %(after)s
+ ORDER BY agent.agent_id
+ LIMIT %(limit)s;
+
+-- name: update_agent
+-- Change what is not null. No row: no such agent.
+WITH updated AS (
+    UPDATE vault.agent AS updated
+       SET display_name         = coalesce(%(display_name)s, updated.display_name),
+           language             = coalesce(%(language)s, updated.language),
+           memory_enabled       = coalesce(%(memory_enabled)s, updated.memory_enabled),
+           user_profile_enabled = coalesce(%(user_profile_enabled)s, updated.user_profile_enabled),
+           memory_char_limit    = coalesce(%(memory_char_limit)s, updated.memory_char_limit),
+           user_char_limit      = coalesce(%(user_char_limit)s, updated.user_char_limit),
+           update_time          = vault.clock()
+     WHERE updated.tenant = %(tenant)s
+       AND updated.agent_id = %(agent_id)s
+       AND updated.delete_time IS NULL
+ RETURNING updated.agent, updated.agent_id, updated.display_name, updated.language, updated.memory_enabled,
+           updated.user_profile_enabled, updated.memory_char_limit, updated.user_char_limit, updated.create_time, updated.update_time
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome)
+    SELECT %(tenant)s, %(change_id)s, updated.agent, 1, %(host_key_id)s, 'UpdateAgent', 'OK'
+      FROM updated
+)
+SELECT updated.agent_id, updated.display_name, updated.language, updated.memory_enabled, updated.user_profile_enabled,
+       updated.memory_char_limit, updated.user_char_limit, updated.create_time, updated.update_time
+  FROM updated;
+
+-- name: mark_agent
+-- The first step of DeleteAgent: waits for sessions being opened, refuses later ones.
+UPDATE vault.agent AS marked
+   SET delete_time = vault.clock()
+ WHERE marked.tenant = %(tenant)s
+   AND marked.agent_id = %(agent_id)s
+RETURNING marked.agent;
+
+-- name: lock_conversations
+-- The second step of DeleteAgent: waits for the agent's writers.
+SELECT conversation.conversation_id
+  FROM vault.conversation
+ WHERE conversation.tenant = %(tenant)s
+   AND conversation.agent = (
+           SELECT agent.agent
+             FROM vault.agent
+            WHERE agent.tenant = %(tenant)s
+              AND agent.agent_id = %(agent_id)s
+       )
+ ORDER BY conversation.conversation_id
+   FOR UPDATE;
+
+-- name: erase_agent
+-- The last step of DeleteAgent: foreign keys take all that belongs to the agent. No row: no such agent.
+WITH erased AS (
+    DELETE FROM vault.agent AS erased
+     WHERE erased.tenant = %(tenant)s
+       AND erased.agent_id = %(agent_id)s
+       AND erased.delete_time IS NOT NULL
+ RETURNING erased.agent
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome)
+    SELECT %(tenant)s, %(change_id)s, erased.agent, 1, %(host_key_id)s, 'DeleteAgent', 'OK'
+      FROM erased
+)
+SELECT erased.agent
+  FROM erased;

@@ -1,0 +1,57 @@
+"""Agents in the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from muniment.v1 import agent_pb2, agent_service_pb2
+from muniment_server.agents.repository import FIRST_BLOCKS, Agent
+from muniment_server.domain import text
+from muniment_server.domain.budgets import DEFAULT_MEMORY_SETTINGS, MemorySettings
+from muniment_server.domain.errors import FieldViolation, InvalidArgument
+from muniment_server.items.wire import time_to_proto
+
+
+def first_blocks(given: Sequence[agent_service_pb2.InitialBlock]) -> Mapping[str, str]:
+    """The blocks that an agent starts with, by label. Raises InvalidArgument for a label that is given twice."""
+    blocks: dict[str, str] = {}
+    for index, block in enumerate(given):
+        label = text.label(block.label, field=f"initial_blocks[{index}].label")
+        if label in blocks:
+            raise InvalidArgument(FieldViolation(f"initial_blocks[{index}].label", "must not be there twice"))
+        blocks[label] = text.content(block.content, field=f"initial_blocks[{index}].content")
+    return blocks or FIRST_BLOCKS
+
+
+def with_defaults(settings: MemorySettings) -> MemorySettings:
+    """*settings*, complete."""
+    stated = {name: value for name, value in asdict(settings).items() if value is not None}
+    return MemorySettings(**(asdict(DEFAULT_MEMORY_SETTINGS) | stated))
+
+
+def settings_from_proto(message: agent_pb2.MemorySettings) -> MemorySettings:
+    """Settings, None where they are absent."""
+    return MemorySettings(
+        memory_enabled=message.memory_enabled if message.HasField("memory_enabled") else None,
+        user_profile_enabled=message.user_profile_enabled if message.HasField("user_profile_enabled") else None,
+        memory_char_limit=message.memory_char_limit if message.HasField("memory_char_limit") else None,
+        user_char_limit=message.user_char_limit if message.HasField("user_char_limit") else None,
+    )
+
+
+def agent_to_proto(agent: Agent) -> agent_pb2.Agent:
+    """An agent."""
+    return agent_pb2.Agent(
+        agent_id=agent.agent_id,
+        display_name=agent.display_name,
+        language=agent.language,
+        memory_settings=agent_pb2.MemorySettings(
+            memory_enabled=agent.memory_enabled,
+            user_profile_enabled=agent.user_profile_enabled,
+            memory_char_limit=agent.memory_char_limit,
+            user_char_limit=agent.user_char_limit,
+        ),
+        create_time=time_to_proto(agent.create_time),
+        update_time=time_to_proto(agent.update_time),
+    )

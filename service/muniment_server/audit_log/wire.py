@@ -1,0 +1,37 @@
+"""Audit events in the contract."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from muniment.v1 import audit_pb2
+from muniment_server.audit_log.repository import AuditEvent
+from muniment_server.items.wire import level_to_proto, time_to_proto
+
+
+def event_to_proto(event: AuditEvent) -> audit_pb2.AuditEvent:
+    """An audit event. What it lacks stays empty."""
+    return audit_pb2.AuditEvent(
+        event_id=str(event.event_id),
+        time=time_to_proto(event.time),
+        classification=level_to_proto(event.level),
+        agent_id=event.agent_id or "",
+        session_id=_text(event.session_id),
+        host_key_id=_text(event.host_key_id),
+        method=event.method,
+        outcome=event.outcome,
+        kind=audit_pb2.ItemKind.ValueType(event.kind or 0),
+        item_id=_text(event.item_id),
+        revision=event.revision or 0,
+        result_count=event.result_count or 0,
+        reason=event.reason or "",
+    )
+
+
+def _text(value: UUID | None) -> str:
+    return str(value) if value is not None else ""
+
+
+def position_of(event: AuditEvent) -> tuple[str, str]:
+    """What a page token names: the event after which the list continues."""
+    return event.time.isoformat(), str(event.event_id)

@@ -1,0 +1,30 @@
+"""The two kinds of caller: hosts, and the sessions that hosts open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import HostKeyId, SessionId, TenantNumber
+
+
+@dataclass(frozen=True, slots=True)
+class HostIdentity:
+    """The holder of a host key: acts for one tenant, up to a ceiling."""
+
+    tenant: TenantNumber
+    host_key_id: HostKeyId
+    ceiling: Classification
+
+
+@dataclass(frozen=True, slots=True)
+class SessionIdentity:
+    """The holder of a session token.
+
+    The taint is the one last read from the database. It chooses the connection; the session predicate in each
+    statement decides whether it still holds.
+    """
+
+    tenant: TenantNumber
+    session_id: SessionId
+    taint: Classification

@@ -1,0 +1,24 @@
+"""Sessions: credentials for one conversation of an agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import SessionId
+
+DEFAULT_TTL = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A credential for one conversation. The taint is the conversation's."""
+
+    session_id: SessionId
+    agent_id: str
+    conversation_id: str
+    taint: Classification
+    create_time: datetime
+    expire_time: datetime
+    close_time: datetime | None

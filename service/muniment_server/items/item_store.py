@@ -1,0 +1,251 @@
+"""The one item store: how items of every kind are written and read.
+
+Memories, notes, blocks and passages are rows of one table for each level. They differ in what their name is (a key, an
+id, a label), in the filters of their lists, and in the refusal that says that one does not exist.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+from muniment_server.domain.budgets import Tier
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import (
+    BlockNotFound,
+    EtagStale,
+    MemoryNotFound,
+    NoteNotFound,
+    PassageNotFound,
+    Refusal,
+    WriteLevelMismatch,
+)
+from muniment_server.domain.items import PAGE_BYTES, Item, ItemKind, Version
+from muniment_server.items.rows import Deleted, ListedItem, Saved, StoredPassage
+from muniment_server.monitor.session_scope import Pending, Query, SessionScope, Statement, WriteLock
+from muniment_server.search import index
+
+NOT_FOUND: Mapping[ItemKind, type[Refusal]] = {
+    ItemKind.MEMORY: MemoryNotFound,
+    ItemKind.NOTE: NoteNotFound,
+    ItemKind.BLOCK: BlockNotFound,
+    ItemKind.PASSAGE: PassageNotFound,
+}
+
+
+class Listed(Protocol):
+    """A row of a page."""
+
+    @property
+    def bytes(self) -> int:
+        """The size of the page up to and including this row."""
+        ...
+
+    @property
+    def version(self) -> Version:
+        """What the etag identifies."""
+        ...
+
+
+_L = TypeVar("_L", bound=Listed)
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """A version to save at the session's own level."""
+
+    kind: ItemKind
+    name: str
+    content: str
+    tags: Sequence[str] = ()
+    expire_time: datetime | None = None
+    etag: Version | None = None
+    """The version to replace. None replaces whatever is there, or creates the item."""
+    tier: Tier = Tier.MEMORY
+    position: int = 0
+    """Orders what one transaction adds."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewPassage:
+    """A passage to store. Passages are written once."""
+
+    passage_id: str
+    """Empty: the server makes one."""
+    content: str
+    tags: tuple[str, ...]
+    thread: str | None
+    author: str | None
+    event_time: datetime | None
+    """None: the time it is stored."""
+    expire_time: datetime | None
+
+
+def get(scope: SessionScope, kind: ItemKind, name: str) -> Item:
+    """The highest visible version of *name*. Raises the not-found error of the kind."""
+    items = scope.look_up(item_query(kind, name))
+    scope.record_read(kind, [item.version for item in items])
+    if not items:
+        raise NOT_FOUND[kind]
+    return items[0]
+
+
+def item_query(kind: ItemKind, name: str) -> Query[Item]:
+    """The query for the highest visible version of *name*."""
+    return Query("get_item", Item, {"kind": kind, "name": name})
+
+
+def list_by_name(
+    scope: SessionScope, kind: ItemKind, *, tags: Sequence[str], after: str, limit: int
+) -> tuple[Sequence[Item], bool]:
+    """Up to *limit* items after the name *after*, by name; and whether there are more."""
+    parameters = {"kind": kind, "tags": list(tags), "after": after, "limit": limit + 1, "page_bytes": PAGE_BYTES}
+    return read_page(scope, Query("list_items", ListedItem, parameters), kind, limit)
+
+
+def read_page(scope: SessionScope, query: Query[_L], kind: ItemKind, limit: int) -> tuple[Sequence[_L], bool]:
+    """One page: up to *limit* rows and up to PAGE_BYTES; and whether there are more.
+
+    *query* returns up to one row more than *limit*, and the one that exceeds PAGE_BYTES.
+    """
+    rows = scope.look_up(query)
+    page = [row for row in rows[:limit] if row.bytes <= PAGE_BYTES]
+    scope.record_read(kind, [row.version for row in page])
+    return page, len(page) < len(rows)
+
+
+def save(scope: SessionScope, new: NewVersion) -> Item:
+    """Create or replace the own-level version; return what is stored. Raises EtagStale."""
+    query, then = save_statements(scope, new)
+    return saved_item(new, scope.write(query, *then)[0])
+
+
+def delete(scope: SessionScope, kind: ItemKind, name: str, *, etag: Version | None) -> Classification | None:
+    """Delete the own-level version; return the level at which a lower one is seen from now on, if any.
+
+    Raises EtagStale, WriteLevelMismatch, or the not-found error of the kind.
+    """
+    query, then = delete_statements(scope, kind, name, etag=etag)
+    return revealed(kind, scope.write(query, *then)[0])
+
+
+def save_locked(scope: SessionScope, lock: WriteLock, new: NewVersion) -> Pending[Saved]:
+    """The same as `save`, under a write lock. The result goes to `saved_item` after the commit."""
+    query, then = save_statements(scope, new)
+    return lock.write(query, *then)
+
+
+def delete_locked(
+    scope: SessionScope, lock: WriteLock, kind: ItemKind, name: str, *, etag: Version | None = None
+) -> Pending[Deleted]:
+    """The same as `delete`, under a write lock. The result goes to `revealed` after the commit."""
+    query, then = delete_statements(scope, kind, name, etag=etag)
+    return lock.write(query, *then)
+
+
+def save_statements(scope: SessionScope, new: NewVersion) -> tuple[Query[Saved], Sequence[Statement]]:
+    """The statement that saves *new*, and those that update the search index. Blocks are not indexed."""
+    item_id, change_id = _new_ids(scope)
+    parameters = {
+        "item_id": item_id,
+        "change_id": change_id,
+        "kind": new.kind,
+        "name": new.name,
+        "content": new.content,
+        "tags": list(new.tags),
+        "expire_time": new.expire_time,
+        "tier": new.tier,
+        "position": new.position,
+        **_etag_parameters(new.etag),
+    }
+    then: Sequence[Statement] = ()
+    if new.kind is not ItemKind.BLOCK:
+        entry = index.entry(new.kind, new.name, change_id, new.content, tags=new.tags)
+        then = tuple(index.update(scope, new.kind, [entry], change_id))
+    return Query("save_item", Saved, parameters), then
+
+
+def saved_item(new: NewVersion, row: Saved) -> Item:
+    """The item that a save stored. Raises EtagStale."""
+    if row.outcome == "ETAG_STALE":
+        raise EtagStale
+    return Item(
+        name=new.name,
+        tier=new.tier,
+        content=new.content,
+        tags=new.tags,
+        thread=None,
+        author=None,
+        event_time=None,
+        level=row.level,
+        item_id=row.item_id,
+        revision=row.revision,
+        create_time=row.create_time,
+        update_time=row.update_time,
+        expire_time=row.expire_time,
+    )
+
+
+def delete_statements(
+    scope: SessionScope, kind: ItemKind, name: str, *, etag: Version | None
+) -> tuple[Query[Deleted], Sequence[Statement]]:
+    """The statement that deletes the own-level version of *name*, and those that update the search index."""
+    _, change_id = _new_ids(scope)
+    parameters = {"change_id": change_id, "kind": kind, "name": name, **_etag_parameters(etag)}
+    then: Sequence[Statement] = ()
+    if kind is not ItemKind.BLOCK:
+        then = tuple(index.update(scope, kind, [index.no_entry(name, change_id)], change_id))
+    return Query("delete_item", Deleted, parameters), then
+
+
+def revealed(kind: ItemKind, row: Deleted) -> Classification | None:
+    """The level that a delete revealed. Raises EtagStale, WriteLevelMismatch or the not-found error of the kind."""
+    match row.outcome:
+        case "OK":
+            return row.revealed
+        case "ETAG_STALE":
+            raise EtagStale
+        case "WRITE_LEVEL_MISMATCH":
+            raise WriteLevelMismatch
+    raise NOT_FOUND[kind]
+
+
+def store_passages(scope: SessionScope, batch: Sequence[NewPassage]) -> list[StoredPassage]:
+    """Store passages in order, up to the first refused one; return one row for each."""
+    rows = [_passage_row(scope, position, passage) for position, passage in enumerate(batch)]
+    entries = [_passage_entry(row, passage) for row, passage in zip(rows, batch, strict=True)]
+    query = Query("store_passages", StoredPassage, {"passages": json.dumps(rows, default=str), "count": len(rows)})
+    return scope.write(query, *index.update(scope, ItemKind.PASSAGE, entries, scope.new_uuid()))
+
+
+def _new_ids(scope: SessionScope) -> tuple[UUID, UUID]:
+    """The id of an item, if the write creates one, and the id of the change."""
+    return scope.new_uuid(), scope.new_uuid()
+
+
+def _passage_row(scope: SessionScope, position: int, passage: NewPassage) -> dict[str, Any]:
+    return {
+        "position": position,
+        "name": passage.passage_id or str(scope.new_uuid()),
+        "item_id": scope.new_uuid(),
+        "change_id": scope.new_uuid(),
+        "content": passage.content,
+        "tags": passage.tags,
+        "thread": passage.thread,
+        "author": passage.author,
+        "event_time": passage.event_time and passage.event_time.isoformat(),
+        "expire_time": passage.expire_time and passage.expire_time.isoformat(),
+    }
+
+
+def _passage_entry(row: Mapping[str, Any], passage: NewPassage) -> index.IndexEntry:
+    name, change_id = row["name"], row["change_id"]
+    return index.entry(ItemKind.PASSAGE, name, change_id, passage.content, author=passage.author, tags=passage.tags)
+
+
+def _etag_parameters(version: Version | None) -> dict[str, object]:
+    return {"etag_item": version and version.item_id, "etag_revision": version and version.revision}

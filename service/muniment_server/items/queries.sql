@@ -1,0 +1,107 @@
+-- Reads of items, as the role of a level. The same text serves every level.
+-- A row of nulls: the session is there, the item is not.
+
+-- name: get_item
+-- The highest version of one name that this session may see. Nulls: not found.
+SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
+       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time
+  FROM session
+       LEFT JOIN LATERAL (
+           SELECT visible.*
+             FROM visible
+            WHERE (visible.kind, visible.name) = (%(kind)s, %(name)s)
+            ORDER BY visible.level DESC
+            LIMIT 1
+       ) AS found ON TRUE;
+
+-- name: list_items
+-- One page by name, each name at its highest visible level; the tag filter comes after the shadow. Nulls: nothing more.
+-- bytes: the size of the page up to and including this row. One extra row, the one that exceeds page_bytes, signals that there are more.
+SELECT found.name, found.content, found.tags, found.level, found.item_id, found.revision,
+       found.create_time, found.update_time, found.expire_time, found.bytes
+  FROM session
+       LEFT JOIN LATERAL (
+           SELECT sized.*
+             FROM (
+                      SELECT seen.*, sum(seen.own_bytes) OVER (ORDER BY seen.name ROWS UNBOUNDED PRECEDING) AS bytes
+                        FROM (
+                                 SELECT DISTINCT ON (visible.name) visible.*,
+                                        256 + octet_length(visible.name) + octet_length(visible.content)
+                                        + octet_length(visible.tags::text) AS own_bytes
+                                   FROM visible
+                                  WHERE visible.kind = %(kind)s
+                                    AND visible.name > %(after)s
+                                  ORDER BY visible.name, visible.level DESC
+                             ) AS seen
+                       WHERE seen.tags @> %(tags)s::text[]
+                       ORDER BY seen.name
+                       LIMIT %(limit)s
+                  ) AS sized
+            WHERE sized.bytes - sized.own_bytes <= %(page_bytes)s
+       ) AS found ON TRUE
+ ORDER BY found.name;
+
+-- name: get_block
+-- The block of one label: the own one, else the first shared one by owner; or only that of one owner. At its highest visible level.
+-- Nulls: not found.
+SELECT agent.agent_id, found.owner_agent_id, found.name, found.content, found.level, found.item_id, found.revision,
+       found.create_time, found.update_time
+  FROM session
+       CROSS JOIN agent
+       LEFT JOIN LATERAL (
+           SELECT seen.*
+             FROM (
+                      SELECT NULL::text COLLATE "C" AS owner_agent_id, visible.name, visible.content, visible.level, visible.item_id, visible.revision, visible.create_time, visible.update_time
+                        FROM visible
+                       WHERE (visible.kind, visible.name) = (3, %(name)s)
+                       UNION ALL
+                      SELECT shared.owner_agent_id, shared.name, shared.content, shared.level, shared.item_id, shared.revision, shared.create_time, shared.update_time
+                        FROM shared_visible AS shared
+                       WHERE shared.name = %(name)s
+                  ) AS seen
+            WHERE %(owner_agent_id)s::text IS NULL
+               OR %(owner_agent_id)s = coalesce(seen.owner_agent_id, agent.agent_id)
+            ORDER BY seen.owner_agent_id NULLS FIRST, seen.level DESC
+            LIMIT 1
+       ) AS found ON TRUE;
+
+-- name: list_blocks
+-- One page by label and owner, the own block of a label first; each at its highest visible level.
+-- Nulls: nothing more. bytes: as in list_items.
+SELECT agent.agent_id, found.owner_agent_id, found.name, found.content, found.level, found.item_id, found.revision,
+       found.create_time, found.update_time, found.bytes
+  FROM session
+       CROSS JOIN agent
+       LEFT JOIN LATERAL (
+           SELECT sized.*
+             FROM (
+                      SELECT page.*, sum(page.own_bytes) OVER (ORDER BY page.name, page.owner_agent_id NULLS FIRST
+                                                               ROWS UNBOUNDED PRECEDING) AS bytes
+                        FROM (
+                                 SELECT DISTINCT ON (seen.name, seen.owner_agent_id) seen.*,
+                                        %(overhead)s + octet_length(seen.content) AS own_bytes
+                                   FROM (
+                                            SELECT NULL::text COLLATE "C" AS owner_agent_id, visible.name, visible.content, visible.level, visible.item_id, visible.revision, visible.create_time, visible.update_time
+                                              FROM visible
+                                             WHERE visible.kind = 3
+                                             UNION ALL
+                                            SELECT shared.owner_agent_id, shared.name, shared.content, shared.level, shared.item_id, shared.revision, shared.create_time, shared.update_time
+                                              FROM shared_visible AS shared
+                                        ) AS seen
+                                  WHERE (seen.name, coalesce(seen.owner_agent_id, '')) > (%(after_label)s, %(after_owner)s)
+                                  ORDER BY seen.name, seen.owner_agent_id NULLS FIRST, seen.level DESC
+                                  LIMIT %(limit)s
+                             ) AS page
+                  ) AS sized
+            WHERE sized.bytes - sized.own_bytes <= %(page_bytes)s
+       ) AS found ON TRUE
+ ORDER BY found.name, found.owner_agent_id NULLS FIRST;
+
+-- name: note_versions
+-- Every visible version of every note, with the settings of the agent in each row. Nulls: no notes.
+SELECT agent.memory_enabled, agent.user_profile_enabled, agent.memory_char_limit, agent.user_char_limit,
+       note.name, note.tier, note.content, note.level, note.item_id, note.revision, note.create_time, note.update_time
+  FROM session
+       CROSS JOIN agent
+       LEFT JOIN visible AS note
+              ON note.kind = 2;

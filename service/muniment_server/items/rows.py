@@ -1,0 +1,110 @@
+"""The rows of the item store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from muniment_server.domain.budgets import Tier
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import ItemId
+from muniment_server.domain.items import Item, Version
+
+
+@dataclass(frozen=True, slots=True)
+class ListedItem(Item):
+    """An item of a page."""
+
+    bytes: int
+    """The size of the page up to and including this item."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRow:
+    """One version of one core block, own or shared."""
+
+    agent_id: str
+    """The session's agent."""
+    owner_agent_id: str | None
+    """The owner of a shared block; None for an own block."""
+    name: str
+    content: str
+    level: Classification
+    item_id: ItemId
+    revision: int
+    create_time: datetime
+    update_time: datetime
+
+    @property
+    def version(self) -> Version:
+        """What the etag identifies."""
+        return Version(self.item_id, self.revision)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedBlock(BlockRow):
+    """A block of a page."""
+
+    bytes: int
+    """The size of the page up to and including this block."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRow:
+    """One visible version of one note, with the settings of the agent; or the settings alone, if there are no notes."""
+
+    memory_enabled: bool
+    user_profile_enabled: bool
+    memory_char_limit: int
+    user_char_limit: int
+    name: str | None
+    tier: Tier
+    content: str
+    level: Classification
+    item_id: ItemId
+    revision: int
+    create_time: datetime
+    update_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a save stored, or why it did not: outcome OK or ETAG_STALE."""
+
+    outcome: str
+    level: Classification
+    item_id: ItemId
+    revision: int
+    create_time: datetime
+    update_time: datetime
+    expire_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What a delete did: outcome OK, ETAG_STALE, WRITE_LEVEL_MISMATCH or NOT_FOUND."""
+
+    outcome: str
+    revealed: Classification | None
+    """The level at which a lower version is seen from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPassage:
+    """What became of a passage: outcome OK, EXISTS, ALREADY_EXISTS, PAST, or None if it is undecided.
+
+    It is undecided because of an earlier passage of its batch, or of another writer. The rest describes the stored
+    passage, if there is one.
+    """
+
+    outcome: str | None
+    name: str
+    content: str
+    level: Classification
+    tags: Sequence[str]
+    thread: str | None
+    author: str | None
+    event_time: datetime
+    create_time: datetime
+    expire_time: datetime | None

@@ -1,0 +1,219 @@
+-- Writes of items, as the role of a level. Each writes its audit row and, for all but passages, its revision.
+
+-- name: save_item
+-- session: locked
+-- Save one memory, note or block at the session's own level. Outcome OK or ETAG_STALE.
+-- Nothing has changed when the change_id returned is not the one given.
+WITH below AS MATERIALIZED ( -- as the snapshot shows it: a lower row must not be locked
+    SELECT visible.item_id, visible.revision, visible.create_time
+      FROM visible
+     WHERE (visible.kind, visible.name) = (%(kind)s, %(name)s)
+       AND visible.level < (SELECT session.taint FROM session)
+     ORDER BY visible.level DESC
+     LIMIT 1
+),
+live AS MATERIALIZED ( -- locked first if an etag is given, so that no INSERT takes its place
+    SELECT own.item_id
+      FROM item AS own
+     WHERE own.tenant = %(tenant)s
+       AND own.agent = (SELECT session.agent FROM session)
+       AND (own.kind, own.name) = (%(kind)s, %(name)s)
+       AND own.delete_time IS NULL
+       AND (own.expire_time IS NULL OR own.expire_time > vault.clock())
+       AND %(etag_item)s::uuid IS NOT NULL
+       FOR NO KEY UPDATE
+),
+put AS (
+    INSERT INTO item AS own (tenant, agent, kind, name, item_id, change_id, tier, content, tags,
+                             create_time, update_time, expire_time)
+    SELECT %(tenant)s, session.agent, %(kind)s, %(name)s, %(item_id)s::uuid, %(change_id)s::uuid, %(tier)s, %(content)s, %(tags)s::text[],
+           CASE WHEN %(kind)s IN (2, 3) AND below.item_id IS NOT NULL THEN below.create_time
+                ELSE session.time + %(position)s * interval '1 microsecond' END,
+           session.time + %(position)s * interval '1 microsecond', %(expire_time)s::timestamptz
+      FROM session
+           LEFT JOIN below ON TRUE
+     WHERE %(etag_item)s IS NULL
+        OR (below.item_id, below.revision) = (%(etag_item)s, %(etag_revision)s)
+        OR EXISTS (SELECT FROM live)
+        ON CONFLICT (tenant, agent, kind, name, level) WHERE delete_time IS NULL DO UPDATE
+       SET item_id     = CASE WHEN own.expire_time <= excluded.update_time THEN excluded.item_id ELSE own.item_id END,
+           create_time = CASE WHEN own.expire_time <= excluded.update_time THEN excluded.create_time ELSE own.create_time END,
+           revision    = CASE WHEN own.expire_time <= excluded.update_time THEN 1
+                              WHEN (own.content, own.tags, own.expire_time)
+                                   IS NOT DISTINCT FROM (excluded.content, excluded.tags, excluded.expire_time) THEN own.revision
+                              ELSE own.revision + 1 END,
+           change_id   = CASE WHEN (own.content, own.tags, own.expire_time)
+                                   IS NOT DISTINCT FROM (excluded.content, excluded.tags, excluded.expire_time) THEN own.change_id
+                              ELSE excluded.change_id END,
+           update_time = CASE WHEN (own.content, own.tags, own.expire_time)
+                                   IS NOT DISTINCT FROM (excluded.content, excluded.tags, excluded.expire_time) THEN own.update_time
+                              ELSE excluded.update_time END,
+           expire_time = excluded.expire_time,
+           content     = excluded.content,
+           tags        = excluded.tags
+     WHERE %(etag_item)s IS NULL
+        OR (own.item_id, own.revision) = (%(etag_item)s, %(etag_revision)s)
+        OR own.expire_time <= excluded.update_time
+ RETURNING own.item_id, own.revision, own.change_id, own.content, own.tags, own.create_time, own.update_time, own.expire_time
+),
+kept AS ( -- the revision is taken from what was actually stored
+    INSERT INTO revision AS kept (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time, expire_time)
+    SELECT %(tenant)s, session.agent, put.item_id, put.revision, put.change_id, %(kind)s, %(name)s, put.content, put.tags,
+           put.update_time, put.expire_time
+      FROM session
+           CROSS JOIN put
+     WHERE put.change_id = %(change_id)s
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision)
+    SELECT %(tenant)s, %(change_id)s, session.agent, session.session_id, %(method)s, %(kind)s,
+           CASE WHEN put.item_id IS NULL THEN 'ETAG_STALE' ELSE 'OK' END, put.item_id, put.revision
+      FROM session
+           LEFT JOIN put ON TRUE
+     WHERE put.item_id IS NULL
+        OR put.change_id = %(change_id)s
+)
+SELECT CASE WHEN put.item_id IS NULL THEN 'ETAG_STALE' ELSE 'OK' END AS outcome,
+       session.taint AS level, put.item_id, put.revision, put.create_time, put.update_time, put.expire_time
+  FROM session
+       LEFT JOIN put ON TRUE;
+
+-- name: delete_item
+-- session: locked
+-- Delete the own-level version of one name. Outcome OK, ETAG_STALE, WRITE_LEVEL_MISMATCH or NOT_FOUND.
+-- revealed: the level at which a lower version is seen from now on.
+WITH below AS MATERIALIZED (
+    SELECT max(visible.level) AS level
+      FROM visible
+     WHERE (visible.kind, visible.name) = (%(kind)s, %(name)s)
+       AND visible.level < (SELECT session.taint FROM session)
+),
+live AS MATERIALIZED (
+    SELECT own.item_id, own.revision
+      FROM item AS own
+     WHERE own.tenant = %(tenant)s
+       AND own.agent = (SELECT session.agent FROM session)
+       AND (own.kind, own.name) = (%(kind)s, %(name)s)
+       AND own.delete_time IS NULL
+       AND (own.expire_time IS NULL OR own.expire_time > vault.clock())
+       FOR NO KEY UPDATE
+),
+deleted AS ( -- by name: the snapshot may still show the item that expired before this one
+    UPDATE item AS own
+       SET delete_time = session.time,
+           change_id   = %(change_id)s::uuid
+      FROM session
+           CROSS JOIN live
+     WHERE own.tenant = %(tenant)s
+       AND own.agent = (SELECT session.agent FROM session)
+       AND (own.kind, own.name) = (%(kind)s, %(name)s)
+       AND own.delete_time IS NULL
+       AND (%(etag_item)s::uuid IS NULL OR (live.item_id, live.revision) = (%(etag_item)s, %(etag_revision)s))
+ RETURNING own.item_id, own.revision
+),
+result AS (
+    SELECT CASE WHEN deleted.item_id IS NOT NULL THEN 'OK'
+                WHEN live.item_id IS NOT NULL THEN 'ETAG_STALE'
+                WHEN below.level IS NOT NULL THEN 'WRITE_LEVEL_MISMATCH'
+                ELSE 'NOT_FOUND' END AS outcome,
+           CASE WHEN deleted.item_id IS NOT NULL THEN below.level END AS revealed,
+           deleted.item_id, deleted.revision
+      FROM below
+           LEFT JOIN live ON TRUE
+           LEFT JOIN deleted ON TRUE
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision)
+    SELECT %(tenant)s, %(change_id)s, session.agent, session.session_id, %(method)s, %(kind)s, result.outcome, result.item_id, result.revision
+      FROM session
+           CROSS JOIN result
+     WHERE result.outcome <> 'NOT_FOUND'
+)
+SELECT result.outcome, result.revealed
+  FROM session
+       CROSS JOIN result;
+
+-- name: store_passages
+-- session: locked
+-- Store the passages that do not exist yet, in order, up to the first refused one: its id belongs to another content, or it
+-- expires in the past.
+-- Outcome OK, EXISTS, ALREADY_EXISTS, PAST (the expire time), or null: undecided, because of an earlier passage or another writer.
+WITH given AS MATERIALIZED (
+    SELECT given.*
+      FROM jsonb_to_recordset(%(passages)s) AS given (position integer, name text, item_id uuid, change_id uuid, content text,
+                                                      tags text[], thread text, author text, event_time timestamptz,
+                                                      expire_time timestamptz)
+),
+known AS MATERIALIZED ( -- the highest visible passage of each id
+    SELECT DISTINCT ON (given.position) given.position, given.content = visible.content AS same, visible.*
+      FROM given
+           JOIN visible
+                ON (visible.kind, visible.name) = (4, given.name)
+     ORDER BY given.position, visible.level DESC
+),
+refused AS MATERIALIZED (
+    SELECT min(given.position) AS position
+      FROM session
+           CROSS JOIN given
+           LEFT JOIN known ON known.position = given.position
+     WHERE NOT known.same
+        OR known.position IS NULL AND given.expire_time <= session.time
+),
+expiring AS MATERIALIZED ( -- locked by name, or two batches of the same ids deadlock
+    SELECT own.item_id
+      FROM item AS own
+     WHERE own.tenant = %(tenant)s
+       AND own.agent = (SELECT session.agent FROM session)
+       AND own.kind = 4
+       AND own.name IN (SELECT given.name FROM given)
+       AND own.delete_time IS NULL
+       AND own.expire_time <= vault.clock()
+     ORDER BY own.name
+       FOR NO KEY UPDATE
+),
+expired AS ( -- equivalent to deleted, and in the way of the new one
+    UPDATE item AS own
+       SET delete_time = session.time
+      FROM session
+           CROSS JOIN expiring
+     WHERE own.tenant = %(tenant)s
+       AND (own.agent, own.item_id) = (session.agent, expiring.item_id)
+       AND own.delete_time IS NULL
+ RETURNING own.item_id
+),
+stored AS ( -- inserted by name, for the same reason
+    INSERT INTO item AS own (tenant, agent, kind, name, item_id, change_id, content, tags, thread, author, event_time,
+                             create_time, update_time, expire_time)
+    SELECT %(tenant)s, session.agent, 4, given.name, given.item_id, given.change_id, given.content, given.tags, given.thread,
+           given.author, coalesce(given.event_time, session.time + given.position * interval '1 microsecond'),
+           session.time + given.position * interval '1 microsecond', session.time, given.expire_time
+      FROM session
+           CROSS JOIN given
+     WHERE (SELECT count(*) FROM expired) >= 0
+       AND given.position NOT IN (SELECT known.position FROM known)
+       AND given.position < coalesce((SELECT refused.position FROM refused), %(count)s)
+     ORDER BY given.name
+        ON CONFLICT (tenant, agent, kind, name, level) WHERE delete_time IS NULL DO NOTHING
+ RETURNING own.name, own.level, own.item_id, own.revision, own.change_id, own.tags, own.thread, own.author, own.event_time,
+           own.create_time, own.expire_time
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision)
+    SELECT %(tenant)s, stored.change_id, session.agent, session.session_id, %(method)s, 4, 'OK', stored.item_id, stored.revision
+      FROM session
+           CROSS JOIN stored
+)
+SELECT CASE WHEN stored.item_id IS NOT NULL THEN 'OK' WHEN known.same THEN 'EXISTS'
+            WHEN NOT known.same THEN 'ALREADY_EXISTS'
+            WHEN given.expire_time <= session.time THEN 'PAST' END AS outcome,
+       given.name, given.content,
+       coalesce(stored.level, known.level) AS level, coalesce(stored.tags, known.tags) AS tags,
+       coalesce(stored.thread, known.thread) AS thread, coalesce(stored.author, known.author) AS author,
+       coalesce(stored.event_time, known.event_time) AS event_time,
+       coalesce(stored.create_time, known.create_time) AS create_time,
+       coalesce(stored.expire_time, known.expire_time) AS expire_time
+  FROM session
+       CROSS JOIN given
+       LEFT JOIN known ON known.position = given.position
+       LEFT JOIN stored ON stored.name = given.name
+ ORDER BY given.position;

@@ -1,0 +1,28 @@
+"""What one host may read of the audit log, on the connection of the auditor."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import psycopg
+
+from muniment_server.domain.principals import HostIdentity
+from muniment_server.monitor.queries import AUDIT_QUERIES
+from muniment_server.postgres.rows import row_of
+
+_R = TypeVar("_R")
+
+
+class AuditScope:
+    """The audit rows of one host's tenant, up to its ceiling."""
+
+    def __init__(self, connection: psycopg.Connection[Any], host: HostIdentity) -> None:
+        self._connection = connection
+        self._host = host
+
+    def rows(self, name: str, row: type[_R], /, **parameters: object) -> list[_R]:
+        """Run a named query. Whatever the parameters say, it runs for this host."""
+        cursor: Any = self._connection.cursor(row_factory=row_of(row))
+        identity = {"tenant": self._host.tenant, "ceiling": self._host.ceiling}
+        rows: list[_R] = cursor.execute(AUDIT_QUERIES[name], {**parameters, **identity}).fetchall()
+        return rows

@@ -1,0 +1,36 @@
+-- Authentication, and the refusals of hosts, as the control role.
+
+-- name: find_host_key
+-- The key behind a bearer token, unless it is revoked.
+SELECT host_key.tenant, host_key.host_key_id, host_key.ceiling
+  FROM vault.host_key
+ WHERE host_key.tenant = %(tenant)s
+   AND host_key.key_hash = %(token_hash)s
+   AND host_key.revoke_time IS NULL;
+
+-- name: find_session
+-- The open session behind a bearer token.
+SELECT session.tenant, session.session_id, session.taint
+  FROM session
+ WHERE session.tenant = %(tenant)s
+   AND session.token_hash = %(token_hash)s;
+
+-- name: record_host_refusal
+-- The audit row of one refused call of a host.
+INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome)
+SELECT %(tenant)s, %(change_id)s,
+       coalesce(
+           (
+               SELECT agent.agent
+                 FROM vault.agent
+                WHERE agent.tenant = %(tenant)s
+                  AND agent.agent_id = %(agent_id)s
+           ),
+           (
+               SELECT session.agent
+                 FROM vault.session
+                WHERE session.tenant = %(tenant)s
+                  AND session.session_id = %(session_id)s::uuid
+           )
+       ),
+       %(level)s, %(host_key_id)s, %(session_id)s::uuid, %(method)s, %(outcome)s;

@@ -1,0 +1,110 @@
+"""The queries of sessions and hosts, composed at load.
+
+A query of a session names relations of `scope.sql`, such as `session` and `visible`; each becomes a common table
+expression in front of it. So the session predicate is written once, and a query cannot leave it out. Only the files
+in TRUSTED may also name tables: writes need their targets, and locks their rows. `make trusted` counts these files.
+
+The queries of hosts are trusted as a whole: each is held to the host's tenant by a lint (tests/postgres/lint.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from muniment_server.postgres.queries import flattened, load, read, split
+
+SESSION_FILES: Final = (
+    ("muniment_server.monitor", "session.sql"),
+    ("muniment_server.items", "queries.sql"),
+    ("muniment_server.items", "writes.sql"),
+    ("muniment_server.passages", "queries.sql"),
+    ("muniment_server.search", "index.sql"),
+    ("muniment_server.search", "lexical.sql"),
+    ("muniment_server.search", "semantic.sql"),
+)
+"""The query files that run as the role of a session's level."""
+HOST_FILES: Final = (
+    ("muniment_server.monitor", "host.sql"),
+    ("muniment_server.agents", "queries.sql"),
+    ("muniment_server.sessions", "queries.sql"),
+    ("muniment_server.blocks", "sharing.sql"),
+)
+"""The query files that run as the control role."""
+AUDIT_FILES: Final = (("muniment_server.audit_log", "queries.sql"),)
+"""The query files that run as the auditor."""
+TRUSTED: Final = frozenset(
+    {
+        ("muniment_server.monitor", "session.sql"),
+        ("muniment_server.items", "writes.sql"),
+        ("muniment_server.search", "index.sql"),
+        *HOST_FILES,
+    }
+)
+"""The query files that may name tables: an error in one of them can mix up agents, though never levels."""
+
+_LOCKED = re.compile(r"^-- session: locked$", re.MULTILINE)
+_RELATION = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|USING|TABLE)\s+(?:ONLY\s+)?([\w.\"]+)(?![\w.\"]|\s*\()")
+_EXPRESSION = re.compile(r"(?:\bWITH|,)\s+(\w+)\s+AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\(")
+_NO_RELATION = frozenset({"LATERAL", "SELECT", "SET"})
+
+
+class UnscopedQuery(RuntimeError):
+    """A query names a relation that its file may not name. The server does not start."""
+
+
+def session_queries() -> Mapping[str, str]:
+    """The queries of sessions by name, each behind the session predicate. Raises UnscopedQuery."""
+    return _composed_files(SESSION_FILES, load(__package__, "scope.sql"))
+
+
+def audit_queries() -> Mapping[str, str]:
+    """The queries of the auditor by name, each cut to a tenant and a ceiling. Raises UnscopedQuery."""
+    return _composed_files(AUDIT_FILES, load(__package__, "audit.sql"))
+
+
+def host_queries() -> Mapping[str, str]:
+    """The queries of hosts by name."""
+    return {name: text for package, file in HOST_FILES for name, text in load(package, file).items()}
+
+
+def check_names(name: str, text: str, relations: Mapping[str, str]) -> None:
+    """Check that *text* names nothing but *relations* and its own expressions. Raises UnscopedQuery."""
+    allowed = {*relations, *_EXPRESSION.findall(text), *_NO_RELATION}
+    for relation in _RELATION.findall(text):
+        if relation not in allowed:
+            raise UnscopedQuery(f"{name} names {relation}: only a query file in TRUSTED may")
+
+
+def composed(text: str, relations: Mapping[str, str], *, locked: bool = False) -> str:
+    """*text* behind those of *relations* that it names."""
+    expressions = ", ".join(_expressions(set(_RELATION.findall(text)), relations, locked=locked))
+    if text.startswith("WITH "):
+        return f"WITH {expressions}, {text.removeprefix('WITH ')}"
+    return f"WITH {expressions} {text}"
+
+
+def _composed_files(files: tuple[tuple[str, str], ...], relations: Mapping[str, str]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for package, file in files:
+        for name, body in split(read(package, file)).items():
+            text = flattened(body)
+            if (package, file) not in TRUSTED:
+                check_names(name, text, relations)
+            found[name] = composed(text, relations, locked=_LOCKED.search(body) is not None)
+    return found
+
+
+def _expressions(named: set[str], relations: Mapping[str, str], *, locked: bool) -> Iterator[str]:
+    """The session comes first, whether named or not: the other relations are cut by it."""
+    for relation, body in relations.items():
+        if relation == "session":
+            yield f"session AS MATERIALIZED ({relations['session_locked'] if locked else body})"
+        elif relation in named:
+            yield f"{relation} AS NOT MATERIALIZED ({body})"
+
+
+SESSION_QUERIES: Final = session_queries()
+HOST_QUERIES: Final = host_queries()
+AUDIT_QUERIES: Final = audit_queries()

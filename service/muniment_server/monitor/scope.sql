@@ -1,0 +1,68 @@
+-- The relations that the queries of a session may name. The monitor puts each one that a query names before the query, as
+-- a common table expression of the same name: what is not the session's is cut off before the query sees it.
+-- This is the only place where the session predicate is written. No row in `session`: the session is stale.
+
+-- name: session
+-- The session, as long as it is open at the level of the connection's role.
+SELECT session.*, vault.clock() AS time
+  FROM session
+ WHERE session.tenant = %(tenant)s
+   AND session.session_id = %(session_id)s;
+
+-- name: session_locked
+-- The same for writes, under the session lock: RaiseTaint waits for the commit, and a writer that waited finds no row.
+SELECT session.*, vault.clock() AS time
+  FROM session
+ WHERE session.tenant = %(tenant)s
+   AND session.session_id = %(session_id)s
+   FOR NO KEY UPDATE;
+
+-- name: agent
+-- The name, language and settings of the session's agent.
+SELECT agent.*
+  FROM agent
+ WHERE agent.tenant = %(tenant)s
+   AND agent.session_id = %(session_id)s;
+
+-- name: visible
+-- The live versions of the agent's items, at the levels that the role may read.
+SELECT visible.*
+  FROM visible
+ WHERE visible.tenant = %(tenant)s
+   AND visible.agent = (SELECT session.agent FROM session);
+
+-- name: shared_visible
+-- The live versions of the blocks that other agents share with the session's agent.
+SELECT shared_visible.*
+  FROM shared_visible
+ WHERE shared_visible.tenant = %(tenant)s
+   AND shared_visible.session_id = %(session_id)s;
+
+-- name: visible_chunk
+-- The chunks of the agent's items.
+SELECT visible_chunk.*
+  FROM visible_chunk
+ WHERE visible_chunk.tenant = %(tenant)s
+   AND visible_chunk.agent = (SELECT session.agent FROM session);
+
+-- name: visible_chunk_by_term
+-- The same for searches by term. No index serves IS NOT DISTINCT FROM, so that Postgres does not choose one that reads all
+-- chunks of the agent: the terms themselves contain the agent.
+SELECT visible_chunk.*
+  FROM visible_chunk
+ WHERE visible_chunk.tenant = %(tenant)s
+   AND visible_chunk.agent IS NOT DISTINCT FROM (SELECT session.agent FROM session);
+
+-- name: visible_stat
+-- The term statistics of the agent.
+SELECT visible_stat.*
+  FROM visible_stat
+ WHERE visible_stat.tenant = %(tenant)s
+   AND visible_stat.agent = (SELECT session.agent FROM session);
+
+-- name: visible_meaning
+-- The embeddings of the agent's chunks.
+SELECT visible_meaning.*
+  FROM visible_meaning
+ WHERE visible_meaning.tenant = %(tenant)s
+   AND visible_meaning.agent = (SELECT session.agent FROM session);

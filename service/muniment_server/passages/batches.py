@@ -1,0 +1,35 @@
+"""How a stream of passages is divided into transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from muniment_server.domain.errors import MunimentError
+from muniment_server.items.item_store import NewPassage
+
+_BATCH_PASSAGES = 100
+_BATCH_BYTES = 1024 * 1024
+"""The content of one batch, give or take a passage."""
+
+
+def batches(passages: Iterator[NewPassage]) -> Iterator[list[NewPassage]]:
+    """Batches with different ids. If *passages* raises, the passages before the fault are yielded first."""
+    batch: list[NewPassage] = []
+    size = 0
+    try:
+        for passage in passages:
+            if len(batch) == _BATCH_PASSAGES or size >= _BATCH_BYTES or _has_id(batch, passage.passage_id):
+                yield batch
+                batch, size = [], 0
+            batch.append(passage)
+            size += len(passage.content.encode())
+    except MunimentError:
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch
+
+
+def _has_id(batch: list[NewPassage], passage_id: str) -> bool:
+    return bool(passage_id) and any(passage_id == other.passage_id for other in batch)

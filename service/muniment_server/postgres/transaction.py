@@ -1,0 +1,27 @@
+"""The one place where transactions begin and end."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+
+@contextmanager
+def transaction(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Run the block in one transaction, pipelined: statements wait only where a result is fetched.
+
+    Commits at the end of the block. Rolls back, and raises, if the block or one of its statements fails.
+    """
+    try:
+        with connection.pipeline():
+            connection.execute("BEGIN")
+            yield
+            connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(psycopg.Error):
+            connection.rollback()
+        raise

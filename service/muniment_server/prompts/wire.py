@@ -1,0 +1,47 @@
+"""Prompts in the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from muniment.v1.prompt_pb2 import (
+    PROMPT_SECTION_KIND_BLOCK,
+    PROMPT_SECTION_KIND_MEMORY,
+    PROMPT_SECTION_KIND_USER_PROFILE,
+    PromptSection,
+    PromptSectionKind,
+)
+from muniment_server.domain.budgets import Tier
+from muniment_server.domain.notes import Note
+from muniment_server.items.rows import BlockRow
+from muniment_server.items.wire import joined, level_to_proto
+
+_TIERS = {Tier.MEMORY: PROMPT_SECTION_KIND_MEMORY, Tier.USER: PROMPT_SECTION_KIND_USER_PROFILE}
+
+
+def wants_blocks(sections: Sequence[PromptSectionKind.ValueType]) -> bool:
+    """Whether the prompt has blocks. No sections at all means every section."""
+    return not sections or PROMPT_SECTION_KIND_BLOCK in sections
+
+
+def tiers_wanted(sections: Sequence[PromptSectionKind.ValueType]) -> list[Tier]:
+    """The tiers that the prompt has."""
+    return [tier for tier, kind in _TIERS.items() if not sections or kind in sections]
+
+
+def sections_to_proto(blocks: Sequence[BlockRow], tiers: Mapping[Tier, Sequence[Note]]) -> Iterator[PromptSection]:
+    """The sections of the text, in its order."""
+    for block in blocks:
+        yield PromptSection(
+            kind=PROMPT_SECTION_KIND_BLOCK,
+            label=block.name,
+            owner_agent_id=block.owner_agent_id or block.agent_id,
+            classification=level_to_proto(block.level),
+        )
+    for tier, notes in tiers.items():
+        if notes:
+            yield PromptSection(
+                kind=_TIERS[tier],
+                note_ids=[note.note_id for note in notes],
+                classification=joined(note.classification for note in notes),
+            )

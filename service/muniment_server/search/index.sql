@@ -1,0 +1,164 @@
+-- How the search index is maintained, as the role of a level: in the transaction of each write, after it.
+
+-- name: index_items
+-- Make the index of some names match their live own-level versions. In the transaction of the write, after it: under its
+-- locks, and in a statement of its own, since one that waits for a lock does not see what it waited for.
+WITH given AS MATERIALIZED (
+    SELECT given.*
+      FROM jsonb_to_recordset(%(texts)s) AS given (name text, change_id uuid, language text, chunks jsonb)
+),
+live AS MATERIALIZED (
+    SELECT own.*
+      FROM item AS own
+     WHERE own.tenant = %(tenant)s
+       AND own.agent = (SELECT session.agent FROM session)
+       AND own.kind = %(kind)s
+       AND own.name = ANY(%(names)s)
+       AND own.delete_time IS NULL
+),
+stated AS MATERIALIZED (
+    SELECT coalesce(%(stemmers)s::jsonb ->> lower(split_part(agent.language, '-', 1)), 'simple') AS language
+      FROM agent
+     WHERE agent.language <> ''
+),
+gone AS (
+    DELETE FROM chunk AS gone
+     WHERE gone.tenant = %(tenant)s
+       AND gone.agent = (SELECT session.agent FROM session)
+       AND gone.kind = %(kind)s
+       AND gone.name = ANY(%(names)s)
+       AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (gone.name, gone.change_id))
+ RETURNING gone.change_id, gone.language, gone.stem_count, gone.gram_count
+),
+parted AS ( -- embeddings that were made with the text of a deleted item are made again without it
+    UPDATE meaning AS parted
+       SET prior = NULL, embedder = NULL, signs = NULL, vector = NULL
+      FROM gone
+     WHERE parted.tenant = %(tenant)s
+       AND parted.agent = (SELECT session.agent FROM session)
+       AND parted.prior = gone.change_id
+),
+text AS MATERIALIZED (
+    SELECT live.*, piece.number, piece.start, piece.size, piece.sample, piece.grams, jsonb_array_length(given.chunks) = 1 AS is_whole,
+           coalesce((SELECT stated.language FROM stated), given.language) AS language,
+           concat_ws(' ', piece.header, to_char(coalesce(live.event_time, live.update_time) AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY'))
+           || E'\n' || substr(live.content, piece.start + 1, piece.size) AS words,
+           CASE WHEN live.thread IS NOT NULL
+                THEN to_char(live.event_time AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS')
+                     || to_char(live.create_time AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS') || live.name END AS place,
+           '@' || live.agent || ':' || live.kind AS scope
+      FROM live
+           JOIN given ON (given.name, given.change_id) = (live.name, live.change_id)
+           CROSS JOIN jsonb_to_recordset(given.chunks)
+                      AS piece (number integer, start integer, size integer, sample integer, header text, grams text[])
+),
+made AS (
+    INSERT INTO chunk AS made (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,
+                               event_time, expire_time, language, sample, stems, grams, stem_count, gram_count)
+    SELECT %(tenant)s, text.agent, text.kind, text.name, text.change_id, text.number, text.is_whole, text.start, text.size,
+           text.tier, text.tags, text.thread, text.place, text.event_time, text.expire_time, text.language, text.sample,
+           setweight(setweight(setweight(word.stems, 'C', stem.twice), 'B', stem.thrice), 'A', stem.often)
+           || array_to_tsvector(ARRAY[text.scope]), array_to_tsvector(text.grams || text.scope),
+           stem.count, cardinality(text.grams)
+      FROM text
+           CROSS JOIN LATERAL (SELECT to_tsvector(('vault.' || text.language)::regconfig, text.words) AS stems) AS word
+           CROSS JOIN LATERAL ( -- the frequency is the weight label of a stem: looking up a label costs a tenth of unpacking positions
+               SELECT coalesce(sum(cardinality(stem.positions)), 0) AS count,
+                      coalesce(array_agg(stem.lexeme) FILTER (WHERE cardinality(stem.positions) = 2), '{}') AS twice,
+                      coalesce(array_agg(stem.lexeme) FILTER (WHERE cardinality(stem.positions) = 3), '{}') AS thrice,
+                      coalesce(array_agg(stem.lexeme) FILTER (WHERE cardinality(stem.positions) > 3), '{}') AS often
+                 FROM unnest(word.stems) AS stem
+           ) AS stem
+        ON CONFLICT DO NOTHING -- a rebuild may meet what was written meanwhile
+ RETURNING made.language, made.stem_count, made.gram_count
+),
+moved AS (
+    SELECT made.language, 1 AS chunks, made.stem_count AS stems, made.gram_count AS grams
+      FROM made
+     UNION ALL
+    SELECT gone.language, -1, -gone.stem_count, -gone.gram_count
+      FROM gone
+),
+counted AS (
+    INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
+    SELECT %(tenant)s, session.agent, %(kind)s, moved.language, %(change_id)s, sum(moved.chunks), sum(moved.stems), sum(moved.grams)
+      FROM session
+           CROSS JOIN moved
+     GROUP BY session.agent, moved.language
+    HAVING (sum(moved.chunks), sum(moved.stems), sum(moved.grams)) <> (0, 0, 0)
+)
+SELECT session.agent
+  FROM session;
+
+-- name: fold_stats
+-- Compact the statistics of one kind at the own level. Never waits: rows that another transaction compacts are skipped.
+WITH taken AS MATERIALIZED (
+    SELECT own.language, own.change_id
+      FROM stat AS own
+     WHERE own.tenant = %(tenant)s
+       AND own.agent = (SELECT session.agent FROM session)
+       AND own.kind = %(kind)s
+       FOR UPDATE SKIP LOCKED
+),
+gone AS (
+    DELETE FROM stat AS gone
+     USING taken
+     WHERE gone.tenant = %(tenant)s
+       AND gone.agent = (SELECT session.agent FROM session)
+       AND gone.kind = %(kind)s
+       AND (gone.language, gone.change_id) = (taken.language, taken.change_id)
+ RETURNING gone.agent, gone.language, gone.chunks, gone.stems, gone.grams
+),
+folded AS (
+    INSERT INTO stat AS folded (tenant, agent, kind, language, change_id, chunks, stems, grams)
+    SELECT %(tenant)s, gone.agent, %(kind)s, gone.language, %(fold_id)s, sum(gone.chunks), sum(gone.stems), sum(gone.grams)
+      FROM gone
+     GROUP BY gone.agent, gone.language
+)
+SELECT session.agent
+  FROM session;
+
+-- name: queue_chunks
+-- Queue the chunks of some names for embedding. After index_items, in its transaction. A short passage of a thread is embedded
+-- together with the one before it at its own level, unless that one expires: nothing of it may remain elsewhere.
+-- The passage before is locked: if it is being deleted, this waits and then finds it gone; if it is deleted later, the delete
+-- waits for this to commit, and then clears the embedding.
+WITH own AS MATERIALIZED (
+    SELECT own.agent, own.kind, own.name, own.change_id, own.piece, prior.name AS prior_name, prior.change_id AS prior
+      FROM chunk AS own
+           LEFT JOIN LATERAL (
+               SELECT earlier.name, earlier.change_id, earlier.is_whole, earlier.expire_time
+                 FROM chunk AS earlier
+                WHERE earlier.tenant = %(tenant)s
+                  AND (earlier.agent, earlier.thread, earlier.piece) = (own.agent, own.thread, 0)
+                  AND earlier.place < own.place
+                ORDER BY earlier.place DESC
+                LIMIT 1
+           ) AS prior ON own.is_whole AND prior.is_whole AND prior.expire_time IS NULL
+     WHERE own.tenant = %(tenant)s
+       AND own.agent = (SELECT session.agent FROM session)
+       AND own.kind = %(kind)s
+       AND own.name = ANY(%(names)s)
+       AND own.change_id = ANY(%(changes)s::uuid[]) -- what this transaction made: others may delete the rest meanwhile
+),
+prior AS MATERIALIZED ( -- by name: two that lock many would deadlock otherwise
+    SELECT prior.change_id
+      FROM item AS prior
+     WHERE prior.tenant = %(tenant)s
+       AND prior.agent = (SELECT session.agent FROM session)
+       AND prior.kind = %(kind)s
+       AND prior.name = ANY(ARRAY(SELECT own.prior_name FROM own))
+       AND prior.change_id = ANY(ARRAY(SELECT own.prior FROM own))
+       AND prior.delete_time IS NULL
+     ORDER BY prior.name
+       FOR SHARE
+),
+waiting AS (
+    INSERT INTO meaning AS waiting (tenant, agent, kind, name, change_id, piece, prior)
+    SELECT %(tenant)s, own.agent, own.kind, own.name, own.change_id, own.piece, prior.change_id
+      FROM own
+           LEFT JOIN prior ON prior.change_id = own.prior
+        ON CONFLICT DO NOTHING
+)
+SELECT session.agent
+  FROM session;

@@ -1,0 +1,254 @@
+-- Search by words, as the role of a level. Every chunk contains the term `@agent:kind`; other terms are looked up together with it.
+
+-- name: search_terms
+-- The terms of a query and in how many visible chunks each occurs, as rows of different kinds (what):
+-- `corpus` comes first: the number of chunks and their lengths; `stem` and `gram` are terms; `stop` is a stem that is a stop word
+-- in a language of the agent's items; `small` is one of %(words)s that is a stop word in such a language.
+-- Terms are counted in a sample first, and exactly if the sample shows that they are rare.
+WITH posting AS MATERIALIZED ( -- the term that every chunk of the agent's items of the kind contains
+    SELECT '@' || session.agent || ':' || %(kind)s::smallint AS scope
+      FROM session
+),
+corpus AS MATERIALIZED (
+    SELECT stat.language, sum(stat.chunks)::bigint AS chunks, sum(stat.stems)::bigint AS stems, sum(stat.grams)::bigint AS grams
+      FROM visible_stat AS stat
+     WHERE stat.kind = %(kind)s
+     GROUP BY stat.language
+    HAVING sum(stat.chunks) > 0
+),
+spoken AS MATERIALIZED ( -- the likely language of the query, and those of more than a few chunks; each costs a parse of the query
+    SELECT corpus.language
+      FROM corpus
+     WHERE corpus.language = %(language)s
+        OR corpus.chunks * 20 >= (SELECT max(other.chunks) FROM corpus AS other)
+     ORDER BY corpus.language = %(language)s DESC, corpus.chunks DESC, corpus.language
+     LIMIT 4
+),
+said AS MATERIALIZED (
+    SELECT spoken.language, word.lexeme, word.positions[1] AS place
+      FROM spoken
+           CROSS JOIN LATERAL unnest(to_tsvector(('vault.' || spoken.language)::regconfig, %(query)s)) AS word
+),
+kept AS MATERIALIZED (
+    SELECT spoken.language, word.lexeme
+      FROM spoken
+           CROSS JOIN LATERAL unnest(to_tsvector(('pg_catalog.' || spoken.language)::regconfig, %(query)s)) AS word
+),
+stem AS MATERIALIZED (
+    SELECT CASE WHEN bool_or(kept.lexeme IS NULL) THEN 'stop' ELSE 'stem' END AS what, said.lexeme AS text
+      FROM said
+           LEFT JOIN kept USING (language, lexeme)
+     WHERE octet_length(said.lexeme) < 2047 -- a tsvector may hold longer lexemes than a tsquery
+     GROUP BY said.lexeme
+     ORDER BY min(said.place), said.lexeme
+     LIMIT %(most_stems)s
+),
+sample AS MATERIALIZED ( -- by a hash of the text: the sample depends on the visible rows only, and on no plan
+    SELECT chunk.stems, chunk.grams, chunk.sample, chunk.name, chunk.level, chunk.piece
+      FROM visible_chunk AS chunk
+     WHERE chunk.kind = %(kind)s
+     ORDER BY chunk.sample, chunk.name, chunk.level, chunk.piece
+     LIMIT %(most_sampled)s
+),
+size AS MATERIALIZED (
+    SELECT (SELECT count(*) FROM sample) AS sampled, coalesce(sum(corpus.chunks), 0)::bigint AS pieces,
+           coalesce(sum(corpus.stems), 0)::bigint AS stems, coalesce(sum(corpus.grams), 0)::bigint AS grams
+      FROM corpus
+),
+gram_sample AS MATERIALIZED (
+    SELECT sample.grams
+      FROM sample
+     ORDER BY sample.sample, sample.name, sample.level, sample.piece
+     LIMIT (SELECT CASE WHEN sampled < %(most_sampled)s THEN sampled ELSE greatest(%(few_sampled)s, pieces / 40) END FROM size)
+),
+asked AS MATERIALIZED ( -- inside quotes nothing is syntax
+    SELECT term.what, term.text, ('''' || replace(replace(term.text, '\', '\\'), '''', '''''') || '''')::tsquery AS word
+      FROM (SELECT stem.what, stem.text FROM stem UNION ALL SELECT 'gram', unnest(%(grams)s::text[])) AS term
+),
+counted AS MATERIALIZED (
+    SELECT asked.what, asked.text, ('''' || posting.scope || '''')::tsquery && asked.word AS words, size.pieces,
+           size.sampled < %(most_sampled)s AS is_all,
+           CASE WHEN asked.what = 'gram' THEN (SELECT count(*) FROM gram_sample) ELSE size.sampled END AS sampled,
+           CASE WHEN asked.what = 'gram' THEN (SELECT count(*) FROM gram_sample WHERE grams @@ asked.word)
+                ELSE (SELECT count(*) FROM sample WHERE stems @@ asked.word) END AS found
+      FROM posting
+           CROSS JOIN size
+           CROSS JOIN asked
+)
+SELECT 'corpus' AS what, '' AS text, size.pieces, size.stems, size.grams
+  FROM session
+       CROSS JOIN size
+ UNION ALL
+SELECT counted.what, counted.text,
+       CASE WHEN counted.is_all THEN counted.found
+            WHEN counted.found * counted.pieces
+                 > counted.sampled * CASE WHEN counted.what = 'gram' THEN %(most_grams_counted)s::bigint ELSE %(most_stems_counted)s END
+            THEN counted.found * counted.pieces / counted.sampled
+            WHEN counted.what = 'gram'
+            THEN (
+                SELECT count(*)
+                  FROM visible_chunk_by_term AS chunk
+                 WHERE chunk.grams @@ counted.words
+            )
+            ELSE (
+                SELECT count(*)
+                  FROM visible_chunk_by_term AS chunk
+                 WHERE chunk.stems @@ counted.words
+            ) END, 0, 0
+  FROM counted
+ UNION ALL
+SELECT 'small', word.text, 0, 0, 0
+  FROM unnest(%(words)s::text[]) AS word (text)
+ WHERE EXISTS (
+           SELECT
+             FROM spoken
+            WHERE spoken.language <> 'simple'
+              AND ts_lexize(('pg_catalog.' || spoken.language || '_stem')::regdictionary, word.text) = '{}'
+       );
+
+-- name: search_items
+-- The best matches, each name at its highest visible level and by its best chunk; filters come after the shadow. Nulls: no match.
+-- Scores are whole millionths, so that no sum depends on the order of rows; ties are broken by name.
+-- In a thread a hit lends 2/5 of its score to its visible neighbors, and 1/5 to theirs. bytes: as in list_items.
+-- names and meant: the items that search_meaning found, and their scores. share: the lexical score of the best match by words;
+-- the others follow in proportion. matches: how many items were found by words, up to a bound.
+WITH posting AS MATERIALIZED (
+    SELECT ('''@' || session.agent || ':' || %(kind)s::smallint || '''')::tsquery AS scope
+      FROM session
+),
+seen AS NOT MATERIALIZED (
+    SELECT chunk.*,
+           chunk.tier = %(tier)s
+           AND (%(thread)s::text IS NULL OR chunk.thread = %(thread)s)
+           AND (%(start_time)s::timestamptz IS NULL OR chunk.event_time >= %(start_time)s)
+           AND (%(end_time)s::timestamptz IS NULL OR chunk.event_time < %(end_time)s)
+           AND CASE WHEN %(any_tag)s THEN chunk.tags && %(tags)s::text[] ELSE chunk.tags @> %(tags)s::text[] END AS passes
+      FROM visible_chunk_by_term AS chunk
+),
+stem AS MATERIALIZED (
+    SELECT stem.text::tsquery AS word, (stem.text || ':C')::tsquery AS twice, (stem.text || ':B')::tsquery AS thrice,
+           (stem.text || ':A')::tsquery AS often, stem.weight
+      FROM unnest(%(stems)s::text[], %(stem_weights)s::float8[]) AS stem (text, weight)
+),
+gram AS MATERIALIZED (
+    SELECT gram.text::tsquery AS word, gram.weight
+      FROM unnest(%(grams)s::text[], %(gram_weights)s::float8[]) AS gram (text, weight)
+),
+scored AS MATERIALIZED ( -- looked up, not unpacked: most terms of a chunk are not in the query
+    SELECT seen.name, seen.level, seen.piece, seen.start, seen.size, seen.is_whole, seen.thread, seen.place,
+           (
+               SELECT coalesce(sum((stem.weight * many.times / (many.times + %(damping)s + seen.stem_count * %(stem_slope)s))::integer), 0)
+                 FROM stem
+                      CROSS JOIN LATERAL (
+                          SELECT CASE WHEN seen.stems @@ stem.twice THEN 2 WHEN seen.stems @@ stem.thrice THEN 3
+                                      WHEN seen.stems @@ stem.often THEN 5 ELSE 1 END AS times -- 5: four or more, which BM25 hardly distinguishes
+                      ) AS many
+                WHERE seen.stems @@ stem.word
+           ) + (
+               SELECT coalesce(sum((gram.weight / (1 + %(damping)s + seen.gram_count * %(gram_slope)s))::integer), 0)
+                 FROM gram
+                WHERE seen.grams @@ gram.word
+           ) AS score
+      FROM seen
+     WHERE seen.passes
+       AND (seen.stems @@ (SELECT posting.scope && %(wanted_stems)s::tsquery FROM posting)
+            OR seen.grams @@ (SELECT posting.scope && %(wanted_grams)s::tsquery FROM posting))
+),
+hit AS MATERIALIZED (
+    SELECT DISTINCT ON (scored.name, scored.level) scored.*
+      FROM scored
+     ORDER BY scored.name, scored.level, scored.score DESC, scored.piece
+),
+top AS MATERIALIZED ( -- the shadow is applied from the best down, until there are enough
+    SELECT ranked.*
+      FROM (SELECT hit.* FROM hit ORDER BY hit.score DESC, hit.name, hit.level LIMIT ALL) AS ranked
+     WHERE 0 = (
+               SELECT count(*)
+                 FROM visible AS above
+                WHERE (above.kind, above.name) = (%(kind)s, ranked.name)
+                  AND above.level > ranked.level
+           )
+     ORDER BY ranked.score DESC, ranked.name, ranked.level
+     LIMIT greatest(%(limit)s::bigint, %(most_lenders)s)
+),
+near AS NOT MATERIALIZED ( -- the first chunks of passages in threads, after the shadow
+    SELECT seen.*
+      FROM seen
+     WHERE seen.piece = 0
+       AND 0 = (
+               SELECT count(*)
+                 FROM visible AS above
+                WHERE (above.kind, above.name) = (%(kind)s, seen.name)
+                  AND above.level > seen.level
+           )
+),
+lender AS ( -- the best short passages of a thread
+    SELECT top.thread, top.place, top.score
+      FROM top
+     WHERE top.thread IS NOT NULL
+       AND top.is_whole
+     ORDER BY top.score DESC, top.name
+     LIMIT %(most_lenders)s
+),
+lent AS MATERIALIZED (
+    SELECT taker.name, taker.level, sum(lender.score * 2 / (5 * taker.distance)) AS score
+      FROM lender
+           CROSS JOIN LATERAL (
+               (
+                   SELECT near.name, near.level, near.passes AND near.is_whole AS takes,
+                          row_number() OVER (ORDER BY near.place) AS distance
+                     FROM near
+                    WHERE near.thread = lender.thread
+                      AND near.place > lender.place
+                    ORDER BY near.place
+                    LIMIT 2
+               )
+                UNION ALL
+               (
+                   SELECT near.name, near.level, near.passes AND near.is_whole,
+                          row_number() OVER (ORDER BY near.place DESC)
+                     FROM near
+                    WHERE near.thread = lender.thread
+                      AND near.place < lender.place
+                    ORDER BY near.place DESC
+                    LIMIT 2
+               )
+           ) AS taker
+     WHERE taker.takes
+     GROUP BY taker.name, taker.level
+),
+said AS (
+    SELECT name, hit.start, hit.size, coalesce(hit.score, 0) + coalesce(lent.score, 0) AS score
+      FROM (
+               SELECT hit.*
+                 FROM hit
+                WHERE (hit.name, hit.level) IN (SELECT top.name, top.level FROM top UNION ALL SELECT lent.name, lent.level FROM lent)
+           ) AS hit
+           FULL JOIN lent USING (name, level)
+),
+best AS (
+    SELECT name, said.start, said.size,
+           coalesce(round(%(share)s * said.score / nullif(max(said.score) OVER (), 0)), 0) + coalesce(meant.score, 0) AS score
+      FROM said
+           FULL JOIN unnest(%(names)s::text[], %(meant)s::integer[]) AS meant (name, score) USING (name)
+     ORDER BY score DESC, name
+     LIMIT %(limit)s
+)
+SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
+       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.change_id,
+       found.score, found.start, found.size, nullif((SELECT count(*) FROM top), 0) AS matches
+  FROM session
+       LEFT JOIN LATERAL (
+           SELECT item.*, (best.score / 1e6)::float8 AS score, best.start, best.size,
+                  sum(2048 + octet_length(item.name) + octet_length(item.content) + octet_length(item.tags::text))
+                      OVER (ORDER BY best.score DESC, best.name) AS bytes
+             FROM best
+                  JOIN LATERAL (
+                      SELECT visible.*
+                        FROM visible
+                       WHERE (visible.kind, visible.name) = (%(kind)s, best.name)
+                       ORDER BY visible.level DESC
+                       LIMIT 1
+                  ) AS item ON TRUE
+       ) AS found ON found.bytes <= %(page_bytes)s
+ ORDER BY found.score DESC, found.name;

@@ -1,0 +1,127 @@
+"""Rebuilding the search index from the items, by an operator: see `reindex.sql`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import AgentNumber, TenantNumber
+from muniment_server.domain.items import ItemKind
+from muniment_server.monitor.queries import SESSION_QUERIES
+from muniment_server.postgres import queries
+from muniment_server.postgres.rows import row_of
+from muniment_server.search import index
+
+_QUERIES = {**SESSION_QUERIES, **queries.load(__package__, "reindex.sql")}
+_MAX_DEADLOCKS = 5
+"""For one agent at one level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reindexed:
+    """How many items of one agent were indexed at one level."""
+
+    classification: Classification
+    agent_id: str
+    items: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Agent:
+    tenant: TenantNumber
+    agent: AgentNumber
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    kind: ItemKind
+    name: str
+    change_id: UUID
+    content: str
+    tags: list[str]
+    author: str | None
+
+
+def reindex(
+    connection: psycopg.Connection[Any], *, tenant: str | None = None, agent_id: str | None = None
+) -> Iterator[Reindexed]:
+    """Rebuild the index of all agents, of one *tenant*'s, or of one agent, at every level. Embeddings are queued.
+
+    Each agent's level is a transaction of its own: searches continue on the old index until it ends; writers of its
+    items wait. A transaction that deadlocks with them is run again. An agent that is deleted meanwhile is skipped.
+
+    *connection* acts as the owner, in autocommit mode.
+    """
+    cursor: Any = connection.cursor(row_factory=row_of(_Agent))
+    agents: list[_Agent] = cursor.execute(
+        _QUERIES["list_agents_to_reindex"], {"tenant_name": tenant, "agent_id": agent_id}
+    ).fetchall()
+    for agent in agents:
+        for level in Classification:
+            yield Reindexed(level, agent.agent_id, _retried(connection, level, agent))
+
+
+def _retried(connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> int:
+    for _ in range(_MAX_DEADLOCKS):
+        with suppress(psycopg.errors.DeadlockDetected):
+            return _reindexed(connection, level, agent)
+    return _reindexed(connection, level, agent)
+
+
+def _reindexed(connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> int:
+    try:
+        with connection.transaction():
+            connection.execute(_QUERIES["use_schema"], {"schema": level.role})
+            return _Rebuild(connection, level, agent).run()
+    except psycopg.errors.ForeignKeyViolation:  # the agent is gone
+        return 0
+
+
+class _Rebuild:
+    """The index of one agent at one level, rebuilt in one transaction."""
+
+    def __init__(self, connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> None:
+        self._connection = connection
+        self._level = level
+        self._identity = {"tenant": agent.tenant, "agent": agent.agent, "session_id": uuid4()}
+
+    def run(self) -> int:
+        self._execute("open_reindexing", {"number": self._level})
+        self._execute("lock_all_items", {})
+        self._execute("clear_index", {})
+        indexed = list(self._index_items())
+        for kind, entries in indexed:  # once all are indexed: each is embedded together with the passage before it
+            statement = index.queue_statement(kind, entries)
+            self._execute(statement.name, statement.parameters)
+        self._execute("close_reindexing", {})
+        return sum(len(entries) for _, entries in indexed)
+
+    def _index_items(self) -> Iterator[tuple[ItemKind, list[index.IndexEntry]]]:
+        last = (0, "")
+        while items := self._items_after(*last):
+            for kind, of_kind in groupby(items, key=lambda item: item.kind):
+                entries = [
+                    index.entry(kind, item.name, item.change_id, item.content, author=item.author, tags=item.tags)
+                    for item in of_kind
+                ]
+                statement = index.index_statement(kind, entries)
+                self._execute(statement.name, {**statement.parameters, "change_id": uuid4()})
+                yield kind, [{"name": entry["name"], "change_id": entry["change_id"]} for entry in entries]
+            last = (items[-1].kind, items[-1].name)
+
+    def _items_after(self, kind: int, name: str) -> list[_Item]:
+        cursor: Any = self._connection.cursor(row_factory=row_of(_Item))
+        parameters = {**self._identity, "after_kind": kind, "after_name": name}
+        items: list[_Item] = cursor.execute(_QUERIES["lock_items"], parameters).fetchall()
+        return items
+
+    def _execute(self, name: str, parameters: Any) -> None:
+        self._connection.execute(_QUERIES[name], {**parameters, **self._identity})

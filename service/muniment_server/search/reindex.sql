@@ -1,0 +1,84 @@
+-- Rebuilding the search index, as the owner, at the level of the search path.
+
+-- name: use_schema
+-- Until the end of the transaction, unqualified names belong to one schema.
+SELECT set_config('search_path', %(schema)s, true);
+
+-- name: list_agents_to_reindex
+-- All agents, those of one tenant, or one agent.
+SELECT agent.tenant, agent.agent, agent.agent_id
+  FROM vault.agent
+       JOIN vault.tenant USING (tenant)
+ WHERE (%(tenant_name)s::text IS NULL OR tenant.name = %(tenant_name)s)
+   AND (%(agent_id)s::text IS NULL OR agent.agent_id = %(agent_id)s)
+ ORDER BY agent.tenant, agent.agent;
+
+-- name: open_reindexing
+-- A session for the rebuild, deleted at its end: the statements that maintain the index need one.
+WITH conversation AS (
+    INSERT INTO vault.conversation AS conversation (tenant, agent, conversation_id, taint)
+    VALUES (%(tenant)s, %(agent)s, %(session_id)s::uuid::text, %(number)s)
+ RETURNING conversation.tenant, conversation.agent, conversation.conversation_id
+)
+INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, token_hash, expire_time)
+SELECT conversation.tenant, conversation.agent, %(session_id)s::uuid, conversation.conversation_id, decode(md5(%(session_id)s::text), 'hex'), 'infinity'
+  FROM conversation;
+
+-- name: close_reindexing
+DELETE FROM vault.conversation AS closed
+ WHERE closed.tenant = %(tenant)s
+   AND closed.agent = %(agent)s
+   AND closed.conversation_id = %(session_id)s::uuid::text;
+
+-- name: lock_all_items
+-- Make writers of the agent's indexed items wait. Before clear_index: writers lock the item first, then its chunks.
+SELECT item.tenant
+  FROM item
+ WHERE item.tenant = %(tenant)s
+   AND item.agent = %(agent)s
+   AND item.kind IN (1, 2, 4)
+   AND item.delete_time IS NULL
+ ORDER BY item.kind, item.name
+   FOR NO KEY UPDATE;
+
+-- name: clear_index
+-- Delete the index of one agent. Its statistics are adjusted to the chunks that are left, not deleted: new items may be counted
+-- and compacted meanwhile.
+WITH gone AS (
+    DELETE FROM chunk AS gone
+     WHERE gone.tenant = %(tenant)s
+       AND gone.agent = %(agent)s
+ RETURNING gone.kind, gone.language, gone.stem_count, gone.gram_count
+),
+moved AS (
+    SELECT stat.kind, stat.language, -stat.chunks AS chunks, -stat.stems AS stems, -stat.grams AS grams
+      FROM stat
+     WHERE stat.tenant = %(tenant)s
+       AND stat.agent = %(agent)s
+     UNION ALL
+    SELECT chunk.kind, chunk.language, 1, chunk.stem_count, chunk.gram_count
+      FROM chunk
+     WHERE chunk.tenant = %(tenant)s
+       AND chunk.agent = %(agent)s
+     UNION ALL
+    SELECT gone.kind, gone.language, -1, -gone.stem_count, -gone.gram_count
+      FROM gone
+)
+INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
+SELECT %(tenant)s, %(agent)s, moved.kind, moved.language, %(session_id)s, sum(moved.chunks), sum(moved.stems), sum(moved.grams)
+  FROM moved
+ GROUP BY moved.kind, moved.language
+HAVING (sum(moved.chunks), sum(moved.stems), sum(moved.grams)) <> (0, 0, 0);
+
+-- name: lock_items
+-- A batch of the indexed items after a given one, by kind and name.
+SELECT item.kind, item.name, item.change_id, item.content, item.tags, item.author
+  FROM item
+ WHERE item.tenant = %(tenant)s
+   AND item.agent = %(agent)s
+   AND item.kind IN (1, 2, 4)
+   AND (item.kind, item.name) > (%(after_kind)s, %(after_name)s)
+   AND item.delete_time IS NULL
+ ORDER BY item.kind, item.name
+ LIMIT 200
+   FOR NO KEY UPDATE;

@@ -1,0 +1,241 @@
+"""One search of the items of one kind: terms are counted, embeddings compared, then matches ranked.
+
+See `lexical.sql` and `semantic.sql`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import UUID
+
+from muniment_server.domain.budgets import Tier
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.items import ALL_ITEMS, PAGE_BYTES, Item, ItemFilter, ItemKind
+from muniment_server.monitor.session_scope import Query, SessionScope
+from muniment_server.search import languages
+from muniment_server.search.chunks import CHUNK_CHARS, Chunk
+from muniment_server.search.embeddings import EMBEDDER, SEMANTIC_WEIGHT, Vector, scores, signs
+from muniment_server.search.ranking import (
+    DAMPING,
+    FEW_SAMPLED,
+    MAX_GRAMS_COUNTED,
+    MAX_LENDERS,
+    MAX_SAMPLED,
+    MAX_STEMS,
+    MAX_STEMS_COUNTED,
+    Candidates,
+    Corpus,
+    QueryTerms,
+    Term,
+    candidate_queries,
+)
+from muniment_server.search.snippets import snippet
+from muniment_server.search.tsquery import any_of, quoted
+
+QueryEmbedder: TypeAlias = Callable[[str, Classification], Vector | None]
+"""The embedding of a query, asked for at a level (lower ones are served first); None if there is none in time."""
+
+_COMPARED_VECTORS = 200
+_CANDIDATE_LIMITS = (1000, None)
+"""The embeddings to consider: at first few, which the shadow and the filters may exclude; then all."""
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One result. Scores are comparable within one search only."""
+
+    item: Item
+    score: float
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The results of a search, best first, and whether embeddings were compared."""
+
+    matches: Sequence[Match]
+    semantic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _TermRow:
+    what: str
+    text: str
+    pieces: int
+    stems: int
+    grams: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Similar:
+    looked_at: int
+    compared: int
+    name: str | None
+    change_id: UUID
+    start: int
+    size: int
+    similarity: int
+
+
+@dataclass(frozen=True, slots=True)
+class _MatchRow(Item):
+    change_id: UUID
+    score: float
+    start: int | None
+    size: int | None
+    matches: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _LexicalQuery:
+    """A query, and how much its terms weigh for one session."""
+
+    corpus: Corpus
+    terms: Sequence[Term]
+    candidates: Sequence[Candidates]
+
+    @property
+    def gram_weights(self) -> Mapping[str, float]:
+        """What an occurrence of each gram is worth."""
+        return {term.text: term.weight(self.corpus) for term in self.terms if term.is_gram}
+
+
+@dataclass(frozen=True, slots=True)
+class _SemanticMatches:
+    """The items whose embeddings are most similar to the query, by name, and their scores."""
+
+    similar: Mapping[str, _Similar]
+    scores: Sequence[int]
+    compared: bool
+
+
+class Searcher:
+    """Searches items by words and, where there is an embedder, by meaning."""
+
+    def __init__(self, embed: QueryEmbedder) -> None:
+        self._embed = embed
+
+    def search(
+        self,
+        scope: SessionScope,
+        kind: ItemKind,
+        query: str,
+        *,
+        limit: int,
+        tier: Tier = Tier.MEMORY,
+        wanted: ItemFilter = ALL_ITEMS,
+    ) -> Found:
+        """Up to *limit* items that match *query*, best first. Only notes have a *tier* other than MEMORY."""
+        terms = QueryTerms(query)
+        vector = self._embed(query, scope.taint) if terms.spelled else None
+        filters = {"kind": kind, "tier": tier, **filter_parameters(wanted)}
+        lexical = _lexical(scope, kind, query, terms)
+        semantic = _similar(scope, vector, filters)
+        rows = [row for row in _ranked(scope, lexical, semantic, filters, limit) if _is_current(row, semantic)]
+        scope.record_read(kind, [row.version for row in rows])
+        weights = lexical.gram_weights
+        return Found([Match(row, row.score, _snippet(row, semantic, weights)) for row in rows], semantic.compared)
+
+
+def filter_parameters(wanted: ItemFilter) -> dict[str, object]:
+    """The parameters of the queries that filter."""
+    return {
+        "tags": list(wanted.tags),
+        "any_tag": wanted.any_tag and bool(wanted.tags),
+        "thread": wanted.thread,
+        "start_time": wanted.start_time,
+        "end_time": wanted.end_time,
+    }
+
+
+def _lexical(scope: SessionScope, kind: ItemKind, query: str, terms: QueryTerms) -> _LexicalQuery:
+    """Count the terms of *query* in what the session sees."""
+    parameters = {
+        "kind": kind,
+        "query": query,
+        "language": languages.stemmer(query),
+        "words": terms.spelled,
+        "grams": terms.grams,
+        "most_stems": MAX_STEMS,
+        "most_sampled": MAX_SAMPLED,
+        "few_sampled": FEW_SAMPLED,
+        "most_stems_counted": MAX_STEMS_COUNTED,
+        "most_grams_counted": MAX_GRAMS_COUNTED,
+    }
+    rows = scope.look_up(Query("search_terms", _TermRow, parameters))
+    corpus = next(Corpus(row.pieces, row.stems, row.grams) for row in rows if row.what == "corpus")
+    stop_words = {row.text for row in rows if row.what == "small"}
+    counted = [
+        Term(row.text, row.pieces, is_gram=row.what == "gram", is_stop=row.what == "stop")
+        for row in rows
+        if row.what in {"stem", "stop", "gram"}
+    ]
+    return _LexicalQuery(corpus, counted, candidate_queries(corpus, counted, terms.evidence(stop_words)))
+
+
+def _similar(scope: SessionScope, vector: Vector | None, filters: Mapping[str, object]) -> _SemanticMatches:
+    """The visible items most similar to *vector*."""
+    rows: Sequence[_Similar] = ()
+    if vector is not None:
+        parameters = {**filters, "embedder": EMBEDDER, "signs": signs(vector), "vector": vector}
+        for limit in _CANDIDATE_LIMITS:
+            bounds = {"most": _COMPARED_VECTORS, "bound": limit}
+            rows = scope.look_up(Query("search_meaning", _Similar, {**parameters, **bounds}))
+            if rows[0].compared == _COMPARED_VECTORS or limit is None or rows[0].looked_at < limit:
+                break
+    similar = [row for row in rows if row.name is not None]
+    found = scores([row.similarity for row in similar])
+    best = {row.name: row for row, _ in zip(similar, found, strict=False) if row.name is not None}
+    return _SemanticMatches(best, found, compared=bool(similar))
+
+
+def _ranked(
+    scope: SessionScope, lexical: _LexicalQuery, semantic: _SemanticMatches, filters: Mapping[str, object], limit: int
+) -> Sequence[_MatchRow]:
+    """Try the candidates in turn, each of which finds what those before it find, until there are enough matches."""
+    stems = [term for term in lexical.terms if not term.is_gram]
+    grams = lexical.gram_weights
+    parameters = {
+        **filters,
+        "limit": limit,
+        "page_bytes": PAGE_BYTES,
+        "stems": [quoted(term.text) for term in stems],
+        "stem_weights": [term.weight(lexical.corpus) for term in stems],
+        "grams": [quoted(gram) for gram in grams],
+        "gram_weights": list(grams.values()),
+        "damping": DAMPING,
+        "stem_slope": lexical.corpus.stem_slope,
+        "gram_slope": lexical.corpus.gram_slope,
+        "most_lenders": MAX_LENDERS,
+        "names": list(semantic.similar),
+        "meant": semantic.scores,
+        "share": _MILLION - SEMANTIC_WEIGHT if semantic.compared else _MILLION,
+    }
+    rows: Sequence[_MatchRow] = ()
+    for one in lexical.candidates:
+        candidates = {"wanted_stems": any_of(one.stems) or None, "wanted_grams": any_of(one.grams) or None}
+        rows = scope.look_up(Query("search_items", _MatchRow, {**parameters, **candidates}))
+        if rows and (rows[0].matches or 0) >= limit:  # by words: similar items are found without them, too
+            break
+    return rows
+
+
+def _is_current(row: _MatchRow, semantic: _SemanticMatches) -> bool:
+    """Whether an item found by its embedding alone is still the version that was compared."""
+    similar = semantic.similar.get(row.name)
+    return row.start is not None or similar is None or similar.change_id == row.change_id
+
+
+def _snippet(row: _MatchRow, semantic: _SemanticMatches, weights: Mapping[str, float]) -> str:
+    """The relevant part of the best chunk. For an item found through its neighbors: its beginning."""
+    similar = semantic.similar.get(row.name)
+    if row.start is not None and row.size is not None:
+        chunk = Chunk(row.start, row.size)
+    elif similar is not None:
+        chunk = Chunk(similar.start, similar.size)
+    else:
+        chunk = Chunk(0, CHUNK_CHARS)
+    return snippet(chunk.of(row.content), weights)

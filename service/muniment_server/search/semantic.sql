@@ -1,0 +1,51 @@
+-- Search by embeddings, as the role of a level. See embedding_queue.sql for how embeddings are made.
+
+-- name: search_meaning
+-- The chunks most similar to the query, after the shadow and the filters: the best one of each name, with its similarity in millionths.
+-- First the signs of all embeddings are compared, then the vectors of the 200 with the most signs in common. looked_at: how many
+-- signs were compared. With a bound, the shadow and the filters may leave out most of them: ask again without, if too few are left.
+WITH nearest AS MATERIALIZED (
+    SELECT meaning.kind, meaning.name, meaning.level, meaning.change_id, meaning.piece,
+           bit_count(meaning.signs # %(signs)s::bit(384)) AS distance
+      FROM visible_meaning AS meaning
+     WHERE (meaning.kind, meaning.embedder) = (%(kind)s, %(embedder)s)
+     ORDER BY distance, meaning.name, meaning.level, meaning.piece
+     LIMIT %(bound)s
+),
+seen AS MATERIALIZED (
+    SELECT nearest.kind, nearest.name, nearest.change_id, nearest.piece, chunk.start, chunk.size
+      FROM nearest
+           JOIN visible_chunk AS chunk
+                ON (chunk.kind, chunk.name, chunk.change_id, chunk.piece)
+                   = (nearest.kind, nearest.name, nearest.change_id, nearest.piece)
+     WHERE chunk.tier = %(tier)s
+       AND (%(thread)s::text IS NULL OR chunk.thread = %(thread)s)
+       AND (%(start_time)s::timestamptz IS NULL OR chunk.event_time >= %(start_time)s)
+       AND (%(end_time)s::timestamptz IS NULL OR chunk.event_time < %(end_time)s)
+       AND CASE WHEN %(any_tag)s THEN chunk.tags && %(tags)s::text[] ELSE chunk.tags @> %(tags)s::text[] END
+       AND 0 = (
+               SELECT count(*)
+                 FROM visible AS above
+                WHERE (above.kind, above.name) = (nearest.kind, nearest.name)
+                  AND above.level > nearest.level
+           )
+     ORDER BY nearest.distance, nearest.name, nearest.level, nearest.piece
+     LIMIT %(most)s
+),
+similarity AS (
+    SELECT DISTINCT ON (seen.name) seen.name, seen.change_id, seen.start, seen.size, pair.similarity
+      FROM seen
+           JOIN visible_meaning AS meaning
+                ON (meaning.kind, meaning.name, meaning.change_id, meaning.piece)
+                   = (seen.kind, seen.name, seen.change_id, seen.piece)
+           CROSS JOIN LATERAL (
+               SELECT sum(one * other) AS similarity
+                 FROM unnest(meaning.vector, %(vector)s::integer[]) AS component (one, other)
+           ) AS pair
+     ORDER BY seen.name, pair.similarity DESC, seen.piece
+)
+SELECT (SELECT count(*) FROM nearest) AS looked_at, (SELECT count(*) FROM seen) AS compared,
+       similarity.name, similarity.change_id, similarity.start, similarity.size, similarity.similarity
+  FROM session
+       LEFT JOIN similarity ON TRUE
+ ORDER BY similarity.similarity DESC, similarity.name;

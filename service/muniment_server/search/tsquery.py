@@ -1,0 +1,15 @@
+"""The syntax of Postgres' text search queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def any_of(combinations: Iterable[tuple[str, ...]]) -> str:
+    """A query for any of *combinations*, each of which needs all of its terms. Empty if there are none."""
+    return " | ".join("(" + " & ".join(map(quoted, terms)) + ")" for terms in combinations)
+
+
+def quoted(term: str) -> str:
+    """One term as a query. Inside quotes nothing is syntax."""
+    return "'" + term.replace("\\", "\\\\").replace("'", "''") + "'"

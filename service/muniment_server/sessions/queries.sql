@@ -1,0 +1,205 @@
+-- Conversations and sessions, as the control role. Statements that the ceiling of a host key bounds read the key again.
+-- Locks are taken in this order: agent, conversation, session.
+
+-- name: open_session
+-- Open a session; its conversation is made, or raised to its taint. No row: key revoked or below, or no such agent.
+-- session_id NULL: the conversation is tainted above.
+WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
+    SELECT agent.agent, agent.agent_id
+      FROM vault.agent
+     WHERE agent.tenant = %(tenant)s
+       AND agent.agent_id = %(agent_id)s
+       AND agent.delete_time IS NULL
+       AND %(taint)s::smallint <= (
+               SELECT host_key.ceiling
+                 FROM vault.host_key
+                WHERE host_key.tenant = %(tenant)s
+                  AND host_key.host_key_id = %(host_key_id)s
+                  AND host_key.revoke_time IS NULL
+           )
+       FOR SHARE
+),
+marked AS ( -- DO UPDATE returns the true mark, whatever the snapshot, and waits for the writers below it
+    INSERT INTO vault.conversation AS marked (tenant, agent, conversation_id, taint, create_time)
+    SELECT %(tenant)s, owner.agent, %(conversation_id)s, %(taint)s, vault.clock()
+      FROM owner
+        ON CONFLICT (tenant, agent, conversation_id) DO UPDATE
+       SET taint = greatest(marked.taint, excluded.taint)
+ RETURNING marked.agent, marked.conversation_id, marked.taint
+),
+opened AS (
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, token_hash, create_time, expire_time)
+    SELECT %(tenant)s, marked.agent, %(session_id)s::uuid, marked.conversation_id, %(token_hash)s, vault.clock(), vault.clock() + %(ttl)s
+      FROM marked
+     WHERE marked.taint = %(taint)s
+ RETURNING opened.session_id, opened.create_time, opened.expire_time
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome)
+    SELECT %(tenant)s, %(change_id)s, marked.agent, marked.taint, %(host_key_id)s, opened.session_id, 'OpenSession',
+           CASE WHEN opened.session_id IS NULL THEN 'CONVERSATION_TAINTED' ELSE 'OK' END
+      FROM marked
+           LEFT JOIN opened ON TRUE
+)
+SELECT opened.session_id, owner.agent_id, marked.conversation_id, marked.taint, opened.create_time, opened.expire_time,
+       NULL::timestamptz AS close_time
+  FROM marked
+       CROSS JOIN owner
+       LEFT JOIN opened ON TRUE;
+
+-- name: get_session
+-- Any session up to the ceiling, closed ones too.
+SELECT session.session_id, agent.agent_id, session.conversation_id, conversation.taint, session.create_time, session.expire_time,
+       session.close_time
+  FROM vault.session
+       JOIN vault.conversation
+            ON conversation.tenant = %(tenant)s
+           AND (conversation.agent, conversation.conversation_id) = (session.agent, session.conversation_id)
+       JOIN vault.agent
+            ON agent.tenant = %(tenant)s
+           AND agent.agent = session.agent
+ WHERE session.tenant = %(tenant)s
+   AND session.session_id = %(session_id)s
+   AND conversation.taint <= %(ceiling)s;
+
+-- name: list_sessions
+-- One page of an agent's sessions up to the ceiling, newest first. No row: no such agent. Nulls: nothing more.
+SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, found.create_time, found.expire_time, found.close_time
+  FROM vault.agent
+       LEFT JOIN LATERAL (
+           SELECT session.session_id, session.conversation_id, conversation.taint, session.create_time, session.expire_time,
+                  session.close_time
+             FROM vault.session
+                  JOIN vault.conversation
+                       ON conversation.tenant = %(tenant)s
+                      AND (conversation.agent, conversation.conversation_id) = (session.agent, session.conversation_id)
+            WHERE session.tenant = %(tenant)s
+              AND session.agent = agent.agent
+              AND conversation.taint <= %(ceiling)s
+              AND (%(include_closed)s OR session.close_time IS NULL AND session.expire_time > vault.clock())
+              AND (session.create_time, session.session_id) < (%(before_time)s::timestamptz, %(before_id)s::uuid)
+            ORDER BY session.create_time DESC, session.session_id DESC
+            LIMIT %(limit)s
+       ) AS found ON TRUE
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id = %(agent_id)s
+ ORDER BY found.create_time DESC, found.session_id DESC;
+
+-- name: raise_taint
+-- Raise the conversation of an open session. Waits for the writers before it. No row: not open, or above the ceiling.
+WITH found AS MATERIALIZED ( -- the lock is taken on the session too: a reset's successor is not raised
+    SELECT session.*
+      FROM session
+     WHERE session.tenant = %(tenant)s
+       AND session.session_id = %(session_id)s
+       AND greatest(session.taint, %(taint)s::smallint) <= (
+               SELECT host_key.ceiling
+                 FROM vault.host_key
+                WHERE host_key.tenant = %(tenant)s
+                  AND host_key.host_key_id = %(host_key_id)s
+                  AND host_key.revoke_time IS NULL
+           )
+       FOR NO KEY UPDATE
+),
+raised AS (
+    UPDATE vault.conversation AS raised
+       SET taint = %(taint)s
+      FROM found
+     WHERE raised.tenant = %(tenant)s
+       AND (raised.agent, raised.conversation_id) = (found.agent, found.conversation_id)
+       AND found.taint < %(taint)s
+ RETURNING raised.taint
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, reason)
+    SELECT %(tenant)s, %(change_id)s, found.agent, raised.taint, %(host_key_id)s, found.session_id, 'RaiseTaint', 'OK', %(reason)s
+      FROM found
+           CROSS JOIN raised
+)
+SELECT found.session_id, agent.agent_id, found.conversation_id, greatest(found.taint, %(taint)s) AS taint,
+       found.create_time, found.expire_time, NULL::timestamptz AS close_time
+  FROM found
+       JOIN vault.agent
+            ON agent.tenant = %(tenant)s
+           AND agent.agent = found.agent;
+
+-- name: close_session
+-- Close an open session up to the ceiling. No row: not open.
+WITH found AS MATERIALIZED (
+    SELECT session.*
+      FROM session
+     WHERE session.tenant = %(tenant)s
+       AND session.session_id = %(session_id)s
+       AND session.taint <= %(ceiling)s
+       FOR NO KEY UPDATE
+),
+closed AS (
+    UPDATE vault.session AS closed
+       SET close_time = vault.clock()
+      FROM found
+     WHERE closed.tenant = %(tenant)s
+       AND closed.session_id = found.session_id
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome)
+    SELECT %(tenant)s, %(change_id)s, found.agent, found.taint, %(host_key_id)s::uuid, found.session_id, 'CloseSession', 'OK'
+      FROM found
+)
+SELECT found.session_id
+  FROM found;
+
+-- name: lock_session
+-- The first step of ResetSession: waits for the writers and raises before it. No row: not open, or above the ceiling.
+SELECT session.session_id
+  FROM session
+ WHERE session.tenant = %(tenant)s
+   AND session.session_id = %(session_id)s
+   AND session.taint <= %(ceiling)s
+   FOR NO KEY UPDATE;
+
+-- name: reset_session
+-- The second step of ResetSession, under the lock of the first: it sees every session opened during the wait.
+WITH found AS MATERIALIZED (
+    SELECT session.*
+      FROM session
+     WHERE session.tenant = %(tenant)s
+       AND session.session_id = %(session_id)s
+       AND session.taint <= %(ceiling)s
+),
+closed AS (
+    UPDATE vault.session AS closed
+       SET close_time = vault.clock()
+      FROM found
+     WHERE closed.tenant = %(tenant)s
+       AND (closed.agent, closed.conversation_id) = (found.agent, found.conversation_id)
+       AND closed.close_time IS NULL
+),
+lowered AS (
+    UPDATE vault.conversation AS lowered
+       SET taint = 1
+      FROM found
+     WHERE lowered.tenant = %(tenant)s
+       AND (lowered.agent, lowered.conversation_id) = (found.agent, found.conversation_id)
+),
+opened AS (
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, token_hash, create_time, expire_time)
+    SELECT %(tenant)s, found.agent, %(new_session_id)s::uuid, found.conversation_id, %(token_hash)s, vault.clock(),
+           vault.clock() + (found.expire_time - found.create_time)
+      FROM found
+ RETURNING opened.agent, opened.session_id, opened.conversation_id, opened.create_time, opened.expire_time
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, reason)
+    SELECT %(tenant)s, %(change_id)s::uuid, found.agent, found.taint, %(host_key_id)s::uuid, found.session_id, 'ResetSession',
+           'CLOSED', %(reason)s
+      FROM found
+     UNION ALL
+    SELECT %(tenant)s, %(open_change_id)s::uuid, opened.agent, 1, %(host_key_id)s::uuid, opened.session_id, 'ResetSession', 'OK', %(reason)s
+      FROM opened
+)
+SELECT opened.session_id, agent.agent_id, opened.conversation_id, 1::smallint AS taint, opened.create_time, opened.expire_time,
+       NULL::timestamptz AS close_time
+  FROM opened
+       JOIN vault.agent
+            ON agent.tenant = %(tenant)s
+           AND agent.agent = opened.agent;
