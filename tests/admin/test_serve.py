@@ -65,6 +65,19 @@ def test_in_development_it_says_what_to_try_and_that_works(dev):
     assert lines[-1].startswith("grpcurl -plaintext")
 
 
+def test_the_exports_it_prints_are_one_block_and_need_no_command_before_them(dev):
+    """Somebody who pastes them alone, in any order, has the environment that the commands need."""
+    lines = [line.strip() for line in dev.said.splitlines() if line.startswith("  ")]
+    exports = [line for line in lines if line.startswith("export")]
+    assert exports == lines[: len(exports)]
+    for order in (exports, exports[::-1]):
+        script = "\n".join(["set -e", *order, "muniment agent list"])
+        done = subprocess.run(
+            ["bash", "-c", script], cwd="/", env=environment_in(dev.folder), capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_credentials_are_closed_to_others_and_in_no_command_line(dev):
     file = dev.folder / ".muniment" / "development.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -29,7 +28,7 @@ def recipe(target: str, *variables: str) -> list[str]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """In the place of the repository's: `.venv` is there, and `.muniment` will be."""
+    """In place of the repository: `.venv` is there, and `.muniment` will be."""
     with tempfile.TemporaryDirectory(prefix="muniment-tour-") as name:
         place = Path(name)
         place.chmod(0o711)
@@ -39,18 +38,30 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def environment(folder: Path) -> dict[str, str]:
-    """A plain one: the tour itself puts `.venv` on the PATH."""
+    """A plain one: what `make run` prints puts `.venv` on the PATH."""
     return {**environment_in(folder), "PATH": os.pathsep.join(["/usr/local/bin", "/usr/bin", "/bin"])}
 
 
 @pytest.fixture
-def exported(folder: Path) -> Iterator[dict[str, str]]:
-    """The variables that `make run` says to export, while its server runs, on a free port."""
+def pasted(folder: Path) -> Iterator[str]:
+    """The `export` lines that `make run` prints, as one block, while its server runs on a free port."""
     command = recipe("run", "LISTEN=127.0.0.1:0")
     assert command[:2] == [".venv/bin/muniment", "serve"]
     server = Server(folder, *command[2:], environment=environment_in(folder))
     try:
         said = server.read_to_the_last_line()
-        yield dict(re.findall(r"^  export (MUNIMENT_ADDRESS|MUNIMENT_HOST_KEY)=(\S+)$", said, re.MULTILINE))
+        yield "".join(
+            line.removeprefix("  ") for line in said.splitlines(keepends=True) if line.startswith("  export ")
+        )
     finally:
         server.end()
+
+
+@pytest.fixture
+def exported(pasted: str, environment: dict[str, str]) -> dict[str, str]:
+    """The environment of a shell into which they were pasted."""
+    done = subprocess.run(
+        ["bash", "-e", "-c", f"{pasted}\nenv -0"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    return dict(line.split("=", 1) for line in done.stdout.split("\0") if line)

@@ -1,4 +1,4 @@
-"""The README as a sequence of things to run and what they show.
+"""The README and the tour as sequences of things to run and what they show.
 
 A fenced block of `sh` or `python` is run; a block of `text` or `json` right after it is what it shows. A second
 word after the language (`sh grpcurl`) says for which way of trying things out the block is.
@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+TOUR = ROOT / "service" / "docs" / "tour.md"
 PYTHON_README = ROOT / "clients" / "python" / "README.md"
 _FENCED = re.compile(r"^```(?P<language>\w+)(?: (?P<way>\w+))?\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 _RUN = {"sh", "python"}

@@ -1,4 +1,4 @@
-"""Every command that the README shows is run, and says what the README says it says."""
+"""Every command that the README and the tour show is run, and prints what they show."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,41 +21,78 @@ from muniment_server.postgres import roles
 from tests.support.certificates import make as make_certificate
 from tests.tour import grpcurl, shell
 from tests.tour.conftest import recipe
-from tests.tour.readme import PYTHON_README, README, normal, section, steps
+from tests.tour.readme import PYTHON_README, README, ROOT, TOUR, Step, normal, section, steps
 
 TEXT = README.read_text(encoding="utf-8")
+TOUR_TEXT = TOUR.read_text(encoding="utf-8")
+WAYS = {"", "server", "install", "production"}
+"""The blocks of the README by their second word: each has a test below."""
 
 
-@pytest.mark.parametrize("tool", ["buf", "grpcurl"])
-def test_the_tour(tool, folder, exported, environment, request):
-    """From the first block to the last, with one tool or the other, in one shell."""
-    if tool == "grpcurl":
-        built = request.config.cache.mkdir("grpcurl")
-        grpcurl.build(built)
-        environment["PATH"] += f"{os.pathsep}{built}"
-    walk = [*steps(section("A tour of five minutes", TEXT), tool), *steps(section("Operations", TEXT))]
-
-    ran = shell.run(walk, folder, {**environment, **exported})
-
-    assert tool in {step.way for step in walk}
-    for step, came in zip(walk, ran, strict=True):
+def walk(steps: list[Step], folder, environment) -> None:
+    """Run blocks in one shell, from the first to the last: each says what is shown."""
+    ran = shell.run(steps, folder, environment)
+    for step, came in zip(steps, ran, strict=True):
         assert (step.text, came.failed) == (step.text, step.fails), came.said
         if step.shown is not None:
             assert (step.text, normal(came.said)) == (step.text, normal(step.shown))
 
 
-def test_the_two_commands():
-    """`make test` is what runs this; `make run` is what the tour walks on."""
-    (block,) = steps(section("Two commands", TEXT))
-    commands = [line.split("#")[0].split() for line in block.text.splitlines()]
+def test_the_quickstart_and_what_operators_do(folder, exported):
+    walk([*steps(section("Quickstart", TEXT)), *steps(section("Install and operate", TEXT))], folder, exported)
 
-    assert commands == [["make", "run"], ["make", "test"]]
+
+def test_the_quickstart_has_eight_lines_at_most():
+    lines = [line for step in steps(section("Quickstart", TEXT), "server") for line in step.text.splitlines()]
+
+    assert lines[0] == "make run"
+    assert len(lines) <= 8
+
+
+@pytest.mark.parametrize("tool", ["buf", "grpcurl"])
+def test_the_tour(tool, folder, exported, request):
+    """From the first block to the last, with one tool or the other."""
+    if tool == "grpcurl":
+        built = request.config.cache.mkdir("grpcurl")
+        grpcurl.build(built)
+        exported["PATH"] += f"{os.pathsep}{built}"
+    blocks = [*steps(TOUR_TEXT, tool)]
+
+    assert tool in {step.way for step in blocks}
+    walk(blocks, folder, exported)
+
+
+def test_make_runs_what_the_tests_run():
     assert recipe("run")[:3] == [".venv/bin/muniment", "serve", "--dev"]
     assert recipe("test")[:4] == [".venv/bin/python", "-m", "pytest", "-q"]
 
 
+def test_no_block_is_left_out():
+    ways = {step.way for step in steps(TEXT, *WAYS, "buf", "grpcurl")}
+
+    assert ways == WAYS
+    assert set(re.findall(r"^```sh (\w+)$", TEXT, re.MULTILINE)) == WAYS - {""}
+    assert set(re.findall(r"^```sh (\w+)$", TOUR_TEXT, re.MULTILINE)) == {"buf", "grpcurl"}
+
+
+def test_the_server_can_be_installed_as_shown():
+    """Without the network: what it depends on is in the environment of these tests."""
+    (block,) = (step for step in steps(section("Install and operate", TEXT), "install") if step.way)
+    offline = {"PIP_DRY_RUN": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_QUIET": "1"}
+    done = subprocess.run(
+        ["bash", "-e", "-c", block.text],
+        cwd=ROOT,
+        env={**os.environ, **offline, "PATH": os.pathsep.join([f"{sys.prefix}/bin", os.environ["PATH"]])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
 def test_grpcurl_is_the_version_that_is_tested():
-    (version,) = re.findall(r"go install github.com/fullstorydev/grpcurl/cmd/grpcurl@(\S+?)`", TEXT)
+    (version,) = re.findall(r"go install github.com/fullstorydev/grpcurl/cmd/grpcurl@(\S+?)`", TOUR_TEXT)
 
     assert f"github.com/fullstorydev/grpcurl {version} " in (grpcurl.TOOLS / "go.mod").read_text()
 
@@ -63,13 +101,13 @@ def test_the_python_is_that_of_the_client():
     def first(text):
         return next(step for step in steps(text) if step.language == "python")
 
-    assert first(TEXT) == first(PYTHON_README.read_text(encoding="utf-8"))
+    assert first(TOUR_TEXT) == first(PYTHON_README.read_text(encoding="utf-8"))
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="NOT RUN: no openssl to make certificates with")
 def test_production(folder, environment):
     """The block that ends in a server of TLS, over a Postgres that it did not start."""
-    (block,) = (step for step in steps(section("Operations", TEXT), "production") if step.way)
+    (block,) = (step for step in steps(section("Install and operate", TEXT), "production") if step.way)
     make_certificate(folder, "ca", "-addext", "basicConstraints=critical,CA:TRUE")
     make_certificate(folder, "server", "-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "subjectAltName=IP:127.0.0.1")
     with EmbeddedPostgres(folder / "elsewhere", roles=roles.ALL) as postgres:

@@ -7,7 +7,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -167,27 +167,36 @@ def _announce(config: ServerConfig, running: Running) -> None:
 
 
 def _say_what_to_try(address: str, key: str, config: ServerConfig) -> None:
-    """Lines to paste. They are not wrapped, whatever the width."""
+    """Lines to paste: one block of exports, then commands. They are not wrapped, whatever the width."""
     console = Console(soft_wrap=True, highlight=False)
-    console.print(
-        f"Address and host key are in {config.database.data_dir / development.FILE}. To try it:\n", markup=False
+    file = config.database.data_dir / development.FILE
+    console.print(f"Address and host key are in {file}. In another terminal, paste:\n", markup=False)
+    _print_lines(console, _environment(address, key, config.tls))
+    console.print("\nThen try:\n")
+    _print_lines(
+        console,
+        [
+            "muniment agent create alice",
+            'muniment memory save plan "ship on Friday" --agent alice --taint internal',
+            "muniment memory search friday --agent alice --taint internal",
+            _grpcurl(address, config.tls),
+        ],
     )
-    for line in (
-        f"export MUNIMENT_ADDRESS={shlex.quote(address)}",
-        *([] if shutil.which("muniment") else [f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH"]),
-        f"export MUNIMENT_HOST_KEY={key}",
-        *(
-            []
-            if config.tls is None
-            else [f"export MUNIMENT_TLS_CA={shlex.quote(str(config.tls.certificate.absolute()))}"]
-        ),
-        "muniment agent create alice",
-        "export MUNIMENT_TOKEN=$(muniment session open alice --taint internal --quiet)",
-        'muniment memory save plan "ship on Friday"',
-        "muniment memory search friday",
-        _grpcurl(address, config.tls),
-    ):
+
+
+def _print_lines(console: Console, lines: Iterable[str]) -> None:
+    for line in lines:
         console.print(f"  {line}", style="bold", markup=False)
+
+
+def _environment(address: str, key: str, tls: Tls | None) -> Iterator[str]:
+    """What commands need. No line depends on another, or runs one."""
+    if sys.prefix != sys.base_prefix or shutil.which("muniment") is None:  # another terminal has no environment active
+        yield f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"'
+    yield f"export MUNIMENT_ADDRESS={shlex.quote(address)}"
+    yield f"export MUNIMENT_HOST_KEY={key}"
+    if tls is not None:
+        yield f"export MUNIMENT_TLS_CA={shlex.quote(str(tls.certificate.absolute()))}"
 
 
 def _grpcurl(address: str, tls: Tls | None) -> str:
