@@ -52,7 +52,7 @@ def serving(folder: Path, *, workers: int, threads: int, words_alone: bool = Fal
         [
             sys.executable,
             "-m",
-            "muniment_server.cli",
+            "muniment.cli",
             "serve",
             "--dev",
             "--listen",

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import psycopg
+from muniment_server.items.store import Items
 from psycopg.rows import namedtuple_row
 
 import muniment
@@ -18,7 +19,6 @@ from muniment_server.domain.errors import MemoryNotFound
 from muniment_server.domain.ids import RandomIds
 from muniment_server.domain.items import ItemKind
 from muniment_server.domain.principals import SessionIdentity
-from muniment_server.items.store import Items
 from muniment_server.monitor.session_scope import Fence
 from muniment_server.postgres import pool
 from muniment_server.postgres.deadline import Call

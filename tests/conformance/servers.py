@@ -18,7 +18,7 @@ from muniment_server.domain.ids import RandomIds
 from muniment_server.runtime import databases
 from muniment_server.runtime.configuration import DatabaseConfig
 from tests.bench.processes import WORDS_ALONE
-from tests.cli.conftest import Server, environment_in
+from tests.support.commands import Server, environment_in
 
 TRANSPORTS = ("tls", "plaintext", "unix")
 OTHERS_KEYS = ("internal_host", "other_host")

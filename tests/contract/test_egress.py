@@ -23,9 +23,9 @@ from muniment.v1 import (
     session_pb2,
     session_service_pb2,
 )
+from muniment_server.domain.budgets import Tier, Usage
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import BudgetEntry, BudgetExceeded, EgressViolation
-from muniment_server.domain.budgets import Tier, Usage
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor import egress, policy
 from muniment_server.monitor.call import CallContext

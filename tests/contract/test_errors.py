@@ -13,8 +13,8 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from muniment.v1 import classification_pb2, error_pb2, note_pb2, passage_pb2
 from muniment_server.domain import errors
-from muniment_server.domain.classification import Classification
 from muniment_server.domain.budgets import Tier, Usage
+from muniment_server.domain.classification import Classification
 from muniment_server.monitor import status
 
 REASONS = {

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
+from muniment_server.monitor.store import Store
 
 from muniment.v1 import classification_pb2, policy_pb2
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.monitor import policy
 from muniment_server.monitor.policy import PolicyError
-from muniment_server.monitor.store import Store
 from muniment_server.postgres.pool import Database
 from muniment_server.transport import server
 from muniment_server.transport.server import SERVICES, Limits, Server

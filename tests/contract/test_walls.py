@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from muniment_server.monitor.store import Store
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
@@ -15,7 +16,6 @@ from muniment_server.monitor.interceptors import (
     TellErrors,
     Validate,
 )
-from muniment_server.monitor.store import Store
 from muniment_server.postgres.pool import Database
 from muniment_server.transport import server
 from muniment_server.transport.dispatch import _LONG, PutBehindWalls

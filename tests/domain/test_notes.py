@@ -9,11 +9,11 @@ from uuid import NAMESPACE_OID, uuid5
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from muniment_server.domain.records import DEFAULT_MEMORY_SETTINGS, Note, Tier, Usage, Version
 
 from muniment_server.domain import errors
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.notes import AddNote, DeleteNote, DeleteStep, KeepStep, SaveStep, Shelf, UpdateNote, judge
-from muniment_server.domain.records import DEFAULT_MEMORY_SETTINGS, Note, Tier, Usage, Version
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 MEMORY, USER = Tier

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from muniment_server.domain import prompt
-from muniment_server.domain.prompt import RenderedBlock, RenderedTier
 from muniment_server.domain.budgets import Tier, Usage
+from muniment_server.domain.prompt import RenderedBlock, RenderedTier
 from tests.support import prompt_parser
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -17,10 +17,10 @@ import pytest
 import muniment
 from muniment import Classification, HostClient, SessionClient
 from tests.bench.processes import WORDS_ALONE
-from tests.cli.conftest import Server, environment_in
 from tests.endtoend import conversations, locomo, telling
 from tests.endtoend.locomo import Model
 from tests.endtoend.telling import World
+from tests.support.commands import Server, environment_in
 
 _CALLERS = 4
 At = tuple[str, Classification]

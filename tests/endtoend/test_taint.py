@@ -16,8 +16,8 @@ from muniment import (
     Unauthenticated,
     WriteLevelMismatch,
 )
-from tests.cli.conftest import wait_until
 from tests.endtoend.answers import PAGE, everything, expected_everything
+from tests.support.commands import wait_until
 
 INTERNAL, CONFIDENTIAL = Classification.INTERNAL, Classification.CONFIDENTIAL
 

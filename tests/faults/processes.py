@@ -115,7 +115,7 @@ class ServerProcess:
 
     def _starts(self) -> bool:
         command = [
-            *(sys.executable, "-m", "muniment_server.cli", "serve", "--dev", "--workers", str(WORKERS)),
+            *(sys.executable, "-m", "muniment.cli", "serve", "--dev", "--workers", str(WORKERS)),
             *("--data-dir", str(self._data_dir), "--listen", self.address, *self._options),
         ]
         self._data_dir.mkdir(mode=0o711, exist_ok=True)

@@ -17,10 +17,10 @@ from typing import Any
 import psycopg
 
 from muniment_server.domain import tokens
-from muniment_server.domain.search.meaning import Vector
 from muniment_server.domain.tokens import TokenKind
-from muniment_server.rpc.server import Limits
-from muniment_server.store.embedded import EmbeddedPostgres
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.search.embeddings import Vector
+from muniment_server.transport.pools import Limits
 from tests.noninterference.worlds import private_postgres
 from tests.support.databases import Database, cloned
 from tests.support.meanings import Quick, embed_all, quick
@@ -162,7 +162,7 @@ class Stand:
     @contextmanager
     def small(self) -> Iterator[Stand]:
         """A second server of the same database, which takes one call at a time."""
-        limits = Limits(threads=1, most_in_flight=1)
+        limits = Limits(threads=1, max_in_flight=1)
         with serving(self._service.database, ids=self._ids, limits=limits) as service:
             yield Stand(service, self._owner, self._ids, self._meanings)
 

@@ -14,12 +14,12 @@ import psycopg
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
+from muniment_server.search.searcher import Search
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.monitor import policy, session_scope
 from muniment_server.search.embedding_queue import FIRST, embed_some
-from muniment_server.search.searcher import Search
 from tests.noninterference.values import METHODS
 from tests.noninterference.worlds import BEGINNING, PATHS, World, meaning_of
 from tests.support.services import Outcome

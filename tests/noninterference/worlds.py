@@ -27,7 +27,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import roles
-from muniment_server.search.embedding_queue import FIRST, embed_some
+from muniment_server.search.embedding_queue import START, embed_batch
 from muniment_server.search.embeddings import Vector
 from muniment_server.transport.server import SERVICES
 from tests.support.databases import Database, cloned, make_template
@@ -122,7 +122,7 @@ class World:
     def embed(self, level: int) -> None:
         """Make every vector that is waited for at or below *level*. Those above wait on."""
         for connection in self.embedders[:level]:
-            while embed_some(connection, lambda text, _: meaning_of(text), FIRST):
+            while embed_batch(connection, lambda text, _: meaning_of(text), START):
                 pass
 
     def add_host(self, tenant: str, ceiling: int) -> str:

@@ -8,9 +8,9 @@ import grpc
 import psycopg
 import pytest
 from google.rpc import error_details_pb2
+from muniment_server.items.store import Items
 
 from muniment_server.domain.errors import Conflict
-from muniment_server.items.store import Items
 from muniment_server.postgres import pool as store_database
 from muniment_server.transport.server import Limits
 from tests.rpc.answers import CONFIDENTIAL, LEVELS, PUBLIC, detail, fields_of, in_future, invalid, refusal

@@ -9,6 +9,7 @@ from contextlib import closing
 
 import psycopg
 import pytest
+from muniment_server.search.searcher import Search
 
 from muniment_server.admin.operator import operating
 from muniment_server.domain.classification import Classification
@@ -18,7 +19,6 @@ from muniment_server.runtime.stop_signal import Ending
 from muniment_server.search import ranking
 from muniment_server.search.embedding_queue import FIRST, embed_some
 from muniment_server.search.embeddings import DIMENSIONS, vector_of
-from muniment_server.search.searcher import Search
 from tests.rpc.answers import INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
 from tests.rpc.test_searching import ANY, SCANS, passages
 from tests.support.meanings import Quick, embed_all, embed_by, quick

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from muniment_server.items.store import Items
 from psycopg.rows import namedtuple_row
 
 from muniment_server.admin.operator import operating
@@ -17,7 +18,6 @@ from muniment_server.domain.ids import RandomIds
 from muniment_server.domain.items import ItemKind
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from muniment_server.items.store import Items
 from muniment_server.monitor.session_scope import Fence
 from muniment_server.postgres import pool as store_database
 from muniment_server.postgres.deadline import Call

@@ -9,8 +9,8 @@ from functools import cache
 
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedder import Model, Turns, embed_what_waits
-from muniment_server.runtime.stop_signal import Ending
-from muniment_server.search.embedding_queue import Embed
+from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.search.embedding_queue import ChunkEmbedder
 from muniment_server.search.embeddings import DIMENSIONS, Vector, vector_of
 from tests.support.databases import Database
 
@@ -47,10 +47,10 @@ class Quick(Model):
 
 def embed_all(database: Database, model: Model) -> None:
     """Make every vector that is waited for."""
-    embed_by(database, lambda text, _: model.piece(text), Ending())
+    embed_by(database, lambda text, _: model.piece(text), StopSignal())
 
 
-def embed_by(database: Database, embed: Embed, ended: Ending) -> None:
+def embed_by(database: Database, embed: ChunkEmbedder, ended: StopSignal) -> None:
     """Make vectors by a function of its own, until all are made or it has *ended*."""
     roles = RoleDatabase(database.conninfo, pool_size=1)
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Server, environment_in
+from tests.support.commands import Server, environment_in
 from tests.tour.readme import ROOT
 
 

@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 import muniment
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import roles
-from tests.cli.test_tls import make as make_certificate
+from tests.support.certificates import make as make_certificate
 from tests.tour import grpcurl, shell
 from tests.tour.conftest import recipe
 from tests.tour.readme import PYTHON_README, README, ROOT, TOUR, Step, normal, section, steps

@@ -50,7 +50,8 @@ logged AS (
     SELECT %(tenant)s, gen_random_uuid(), %(agent)s, seen.level, 'history', 'OK', %(kind)s, 'by ' || session_user
       FROM (SELECT DISTINCT shown.level FROM shown) AS seen
 )
-SELECT shown.*
+SELECT shown.level AS classification, shown.item_id, shown.revision, shown.update_time, shown.expire_time, shown.content,
+       shown.tags, shown.session_id, shown.is_live, shown.delete_time
   FROM shown
  ORDER BY shown.update_time, shown.level, shown.revision;
 

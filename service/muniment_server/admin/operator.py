@@ -38,8 +38,8 @@ _R = TypeVar("_R")
 class HostKey:
     """One host key, without the key."""
 
-    tenant: str
     host_key_id: HostKeyId
+    tenant: str
     ceiling: Classification
     create_time: datetime
     revoke_time: datetime | None
@@ -49,7 +49,7 @@ class HostKey:
 class Revision:
     """One version, as it was written."""
 
-    level: Classification
+    classification: Classification
     item_id: ItemId
     revision: int
     update_time: datetime
@@ -58,9 +58,9 @@ class Revision:
     tags: list[str]
     session_id: SessionId | None
     """The session that wrote it."""
+    is_live: bool
     delete_time: datetime | None
     """When the item was deleted."""
-    is_live: bool
 
 
 @dataclass(frozen=True, slots=True)

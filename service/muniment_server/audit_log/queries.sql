@@ -2,7 +2,7 @@
 
 -- name: list_audit_events
 -- One page, newest first. An erased agent is named by its number.
-SELECT audit.event_id, audit.time, audit.level, coalesce(agent.agent_id, '~' || audit.agent) AS agent_id, audit.session_id,
+SELECT audit.event_id, audit.time, audit.level AS classification, coalesce(agent.agent_id, '~' || audit.agent) AS agent_id, audit.session_id,
        audit.host_key_id, audit.method, audit.outcome, audit.kind, audit.item_id, audit.revision, audit.result_count, audit.reason
   FROM audit
        LEFT JOIN agent

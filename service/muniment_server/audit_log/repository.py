@@ -18,7 +18,7 @@ class AuditEvent:
 
     event_id: UUID
     time: datetime
-    level: Classification
+    classification: Classification
     agent_id: str | None
     session_id: SessionId | None
     host_key_id: HostKeyId | None

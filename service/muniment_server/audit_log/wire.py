@@ -14,7 +14,7 @@ def event_to_proto(event: AuditEvent) -> audit_pb2.AuditEvent:
     return audit_pb2.AuditEvent(
         event_id=str(event.event_id),
         time=time_to_proto(event.time),
-        classification=level_to_proto(event.level),
+        classification=level_to_proto(event.classification),
         agent_id=event.agent_id or "",
         session_id=_text(event.session_id),
         host_key_id=_text(event.host_key_id),

@@ -17,8 +17,8 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
 -- name: list_items
 -- One page by name, each name at its highest visible level; the tag filter comes after the shadow. Nulls: nothing more.
 -- bytes: the size of the page up to and including this row. One extra row, the one that exceeds page_bytes, signals that there are more.
-SELECT found.name, found.content, found.tags, found.level, found.item_id, found.revision,
-       found.create_time, found.update_time, found.expire_time, found.bytes
+SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
+       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.bytes
   FROM session
        LEFT JOIN LATERAL (
            SELECT sized.*
@@ -44,7 +44,7 @@ SELECT found.name, found.content, found.tags, found.level, found.item_id, found.
 -- name: get_block
 -- The block of one label: the own one, else the first shared one by owner; or only that of one owner. At its highest visible level.
 -- Nulls: not found.
-SELECT agent.agent_id, found.owner_agent_id, found.name, found.content, found.level, found.item_id, found.revision,
+SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, found.owner_agent_id, found.name, found.content, found.level, found.item_id, found.revision,
        found.create_time, found.update_time
   FROM session
        CROSS JOIN agent
@@ -68,7 +68,7 @@ SELECT agent.agent_id, found.owner_agent_id, found.name, found.content, found.le
 -- name: list_blocks
 -- One page by label and owner, the own block of a label first; each at its highest visible level.
 -- Nulls: nothing more. bytes: as in list_items.
-SELECT agent.agent_id, found.owner_agent_id, found.name, found.content, found.level, found.item_id, found.revision,
+SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, found.owner_agent_id, found.name, found.content, found.level, found.item_id, found.revision,
        found.create_time, found.update_time, found.bytes
   FROM session
        CROSS JOIN agent

@@ -58,7 +58,7 @@ def served_database(config: DatabaseConfig, *, connections: int) -> Iterator[Ser
 
 @contextmanager
 def operators_database(config: DatabaseConfig) -> Iterator[str]:
-    """The administrator's conninfo. An embedded database that is not running is started for the duration of the block."""
+    """The administrator's conninfo. An embedded database that is stopped is started for the block."""
     if config.url is not None:
         yield config.url
         return

@@ -32,7 +32,7 @@ _SECONDS_WITHOUT = 1.0
 
 
 def asking(path: str) -> QueryEmbedder:
-    """A query embedder that asks the embedder at *path*. Of one that is away, slow, or has too much to do, it gets None."""
+    """A query embedder that asks the embedder at *path*; None if that is away, slow or overloaded."""
     return _Asking(path)
 
 

@@ -10,9 +10,9 @@ import grpc
 import pytest
 
 from muniment.mcp import session_of
-from tests.cli.test_tls import make
 from tests.clients.mcp.conftest import talking, talking_over_stdio
 from tests.clients.python.scripted import TOKEN, ScriptedServer, serve
+from tests.support.certificates import make
 
 WITHOUT_OPENSSL = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from muniment_server.search import embedding_queue
 from muniment_server.search.searcher import Search
+
+from muniment_server.search import embedding_queue
 from tests.noninterference import probes
 from tests.noninterference.mutants.damage import ALL_MEANINGS, EXPIRED_PIECES
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, setting

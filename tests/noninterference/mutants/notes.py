@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import grpc
+from muniment_server.domain.records import EditedNotes
 
 from muniment_server.domain import errors, notes
 from muniment_server.domain.notes import DeleteNote, KeepStep, Shelf
-from muniment_server.domain.records import EditedNotes
 from muniment_server.monitor import status
 from muniment_server.notes import repository as store_notes
 from muniment_server.notes.repository import Notes

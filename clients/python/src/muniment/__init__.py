@@ -1,96 +1,105 @@
 """The Python client of Muniment: memory for AI agents that keeps to information-flow levels.
 
 `connect` gives a `HostClient` for a host key, or a `SessionClient` for a session's token.
+
+A name is loaded when it is first used. So the command line prints its help, and the server reads the contract in
+`muniment.v1`, without the gRPC client.
 """
 
-from muniment._channel import TLS
-from muniment._connect import connect
-from muniment.errors import (
-    Aborted,
-    AgentExists,
-    AgentNotFound,
-    AlreadyExists,
-    BlockExists,
-    BlockNotAttached,
-    BlockNotFound,
-    BlockTooLarge,
-    BudgetExceeded,
-    CeilingExceeded,
-    ConversationTainted,
-    DeadlineExceeded,
-    Details,
-    EtagStale,
-    FailedPrecondition,
-    InternalError,
-    InvalidArgument,
-    InvalidPageToken,
-    LineOutOfRange,
-    MemoryNotFound,
-    MethodUnknown,
-    MunimentError,
-    NoteExists,
-    NoteNotFound,
-    NotFound,
-    Overloaded,
-    Overrun,
-    PassageExists,
-    PassageNotFound,
-    PermissionDenied,
-    PrincipalNotAllowed,
-    PromptTooLarge,
-    ResourceExhausted,
-    SessionNotFound,
-    SharedBlockNotFound,
-    TaintChanged,
-    TextNotFound,
-    TextNotUnique,
-    TierDisabled,
-    Unauthenticated,
-    Unavailable,
-    Unimplemented,
-    Violation,
-    WriteLevelMismatch,
-)
-from muniment.host import HostClient
-from muniment.retries import NO_RETRIES, Retries
-from muniment.session import SessionClient
-from muniment.values import (
-    AddNote,
-    Agent,
-    AuditEvent,
-    Block,
-    BlockPage,
-    BudgetEntry,
-    Classification,
-    DeleteNote,
-    ImportCounts,
-    ItemKind,
-    Memory,
-    MemoryPage,
-    MemoryResult,
-    MemorySettings,
-    NewPassage,
-    Note,
-    NoteDeleted,
-    NoteEdit,
-    NotePage,
-    NoteResult,
-    NoteSearchResults,
-    NotesEdited,
-    NoteWritten,
-    Passage,
-    PassagePage,
-    PassageResult,
-    PassageSearchResults,
-    Prompt,
-    PromptSection,
-    PromptSectionKind,
-    SearchResults,
-    Session,
-    Tier,
-    UpdateNote,
-    Usage,
-)
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from muniment._channel import TLS
+    from muniment._connect import connect
+    from muniment.errors import (
+        Aborted,
+        AgentExists,
+        AgentNotFound,
+        AlreadyExists,
+        BlockExists,
+        BlockNotAttached,
+        BlockNotFound,
+        BlockTooLarge,
+        BudgetExceeded,
+        CeilingExceeded,
+        ConversationTainted,
+        DeadlineExceeded,
+        Details,
+        EtagStale,
+        FailedPrecondition,
+        InternalError,
+        InvalidArgument,
+        InvalidPageToken,
+        LineOutOfRange,
+        MemoryNotFound,
+        MethodUnknown,
+        MunimentError,
+        NoteExists,
+        NoteNotFound,
+        NotFound,
+        Overloaded,
+        Overrun,
+        PassageExists,
+        PassageNotFound,
+        PermissionDenied,
+        PrincipalNotAllowed,
+        PromptTooLarge,
+        ResourceExhausted,
+        SessionNotFound,
+        SharedBlockNotFound,
+        TaintChanged,
+        TextNotFound,
+        TextNotUnique,
+        TierDisabled,
+        Unauthenticated,
+        Unavailable,
+        Unimplemented,
+        Violation,
+        WriteLevelMismatch,
+    )
+    from muniment.host import HostClient
+    from muniment.retries import NO_RETRIES, Retries
+    from muniment.session import SessionClient
+    from muniment.values import (
+        AddNote,
+        Agent,
+        AuditEvent,
+        Block,
+        BlockPage,
+        BudgetEntry,
+        Classification,
+        DeleteNote,
+        ImportCounts,
+        ItemKind,
+        Memory,
+        MemoryPage,
+        MemoryResult,
+        MemorySettings,
+        NewPassage,
+        Note,
+        NoteDeleted,
+        NoteEdit,
+        NotePage,
+        NoteResult,
+        NoteSearchResults,
+        NotesEdited,
+        NoteWritten,
+        Passage,
+        PassagePage,
+        PassageResult,
+        PassageSearchResults,
+        Prompt,
+        PromptSection,
+        PromptSectionKind,
+        SearchResults,
+        Session,
+        Tier,
+        UpdateNote,
+        Usage,
+    )
 
 __all__ = [
     "NO_RETRIES",
@@ -179,3 +188,21 @@ __all__ = [
     "WriteLevelMismatch",
     "connect",
 ]
+
+_HOMES = ("values", "errors", "retries", "_channel", "_connect", "host", "session")
+"""The modules that define the names of `__all__`. The first needs no gRPC."""
+_MODULES = {"errors", "host", "retries", "session", "settings", "values"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"muniment.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module 'muniment' has no attribute {name!r}")
+    modules = (importlib.import_module(f"muniment.{home}") for home in _HOMES)
+    globals()[name] = found = next(getattr(module, name) for module in modules if hasattr(module, name))
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__, *_MODULES]

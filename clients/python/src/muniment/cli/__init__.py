@@ -1,0 +1,16 @@
+"""The command line, `muniment`: the extra `cli`. Each command or group is a module, loaded when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.util import find_spec
+
+_NEEDED = ("click", "rich", "yaml")
+
+
+def main() -> None:
+    """Run the command that the arguments name. SystemExit: it has run, or the extra `cli` is not installed."""
+    if not all(map(find_spec, _NEEDED)):
+        sys.exit("The command line is an extra. Install it: pip install 'muniment[cli]'")
+    importlib.import_module("muniment.cli.root").main()

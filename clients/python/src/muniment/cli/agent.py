@@ -1,0 +1,179 @@
+"""`muniment agent`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from muniment import HostClient, MemorySettings
+from muniment.cli.apply import SETTINGS, apply, flat
+from muniment.cli.connect import with_host
+from muniment.cli.content import confirm
+from muniment.cli.failures import Discreet
+from muniment.cli.groups import Group
+from muniment.cli.output import Output, note, with_output
+from muniment.cli.parameters import TEXT
+
+_COLUMNS = ("agent_id", "display_name", "language", "create_time", "update_time")
+
+
+@click.group(cls=Group)
+def agent() -> None:
+    """Agents: the owners of what is remembered.
+
+    \b
+    Examples:
+      muniment agent create alice --display-name "Alice" --language en
+      muniment agent apply -f agents.yaml
+      muniment agent list
+    """
+
+
+def _by_label(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:
+    """`LABEL=TEXT` each; None for none. What is wrong is not repeated."""
+    if not all("=" in text for text in texts):
+        raise click.BadParameter("is LABEL=TEXT")
+    blocks = {label: text for label, _, text in (text.partition("=") for text in texts)}
+    if len(blocks) < len(texts):
+        raise click.BadParameter("has a label twice")
+    return blocks or None
+
+
+def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of how notes are kept, as *settings*."""
+
+    @click.option("--notes/--no-notes", "memory_enabled", default=None, help="Whether it keeps notes of its own.")
+    @click.option("--profile/--no-profile", "user_profile_enabled", default=None, help="Whether it keeps its user's.")
+    @click.option("--notes-limit", "memory_char_limit", type=int, help="The budget of its notes, in code points.")
+    @click.option("--profile-limit", "user_char_limit", type=int, help="That of the profile.")
+    @functools.wraps(command)
+    def with_options(**arguments: Any) -> None:
+        settings = MemorySettings(**{name: arguments.pop(name) for name in SETTINGS})
+        command(settings=settings, **arguments)
+
+    return with_options
+
+
+@agent.command(cls=Discreet)
+@click.argument("agent_id", metavar="[NAME]", required=False, type=TEXT)
+@click.option("--display-name", default="", type=TEXT, help="A name for people.")
+@click.option(
+    "--language",
+    default="",
+    type=TEXT,
+    help="The language of its items, such as en or pt-BR. Otherwise it is guessed for each.",
+)
+@click.option(
+    "--block",
+    "blocks",
+    multiple=True,
+    type=TEXT,
+    metavar="LABEL=TEXT",
+    callback=_by_label,
+    help="A PUBLIC block to start with. May be given several times. The default: three empty ones.",
+)
+@_with_settings
+@with_output
+@with_host
+def create(
+    host: HostClient,
+    output: Output,
+    agent_id: str | None,
+    display_name: str,
+    language: str,
+    blocks: dict[str, str] | None,
+    settings: MemorySettings,
+) -> None:
+    """Create an agent. Without NAME the server makes an id.
+
+    Without --block it starts with the empty blocks personality, relationships and current_state.
+
+    \b
+    Examples:
+      muniment agent create alice
+      muniment agent create alice --block "personality=Kind, and brief." --block current_state=
+      muniment agent create --display-name "Alice" --language en --notes-limit 4000
+    """
+    made = host.create_agent(
+        agent_id, display_name=display_name, language=language, memory_settings=settings, initial_blocks=blocks
+    )
+    output.record(flat(made), _COLUMNS)
+
+
+@agent.command
+@click.argument("agent_id", metavar="NAME", type=TEXT)
+@with_output
+@with_host
+def get(host: HostClient, output: Output, agent_id: str) -> None:
+    """Show an agent and its settings.
+
+    \b
+    Examples:
+      muniment agent get alice
+    """
+    output.record(flat(host.get_agent(agent_id)), (*_COLUMNS, *SETTINGS))
+
+
+@agent.command("list")
+@with_output
+@with_host
+def list_(host: HostClient, output: Output) -> None:
+    """List the tenant's agents, by id.
+
+    \b
+    Examples:
+      muniment agent list
+      muniment agent list --json
+    """
+    output.rows(map(flat, host.list_agents()), _COLUMNS)
+
+
+@agent.command
+@click.argument("agent_id", metavar="NAME", type=TEXT)
+@click.option("--display-name", type=TEXT, help="A name for people.")
+@click.option("--language", type=TEXT, help="The language of its items; empty: guessed.")
+@_with_settings
+@with_output
+@with_host
+def update(
+    host: HostClient,
+    output: Output,
+    agent_id: str,
+    display_name: str | None,
+    language: str | None,
+    settings: MemorySettings,
+) -> None:
+    """Change what is given, keep the rest.
+
+    \b
+    Examples:
+      muniment agent update alice --display-name "Alice Liddell"
+      muniment agent update alice --no-profile --notes-limit 4000
+    """
+    changed = host.update_agent(agent_id, display_name=display_name, language=language, memory_settings=settings)
+    output.record(flat(changed), (*_COLUMNS, *SETTINGS))
+    if language is not None:
+        note("What is there already is found as before, until it is indexed anew: see muniment reindex --help")
+
+
+@agent.command
+@click.argument("agent_id", metavar="NAME", type=TEXT)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_host
+def delete(host: HostClient, agent_id: str, yes: bool) -> None:
+    """Erase an agent and everything of it: items, versions, sessions, sharing. Audit events stay.
+
+    \b
+    Examples:
+      muniment agent delete alice --yes
+    """
+    if not yes:
+        confirm(f"Erase the agent {agent_id!r} with all its items, versions and sessions?")
+    host.delete_agent(agent_id)
+    note("Erased.")
+
+
+agent.add_command(apply)

@@ -1,0 +1,119 @@
+"""`muniment agent apply`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from muniment import Agent, AgentNotFound, HostClient, InvalidArgument, MemorySettings
+from muniment.cli import agents_file
+from muniment.cli.agents_file import Declared
+from muniment.cli.connect import broken_rules, with_host
+from muniment.cli.content import text_of
+from muniment.cli.failures import Failure
+from muniment.cli.output import Output, Row, note, with_output
+from muniment.cli.parameters import FILE
+
+_MOST_BYTES = 1024 * 1024
+SETTINGS = ("memory_enabled", "user_profile_enabled", "memory_char_limit", "user_char_limit")
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What becomes of one agent."""
+
+    outcome: str
+    wanted: Declared
+    changed: tuple[str, ...] = ()
+    """The settings that will differ."""
+
+
+@click.command
+@click.option("-f", "--file", type=FILE, required=True, metavar="FILE", help="What to apply. `-` is standard input.")
+@click.option("--dry-run", is_flag=True, help="Change nothing, only say what would be done.")
+@with_output
+@with_host
+def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
+    """Make agents as a file in YAML declares them.
+
+    Those that do not exist are created, with `blocks` as their first. Those that do have the settings changed that are
+    stated and differ; what is not stated stays, and so do their blocks. Agents that are not in the file stay. Says of
+    each: created, updated or unchanged.
+
+    A file that is not of this form is refused before anything is changed. What else the server refuses ends the command
+    there: the agents before it are made. Mend the file, and apply it again.
+
+    \b
+    agents:
+      alice:
+        display_name: Alice
+        language: en
+        memory_enabled: true
+        user_profile_enabled: true
+        memory_char_limit: 2200
+        user_char_limit: 1375
+        blocks:
+          personality: Kind, and brief.
+
+    \b
+    Examples:
+      muniment agent apply -f agents.yaml --dry-run
+      muniment agent apply -f - < agents.yaml
+    """
+    steps = [_step(host, wanted) for wanted in agents_file.read(text_of(file, at_most=_MOST_BYTES))]
+    for step in steps:
+        if not dry_run:
+            _take(host, step)
+        output.line(
+            {"outcome": step.outcome, "agent_id": step.wanted.agent_id, "changed": step.changed},
+            ("outcome", "agent_id", "changed"),
+        )
+    if dry_run:
+        note("A dry run: nothing was changed.")
+
+
+def flat(agent: Agent) -> Row:
+    """The settings beside the rest."""
+    row = {name: value for name, value in asdict(agent).items() if name != "memory_settings"}
+    return {**row, **asdict(agent.memory_settings)}
+
+
+def _step(host: HostClient, wanted: Declared) -> _Step:
+    try:
+        with _naming(wanted.agent_id):
+            there = flat(host.get_agent(wanted.agent_id))
+    except AgentNotFound:
+        return _Step("created", wanted)
+    changed = tuple(name for name, value in wanted.settings.items() if there[name] != value)
+    return _Step("updated" if changed else "unchanged", wanted, changed)
+
+
+def _take(host: HostClient, step: _Step) -> None:
+    wanted = step.wanted
+    with _naming(wanted.agent_id):
+        match step.outcome:
+            case "created":
+                host.create_agent(wanted.agent_id, initial_blocks=wanted.blocks, **_arguments(wanted.settings))
+            case "updated":
+                host.update_agent(wanted.agent_id, **_arguments({name: wanted.settings[name] for name in step.changed}))
+
+
+@contextmanager
+def _naming(agent_id: str) -> Iterator[None]:
+    """Say of which agent a value is that the server refuses."""
+    try:
+        yield
+    except InvalidArgument as error:
+        raise Failure(f"agents.{agent_id}: {broken_rules(error)}", "mend the file, and apply it again") from None
+
+
+def _arguments(settings: Row) -> dict[str, Any]:
+    """*settings* as the client takes them."""
+    memory = MemorySettings(**{name: settings.get(name) for name in SETTINGS})
+    rest = {name: value for name, value in settings.items() if name not in SETTINGS}
+    return {**rest, "memory_settings": memory}

@@ -1,0 +1,61 @@
+"""How a command fails: one message that says what to do next, on stderr, and exit status 1."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import click
+
+from muniment.cli.output import harmless
+
+
+class Failure(click.ClickException):
+    """A command cannot do what was asked. Carries no content, no secret."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Say it on stderr, unless *file* is given. Names in it come from files: they neither steer nor end a line."""
+        message, hint = (harmless(text, kept="\\") for text in (self.message, self.hint))
+        click.echo(f"{click.style('Error:', fg='red', bold=True)} {message}", file=file, err=True)
+        self.show_details()
+        if hint:
+            click.echo(f"  {hint}", file=file, err=True)
+
+    def show_details(self) -> None:
+        """What stands between message and hint: nothing, but for a failure that knows more."""
+
+
+@contextmanager
+def telling_files() -> Iterator[None]:
+    """Turn what the operating system says of a file or an address into a Failure."""
+    try:
+        yield
+    except BrokenPipeError:  # whoever read our output has enough
+        raise
+    except OSError as error:
+        what = f"{error.filename}: " if error.filename else ""
+        said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise Failure(
+            f"{what}{said}", "check that the path exists and is yours, and that the address is right"
+        ) from None
+
+
+class Discreet(click.Command):
+    """A command with content among its arguments: what it does not understand, it does not repeat."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except (click.MissingParameter, click.BadParameter):  # fixed words, or a value that is no content
+            raise
+        except click.UsageError as error:
+            raise click.UsageError(
+                "the arguments are not understood: put content in quotes, and -- before one that begins with a dash",
+                error.ctx,
+            ) from None

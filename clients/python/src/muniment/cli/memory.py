@@ -1,0 +1,146 @@
+"""`muniment memory`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+
+import click
+
+from muniment import MemoryResult, SessionClient
+from muniment.cli.connect import with_session
+from muniment.cli.content import (
+    ANY_TAG,
+    CONTENT,
+    ETAG,
+    EXPIRES_IN,
+    MAX_RESULTS,
+    TAGS,
+    given,
+    say_deleted,
+    say_how_found,
+)
+from muniment.cli.failures import Discreet
+from muniment.cli.groups import Group
+from muniment.cli.output import Output, Row, with_output
+from muniment.cli.parameters import TEXT
+
+_LIST_COLUMNS = ("key", "classification", "tags", "update_time", "content")
+_SAVED_COLUMNS = ("key", "classification", "tags", "update_time", "expire_time", "etag")
+_FOUND_COLUMNS = ("score", "key", "classification", "snippet")
+
+_KEY = click.argument("key", type=TEXT)
+
+
+@click.group(cls=Group)
+def memory() -> None:
+    """Memories by key, as one session sees them.
+
+    The session is that of MUNIMENT_TOKEN, or --agent and --taint open one with the host key for just this command.
+
+    \b
+    Examples:
+      muniment memory save plan "ship on Friday" --agent alice --taint internal
+      muniment memory get plan --agent alice --taint internal
+    """
+
+
+@memory.command(cls=Discreet)
+@_KEY
+@CONTENT
+@TAGS
+@EXPIRES_IN
+@ETAG
+@with_output
+@with_session
+def save(
+    session: SessionClient,
+    output: Output,
+    key: str,
+    content: str,
+    tags: tuple[str, ...],
+    expire_time: datetime | None,
+    etag: str | None,
+) -> None:
+    """Create or replace a memory at the session's own level. Tags are replaced, too.
+
+    CONTENT is read from standard input when it is left out or `-`.
+
+    \b
+    Examples:
+      muniment memory save plan "ship on Friday" --tag work --agent alice --taint internal
+      muniment memory save notes --expires-in 30d < notes.txt
+    """
+    saved = session.save_memory(key, given(content), tags=tags, expire_time=expire_time, etag=etag)
+    output.record(asdict(saved), _SAVED_COLUMNS)
+
+
+@memory.command(cls=Discreet)
+@_KEY
+@with_output
+@with_session
+def get(session: SessionClient, output: Output, key: str) -> None:
+    """Show a memory at its highest visible level. In a pipe: the content alone, byte for byte.
+
+    \b
+    Examples:
+      muniment memory get plan
+      muniment memory get plan --json
+      muniment memory get notes --agent alice --taint internal > notes.txt
+    """
+    output.document(asdict(session.get_memory(key)), _SAVED_COLUMNS)
+
+
+@memory.command(cls=Discreet)
+@click.argument("query", type=TEXT)
+@MAX_RESULTS
+@TAGS
+@ANY_TAG
+@with_output
+@with_session
+def search(
+    session: SessionClient, output: Output, query: str, max_results: int, tags: tuple[str, ...], any_tag: bool
+) -> None:
+    """Search in plain language, best match first.
+
+    \b
+    Examples:
+      muniment memory search friday
+      muniment memory search "what ships when?" --tag work --max-results 3 --agent alice --taint internal
+    """
+    found = session.search_memories(query, max_results=max_results, tags=tags, tag_match="any" if any_tag else "all")
+    output.rows(map(_found, found), _FOUND_COLUMNS, query=query)
+    say_how_found(found, semantic=found.semantic)
+
+
+@memory.command("list", cls=Discreet)
+@click.option("--tag", type=TEXT, help="Only those with this tag.")
+@with_output
+@with_session
+def list_(session: SessionClient, output: Output, tag: str | None) -> None:
+    """List the visible memories by key, each at its highest visible level.
+
+    \b
+    Examples:
+      muniment memory list
+      muniment memory list --tag work --agent alice --taint confidential
+    """
+    output.rows(map(asdict, session.list_memories(tag)), _LIST_COLUMNS)
+
+
+@memory.command(cls=Discreet)
+@_KEY
+@ETAG
+@with_session
+def delete(session: SessionClient, key: str, etag: str | None) -> None:
+    """Delete the version at the session's own level. It is kept for `muniment history`.
+
+    \b
+    Examples:
+      muniment memory delete plan --agent alice --taint internal
+    """
+    say_deleted(session.delete_memory(key, etag=etag))
+
+
+def _found(result: MemoryResult) -> Row:
+    return {"score": result.score, "snippet": result.snippet, **asdict(result.memory)}

@@ -1,0 +1,76 @@
+"""`muniment` itself: the client's commands, and those of installed distributions that add theirs."""
+
+from __future__ import annotations
+
+import io
+import sys
+from functools import cached_property
+from importlib.metadata import entry_points
+
+import click
+
+from muniment.cli.groups import Group, Lazy, Section
+
+ENTRY_POINTS = "muniment.commands"
+"""The group of entry points by which other distributions add commands: each names a Section."""
+
+_COMMANDS = {
+    "agent": Lazy("muniment.cli.agent:agent", "Agents, for hosts."),
+    "session": Lazy("muniment.cli.session:session", "Sessions and their taint, for hosts."),
+    "memory": Lazy("muniment.cli.memory:memory", "Memories, as one session sees them."),
+    "note": Lazy("muniment.cli.note:notes", "Notes in two budgeted tiers, as one session sees them."),
+    "block": Lazy("muniment.cli.block:block", "Core blocks, for sessions; and sharing them, for hosts."),
+    "passage": Lazy("muniment.cli.passage:passage", "Archival passages, as one session sees them."),
+    "search": Lazy("muniment.cli.search:search", "Memories, notes and passages in one search."),
+    "prompt": Lazy("muniment.cli.prompt:prompt", "What a model would see."),
+    "mcp": Lazy("muniment.cli.mcp:mcp", "The memory of one session, for a model: an MCP server."),
+    "export": Lazy("muniment.cli.transfer.export:export", "Everything that an agent remembers, to a file."),
+    "import": Lazy("muniment.cli.transfer.import_:import_", "A file, into what an agent remembers."),
+}
+
+
+class Root(Group):
+    """The client's commands first. The installed distributions are searched only for a name that is not among them."""
+
+    @cached_property
+    def added(self) -> list[Section]:
+        """What other distributions add, by the names of their entry points."""
+        return [each.load() for each in sorted(entry_points(group=ENTRY_POINTS))]
+
+    @property
+    def sections(self) -> list[Section]:
+        """Every command, in the order of the help."""
+        return [Section("Commands", _COMMANDS), *self.added]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for section in self.sections for name in section.commands]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _COMMANDS:
+            return _COMMANDS[cmd_name].load()
+        found = (section.commands[cmd_name] for section in self.added if cmd_name in section.commands)
+        return next((command.load() for command in found), None)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section in self.sections:
+            with formatter.section(section.heading):
+                formatter.write_dl([(name, command.summary) for name, command in section.commands.items()])
+
+
+@click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="muniment", prog_name="muniment")
+def main() -> None:
+    """Memory for AI agents that keeps to information-flow levels.
+
+    Commands reach a server by MUNIMENT_ADDRESS with MUNIMENT_HOST_KEY or MUNIMENT_TOKEN, or by the file that
+    `muniment serve --dev` writes.
+
+    \b
+    Examples:
+      muniment agent create alice
+      muniment memory save plan "ship on Friday" --agent alice --taint internal
+      muniment search friday --agent alice --taint internal
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no ✓ gets its number, not a traceback
+            stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,60 @@
+"""`muniment search`."""
+
+from __future__ import annotations
+
+import click
+
+from muniment import Classification, MemoryResult, NoteResult, PassageResult, SessionClient, Tier
+from muniment.cli.connect import with_session
+from muniment.cli.content import MAX_RESULTS, say_how_found
+from muniment.cli.failures import Discreet
+from muniment.cli.output import Output, Row, with_output
+from muniment.cli.parameters import TEXT
+
+_COLUMNS = ("kind", "name", "classification", "score", "snippet")
+
+
+@click.command(cls=Discreet)
+@click.argument("query", type=TEXT)
+@MAX_RESULTS
+@with_output
+@with_session
+def search(session: SessionClient, output: Output, query: str, max_results: int) -> None:
+    """Search memories, both tiers of notes, and passages, in plain language and in any language.
+
+    Each kind is ranked by itself, best match first: scores of different kinds do not compare. `memory search`,
+    `note search` and `passage search` look through one kind, with filters.
+
+    \b
+    Examples:
+      muniment search "what ships when?" --agent alice --taint internal
+      muniment search 展望台 --max-results 3 --agent alice --taint confidential
+    """
+    memories = session.search_memories(query, max_results=max_results)
+    notes = {tier: session.search_notes(query, tier=tier, max_results=max_results) for tier in Tier}
+    passages = session.search_passages(query, max_results=max_results)
+    rows = [
+        *(_row("memory", one.memory.key, one.memory.classification, one) for one in memories),
+        *(
+            _row(f"{tier.name.lower()} note", one.note.note_id, one.note.classification, one)
+            for tier, found in notes.items()
+            for one in found
+        ),
+        *(_row("passage", one.passage.passage_id, one.passage.classification, one) for one in passages),
+    ]
+    output.rows(rows, _COLUMNS, query=query)
+    # one is enough: of a kind of which there is nothing, none is compared
+    semantic = memories.semantic or passages.semantic or any(found.semantic for found in notes.values())
+    say_how_found(rows, semantic=semantic)
+
+
+def _row(
+    kind: str, name: str, classification: Classification, result: MemoryResult | NoteResult | PassageResult
+) -> Row:
+    return {
+        "kind": kind,
+        "name": name,
+        "classification": classification,
+        "score": result.score,
+        "snippet": result.snippet,
+    }

@@ -1,0 +1,150 @@
+"""`muniment session`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+
+import click
+
+from muniment import Classification, HostClient, SessionClient
+from muniment.cli.connect import Caller, with_host
+from muniment.cli.failures import Failure
+from muniment.cli.groups import Group
+from muniment.cli.output import Output, note, with_output
+from muniment.cli.parameters import DURATION, LEVEL, TEXT
+
+_COLUMNS = ("session_id", "agent_id", "conversation_id", "taint", "create_time", "expire_time")
+_SESSION = click.argument("session_id", metavar="[SESSION]", required=False, type=TEXT)
+_REASON = click.option("--reason", default="", type=TEXT, help="For the audit; never content.")
+
+
+@click.group(cls=Group)
+def session() -> None:
+    """Sessions: credentials for one conversation of an agent, and its taint.
+
+    Where SESSION is left out, it is the session of MUNIMENT_TOKEN.
+
+    \b
+    Examples:
+      export MUNIMENT_TOKEN=$(muniment session open alice --taint internal --quiet)
+      muniment session raise --taint confidential --reason "read the payroll"
+      muniment session close
+    """
+
+
+@session.command("open")
+@click.argument("agent_id", metavar="AGENT", type=TEXT)
+@click.option("--taint", required=True, type=LEVEL, help="The level of what the conversation has seen so far.")
+@click.option("--conversation", type=TEXT, metavar="ID", help="Which conversation. The default is a new one.")
+@click.option("--ttl", type=DURATION, help="How long it may live, such as 8h. The default is 24h.")
+@click.option("--quiet", is_flag=True, help="Print the token alone.")
+@with_output
+@with_host
+def open_(
+    host: HostClient,
+    output: Output,
+    agent_id: str,
+    taint: Classification,
+    conversation: str | None,
+    ttl: timedelta | None,
+    quiet: bool,
+) -> None:
+    """Open a session and show its token, this once.
+
+    \b
+    Examples:
+      muniment session open alice --taint internal
+      export MUNIMENT_TOKEN=$(muniment session open alice --taint internal --quiet)
+      muniment session open alice --taint public --conversation chat-42 --ttl 8h
+    """
+    opened = host.open_session(agent_id, taint, conversation_id=conversation, ttl=ttl)
+    _show_token(opened, output, quiet=quiet)
+
+
+@session.command("raise")
+@_SESSION
+@click.option("--taint", required=True, type=LEVEL, help="The level to raise to.")
+@_REASON
+@with_output
+@with_host
+def raise_(host: HostClient, output: Output, session_id: str | None, taint: Classification, reason: str) -> None:
+    """Raise the taint of a session's conversation, and so of all its sessions. It never falls.
+
+    Show the model anything more sensitive only after this has succeeded.
+
+    \b
+    Examples:
+      muniment session raise --taint confidential --reason "read the payroll"
+      muniment session raise 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77 --taint restricted
+    """
+    raised = host.raise_taint(session_id or _own_id(host), taint, reason)
+    output.record(asdict(raised), _COLUMNS)
+
+
+@session.command
+@_SESSION
+@_REASON
+@click.option("--quiet", is_flag=True, help="Print the token alone.")
+@with_output
+@with_host
+def reset(host: HostClient, output: Output, session_id: str | None, reason: str, quiet: bool) -> None:
+    """Start a conversation anew: close all its sessions and open one at PUBLIC.
+
+    By this you state that the model's context was wiped.
+
+    \b
+    Examples:
+      export MUNIMENT_TOKEN=$(muniment session reset --quiet)
+      muniment session reset 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77 --reason "new day"
+    """
+    opened = host.reset_session(session_id or _own_id(host), reason)
+    _show_token(opened, output, quiet=quiet)
+
+
+@session.command
+@_SESSION
+@with_host
+def close(host: HostClient, session_id: str | None) -> None:
+    """Close a session. Its token is worth nothing from then on.
+
+    \b
+    Examples:
+      muniment session close
+      muniment session close 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77
+    """
+    host.close_session(session_id or _own_id(host))
+    note("Closed.")
+
+
+@session.command("list")
+@click.argument("agent_id", metavar="AGENT", type=TEXT)
+@click.option("--all", "include_closed", is_flag=True, help="Closed and expired ones, too.")
+@with_output
+@with_host
+def list_(host: HostClient, output: Output, agent_id: str, include_closed: bool) -> None:
+    """List the sessions of an agent, newest first, up to the key's ceiling.
+
+    \b
+    Examples:
+      muniment session list alice
+      muniment session list alice --all --json
+    """
+    columns = (*_COLUMNS, "close_time") if include_closed else _COLUMNS
+    output.rows(map(asdict, host.list_sessions(agent_id, include_closed=include_closed)), columns)
+
+
+def _own_id(host: HostClient) -> str:
+    token = Caller.of_environment().token
+    if token is None:
+        raise Failure("no session is named", "give its id (muniment session list AGENT), or set MUNIMENT_TOKEN")
+    return host.session(token).session_id
+
+
+def _show_token(opened: SessionClient, output: Output, *, quiet: bool) -> None:
+    if quiet:
+        click.echo(opened.token)
+        return
+    row = asdict(opened.session) | {"token": opened.token}
+    output.record(row, (*_COLUMNS, "token"))
+    note("Keep the token, in MUNIMENT_TOKEN: it is shown this once.")

@@ -1,0 +1,107 @@
+"""Which agents read a block of another: the half of `muniment block` that is for hosts."""
+
+from __future__ import annotations
+
+import click
+
+from muniment import HostClient
+from muniment.cli.connect import with_host
+from muniment.cli.content import given
+from muniment.cli.failures import Discreet
+from muniment.cli.output import Output, note, with_output
+from muniment.cli.parameters import TEXT
+
+_OWNER = click.argument("owner", type=TEXT)
+_LABEL = click.argument("label", type=TEXT)
+_AGENT = click.argument("agent", type=TEXT)
+
+
+@click.command(cls=Discreet)
+@_OWNER
+@_LABEL
+@click.argument("content", required=False, default="", type=TEXT)
+@with_host
+def share(host: HostClient, owner: str, label: str, content: str) -> None:
+    """For hosts: declare a block as shared.
+
+    OWNER is the agent whose block it is. CONTENT is the text of its PUBLIC version, if it has none; `-` reads it from
+    standard input. Left out: the version that there is, or an empty one.
+
+    \b
+    Examples:
+      muniment block share alice house_rules "No shoes."
+      muniment block share alice house_rules - < rules.txt
+      muniment block share alice personality
+    """
+    host.create_shared_block(owner, label, given(content))
+    note("Shared. Attach it: muniment block attach OWNER LABEL AGENT")
+
+
+@click.command(cls=Discreet)
+@_OWNER
+@_LABEL
+@with_host
+def unshare(host: HostClient, owner: str, label: str) -> None:
+    """For hosts: share a block no more, and detach all who read it.
+
+    OWNER keeps it.
+
+    \b
+    Examples:
+      muniment block unshare alice house_rules
+    """
+    host.delete_shared_block(owner, label)
+    note("Shared no more. Its owner keeps it.")
+
+
+@click.command(cls=Discreet)
+@_OWNER
+@_LABEL
+@_AGENT
+@with_host
+def attach(host: HostClient, owner: str, label: str, agent: str) -> None:
+    """For hosts: let an agent read a shared block.
+
+    The sessions of AGENT see the versions that OWNER's sessions wrote at or below their taint.
+
+    \b
+    Examples:
+      muniment block attach alice house_rules bob
+    """
+    host.attach_block(owner, label, agent)
+    note("Attached.")
+
+
+@click.command(cls=Discreet)
+@_OWNER
+@_LABEL
+@_AGENT
+@with_host
+def detach(host: HostClient, owner: str, label: str, agent: str) -> None:
+    """For hosts: let an agent read a shared block no more.
+
+    \b
+    Examples:
+      muniment block detach alice house_rules bob
+    """
+    host.detach_block(owner, label, agent)
+    note("Detached.")
+
+
+@click.command(cls=Discreet)
+@_OWNER
+@_LABEL
+@with_output
+@with_host
+def consumers(host: HostClient, output: Output, owner: str, label: str) -> None:
+    """For hosts: list who reads a shared block, by id.
+
+    \b
+    Examples:
+      muniment block consumers alice house_rules
+    """
+    output.rows(({"agent_id": each} for each in host.list_block_consumers(owner, label)), ("agent_id",))
+
+
+SHARING = (share, unshare, attach, detach, consumers)
+"""What `muniment block` holds beside the commands of sessions."""

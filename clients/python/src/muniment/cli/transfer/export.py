@@ -1,0 +1,84 @@
+"""`muniment export`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import click
+
+from muniment import Classification, HostClient
+from muniment.cli.connect import with_host
+from muniment.cli.output import note
+from muniment.cli.parameters import FILE, LEVEL, TEXT
+from muniment.cli.transfer import lines
+from muniment.cli.transfer.file import require_free, write_whole
+from muniment.cli.transfer.gather import everything
+from muniment.cli.transfer.progress import progress
+from muniment.cli.transfer.sessions import Sessions, sessions_at, sessions_to_the_ceiling
+from muniment.cli.transfer.tally import by_level
+
+_STANDARD_OUTPUT = Path("-")
+
+
+@click.command
+@click.argument("agent_id", metavar="AGENT", type=TEXT)
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    metavar="FILE",
+    type=FILE,
+    help="Where to. `-`, and the default in a pipe: standard output.",
+)
+@click.option("--up-to", type=LEVEL, help="The highest level to read. The default is the ceiling of the host key.")
+@click.option("--force", is_flag=True, help="Replace the file.")
+@with_host
+def export(host: HostClient, agent_id: str, path: Path | None, up_to: Classification | None, force: bool) -> None:
+    """Write everything that an agent remembers to a file: JSON Lines, each item with its level.
+
+    Every live version at every level up to the ceiling of the host key is in it, shadowed ones too: memories, notes,
+    the agent's own blocks and passages. It is read through one session per level, which the audit shows, and holds
+    the most sensitive of it: keep the file like the agent. What is written to the agent meanwhile may be missing.
+    Versions from before, what was deleted and the times of writing stay where they are.
+
+    \b
+    Examples:
+      muniment export alice -o alice.jsonl
+      muniment export alice --up-to internal -o alice.jsonl --force
+      muniment export alice --up-to public > public.jsonl
+    """
+    target = _target(path)
+    if target != _STANDARD_OUTPUT:
+        require_free(target, force=force)
+    with _sessions(host, agent_id, up_to) as sessions, progress("Reading") as advance:
+        items = everything(sessions, agent_id, advance)
+    if target == _STANDARD_OUTPUT:
+        _write_out(lines.written(agent_id, items, ascii_only=sys.stdout.isatty()))
+    else:
+        write_whole(target, lines.written(agent_id, items), force=force)
+    for counted in by_level(items) or ["There is nothing up to that level."]:
+        note(counted)
+
+
+def _target(path: Path | None) -> Path:
+    if path is not None:
+        return path
+    if sys.stdout.isatty():
+        raise click.UsageError("say where to: -o FILE, or -o - for this terminal")
+    return _STANDARD_OUTPUT
+
+
+def _sessions(host: HostClient, agent_id: str, up_to: Classification | None) -> AbstractContextManager[Sessions]:
+    if up_to is None:
+        return sessions_to_the_ceiling(host, agent_id)
+    return sessions_at(host, agent_id, [level for level in Classification if level <= up_to])
+
+
+def _write_out(written: Iterator[str]) -> None:
+    """To standard output: in UTF-8, whatever the terminal says of itself."""
+    for line in written:
+        sys.stdout.buffer.write(line.encode())
+    sys.stdout.buffer.flush()

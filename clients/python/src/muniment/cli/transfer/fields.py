@@ -1,0 +1,123 @@
+"""Objects of JSON, read field by field. What is wrong is told by place and name, never by value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from muniment.cli.transfer.items import Unreadable
+
+_T = TypeVar("_T")
+
+
+class _Repeated(ValueError):
+    """One object has a name twice: which of them counts, readers do not agree on."""
+
+
+def loaded(where: str, written: bytes | str) -> Any:
+    """A JSON value. Raises Unreadable."""
+    try:
+        text = written.decode("utf-8-sig") if isinstance(written, bytes) else written  # json would take UTF-16, too
+        return json.loads(text, parse_constant=_refuse, object_pairs_hook=_object)
+    except UnicodeDecodeError:
+        raise Unreadable(where, "is not in UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise Unreadable(where, f"is no JSON: {error.msg}, at character {error.pos + 1}") from None
+    except _Repeated:
+        raise Unreadable(where, "has a name twice in one object") from None
+    except (ValueError, RecursionError):
+        raise Unreadable(where, "is no JSON that can be read") from None
+
+
+def _refuse(_name: str) -> None:
+    raise ValueError
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise _Repeated
+    return made
+
+
+class Fields:
+    """One object, and where it stands."""
+
+    def __init__(self, where: str, given: object) -> None:
+        if not isinstance(given, Mapping):
+            raise Unreadable(where, "is no JSON object")
+        self.where = where
+        self._given = given
+        self._read: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return self._value(name) is not None
+
+    def text(self, name: str, *, default: str | None = None) -> str:
+        """A string. Without *default* it must be there."""
+        value = self._value(name)
+        if value is None and default is not None:
+            return default
+        return self._of(str, name, value, "a string")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of strings; absent: none."""
+        each = self.list(name)
+        if not all(isinstance(value, str) for value in each):
+            raise Unreadable(self.where, f"{name} must be a list of strings")
+        return tuple(each)
+
+    def list(self, name: str) -> list[Any]:
+        """A list; absent: an empty one."""
+        value = self._value(name)
+        return [] if value is None else self._of(list, name, value, "a list")
+
+    def whole(self, name: str) -> int | None:
+        """A whole number, or None."""
+        value = self._value(name)
+        return None if value is None else self._of(int, name, value, "a whole number")
+
+    def time(self, name: str, *, zone: bool = True) -> datetime | None:
+        """A time in ISO 8601, or None. Without a *zone*, where that is allowed, it is in UTC."""
+        if name not in self:
+            return None
+        moment = time_of(self.text(name))
+        if moment is None or (zone and moment.tzinfo is None):
+            raise Unreadable(self.where, f"{name} must be a time, such as 2026-11-22T09:30:00Z")
+        return in_utc(moment)
+
+    def refuse_others(self) -> None:
+        """Raise Unreadable for a field that was not asked for: to leave it out would lose it."""
+        others = len(self._given.keys() - self._read)
+        if others:
+            known = ", ".join(sorted(self._read))
+            raise Unreadable(self.where, f"has {others} unknown field(s); known here are {known}")
+
+    def _value(self, name: str) -> Any:
+        self._read.add(name)
+        return self._given.get(name)
+
+    def _of(self, kind: type[_T], name: str, value: object, what: str) -> _T:
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise Unreadable(self.where, f"{name} must be {what}")
+        return value
+
+
+def time_of(written: str) -> datetime | None:
+    """The time, with a zone or without. None: it is none."""
+    try:
+        return datetime.fromisoformat(written)
+    except ValueError:
+        return None
+
+
+def in_utc(moment: datetime) -> datetime:
+    """The same moment; without a zone it is taken for UTC. At the ends of the calendar it stays in its zone."""
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        return moment

@@ -1,0 +1,37 @@
+"""A file that holds what an agent remembers: whole or not there, and for its owner's eyes alone."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from muniment.cli.failures import Failure
+
+
+def require_free(path: Path, *, force: bool) -> None:
+    """Refuse a name that is taken, before any work is done."""
+    if not path.exists() and not path.is_symlink():
+        return
+    if not force:
+        raise Failure(f"{path} exists already", "name another file, or replace it: --force")
+    if not path.is_file():
+        raise Failure(f"{path} is no regular file", "name another; -o - writes to standard output")
+
+
+def write_whole(path: Path, lines: Iterable[str], *, force: bool) -> None:
+    """Write *lines* for the owner alone (mode 0600). Until all is on disk, *path* stays as it was."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as opened:
+            opened.writelines(lines)
+            opened.flush()
+            os.fsync(opened.fileno())
+        require_free(path, force=force)
+        draft.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            draft.unlink()

@@ -1,0 +1,89 @@
+"""Which format a file is in, and what is in it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from muniment import Classification
+from muniment.cli.transfer import docker_agent, letta, lines, markdown, mcp
+from muniment.cli.transfer.fields import loaded
+from muniment.cli.transfer.items import Reading, Unreadable
+
+FORMATS = (lines.FORMAT, "letta", "mcp", "docker-agent", "markdown")
+_STANDARD_INPUT = Path("-")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is to be imported, and what the caller says of it. A path of `-` is standard input."""
+
+    path: Path
+    agent_id: str
+    format: str | None = None
+    level: Classification | None = None
+    from_agent: str | None = None
+
+
+def read(source: Source) -> Reading:
+    """What is in *source*. Raises Unreadable, click.UsageError and OSError."""
+    if source.path.is_dir():
+        return markdown.read(source.path, _level(source, _agreed(source, "markdown")))
+    if _is_database(source.path):
+        level = _level(source, _agreed(source, "docker-agent"))
+        return docker_agent.read(source.path, level, agent_id=source.agent_id)
+    content = sys.stdin.buffer.read() if source.path == _STANDARD_INPUT else source.path.read_bytes()
+    match source.format or _guessed(content):
+        case lines.FORMAT:
+            _refuse_level(source)
+            return lines.read(content)
+        case "mcp":
+            return mcp.read(content, _level(source, "mcp"))
+        case "letta":
+            level = _level(source, "letta")
+            return letta.read(content, level, agent_id=source.agent_id, from_agent=source.from_agent)
+        case other:
+            raise Unreadable("", f"this is not of the format {other}", "leave --format out: it is found out")
+
+
+def _is_database(path: Path) -> bool:
+    if path == _STANDARD_INPUT or (path.exists() and not path.is_file()):  # what a pipe has given, it has given
+        return False
+    with path.open("rb") as opened:
+        return opened.read(len(docker_agent.MAGIC)) == docker_agent.MAGIC
+
+
+def _agreed(source: Source, found: str) -> str:
+    if source.format not in (None, found):
+        raise Unreadable("", f"this is not of the format {source.format}, but {found}", "leave --format out")
+    return found
+
+
+def _guessed(content: bytes) -> str:
+    """The format of a text. Raises Unreadable when it is none that is known."""
+    _, first = next(lines.numbered(content), ("", b""))
+    if lines.is_header(first):
+        return lines.FORMAT
+    if mcp.is_line(first):
+        return "mcp"
+    document = loaded("the file", content) if content.lstrip()[:1] in (b"{", b"[", b'"') else None
+    if letta.is_document(loaded("the file", document) if isinstance(document, str) else document):
+        return "letta"
+    raise Unreadable("", "the format is not known", f"say which it is: --format {', '.join(FORMATS)}")
+
+
+def _level(source: Source, found: str) -> Classification:
+    if source.level is None:
+        raise click.UsageError(
+            f"a file of {found} says nothing of levels, and there is no default: give --level, the level of the most "
+            "sensitive thing that is in it"
+        )
+    return source.level
+
+
+def _refuse_level(source: Source) -> None:
+    if source.level is not None:
+        raise click.UsageError("a file of ours gives each item its own level: leave --level out")

@@ -1,0 +1,112 @@
+"""Everything of an agent: every version at every level, in an order that can be written back.
+
+A session shows the highest version of a name that it sees. So each level is read by a session of its own, and of what
+that one sees only what is of its level is kept: a version that is shadowed from above comes from the level below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from muniment import Block, Classification, Memory, Note, Passage, SessionClient, Tier
+from muniment.cli.transfer.items import BlockItem, Item, MemoryItem, NoteItem, PassageItem
+from muniment.cli.transfer.progress import Advance
+from muniment.cli.transfer.sessions import Sessions
+
+
+class _Labelled(Protocol):
+    @property
+    def classification(self) -> Classification: ...
+
+
+class _Dated(_Labelled, Protocol):
+    @property
+    def create_time(self) -> datetime: ...
+
+
+_L = TypeVar("_L", bound=_Labelled)
+_D = TypeVar("_D", bound=_Dated)
+
+
+def everything(sessions: Sessions, agent_id: str, advance: Advance) -> list[Item]:
+    """The items of an agent at the levels of *sessions*.
+
+    Memories and blocks by level and name. Notes, tier by tier, and passages in the order in which they were written,
+    whatever their level: written back in that order, they stand in it in every session that sees several levels.
+    """
+    items: list[Item] = []
+    for level, session in sessions.items():
+        items += map(_memory, _counted(own(level, session.list_memories()), advance))
+    for tier in Tier:
+        notes = {level: own(level, session.list_notes(tier)) for level, session in sessions.items()}
+        items += map(_note, _as_written(notes, advance))
+    for level, session in sessions.items():
+        items += map(_block, _counted(own_blocks(level, session.list_blocks(), agent_id), advance))
+    passages = {level: own(level, _oldest_first(session)) for level, session in sessions.items()}
+    items += map(_passage, _as_written(passages, advance))
+    return items
+
+
+def _oldest_first(session: SessionClient) -> Iterator[Passage]:
+    return reversed(list(session.list_passages()))
+
+
+def own(level: Classification, seen: Iterable[_L]) -> Iterator[_L]:
+    """Of what a session at *level* sees, what is of that level."""
+    return (each for each in seen if each.classification == level)
+
+
+def own_blocks(level: Classification, seen: Iterable[Block], agent_id: str) -> Iterator[Block]:
+    """The same of blocks, without those that other agents share."""
+    return (block for block in own(level, seen) if block.owner_agent_id == agent_id)
+
+
+def _counted(each: Iterable[_L], advance: Advance) -> Iterator[_L]:
+    for one in each:
+        advance(1)
+        yield one
+
+
+def _as_written(levels: Mapping[Classification, Iterable[_D]], advance: Advance) -> list[_D]:
+    """What is at several levels, in one order. Of one time the lower first: a version made over it has its time."""
+    written = [
+        (one.create_time, level, place, one)
+        for level, each in levels.items()
+        for place, one in enumerate(_counted(each, advance))
+    ]
+    return [one for *_, one in sorted(written, key=lambda each: each[:3])]
+
+
+def _memory(memory: Memory) -> MemoryItem:
+    return MemoryItem(
+        "",
+        memory.classification,
+        key=memory.key,
+        content=memory.content,
+        tags=memory.tags,
+        expire_time=memory.expire_time,
+    )
+
+
+def _note(note: Note) -> NoteItem:
+    return NoteItem("", note.classification, tier=note.tier, note_id=note.note_id, content=note.content)
+
+
+def _block(block: Block) -> BlockItem:
+    return BlockItem("", block.classification, label=block.label, content=block.content)
+
+
+def _passage(passage: Passage) -> PassageItem:
+    return PassageItem(
+        "",
+        passage.classification,
+        passage_id=passage.passage_id,
+        content=passage.content,
+        tags=passage.tags,
+        thread=passage.thread,
+        author=passage.author,
+        event_time=passage.event_time,
+        expire_time=passage.expire_time,
+    )

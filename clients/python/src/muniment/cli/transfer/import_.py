@@ -1,0 +1,95 @@
+"""`muniment import`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from muniment import Classification, HostClient
+from muniment.cli.connect import with_host
+from muniment.cli.output import Output, note, with_output
+from muniment.cli.parameters import FILE, LEVEL, TEXT
+from muniment.cli.transfer import formats
+from muniment.cli.transfer.items import Item
+from muniment.cli.transfer.progress import progress
+from muniment.cli.transfer.sessions import sessions_at
+from muniment.cli.transfer.tally import COLUMNS, Tally
+from muniment.cli.transfer.write import foresee_passages, plan, write
+
+
+@click.command("import")
+@click.argument("agent_id", metavar="AGENT", type=TEXT)
+@click.argument("path", metavar="FILE", type=FILE)
+@click.option("--format", "named", type=click.Choice(formats.FORMATS), help="The default is found out.")
+@click.option("--level", type=LEVEL, help="The level of what is in FILE, where it does not say. There is no default.")
+@click.option("--from-agent", type=TEXT, metavar="NAME", help="Which one, of a Letta file with several agents.")
+@click.option("--dry-run", is_flag=True, help="Read the file and the agent, say what would be done, write nothing.")
+@with_output
+@with_host
+def import_(
+    host: HostClient,
+    output: Output,
+    agent_id: str,
+    path: Path,
+    named: str | None,
+    level: Classification | None,
+    from_agent: str | None,
+    dry_run: bool,
+) -> None:
+    """Give an agent what is in FILE: an export of ours, or what another system keeps. `-` is standard input.
+
+    \b
+    muniment      what `muniment export` wrote; each item goes to its own level
+    letta         an agent file (.af): blocks become blocks, a / in a label becomes a dot;
+                  archival passages, in the file or as Letta's API lists them, become passages
+    mcp           the JSON Lines of server-memory: an entity becomes a memory, its name the key,
+                  its type a tag, its observations and relations the content, one a line
+    docker-agent  the SQLite file: rows become notes, of the agent unless their tier is user
+    markdown      a directory: each .md file becomes a memory, its path without .md the key,
+                  its text the content; tags come from the front matter
+
+    All of FILE is read, and the server judges its notes, before anything is written: one bad line, or notes that do
+    not fit, and nothing is. A block, memory or passage that breaks a rule of the server, such as one that is too large,
+    ends the import there; what is written stays, and to import the mended FILE goes on from there.
+
+    What FILE has replaces the agent's version of the same name at the same level, which is kept for `muniment history`.
+    Nothing is deleted, and the same FILE a second time changes nothing. Every level needs a host key that may open it;
+    the audit shows the sessions.
+
+    \b
+    Examples:
+      muniment import bob alice.jsonl
+      muniment import bob agent.af --level internal --dry-run
+      muniment import bob memory.jsonl --format mcp --level confidential
+      muniment import bob notes/ --level public --json
+    """
+    source = formats.Source(path, agent_id, named, level, from_agent)
+    reading = formats.read(source)
+    items = _live(reading.items)
+    for remark in reading.remarks:
+        note(remark)
+    with sessions_at(host, agent_id, {item.level for item in items}) as sessions:
+        planned = plan(items, sessions, agent_id)
+        if dry_run:
+            foresee_passages(planned, sessions)
+            _show(planned.foreseen, output)
+            note("Nothing was written: this was a dry run.")
+            return
+        with progress("Writing", len(planned)) as advance:
+            tally = write(planned, sessions, advance)
+    _show(tally, output)
+
+
+def _live(items: tuple[Item, ...]) -> list[Item]:
+    """Without what has expired: it would be refused, and is as good as deleted."""
+    now = datetime.now(UTC)
+    live = [item for item in items if not (expire_time := getattr(item, "expire_time", None)) or expire_time > now]
+    if len(live) < len(items):
+        note(f"items that have expired, left out: {len(items) - len(live)}")
+    return live
+
+
+def _show(tally: Tally, output: Output) -> None:
+    output.rows(tally.rows(), COLUMNS)

@@ -1,0 +1,163 @@
+"""Items outside of a server: what a file holds of an agent."""
+
+from __future__ import annotations
+
+import unicodedata
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import ClassVar, TypeAlias
+
+from muniment import Classification, Tier
+from muniment.cli.failures import Failure
+
+_MOST_BYTES = 1024 * 1024 - 1024
+"""Of text in one request. It takes 1 MiB, with all that is around the text."""
+_NAMESPACE = uuid.UUID("6c0f2f5e-5d0b-5d0a-9a53-6d756e696d65")
+"""Of ids that are made of a source's own. Never to change: by it a second import knows the first."""
+
+
+class Unreadable(Failure):
+    """A file, or one place in it, that cannot be imported. Says where and which rule, never what is there."""
+
+    def __init__(self, where: str, rule: str, hint: str = "") -> None:
+        super().__init__(f"{where}: {rule}" if where else rule, hint or "nothing was imported; mend the file")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryItem:
+    """One version of a keyed memory."""
+
+    kind: ClassVar = "memory"
+    where: str = field(compare=False)
+    level: Classification
+    key: str = field(repr=False)
+    content: str = field(repr=False)
+    tags: tuple[str, ...] = field(default=(), repr=False)
+    expire_time: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        """What makes it one of its kind and level."""
+        return self.key
+
+
+@dataclass(frozen=True, slots=True)
+class NoteItem:
+    """One version of a note."""
+
+    kind: ClassVar = "note"
+    where: str = field(compare=False)
+    level: Classification
+    tier: Tier
+    note_id: str
+    content: str = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """What makes it one of its kind and level."""
+        return self.note_id
+
+
+@dataclass(frozen=True, slots=True)
+class BlockItem:
+    """One version of a block of the agent's own."""
+
+    kind: ClassVar = "block"
+    where: str = field(compare=False)
+    level: Classification
+    label: str = field(repr=False)
+    content: str = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """What makes it one of its kind and level."""
+        return self.label
+
+
+@dataclass(frozen=True, slots=True)
+class PassageItem:
+    """One passage. An *event_time* of None is the time at which it is stored."""
+
+    kind: ClassVar = "passage"
+    where: str = field(compare=False)
+    level: Classification
+    passage_id: str
+    content: str = field(repr=False)
+    tags: tuple[str, ...] = field(default=(), repr=False)
+    thread: str | None = field(default=None, repr=False)
+    author: str | None = field(default=None, repr=False)
+    event_time: datetime | None = None
+    expire_time: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        """What makes it one of its kind and level."""
+        return self.passage_id
+
+
+Item: TypeAlias = MemoryItem | NoteItem | BlockItem | PassageItem
+KINDS = ("memory", "note", "block", "passage")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read from a file: items in the order in which they are to be written, and what to say of the rest."""
+
+    items: tuple[Item, ...]
+    remarks: tuple[str, ...] = ()
+
+
+def derived_id(agent_id: str, source: str, own_id: str) -> str:
+    """The id of what *source* knows as *own_id*, the same whenever it is imported into that agent."""
+    name = "\0".join((agent_id, source, own_id)).encode(errors="backslashreplace").decode()
+    return str(uuid.uuid5(_NAMESPACE, name))
+
+
+def checked(items: Iterable[Item]) -> tuple[Item, ...]:
+    """*items* as the server keeps them, to be compared with what is there. Raises Unreadable for a repeated name."""
+    seen: dict[tuple[str, Classification, str], str] = {}
+    kept: list[Item] = []
+    for item in items:
+        _require_text(item)
+        right = _as_kept(item)
+        name = (right.kind, right.level, right.name)
+        if name in seen:
+            raise Unreadable(right.where, f"the same {right.kind} at the same level as in {seen[name]}")
+        seen[name] = right.where
+        kept.append(right)
+    return tuple(kept)
+
+
+def _as_kept(item: Item) -> Item:
+    """Names in NFC, ids in lower case, tags trimmed and once each: what the contract says about each field."""
+    match item:
+        case MemoryItem():
+            return replace(item, key=_nfc(item.key), tags=_tags(item.tags))
+        case NoteItem():
+            return replace(item, note_id=item.note_id.lower())
+        case BlockItem():
+            return replace(item, label=_nfc(item.label))
+        case PassageItem():
+            return replace(item, passage_id=item.passage_id.lower(), tags=_tags(item.tags))
+
+
+def _nfc(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
+
+
+def _tags(tags: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_nfc(tag).strip() for tag in tags))
+
+
+def _require_text(item: Item) -> None:
+    """Refuse what cannot be sent at all."""
+    texts = [item.content, item.name, *(getattr(item, "tags", ()))]
+    texts += [getattr(item, "thread", None) or "", getattr(item, "author", None) or ""]
+    try:
+        size = len("".join(texts).encode())
+    except UnicodeEncodeError:
+        raise Unreadable(item.where, "holds half of a surrogate pair, which is no text") from None
+    if size > _MOST_BYTES:
+        raise Unreadable(item.where, "is too large for one request", "shorten or split it")

@@ -1,0 +1,128 @@
+"""A Letta agent file (`.af`): blocks, and archival passages where there are any.
+
+Three forms are about. Now: `agents`, each with the `block_ids` of its own, and `blocks` of {id, label, value}. At
+first: one agent with its blocks in `core_memory`. And either of them as a JSON string in JSON. Letta's own export
+holds no passages yet; they are read from `passages` (or `archival_passages`, `archival_memory`) of the file or of the
+agent, and from the bare list that Letta's API gives for an agent's archival memory.
+
+A block's label may be a path in Letta. Here `/` becomes `.`, and one at the beginning is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from muniment import Classification
+from muniment.cli.transfer.fields import Fields, loaded
+from muniment.cli.transfer.items import BlockItem, PassageItem, Reading, Unreadable, checked, derived_id
+
+_PASSAGES = ("passages", "archival_passages", "archival_memory")
+_FORM = "is no Letta agent file: `agents` and `blocks`, or `core_memory`, are missing"
+
+
+@dataclass(frozen=True, slots=True)
+class _Purpose:
+    """For whom a file is read."""
+
+    agent_id: str
+    level: Classification
+
+
+def is_document(value: object) -> bool:
+    """Whether a JSON value looks like an agent file, or like a list of passages."""
+    match value:
+        case Mapping():
+            return "core_memory" in value or ("agents" in value and "blocks" in value)
+        case [Mapping() as first, *_]:
+            return "text" in first
+    return False
+
+
+def read(source: bytes | str, level: Classification, *, agent_id: str, from_agent: str | None) -> Reading:
+    """The blocks and passages of one agent of the file. Raises Unreadable."""
+    document = loaded("the file", source)
+    if isinstance(document, str):
+        return read(document, level, agent_id=agent_id, from_agent=from_agent)
+    purpose = _Purpose(agent_id, level)
+    if isinstance(document, list):
+        return Reading(checked(_passages("", document, purpose)))
+    file = Fields("the file", document)
+    if not is_document(document):
+        raise Unreadable("", _FORM)
+    agent = _agent(file, from_agent) if "agents" in file else file
+    blocks, remarks = _blocks(file, agent)
+    passages = [each for holder in _once(file, agent) for name in _PASSAGES for each in _listed(holder, name, purpose)]
+    return Reading((*checked(_block_items(blocks, level)), *checked(passages)), remarks)
+
+
+def _agent(file: Fields, wanted: str | None) -> Fields:
+    """The one agent, or the one that is named by its name or id."""
+    agents = [Fields(f"agents[{index}]", each) for index, each in enumerate(file.list("agents"))]
+    if wanted is not None:
+        agents = [each for each in agents if wanted in (each.text("id", default=""), each.text("name", default=""))]
+    if len(agents) != 1:
+        raise Unreadable(
+            "",
+            f"the file has {len(agents)} agents{' of that name' if wanted else ''}, and one is imported",
+            "say which, by its name or id in the file: --from-agent agent-0",
+        )
+    return agents[0]
+
+
+def _blocks(file: Fields, agent: Fields) -> tuple[list[Fields], tuple[str, ...]]:
+    """The agent's blocks, and what to say of the others."""
+    name = "blocks" if "agents" in file else "core_memory"
+    blocks = [Fields(f"{name}[{index}]", each) for index, each in enumerate(file.list(name))]
+    if "agents" not in file:
+        return blocks, _remarks(blocks, 0)
+    attached = set(agent.texts("block_ids"))
+    own = [block for block in blocks if block.text("id", default="") in attached]
+    missing = len(attached) - len(own)
+    if missing:
+        raise Unreadable(agent.where, f"{missing} of its block_ids are not among the file's blocks")
+    return own, _remarks(own, len(blocks) - len(own))
+
+
+def _remarks(blocks: list[Fields], left_out: int) -> tuple[str, ...]:
+    renamed = sum("/" in block.text("label") for block in blocks)
+    said = []
+    if renamed:
+        said.append(f"labels whose `/` became `.`: {renamed}")
+    if left_out:
+        said.append(f"blocks that are not the agent's, left out: {left_out}")
+    return tuple(said)
+
+
+def _block_items(blocks: list[Fields], level: Classification) -> Iterator[BlockItem]:
+    for block in blocks:
+        label = block.text("label").lstrip("/").replace("/", ".")
+        yield BlockItem(block.where, level, label=label, content=block.text("value", default=""))
+
+
+def _once(file: Fields, agent: Fields) -> tuple[Fields, ...]:
+    return (file,) if agent is file else (file, agent)
+
+
+def _listed(holder: Fields, name: str, purpose: _Purpose) -> Iterator[PassageItem]:
+    place = name if holder.where == "the file" else f"{holder.where}.{name}"
+    return _passages(place, holder.list(name), purpose)
+
+
+def _passages(place: str, passages: list[object], purpose: _Purpose) -> Iterator[PassageItem]:
+    """Oldest first: of those that happened at one time, the one that was stored first stays the first."""
+    read = [_passage(Fields(f"{place}[{index}]", each), purpose) for index, each in enumerate(passages)]
+    return iter(sorted(read, key=lambda item: item.event_time.timestamp() if item.event_time else float("inf")))
+
+
+def _passage(fields: Fields, purpose: _Purpose) -> PassageItem:
+    # Never made of the text: ids stand in the audit.
+    own_id = fields.text("id", default="") or f"{fields.where} {fields.text('created_at', default='')}"
+    return PassageItem(
+        fields.where,
+        purpose.level,
+        passage_id=derived_id(purpose.agent_id, "letta", own_id),
+        content=fields.text("text"),
+        tags=fields.texts("tags"),
+        event_time=fields.time("created_at", zone=False),
+    )

@@ -1,0 +1,185 @@
+"""Our own format: JSON Lines in UTF-8, a header and an item a line.
+
+```
+{"format": "muniment", "version": 1, "agent_id": "alice", "item_count": 2}
+{"kind": "memory", "level": "internal", "key": "plan", "content": "ship on Friday", "tags": ["work"]}
+{"kind": "note", "level": "public", "tier": "memory", "note_id": "5f0c…", "content": "likes tea"}
+```
+
+What an item does not have is left out. The count tells a file that was cut from a whole one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from muniment import Classification, Tier
+from muniment.cli.transfer.fields import Fields, loaded
+from muniment.cli.transfer.items import (
+    BlockItem,
+    Item,
+    MemoryItem,
+    NoteItem,
+    PassageItem,
+    Reading,
+    Unreadable,
+    checked,
+)
+
+FORMAT = "muniment"
+_VERSION = 1
+
+
+def written(agent_id: str, items: Sequence[Item], *, ascii_only: bool = False) -> Iterator[str]:
+    """The lines of *items*, in their order."""
+    header = {"format": FORMAT, "version": _VERSION, "agent_id": agent_id, "item_count": len(items)}
+    for value in (header, *map(_object, items)):
+        yield json.dumps(value, ensure_ascii=ascii_only) + "\n"
+
+
+def _object(item: Item) -> dict[str, Any]:
+    own = {name: value for name, value in _own_fields(item).items() if value not in (None, [])}
+    return {"kind": item.kind, "level": item.level.name.lower()} | own
+
+
+def _own_fields(item: Item) -> dict[str, Any]:
+    match item:
+        case MemoryItem():
+            return {
+                "key": item.key,
+                "content": item.content,
+                "tags": list(item.tags),
+                "expire_time": _time(item.expire_time),
+            }
+        case NoteItem():
+            return {"tier": item.tier.name.lower(), "note_id": item.note_id, "content": item.content}
+        case BlockItem():
+            return {"label": item.label, "content": item.content}
+        case PassageItem():
+            return {
+                "passage_id": item.passage_id,
+                "content": item.content,
+                "tags": list(item.tags),
+                "thread": item.thread,
+                "author": item.author,
+                "event_time": _time(item.event_time),
+                "expire_time": _time(item.expire_time),
+            }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def is_header(line: bytes) -> bool:
+    """Whether a file that begins with *line* is ours."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and value.get("format") == FORMAT
+
+
+def numbered(source: bytes) -> Iterator[tuple[str, bytes]]:
+    """The lines that are not blank, each with where it stands. A line ends at a line feed and nowhere else."""
+    for number, line in enumerate(source.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if line.strip():
+            yield f"line {number}", line
+
+
+def read(source: bytes) -> Reading:
+    """The items of a file of ours, at the levels it gives. Raises Unreadable."""
+    lines = numbered(source)
+    count = _count(lines)
+    items = checked(_item(Fields(where, loaded(where, line))) for where, line in lines)
+    if count is not None and count != len(items):
+        raise Unreadable(
+            "", f"the header promises {count:,} items, and there are {len(items):,}", "export again: the file was cut"
+        )
+    return Reading(items)
+
+
+def _count(lines: Iterator[tuple[str, bytes]]) -> int | None:
+    where, line = next(lines, ("line 1", b""))
+    header = Fields(where, loaded(where, line))
+    if header.text("format", default="") != FORMAT:
+        raise Unreadable(where, f'is no header of ours: {{"format": "{FORMAT}", "version": {_VERSION}}}')
+    if header.whole("version") != _VERSION:
+        raise Unreadable(where, f"version must be {_VERSION}", "a newer `muniment` wrote it: upgrade this one")
+    count = header.whole("item_count")
+    header.text("agent_id", default="")
+    header.refuse_others()
+    return count
+
+
+def _item(fields: Fields) -> Item:
+    kind = fields.text("kind")
+    if kind not in _READERS:
+        raise Unreadable(fields.where, f"kind must be one of {', '.join(_READERS)}")
+    item = _READERS[kind](fields, _level(fields))
+    fields.refuse_others()
+    return item
+
+
+def _level(fields: Fields) -> Classification:
+    try:
+        return Classification[fields.text("level").upper()]
+    except KeyError:
+        raise Unreadable(fields.where, "level must be public, internal, confidential or restricted") from None
+
+
+def _tier(fields: Fields) -> Tier:
+    try:
+        return Tier[fields.text("tier").upper()]
+    except KeyError:
+        raise Unreadable(fields.where, "tier must be memory or user") from None
+
+
+def _memory(fields: Fields, level: Classification) -> MemoryItem:
+    return MemoryItem(
+        fields.where,
+        level,
+        key=fields.text("key"),
+        content=fields.text("content"),
+        tags=fields.texts("tags"),
+        expire_time=fields.time("expire_time"),
+    )
+
+
+def _note(fields: Fields, level: Classification) -> NoteItem:
+    return NoteItem(
+        fields.where,
+        level,
+        tier=_tier(fields),
+        note_id=fields.text("note_id"),
+        content=fields.text("content"),
+    )
+
+
+def _block(fields: Fields, level: Classification) -> BlockItem:
+    return BlockItem(fields.where, level, label=fields.text("label"), content=fields.text("content"))
+
+
+def _passage(fields: Fields, level: Classification) -> PassageItem:
+    return PassageItem(
+        fields.where,
+        level,
+        passage_id=fields.text("passage_id"),
+        content=fields.text("content"),
+        tags=fields.texts("tags"),
+        thread=fields.text("thread", default="") or None,
+        author=fields.text("author", default="") or None,
+        event_time=fields.time("event_time"),
+        expire_time=fields.time("expire_time"),
+    )
+
+
+_READERS: dict[str, Callable[[Fields, Classification], Item]] = {
+    "memory": _memory,
+    "note": _note,
+    "block": _block,
+    "passage": _passage,
+}

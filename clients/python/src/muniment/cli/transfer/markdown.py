@@ -1,0 +1,85 @@
+"""A directory of Markdown notes: each file becomes a memory.
+
+Its key is the path in the directory without `.md`, its content the text byte for byte, front matter too. Tags are
+those of the front matter, `tags: [a, b]`, `tags: a, b` or a list of lines `- a`. Files and directories whose name
+begins with a dot are left out, and so are links that lead to one of them or out of the directory, linked directories,
+what is no regular file, and empty files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from muniment import Classification
+from muniment.cli.transfer.items import MemoryItem, Reading, Unreadable, checked
+
+_SUFFIX = ".md"
+_FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+_TAGS = re.compile(r"^tags:(.*)\n((?:[ \t]*-[ \t].*\n)*)", re.MULTILINE)
+"""No two quantifiers in a row that take the same: they would try every way to share it."""
+
+
+def read(folder: Path, level: Classification) -> Reading:
+    """A memory for each file, by path. Raises Unreadable and OSError."""
+    root = folder.resolve()
+    found = sorted(_files(folder))
+    inside = [name for name in found if _is_ours(folder / name, root)]
+    memories = [_memory(folder, name, level) for name in inside]
+    kept = [memory for memory in memories if memory.content]
+    return Reading(checked(kept), _remarks(len(found) - len(inside), len(memories) - len(kept)))
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """The paths of the Markdown files in *folder*, with `/`."""
+    for place, folders, files in os.walk(folder, onerror=_fail):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            if name.lower().endswith(_SUFFIX) and not name.startswith("."):
+                yield (Path(place) / name).relative_to(folder).as_posix()
+
+
+def _is_ours(file: Path, root: Path) -> bool:
+    """Whether it is a regular file, and stands, when links are followed, where nothing is hidden."""
+    if not file.is_file():  # nor is a link to itself, which has no end to follow it to
+        return False
+    real = file.resolve()
+    return real.is_relative_to(root) and not any(part.startswith(".") for part in real.relative_to(root).parts)
+
+
+def _fail(error: OSError) -> None:
+    raise error
+
+
+def _memory(folder: Path, name: str, level: Classification) -> MemoryItem:
+    where = ascii(name)
+    try:
+        content = (folder / name).read_bytes().decode()
+    except UnicodeDecodeError:
+        raise Unreadable(where, "is not in UTF-8", "convert it: iconv -t UTF-8") from None
+    return MemoryItem(where, level, key=name[: -len(_SUFFIX)], content=content, tags=tuple(_tags(content)))
+
+
+def _tags(content: str) -> Iterator[str]:
+    """The tags of simple front matter; of any other, none."""
+    front_matter = _FRONT_MATTER.match(content)
+    found = _TAGS.search(front_matter[1]) if front_matter else None
+    if found is None:
+        return
+    inline = found[1].strip().removeprefix("[").removesuffix("]").split(",")
+    listed = [line.strip().removeprefix("-") for line in found[2].splitlines()]
+    for tag in (*inline, *listed):
+        bare = tag.strip().strip("\"'").removeprefix("#").strip()
+        if bare:
+            yield bare
+
+
+def _remarks(elsewhere: int, empty: int) -> tuple[str, ...]:
+    said = []
+    if elsewhere:
+        said.append(f"links out of the directory or to what is hidden, and no regular files, left out: {elsewhere}")
+    if empty:
+        said.append(f"empty files, left out: {empty}")
+    return tuple(said)

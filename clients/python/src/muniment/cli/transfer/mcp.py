@@ -1,0 +1,66 @@
+"""The JSON Lines of the MCP `server-memory`: a graph of entities and relations.
+
+An entity becomes a memory: its name is the key, its type a tag, its observations the content, one a line, and
+after them its relations, `works_at: Acme`. An entity without either holds its own name, since no memory is empty.
+Lines of one entity are taken together: servers that wrote at the same time have left such files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from muniment import Classification
+from muniment.cli.transfer.fields import Fields, loaded
+from muniment.cli.transfer.items import MemoryItem, Reading, Unreadable, checked
+from muniment.cli.transfer.lines import numbered
+
+_TYPES = {"entity", "relation"}
+
+
+@dataclass(slots=True)
+class _Entity:
+    """What the lines say of one entity, in their order and once each."""
+
+    where: str
+    types: dict[str, None] = field(default_factory=dict)
+    observations: dict[str, None] = field(default_factory=dict)
+    relations: dict[str, None] = field(default_factory=dict)
+
+
+def is_line(line: bytes) -> bool:
+    """Whether a file that begins with *line* is of this format."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and value.get("type") in _TYPES
+
+
+def read(source: bytes, level: Classification) -> Reading:
+    """A memory for each entity. Raises Unreadable."""
+    entities: dict[str, _Entity] = {}
+    for where, line in numbered(source):
+        _take(Fields(where, loaded(where, line)), entities)
+    return Reading(checked(_memories(entities, level)))
+
+
+def _take(fields: Fields, entities: dict[str, _Entity]) -> None:
+    match fields.text("type"):
+        case "entity":
+            entity = entities.setdefault(fields.text("name"), _Entity(fields.where))
+            entity.types[fields.text("entityType", default="")] = None
+            entity.observations.update(dict.fromkeys(fields.texts("observations")))
+        case "relation":
+            entity = entities.setdefault(fields.text("from"), _Entity(fields.where))
+            entity.relations[f"{fields.text('relationType')}: {fields.text('to')}"] = None
+        case _:
+            raise Unreadable(fields.where, "type must be entity or relation")
+
+
+def _memories(entities: dict[str, _Entity], level: Classification) -> Iterator[MemoryItem]:
+    for name, entity in entities.items():
+        said = [text for text in (*entity.observations, *entity.relations) if text]
+        tags = tuple(kind for kind in entity.types if kind.strip())
+        yield MemoryItem(entity.where, level, key=name, content="\n".join(said) or name, tags=tags)

@@ -1,0 +1,182 @@
+"""Which calls of EditNotes write the notes of a file. The server judges them before any is made.
+
+A call holds at most 100 edits of one tier at one level, and is made whole or not at all. Notes go in the order of the
+file, whatever their level, because sessions see them in the order in which they are added.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, groupby
+
+import muniment
+from muniment import AddNote, BudgetExceeded, Classification, Note, NoteEdit, SessionClient, Tier, UpdateNote
+from muniment.cli.failures import Failure
+from muniment.cli.transfer.items import NoteItem, Unreadable
+from muniment.cli.transfer.sessions import Sessions
+from muniment.cli.transfer.tally import Tally
+
+_MOST_EDITS = 100
+_MOST_BYTES = 512 * 1024
+"""Content in one call: a request takes 1 MiB at most."""
+_EDIT = re.compile(r"edits\[(\d+)\]\.\w+\.")
+"""What stands before the name of a field that the server refuses."""
+_NAMES = {Tier.MEMORY: ("notes", "--notes"), Tier.USER: ("profile", "--profile")}
+"""What people call a tier, and the option that switches it on."""
+
+_Held = Mapping[Classification, Mapping[str, Note]]
+"""What a session at each level sees, by id."""
+
+
+@dataclass(slots=True)
+class NoteCall:
+    """One call of EditNotes."""
+
+    level: Classification
+    tier: Tier
+    edits: list[NoteEdit] = field(default_factory=list)
+    items: list[NoteItem] = field(default_factory=list)
+    """The note that each edit writes: some take two."""
+
+    @property
+    def item_count(self) -> int:
+        """How many notes it writes."""
+        return len({item.note_id for item in self.items})
+
+    def has_room(self, item: NoteItem) -> bool:
+        """Whether *item* can be written by it, too."""
+        size = sum(len(each.content.encode()) for each in (*self.items, item))
+        return not self.edits or (len(self.edits) + 2 <= _MOST_EDITS and size <= _MOST_BYTES)
+
+
+def planned(items: Sequence[NoteItem], sessions: Sessions, agent_id: str, tally: Tally) -> list[NoteCall]:
+    """The calls that write *items*, whose outcome is counted in *tally*. Raises Failure for what the server refuses."""
+    if not items:
+        return []
+    held = {
+        level: {note.note_id: note for tier in Tier for note in session.list_notes(tier)}
+        for level, session in sessions.items()
+    }
+    changed = list(_changed(items, held, tally))
+    _judge(changed, held, sessions, agent_id)
+    return list(_in_file_order(changed, held))
+
+
+def over_budget(refused: BudgetExceeded, call: NoteCall, agent_id: str, outcome: str) -> Failure:
+    """What to say when the notes of a file do not fit, and *outcome*: what became of them."""
+    name, option = _NAMES[call.tier]
+    limit = refused.would_be_chars - refused.over_by_chars
+    return Failure(
+        f"the {name} (tier {call.tier.name.lower()}) do not fit: at {call.level.name} they would take "
+        f"{refused.would_be_chars:,} of {limit:,} chars, {refused.over_by_chars:,} too many; {outcome}",
+        f"raise the limit, then import again: muniment agent update {agent_id} {option}-limit {refused.would_be_chars}",
+    )
+
+
+def _changed(items: Sequence[NoteItem], held: _Held, tally: Tally) -> Iterator[NoteItem]:
+    """Those of *items* that are not there as they are, under their id or another that is not in the file."""
+    in_file = {(item.level, item.note_id) for item in items}
+    for item in items:
+        seen = held[item.level].get(item.note_id)
+        if seen and seen.tier != item.tier:
+            raise Unreadable(item.where, "the agent has a note of that id in the other tier, and notes stay in theirs")
+        own = [
+            note for note in held[item.level].values() if (note.classification, note.tier) == (item.level, item.tier)
+        ]
+        same = [note.note_id for note in own if note.content == item.content]
+        if item.note_id in same or (not seen and any((item.level, note_id) not in in_file for note_id in same)):
+            tally.unchanged[item.level, item.kind] += 1
+            continue
+        (tally.replaced if seen in own else tally.added)[item.level, item.kind] += 1
+        yield item
+
+
+def _in_file_order(items: Sequence[NoteItem], held: _Held) -> Iterator[NoteCall]:
+    visible = {level: set(seen) for level, seen in held.items()}
+    for (level, tier), group in groupby(items, key=lambda item: (item.level, item.tier)):
+        together = list(group)
+        at_level = [item for item in items if (item.level, item.tier) == (level, tier)]
+        yield from _calls(together, visible[level], NoteCall(level, tier), _contents(at_level, held[level], level))
+        for each in visible:
+            if each >= level:
+                visible[each].update(item.note_id for item in together)
+
+
+def _contents(items: Iterable[NoteItem], seen: Mapping[str, Note], level: Classification) -> Counter[str]:
+    """How many notes of a level have each content, once *items* are written."""
+    others = (note.content for note in seen.values() if note.classification == level)
+    return Counter(chain((item.content for item in items), others))
+
+
+def _calls(
+    items: Iterable[NoteItem], visible: Collection[str], call: NoteCall, contents: Counter[str]
+) -> Iterator[NoteCall]:
+    """*call* with the edits that write *items*, and as many more as they take."""
+    for item in items:
+        if not call.has_room(item):
+            yield call
+            call = NoteCall(call.level, call.tier)
+        for edit in _edits(item, is_visible=item.note_id in visible, has_twin=contents[item.content] > 1):
+            call.edits.append(edit)
+            call.items.append(item)
+    if call.edits:
+        yield call
+
+
+def _edits(item: NoteItem, *, is_visible: bool, has_twin: bool) -> Iterator[NoteEdit]:
+    """One edit, or two: to add what another note says is to get that one, so it is added as something else first."""
+    if not is_visible:
+        yield AddNote(item.note_id if has_twin else item.content, note_id=item.note_id)
+    if is_visible or has_twin:
+        yield UpdateNote(item.note_id, item.content)
+
+
+def _judge(items: Sequence[NoteItem], held: _Held, sessions: Sessions, agent_id: str) -> None:
+    """Ask the server, level by level, whether what a session is going to see is allowed. Writes nothing.
+
+    The server judges the budget on what one call ends in. Where notes take several calls, it judges each by itself
+    here, and their sum when they are written.
+    """
+    for tier in Tier:
+        of_tier = [item for item in items if item.tier is tier]
+        over = [
+            (refused, call)
+            for level, session in sessions.items()
+            for call in _to_judge(of_tier, held[level], NoteCall(level, tier))
+            if (refused := _overrun(call, session, agent_id))
+        ]
+        if over:
+            refused, call = max(over, key=lambda each: each[0].would_be_chars)
+            raise over_budget(refused, call, agent_id, "nothing was imported")
+
+
+def _to_judge(items: Sequence[NoteItem], seen: Mapping[str, Note], call: NoteCall) -> Iterator[NoteCall]:
+    """As if all were written at one level: of each note the highest version up to there, if none there hides it."""
+    shown = {item.note_id: item for item in sorted(items, key=lambda item: item.level) if item.level <= call.level}
+    written = [
+        item for item in shown.values() if item.note_id not in seen or seen[item.note_id].classification <= item.level
+    ]
+    return _calls(written, seen, call, _contents(written, seen, call.level))
+
+
+def _overrun(call: NoteCall, session: SessionClient, agent_id: str) -> BudgetExceeded | None:
+    """How *call* would be over the budget. None if it fits. Raises Failure if the server refuses it otherwise."""
+    try:
+        session.edit_notes(call.edits, tier=call.tier, validate_only=True)
+    except BudgetExceeded as refused:
+        return refused
+    except muniment.TierDisabled:
+        name, option = _NAMES[call.tier]
+        raise Failure(
+            f"the agent keeps no {name}, and the file has some; nothing was imported",
+            f"switch them on: muniment agent update {agent_id} {option}",
+        ) from None
+    except muniment.InvalidArgument as refused:
+        violation = refused.violations[0]
+        number = _EDIT.match(violation.field)
+        where = call.items[int(number[1])].where if number else ""
+        raise Unreadable(where, f"{_EDIT.sub('', violation.field)} {violation.description}") from None
+    return None

@@ -1,0 +1,229 @@
+"""Writing items to an agent: first what is to be done, looked up in every session, then the doing.
+
+What is there already is left alone, so that a second import changes nothing. Notes come first, for they may be
+refused. They and passages go in the order of the file, whatever their level; so what is written stands in that order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import TypeAlias, TypeVar
+
+from muniment import (
+    BudgetExceeded,
+    Classification,
+    ImportCounts,
+    InvalidArgument,
+    MunimentError,
+    NewPassage,
+    PassageExists,
+)
+from muniment.cli.connect import broken_rules
+from muniment.cli.failures import Failure
+from muniment.cli.output import note
+from muniment.cli.transfer.gather import own, own_blocks
+from muniment.cli.transfer.items import BlockItem, Item, MemoryItem, NoteItem, PassageItem, Unreadable
+from muniment.cli.transfer.notes import NoteCall, over_budget, planned
+from muniment.cli.transfer.progress import Advance
+from muniment.cli.transfer.sessions import Sessions
+from muniment.cli.transfer.tally import Tally, in_words
+
+_I = TypeVar("_I", bound=Item)
+_N = TypeVar("_N", MemoryItem, BlockItem)
+_Held: TypeAlias = Mapping[str, Hashable]
+"""What is there of one kind and level: by name, what it would take to be the same."""
+_STREAM = 500
+"""Passages of one call."""
+_STREAM_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be written."""
+
+    notes: list[NoteCall]
+    blocks: list[BlockItem]
+    memories: list[MemoryItem]
+    passages: list[PassageItem]
+    """All of them: the server says which are there already."""
+    foreseen: Tally
+    """What it comes to, but for passages."""
+    agent_id: str
+
+    def __len__(self) -> int:
+        return sum(call.item_count for call in self.notes) + len(self.blocks) + len(self.memories) + len(self.passages)
+
+
+def plan(items: Sequence[Item], sessions: Sessions, agent_id: str) -> Plan:
+    """What writing *items* comes to. Writes nothing. Raises Failure for notes that the server refuses."""
+    foreseen = Tally()
+
+    def held_blocks(level: Classification) -> _Held:
+        blocks = own_blocks(level, sessions[level].list_blocks(), agent_id)
+        return {block.label: block.content for block in blocks}
+
+    def held_memories(level: Classification) -> _Held:
+        memories = own(level, sessions[level].list_memories())
+        return {memory.key: (memory.content, memory.tags, memory.expire_time) for memory in memories}
+
+    return Plan(
+        planned(_of(NoteItem, items), sessions, agent_id, foreseen),
+        list(_to_write(_of(BlockItem, items), held_blocks, _block_value, foreseen)),
+        list(_to_write(_of(MemoryItem, items), held_memories, _memory_value, foreseen)),
+        _of(PassageItem, items),
+        foreseen,
+        agent_id,
+    )
+
+
+def _of(kind: type[_I], items: Iterable[Item]) -> list[_I]:
+    return [item for item in items if isinstance(item, kind)]
+
+
+def _to_write(
+    items: Iterable[_N], held_at: Callable[[Classification], _Held], value: Callable[[_N], Hashable], tally: Tally
+) -> Iterator[_N]:
+    """Those of *items* that are not there as they are."""
+    for level, each in groupby(sorted(items, key=lambda item: item.level), key=lambda item: item.level):
+        held = held_at(level)
+        for item in each:
+            if item.name not in held:
+                tally.added[level, item.kind] += 1
+            elif held[item.name] == value(item):
+                tally.unchanged[level, item.kind] += 1
+                continue
+            else:
+                tally.replaced[level, item.kind] += 1
+            yield item
+
+
+def _block_value(block: BlockItem) -> Hashable:
+    return block.content
+
+
+def _memory_value(memory: MemoryItem) -> Hashable:
+    return (memory.content, memory.tags, memory.expire_time)
+
+
+def foresee_passages(plan: Plan, sessions: Sessions) -> None:
+    """Count the plan's passages, too, by looking at all that are there. Raises Unreadable for one that is another."""
+    held = {
+        level: {passage.passage_id: passage.content for passage in sessions[level].list_passages()}
+        for level in {item.level for item in plan.passages}
+    }
+    for item in plan.passages:
+        content = held[item.level].get(item.passage_id)
+        if content not in (None, item.content):
+            raise Unreadable(item.where, "the agent has a passage of that id, and it says something else")
+        outcome = plan.foreseen.added if content is None else plan.foreseen.unchanged
+        outcome[item.level, item.kind] += 1
+
+
+def write(plan: Plan, sessions: Sessions, advance: Advance) -> Tally:
+    """Carry out *plan*, and say what it came to."""
+    writing = _Writing(plan, sessions, advance)
+    with writing.telling_how_far():
+        for call in plan.notes:
+            writing.notes(call)
+        for block in plan.blocks:
+            writing.block(block)
+        for memory in plan.memories:
+            writing.memory(memory)
+        for level, passages in groupby(plan.passages, key=lambda item: item.level):
+            for batch in _batches(passages):
+                writing.passages(level, batch)
+    return plan.foreseen
+
+
+class _Writing:
+    """Items on their way, and how many have arrived."""
+
+    def __init__(self, plan: Plan, sessions: Sessions, advance: Advance) -> None:
+        self._agent_id = plan.agent_id
+        self._tally = plan.foreseen
+        self._sessions = sessions
+        self._advance = advance
+        self._arrived: Counter[str] = Counter()
+
+    def notes(self, call: NoteCall) -> None:
+        try:
+            self._sessions[call.level].edit_notes(call.edits, tier=call.tier)
+        except BudgetExceeded as refused:
+            raise over_budget(refused, call, self._agent_id, "the rest was not imported") from None
+        self._count("note", call.item_count)
+
+    def block(self, item: BlockItem) -> None:
+        with _naming(item):
+            self._sessions[item.level].update_block(item.label, item.content)
+        self._count(item.kind)
+
+    def memory(self, item: MemoryItem) -> None:
+        session = self._sessions[item.level]
+        with _naming(item):
+            session.save_memory(item.key, item.content, tags=item.tags, expire_time=item.expire_time)
+        self._count(item.kind)
+
+    def passages(self, level: Classification, batch: Sequence[PassageItem]) -> None:
+        try:
+            counts = self._sessions[level].import_passages(map(_new_passage, batch), timeout=_STREAM_SECONDS)
+        except PassageExists as error:
+            self._stopped_after(error)
+            raise Failure("the agent has a passage of the file's with another text", "see which: --dry-run") from None
+        except MunimentError as error:
+            with _naming(batch[self._stopped_after(error) % len(batch)]):
+                raise
+        self._tally.added[level, "passage"] += counts.stored_count
+        self._tally.unchanged[level, "passage"] += counts.existing_count
+        self._arrived["passage"] += counts.stored_count
+        self._advance(len(batch))
+
+    def _stopped_after(self, error: MunimentError) -> int:
+        """How many passages of a batch the server has taken before the one that it refuses."""
+        progress = error.progress or ImportCounts(0, 0)
+        self._arrived["passage"] += progress.stored_count
+        return progress.stored_count + progress.existing_count
+
+    def _count(self, kind: str, count: int = 1) -> None:
+        self._arrived[kind] += count
+        self._advance(count)
+
+    @contextmanager
+    def telling_how_far(self) -> Iterator[None]:
+        """When it fails in the middle, say what was written: it stays."""
+        try:
+            yield
+        except (MunimentError, Failure, KeyboardInterrupt):
+            note(f"Not finished. Written so far: {in_words(self._arrived) or 'nothing'}. What is written stays; to")
+            note("import the same file again is safe, and goes on from there.")
+            raise
+
+
+@contextmanager
+def _naming(item: Item) -> Iterator[None]:
+    """Say of which place in the file a value is that the server refuses."""
+    try:
+        yield
+    except InvalidArgument as error:
+        broken = broken_rules(error).replace("passage.", "")
+        raise Failure(f"{item.where}: {broken}", "mend the file, and import it again") from None
+
+
+def _batches(passages: Iterator[PassageItem]) -> Iterator[list[PassageItem]]:
+    while batch := list(islice(passages, _STREAM)):
+        yield batch
+
+
+def _new_passage(item: PassageItem) -> NewPassage:
+    return NewPassage(
+        item.content,
+        tags=item.tags,
+        thread=item.thread,
+        author=item.author,
+        event_time=item.event_time,
+        passage_id=item.passage_id,
+        expire_time=item.expire_time,
+    )

@@ -1,0 +1,52 @@
+"""`muniment audit`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from uuid import UUID
+
+import click
+
+from muniment.cli.failures import Failure
+from muniment.cli.groups import Group
+from muniment.cli.output import Output, with_output
+from muniment.cli.parameters import TEXT
+from muniment_server.admin.database import with_operator
+from muniment_server.admin.operator import NoSuchTenant, Operator
+
+_COLUMNS = (
+    "time", "classification", "method", "outcome", "agent_id", "session_id", "kind", "result_count", "reason",
+)  # fmt: skip
+
+
+@click.group(cls=Group)
+def audit() -> None:
+    """The record of what was done. It never holds content.
+
+    \b
+    Examples:
+      muniment audit list --tenant acme
+    """
+
+
+@audit.command("list")
+@click.option("--tenant", required=True, type=TEXT, help="Whose.")
+@click.option("--agent", type=TEXT, metavar="NAME", help="Of this agent only.")
+@click.option("--session", type=click.UUID, metavar="ID", help="Of this session only.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
+@with_output
+@with_operator
+def list_(operator: Operator, output: Output, tenant: str, agent: str | None, session: UUID | None, limit: int) -> None:
+    """List what was done in a tenant at every level, newest first.
+
+    \b
+    Examples:
+      muniment audit list --tenant acme --limit 20
+      muniment audit list --tenant acme --agent alice --json
+      muniment audit list --tenant acme --session 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77
+    """
+    try:
+        events = operator.audit_events(tenant=tenant, agent_id=agent, session_id=session, limit=limit)
+    except NoSuchTenant:
+        raise Failure("there is no such tenant", "see: muniment host-key list") from None
+    output.rows(map(asdict, events), _COLUMNS)

@@ -1,0 +1,168 @@
+"""How operators' commands reach the database, and what they say when they cannot."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import psycopg
+from click.core import ParameterSource
+from psycopg import conninfo as libpq
+
+from muniment.cli.failures import Failure, telling_files
+from muniment_server.admin.operator import operating
+from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, conninfo_of_running
+from muniment_server.postgres import roles
+from muniment_server.postgres.migrate import CannotMigrate
+from muniment_server.runtime import databases
+from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, nearest_data_dir
+from muniment_server.runtime.databases import NotReady
+from muniment_server.runtime.passfile import PassfileError
+
+_PATH = click.Path(path_type=Path)
+
+
+def _checked_url(ctx: click.Context, param: click.Parameter, url: str | None) -> str | None:
+    """Refuse a password where all can see it, and what libpq would misread and then quote in its error."""
+    if url is None:
+        return None
+    if _is_misread(url):
+        raise click.BadParameter(
+            "is no connection URL: give postgresql://host:port/database, and special characters in it as %40 (@), "
+            "%2F (/) and %3A (:)"
+        )
+    on_command_line = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+    if on_command_line and "password" in libpq.conninfo_to_dict(url):
+        raise click.BadParameter(
+            "a password on the command line is seen by everyone on this machine: "
+            "give the URL in MUNIMENT_DATABASE_URL, or the password in ~/.pgpass"
+        )
+    return url
+
+
+def _is_misread(url: str) -> bool:
+    """Whether part of a password would be taken for a host or a port."""
+    try:
+        given = libpq.conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return True
+    ports = str(given.get("port") or 0).split(",")
+    return "@" in str(given.get("host", "")) or not all(port.isdecimal() for port in ports)
+
+
+data_dir_option = click.option(
+    "--data-dir",
+    type=_PATH,
+    default=nearest_data_dir,
+    metavar="DIR",
+    show_default=".muniment, if it is here, then muniment in your data home",
+    help="Where the database of our own is kept.",
+)
+database_url_option = click.option(
+    "--database-url",
+    envvar="MUNIMENT_DATABASE_URL",
+    show_envvar=True,
+    metavar="URL",
+    callback=_checked_url,
+    help="Another database instead.",
+)
+passfile_option = click.option(
+    "--passfile",
+    type=_PATH,
+    envvar="MUNIMENT_PASSFILE",
+    show_envvar=True,
+    metavar="FILE",
+    help="The passwords of the serving roles, as `muniment migrate` wrote them.",
+)
+
+
+def with_operator(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that name a database, and *operator*, at work in it."""
+
+    @data_dir_option
+    @database_url_option
+    @functools.wraps(command)
+    def with_options(*, data_dir: Path, database_url: str | None, **arguments: Any) -> None:
+        config = DatabaseConfig(data_dir, database_url)
+        with telling_database(), existing_database(config) as admin, operating(admin) as operator:
+            command(operator=operator, **arguments)
+
+    return with_options
+
+
+@contextmanager
+def existing_database(config: DatabaseConfig) -> Iterator[str]:
+    """The administrator's conninfo. A mistyped directory is refused: it is not made into a new database."""
+    if config.url is None and not has_cluster(config.data_dir):
+        raise Failure(
+            f"there is no database in {config.data_dir}",
+            "name another with --data-dir or --database-url, or make one: muniment serve",
+        )
+    with databases.operators_database(config) as admin:
+        yield admin
+
+
+def has_cluster(data_dir: Path) -> bool:
+    """Whether a database was made in *data_dir*."""
+    return (data_dir / databases.CLUSTER / "data").exists()
+
+
+def require_passfile(passfile: Path) -> None:
+    """Say what libpq would pass over in silence. Raises PassfileError."""
+    if not passfile.is_file():
+        raise PassfileError(
+            f"there is no passfile {passfile}: make it with muniment migrate --database-url URL --passfile {passfile}"
+        )
+    if passfile.stat().st_mode & 0o077:
+        raise PassfileError(f"{passfile} is open to others, so its passwords are not used: chmod 600 {passfile}")
+
+
+@contextmanager
+def own_database(data_dir: Path) -> Iterator[str]:
+    """The administrator's conninfo of the database in *data_dir*, as it is: not migrated first."""
+    directory = databases.cluster_directory(data_dir)
+    running = conninfo_of_running(directory, user=databases.SUPERUSER)
+    if running is not None:
+        yield running
+        return
+    with EmbeddedPostgres(directory, roles=roles.ALL) as embedded:
+        yield embedded.conninfo(user=databases.SUPERUSER)
+
+
+@contextmanager
+def telling_database() -> Iterator[None]:
+    """Turn what is wrong with a database into a Failure."""
+    try:
+        with telling_files():
+            yield
+    except (EmbeddedPostgresError, PassfileError, CannotMigrate, ConfigError, NotReady) as error:
+        raise Failure("; ".join(str(error).splitlines())) from None
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise Failure(
+            said_by(error), "connect as the administrator who ran `muniment migrate`, or a superuser"
+        ) from None
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction) as error:
+        raise Failure(said_by(error), "make the database ready first: muniment migrate") from None
+    except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable) as error:
+        raise Failure(f"others were in the way: {said_by(error)}", "run it again") from None
+    except psycopg.OperationalError as error:
+        raise Failure(f"the database cannot be reached: {said_by(error)}", _hint(error)) from None
+    except psycopg.Error as error:
+        raise Failure(f"the database refused: {said_by(error)}", "look for what is wrong: muniment doctor") from None
+
+
+def said_by(error: psycopg.Error) -> str:
+    """What the database says, in one line. Neither its details nor our statement, which may hold content."""
+    return " ".join((error.diag.message_primary or str(error) or type(error).__name__).split())
+
+
+def _hint(error: psycopg.Error) -> str:
+    if roles.OWNER in str(error):
+        return "make the database ready first: muniment migrate"
+    if "password" in str(error):
+        return "check user and password: the server takes --passfile, other commands ~/.pgpass or PGPASSWORD"
+    return "check that it runs and that host, port and database are right"

@@ -1,0 +1,65 @@
+"""`muniment history`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from uuid import UUID
+
+import click
+
+from muniment.cli.failures import Discreet, Failure
+from muniment.cli.output import Output, note, with_output
+from muniment.cli.parameters import TEXT
+from muniment_server.admin.database import with_operator
+from muniment_server.admin.operator import NoSuchAgent, Operator
+from muniment_server.domain import text
+from muniment_server.domain.errors import InvalidArgument
+from muniment_server.domain.items import ItemKind
+
+_NAME_OF: dict[ItemKind, Callable[[str], str]] = {
+    ItemKind.MEMORY: text.key,
+    ItemKind.NOTE: lambda name: str(UUID(name)),
+    ItemKind.BLOCK: text.label,
+    ItemKind.PASSAGE: lambda name: str(UUID(name)),
+}
+_KINDS = {kind.name.lower(): kind for kind in ItemKind}
+_COLUMNS = ("classification", "revision", "update_time", "is_live", "delete_time", "session_id", "tags", "content")
+
+
+@click.command(cls=Discreet)
+@click.option("--tenant", required=True, type=TEXT, help="Whose.")
+@click.option("--agent", required=True, type=TEXT, metavar="NAME", help="Which agent's.")
+@click.option(
+    "--kind", type=click.Choice(list(_KINDS)), default="memory", show_default=True, help="What NAME is the name of."
+)
+@click.argument("name", type=TEXT)
+@with_output
+@with_operator
+def history(operator: Operator, output: Output, tenant: str, agent: str, kind: str, name: str) -> None:
+    """Show every version of one item, at every level, with its content.
+
+    NAME is the key of a memory, the label of a block, or the id of a note or passage.
+
+    Deleted and overwritten ones, too, until they are purged. The look itself is written to the audit log, at each
+    level that is shown.
+
+    \b
+    Examples:
+      muniment history --tenant acme --agent alice plan
+      muniment history --tenant acme --agent alice plan --json
+      muniment history --tenant acme --agent alice --kind block personality
+    """
+    try:
+        kept_as = _NAME_OF[_KINDS[kind]](name)
+        revisions = operator.history(tenant=tenant, agent_id=agent, kind=_KINDS[kind], name=kept_as)
+    except NoSuchAgent:
+        raise Failure("the tenant has no such agent", "see the tenants: muniment host-key list") from None
+    except InvalidArgument as error:
+        raise Failure(f"the name {error.violations[0].rule}") from None
+    except ValueError:
+        raise Failure(f"the id of a {kind} is a UUID", f"see: muniment {kind} list") from None
+    if not revisions:
+        raise Failure(f"there is no version of that {kind}", "names are case-sensitive; purged versions are gone")
+    output.rows(map(asdict, revisions), _COLUMNS)
+    note("This look is in the audit log, at each level shown.")

@@ -1,0 +1,85 @@
+"""`muniment host-key`: who may act as a host."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from uuid import UUID
+
+import click
+
+from muniment.cli.failures import Failure
+from muniment.cli.groups import Group
+from muniment.cli.output import Output, note, with_output
+from muniment.cli.parameters import TEXT
+from muniment_server.admin.database import with_operator
+from muniment_server.admin.levels import LEVEL
+from muniment_server.admin.operator import Operator
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import RandomIds
+
+_COLUMNS = ("host_key_id", "tenant", "ceiling", "create_time", "revoke_time")
+
+
+@click.group(cls=Group)
+def host_key() -> None:
+    """Host keys: the credentials of the runtimes around models.
+
+    A key belongs to a tenant and reaches up to its ceiling.
+
+    \b
+    Examples:
+      muniment host-key create --tenant acme --ceiling confidential
+      muniment host-key list
+    """
+
+
+@host_key.command
+@click.option("--tenant", required=True, type=TEXT, help="Made when there is none of that name.")
+@click.option("--ceiling", required=True, type=LEVEL, help="The highest level it may open or raise a session to.")
+@click.option("--quiet", is_flag=True, help="Print the key alone.")
+@with_output
+@with_operator
+def create(operator: Operator, output: Output, tenant: str, ceiling: Classification, quiet: bool) -> None:
+    """Make a key and show it, this once.
+
+    \b
+    Examples:
+      muniment host-key create --tenant acme --ceiling confidential
+      export MUNIMENT_HOST_KEY=$(muniment host-key create --tenant acme --ceiling restricted --quiet)
+    """
+    host_key_id, key = operator.create_host_key(tenant=tenant, ceiling=ceiling, ids=RandomIds())
+    if quiet:
+        click.echo(key)
+        return
+    row = {"host_key_id": host_key_id, "tenant": tenant, "ceiling": ceiling, "host_key": key}
+    output.record(row, tuple(row))
+    note("Keep the key: it is shown this once.")
+
+
+@host_key.command("list")
+@with_output
+@with_operator
+def list_(operator: Operator, output: Output) -> None:
+    """List all keys, revoked ones too. The keys themselves are not kept.
+
+    \b
+    Examples:
+      muniment host-key list
+      muniment host-key list --json
+    """
+    output.rows(map(asdict, operator.host_keys()), _COLUMNS)
+
+
+@host_key.command
+@click.argument("host_key_id", metavar="ID", type=click.UUID)
+@with_operator
+def revoke(operator: Operator, host_key_id: UUID) -> None:
+    """Revoke a key, from the next call on. Sessions it opened stay open.
+
+    \b
+    Examples:
+      muniment host-key revoke 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77
+    """
+    if not operator.revoke_host_key(host_key_id):
+        raise Failure("there is no such key, or it is revoked already", "see: muniment host-key list")
+    note("Revoked.")

@@ -1,0 +1,55 @@
+"""`muniment migrate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from muniment.cli.output import note
+from muniment_server.admin.database import (
+    data_dir_option,
+    database_url_option,
+    own_database,
+    passfile_option,
+    telling_database,
+)
+from muniment_server.runtime import schema
+from muniment_server.runtime.passfile import migrate_with_passfile
+
+
+@click.command
+@database_url_option
+@passfile_option
+@click.option("--rotate", is_flag=True, help="Give the serving roles new passwords.")
+@data_dir_option
+def migrate(database_url: str | None, passfile: Path | None, rotate: bool, data_dir: Path) -> None:
+    """Make a database ready: roles, schema, grants. A second run changes nothing.
+
+    The URL is an administrator's. The passwords of the serving roles are written to --passfile, for the server.
+    Without a URL it is the database of our own, which `muniment serve` makes ready by itself, too.
+
+    \b
+    Examples:
+      muniment migrate --database-url postgresql://postgres@db.example/muniment --passfile /etc/muniment/passfile
+      muniment migrate --database-url postgresql://postgres@db.example/muniment --passfile passfile --rotate
+      muniment migrate --data-dir .muniment
+    """
+    if rotate and (database_url is None or passfile is None):
+        raise click.UsageError("--rotate goes with --database-url and --passfile: nothing else has passwords")
+    if passfile is not None and database_url is None:
+        raise click.UsageError("--passfile goes with --database-url: a database of our own has no passwords")
+    with telling_database():
+        done = _migrate(database_url, passfile, rotate, data_dir)
+    for step in done:
+        click.echo(step)
+    note("The database is ready." if done else "Nothing to do: the database is ready.")
+
+
+def _migrate(database_url: str | None, passfile: Path | None, rotate: bool, data_dir: Path) -> list[str]:
+    if database_url is None:
+        with own_database(data_dir) as admin:
+            return schema.migrate(admin)
+    if passfile is None:
+        return schema.migrate(database_url)
+    return migrate_with_passfile(database_url, passfile, rotate=rotate)

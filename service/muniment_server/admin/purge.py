@@ -1,0 +1,57 @@
+"""`muniment purge`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+
+import click
+from rich.console import Console
+from rich.progress import track
+
+from muniment.cli.content import confirm
+from muniment.cli.failures import Failure
+from muniment.cli.output import Output, note, with_output
+from muniment.cli.parameters import DURATION
+from muniment_server.admin.database import with_operator
+from muniment_server.admin.operator import Operator
+from muniment_server.domain.classification import Classification
+
+_SHORTEST = timedelta(days=30)
+
+
+@click.command
+@click.option("--older-than", required=True, type=DURATION, help="Such as 90d or 52w.")
+@click.option("--force", count=True, help="Twice, to go below 30 days.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_output
+@with_operator
+def purge(operator: Operator, output: Output, older_than: timedelta, force: int, yes: bool) -> None:
+    """Throw away, for good, what was deleted, overwritten or expired that long ago, at all four levels.
+
+    What is live stays, and so does every audit event.
+
+    \b
+    Examples:
+      muniment purge --older-than 90d
+      muniment purge --older-than 1h --force --force --yes
+    """
+    if older_than < _SHORTEST and force < 2:
+        raise Failure("versions are kept for 30 days", "give more, or --force twice if you mean it")
+    before = datetime.now(UTC) - older_than
+    note(
+        f"What was deleted, overwritten or expired before {before:%Y-%m-%d %H:%M}Z is removed for good, at all levels."
+    )
+    note("Live items and audit events stay.")
+    if not yes:
+        confirm("Remove it?")
+    console = Console(stderr=True)
+    levels = track(
+        operator.purge(before=before),
+        "Purging",
+        total=len(Classification),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    output.rows(map(asdict, list(levels)), ("classification", "items", "revisions"))

@@ -1,0 +1,207 @@
+"""`muniment serve`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from muniment.cli.failures import Failure
+from muniment_server.admin import development
+from muniment_server.admin.certificates import checked_tls
+from muniment_server.admin.database import (
+    data_dir_option,
+    database_url_option,
+    passfile_option,
+    require_passfile,
+    telling_database,
+)
+from muniment_server.admin.levels import LEVEL
+from muniment_server.domain.classification import Classification
+from muniment_server.runtime import supervisor
+from muniment_server.runtime.address import AddressInUse
+from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, ServerConfig, Tls
+from muniment_server.runtime.supervisor import Running, WorkerFailed
+
+_FORMAT = "%(asctime)s %(name)s %(levelname)s %(message)s"
+_FILE = click.Path(path_type=Path)
+_LONGEST_SOCKET_PATH = 107
+
+
+@click.command
+@click.option(
+    "--listen",
+    default="127.0.0.1:50051",
+    envvar="MUNIMENT_LISTEN",
+    metavar="ADDRESS",
+    show_default=True,
+    show_envvar=True,
+    help="HOST:PORT or unix:PATH.",
+)
+@data_dir_option
+@database_url_option
+@passfile_option
+@click.option("--workers", type=click.IntRange(min=0), default=0, help="Processes. The default is one for each core.")
+@click.option(
+    "--threads", type=click.IntRange(min=1), default=4, show_default=True, help="Calls a worker runs at once."
+)
+@click.option(
+    "--max-in-flight",
+    type=click.IntRange(min=1),
+    default=256,
+    show_default=True,
+    help="Calls a worker runs or queues; more are refused at once.",
+)
+@click.option(
+    "--drain-seconds",
+    type=click.FloatRange(min=0, max=3600),
+    default=20.0,
+    show_default=True,
+    help="How long calls in flight may take to finish at the end.",
+)
+@click.option("--tls-cert", type=_FILE, metavar="FILE", help="The certificate, in PEM.")
+@click.option("--tls-key", type=_FILE, metavar="FILE", help="Its key, in PEM.")
+@click.option("--tls-client-ca", type=_FILE, metavar="FILE", help="Callers must show a certificate signed by this.")
+@click.option("--dev", is_flag=True, help="Make a host key and say what to try; reflection for everyone.")
+@click.option(
+    "--audit-reads-from",
+    type=LEVEL,
+    default=Classification.CONFIDENTIAL,
+    show_default="confidential",
+    help="Audit reads at this level and above: confidential or lower.",
+)
+def serve(
+    listen: str,
+    data_dir: Path,
+    database_url: str | None,
+    passfile: Path | None,
+    workers: int,
+    threads: int,
+    max_in_flight: int,
+    drain_seconds: float,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    tls_client_ca: Path | None,
+    dev: bool,
+    audit_reads_from: Classification,
+) -> None:
+    """Run a server until SIGTERM or Ctrl-C.
+
+    Without --database-url it runs a Postgres of its own. With --dev it writes address and host key to
+    DIR/development.json, where the other commands find them.
+
+    \b
+    Examples:
+      muniment serve --dev
+      muniment serve --dev --data-dir .muniment --listen 127.0.0.1:0
+      muniment serve --listen 0.0.0.0:443 --tls-cert server.pem --tls-key server.key
+      muniment serve --database-url postgresql://db.example/muniment --passfile /etc/muniment/passfile
+    """
+    logging.basicConfig(level=logging.INFO, format=_FORMAT)
+    with telling_server():
+        config = ServerConfig(
+            database=DatabaseConfig(data_dir, database_url, passfile),
+            listen=_absolute(listen),
+            workers=workers,
+            threads=threads,
+            most_in_flight=max_in_flight,
+            drain_seconds=drain_seconds,
+            tls=checked_tls(tls_cert, tls_key, tls_client_ca),
+            development=dev,
+            audit_reads_from=audit_reads_from,
+        )
+        _require_possible(config)
+        supervisor.run(config, on_ready=lambda running: _announce(config, running))
+
+
+@contextmanager
+def telling_server() -> Iterator[None]:
+    """Turn what keeps a server from serving into a Failure."""
+    try:
+        with telling_database():
+            yield
+    except (AddressInUse, WorkerFailed) as error:
+        raise Failure(str(error)) from None
+
+
+def _absolute(listen: str) -> str:
+    """Clients work in other directories than the server."""
+    if not listen.startswith("unix:"):
+        return listen
+    return f"unix:{Path(listen.removeprefix('unix:')).absolute()}"
+
+
+def _require_possible(config: ServerConfig) -> None:
+    """What only shows on this machine. Raises ConfigError."""
+    database = config.database
+    if len(os.fsencode(config.listen.removeprefix("unix:"))) > _LONGEST_SOCKET_PATH:
+        raise ConfigError(f"the path of a unix socket has at most {_LONGEST_SOCKET_PATH} bytes: choose a shorter one")
+    if config.development and database.url is not None:
+        raise ConfigError("--dev makes a host key in a database of our own: leave --database-url out, or --dev")
+    if database.url is None and database.passfile is not None:
+        raise ConfigError("--passfile goes with --database-url: a database of our own has no passwords")
+    if database.passfile is not None:
+        require_passfile(database.passfile)
+
+
+def _announce(config: ServerConfig, running: Running) -> None:
+    """Say that calls are answered, and in development how to make some."""
+    key = None
+    if config.development and running.admin is not None:  # before the first line, for which scripts wait
+        data_dir = config.database.data_dir
+        key = development.write_credentials(data_dir, address=running.address, admin=running.admin)
+    workers = "1 worker" if running.workers == 1 else f"{running.workers} workers"
+    Console(soft_wrap=True, highlight=False).print(
+        f"Muniment serves on {running.address} with {workers}.", markup=False
+    )
+    if key is not None:
+        _say_what_to_try(running.address, key, config)
+
+
+def _say_what_to_try(address: str, key: str, config: ServerConfig) -> None:
+    """Lines to paste: one block of exports, then commands. They are not wrapped, whatever the width."""
+    console = Console(soft_wrap=True, highlight=False)
+    file = config.database.data_dir / development.FILE
+    console.print(f"Address and host key are in {file}. In another terminal, paste:\n", markup=False)
+    _print_lines(console, _environment(address, key, config.tls))
+    console.print("\nThen try:\n")
+    _print_lines(
+        console,
+        [
+            "muniment agent create alice",
+            'muniment memory save plan "ship on Friday" --agent alice --taint internal',
+            "muniment memory search friday --agent alice --taint internal",
+            _grpcurl(address, config.tls),
+        ],
+    )
+
+
+def _print_lines(console: Console, lines: Iterable[str]) -> None:
+    for line in lines:
+        console.print(f"  {line}", style="bold", markup=False)
+
+
+def _environment(address: str, key: str, tls: Tls | None) -> Iterator[str]:
+    """What commands need. No line depends on another, or runs one."""
+    if sys.prefix != sys.base_prefix or shutil.which("muniment") is None:  # another terminal has no environment active
+        yield f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"'
+    yield f"export MUNIMENT_ADDRESS={shlex.quote(address)}"
+    yield f"export MUNIMENT_HOST_KEY={key}"
+    if tls is not None:
+        yield f"export MUNIMENT_TLS_CA={shlex.quote(str(tls.certificate.absolute()))}"
+
+
+def _grpcurl(address: str, tls: Tls | None) -> str:
+    """A call from outside of Python, through reflection."""
+    way = ["-plaintext"] if tls is None else ["-cacert", str(tls.certificate.absolute())]
+    place = ["-unix", address.removeprefix("unix:")] if address.startswith("unix:") else [address]
+    credential = "-expand-headers -H 'authorization: Bearer ${MUNIMENT_HOST_KEY}'"  # expanded by grpcurl: ps shows argv
+    return f"grpcurl {shlex.join(way)} {credential} {shlex.join(place)} muniment.v1.AgentService/ListAgents"

@@ -1,0 +1,165 @@
+"""Any Postgres by URL: migrated by an administrator, served with a passfile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from muniment_server.postgres import roles
+from tests.support.commands import SYSTEM_POSTGRES, line_of, objects, run, run_process, wait_until
+
+pytestmark = pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES in /usr/lib/postgresql: not tested")
+
+PASSWORD = "correct-horse"
+SERVE = ("serve", "--listen", "127.0.0.1:0", "--workers", "1")
+
+
+@pytest.fixture(scope="module")
+def other_postgres(root_folder: Path) -> Iterator[int]:
+    """The port of a Postgres that wants passwords of everybody."""
+    home = root_folder / "other"
+    home.mkdir(mode=0o711)
+    rights: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
+    if rights:
+        subprocess.run(["chown", "postgres", home], check=True)
+    password = home / "password"
+    password.write_text(PASSWORD)
+    bindir, data, port = SYSTEM_POSTGRES[-1], home / "data", free_port()
+    init = [
+        "--auth=scram-sha-256",
+        f"--pwfile={password}",
+        "--username=postgres",
+        "--encoding=UTF8",
+        "--locale=C.UTF-8",
+    ]
+    subprocess.run([bindir / "initdb", *init, data], check=True, capture_output=True, cwd="/", **rights)
+    settings = ["listen_addresses=127.0.0.1", f"port={port}", "unix_socket_directories="]
+    flags = [word for setting in settings for word in ("-c", setting)]
+    with (home / "log").open("wb") as log:
+        server = subprocess.Popen([bindir / "postgres", "-D", data, *flags], stderr=log, cwd="/", **rights)
+        try:
+            wait_until(lambda: "ready to accept" in (home / "log").read_text(), "no Postgres")
+            yield port
+        finally:
+            server.send_signal(signal.SIGINT)  # fast: it does not wait for its clients
+            server.wait(20)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def url(other_postgres: int) -> str:
+    """An empty database, as the server is told of it."""
+    with psycopg.connect(admin_url(f"postgresql://127.0.0.1:{other_postgres}/postgres"), autocommit=True) as admin:
+        admin.execute("CREATE DATABASE kept")
+    return f"postgresql://127.0.0.1:{other_postgres}/kept"
+
+
+@pytest.fixture(scope="module")
+def passfile(root_folder: Path, url: str) -> Path:
+    """The passwords of the serving roles, made by the first migration."""
+    made = root_folder / "passfile"
+    done = migrate(root_folder, url, made)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == f"wrote {made}"
+    return made
+
+
+def admin_url(url: str) -> str:
+    return url.replace("postgresql://", f"postgresql://postgres:{PASSWORD}@")
+
+
+def migrate(folder, url, passfile, *options):
+    environment = {"MUNIMENT_DATABASE_URL": admin_url(url)}
+    return run_process(folder, "migrate", "--passfile", str(passfile), *options, **environment)
+
+
+def test_the_passfile_is_closed_to_others_and_names_each_role(passfile):
+    assert stat.S_IMODE(passfile.stat().st_mode) == 0o600
+    assert {line.split(":")[3] for line in passfile.read_text().splitlines()} == set(roles.SERVING)
+
+
+def test_a_second_migration_changes_nothing(folder, url, passfile):
+    before = passfile.read_bytes()
+    done = migrate(folder, url, passfile)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "Nothing to do" in done.stderr
+    assert passfile.read_bytes() == before
+
+
+def test_an_unknown_passfile_is_refused_and_not_made(folder, url, passfile):
+    done = migrate(folder, url, folder / "elsewhere")
+    assert done.returncode == 1
+    assert "--rotate" in done.stderr
+    assert list(folder.iterdir()) == []
+
+
+def test_a_server_serves_it_with_the_passfile_and_passwords_can_be_rotated(serving, folder, url, passfile):
+    server = serving("--database-url", url, "--passfile", str(passfile), "--workers", "1")
+    as_admin = {"MUNIMENT_DATABASE_URL": admin_url(url)}
+    key = line_of(
+        run(folder, "host-key", "create", "--tenant", "acme", "--ceiling", "restricted", "--quiet", **as_admin)
+    )
+    as_host = {"MUNIMENT_ADDRESS": server.address, "MUNIMENT_HOST_KEY": key}
+    assert run(folder, "agent", "create", "alice", **as_host).returncode == 0
+
+    before = passfile.read_text()
+    rotated = migrate(folder, url, passfile, "--rotate")
+    assert rotated.returncode == 0, rotated.stderr
+    assert not set(before.splitlines()) & set(passfile.read_text().splitlines())
+
+    saved = run(folder, "memory", "save", "k", "v", "--agent", "alice", "--taint", "internal", "--json", **as_host)
+    assert objects(saved)[0]["classification"] == "INTERNAL"
+    assert server.stop() == 0
+
+
+def test_a_server_that_the_database_does_not_let_in_says_so(folder, url, passfile):
+    wrong = folder / "wrong"
+    wrong.write_text("*:*:*:*:hush\n")
+    wrong.chmod(0o600)
+    done = run_process(folder, *SERVE, "--database-url", url, "--passfile", str(wrong))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "--passfile" in done.stderr
+    assert "hush" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_passfile_that_others_may_read_is_refused(folder, url, passfile):
+    open_to_all = folder / "open"
+    open_to_all.write_bytes(passfile.read_bytes())
+    open_to_all.chmod(0o644)
+    done = run_process(folder, *SERVE, "--database-url", url, "--passfile", str(open_to_all))
+    assert done.returncode == 1
+    assert "chmod 600" in done.stderr
+
+
+def test_a_database_that_is_not_ready_is_refused_with_what_to_do(folder, url, passfile):
+    empty = url.replace("/kept", "/postgres")
+    done = run_process(folder, *SERVE, "--database-url", empty, "--passfile", str(passfile))
+    assert done.returncode == 1
+    assert "muniment migrate" in done.stderr
+    as_admin = {"MUNIMENT_DATABASE_URL": admin_url(empty)}
+    assert "muniment migrate" in run(folder, "host-key", "list", **as_admin).stderr
+
+
+def test_the_doctor_looks_at_it_as_an_administrator_and_without(folder, url, passfile):
+    healthy = run_process(folder, "doctor", "--passfile", str(passfile), MUNIMENT_DATABASE_URL=admin_url(url))
+    assert healthy.returncode == 0, healthy.stdout
+    assert "the ledgers are whole" in healthy.stdout
+    without = run_process(folder, "doctor", "--passfile", str(passfile), "--database-url", url)
+    assert without.returncode == 0, without.stdout
+    assert "the ledgers were not looked at" in without.stdout
+    assert PASSWORD not in healthy.stdout + healthy.stderr

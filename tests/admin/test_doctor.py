@@ -1,0 +1,106 @@
+"""`muniment doctor`: a healthy server, and each thing that can be wrong."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from muniment_server.embedded_postgres import conninfo_of_running
+from muniment_server.runtime import databases
+from tests.support.commands import run, run_process
+
+
+@pytest.fixture
+def doctor(dev):
+    """What the doctor finds wrong with the server in development."""
+
+    def examine() -> list[str]:
+        done = run_process(dev.folder, "doctor", "--data-dir", ".muniment")
+        wrong = [line for line in done.stdout.splitlines() if line.startswith("✗")]
+        assert done.returncode == (1 if wrong else 0), done.stderr
+        assert done.stderr == ""
+        return wrong
+
+    return examine
+
+
+@pytest.fixture
+def admin(dev):
+    """The administrator's connection to its database."""
+    conninfo = conninfo_of_running(dev.folder / ".muniment" / databases.CLUSTER, user=databases.SUPERUSER)
+    assert conninfo is not None
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        yield connection
+
+
+def test_a_healthy_server_has_nothing_wrong(doctor):
+    assert doctor() == []
+
+
+def test_credentials_that_others_may_read_are_wrong(doctor, dev):
+    file = dev.folder / ".muniment" / "development.json"
+    file.chmod(0o640)
+    try:
+        assert ["chmod 600" in wrong for wrong in doctor()] == [True]
+    finally:
+        file.chmod(0o600)
+
+
+def test_a_grant_too_many_is_wrong(doctor, admin):
+    admin.execute("GRANT SELECT ON muniment_internal.item TO muniment_public")
+    try:
+        assert ["muniment_public: SELECT on muniment_internal.item" in wrong for wrong in doctor()] == [True]
+    finally:
+        admin.execute("REVOKE SELECT ON muniment_internal.item FROM muniment_public")
+
+
+def test_a_role_that_may_not_log_in_is_wrong(doctor, admin):
+    admin.execute("ALTER ROLE muniment_auditor NOLOGIN")
+    try:
+        assert ["muniment_auditor does not log in" in wrong for wrong in doctor()] == [True]
+    finally:
+        admin.execute("ALTER ROLE muniment_auditor LOGIN")
+
+
+def test_a_lost_version_is_wrong(doctor, admin, dev):
+    assert run(dev.folder, "memory", "save", "torn", "x", "--agent", "alice", "--taint", "public").returncode == 0
+    admin.execute("UPDATE muniment_public.item SET revision = revision + 1 WHERE name = 'torn'")
+    try:
+        assert ["1 items at PUBLIC miss versions" in wrong for wrong in doctor()] == [True]
+    finally:
+        admin.execute("UPDATE muniment_public.item SET revision = revision - 1 WHERE name = 'torn'")
+
+
+def test_vectors_of_another_embedder_are_wrong(doctor, admin, dev):
+    assert run(dev.folder, "memory", "save", "meant", "x", "--agent", "alice", "--taint", "public").returncode == 0
+    admin.execute(
+        "UPDATE muniment_public.meaning SET embedder = 99, signs = repeat('0', 384)::bit(384),"
+        " vector = array_fill(0::smallint, '{384}') WHERE name = 'meant'"
+    )
+    try:
+        assert ["run `muniment reindex`" in wrong for wrong in doctor()] == [True]
+    finally:
+        admin.execute("UPDATE muniment_public.meaning SET embedder = NULL, signs = NULL, vector = NULL")
+
+
+def test_it_says_that_meaning_is_searched(dev):
+    assert "search goes by words and meaning" in run_process(dev.folder, "doctor", "--data-dir", ".muniment").stdout
+
+
+def test_a_directory_that_is_not_there_yet_is_well(folder):
+    done = run_process(folder, "doctor", "--data-dir", "new")
+    assert done.returncode == 0
+    assert "muniment serve" in done.stdout
+    assert list(folder.iterdir()) == []
+
+
+def test_a_stopped_database_is_started_for_the_look(folder, data_dir):
+    done = run_process(folder, "doctor", "--data-dir", ".muniment")
+    assert done.returncode == 0, done.stdout
+    assert "the ledgers are whole" in done.stdout
+
+
+def test_a_database_that_cannot_be_reached_is_wrong(folder):
+    done = run_process(folder, "doctor", "--database-url", "postgresql://127.0.0.1:1/muniment")
+    assert done.returncode == 1
+    assert done.stdout.count("does not log in") == 6

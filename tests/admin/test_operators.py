@@ -1,0 +1,160 @@
+"""Host keys, history, audit, purge."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.commands import line_of, objects, run
+
+TENANT = ("--tenant", "development")
+OWN = ("--data-dir", ".muniment")
+
+
+@pytest.fixture
+def operate(dev):
+    """Run an operator's command on the database of the server in development."""
+    return lambda *arguments, **options: run(dev.folder, *arguments, *OWN, **options)
+
+
+@pytest.fixture
+def remember(dev):
+    """Run `muniment memory …` as `alice` at a level."""
+
+    def act(level, *arguments):
+        done = run(dev.folder, "memory", *arguments, "--agent", "alice", "--taint", level)
+        assert done.returncode == 0, done.stderr
+
+    return act
+
+
+def test_a_host_key_is_made_used_listed_and_revoked(operate, dev):
+    made = operate("host-key", "create", "--tenant", "acme", "--ceiling", "Confidential", "--json")
+    key = objects(made)[0]
+    as_acme = {"MUNIMENT_ADDRESS": dev.address, "MUNIMENT_HOST_KEY": key["host_key"]}
+    assert run(dev.folder, "agent", "create", "zoe", **as_acme).returncode == 0
+    above = run(dev.folder, "session", "open", "zoe", "--taint", "restricted", **as_acme)
+    assert "CEILING_EXCEEDED" in above.stderr
+
+    listed = {found["host_key_id"]: found for found in objects(operate("host-key", "list", "--json"))}
+    assert listed[key["host_key_id"]]["ceiling"] == "CONFIDENTIAL"
+    assert "host_key" not in listed[key["host_key_id"]]
+
+    assert operate("host-key", "revoke", key["host_key_id"]).returncode == 0
+    assert operate("host-key", "revoke", key["host_key_id"]).returncode == 1
+    assert run(dev.folder, "agent", "list", **as_acme).returncode == 1
+
+
+def test_a_quiet_host_key_can_be_captured(operate):
+    key = operate("host-key", "create", "--tenant", "acme", "--ceiling", "public", "--quiet")
+    assert line_of(key).startswith("mun_h_")
+    assert key.stderr == ""
+
+
+def test_history_shows_every_version_at_every_level_and_is_audited(operate, remember):
+    remember("internal", "save", "story", "first")
+    remember("internal", "save", "story", "second")
+    remember("restricted", "save", "story", "hidden")
+    remember("internal", "delete", "story")
+
+    shown = operate("history", *TENANT, "--agent", "alice", "story", "--json")
+
+    versions = [(row["classification"], row["revision"], row["content"], row["is_live"]) for row in objects(shown)]
+    assert versions == [
+        ("INTERNAL", 1, "first", False),
+        ("INTERNAL", 2, "second", False),
+        ("RESTRICTED", 1, "hidden", True),
+    ]
+    assert "audit log" in shown.stderr
+    events = objects(operate("audit", "list", *TENANT, "--agent", "alice", "--limit", "2", "--json"))
+    assert {(event["method"], event["classification"]) for event in events} == {
+        ("history", "INTERNAL"),
+        ("history", "RESTRICTED"),
+    }
+
+
+def test_history_knows_every_kind(operate, dev):
+    def act(*arguments):
+        done = run(dev.folder, *arguments, "--agent", "alice", "--taint", "internal")
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()[0]
+
+    act("block", "update", "personality", "brief")
+    note = act("note", "add", "first")
+    act("note", "update", note, "second")
+    passage = act("passage", "store", "archived")
+    run(dev.folder, "passage", "delete", passage, "--agent", "alice", "--taint", "internal")
+
+    def shown(kind, name):
+        done = operate("history", *TENANT, "--agent", "alice", "--kind", kind, name, "--json")
+        return [(row["classification"], row["revision"], row["content"], row["is_live"]) for row in objects(done)]
+
+    assert shown("block", "personality") == [("PUBLIC", 1, "", True), ("INTERNAL", 1, "brief", True)]
+    assert shown("note", note.upper()) == [("INTERNAL", 1, "first", False), ("INTERNAL", 2, "second", True)]
+    assert shown("passage", passage) == [("INTERNAL", 1, "archived", False)]
+    assert "is a UUID" in operate("history", *TENANT, "--agent", "alice", "--kind", "note", "plan").stderr
+
+
+def test_the_audit_lists_one_session(operate, dev):
+    opened = objects(run(dev.folder, "session", "open", "alice", "--taint", "public", "--json"))[0]
+    assert run(dev.folder, "session", "close", opened["session_id"]).returncode == 0
+    events = objects(operate("audit", "list", *TENANT, "--session", opened["session_id"], "--json"))
+    assert [event["method"] for event in events] == ["CloseSession", "OpenSession"]
+
+
+def test_purge_removes_what_is_not_live_and_no_audit_event(operate, remember):
+    remember("public", "save", "purged", "first")
+    remember("public", "save", "purged", "second")
+    before = objects(operate("audit", "list", *TENANT, "--limit", "10000", "--json"))
+
+    removed = operate("purge", "--older-than", "0s", "--force", "--force", "--yes", "--json")
+
+    assert [row["classification"] for row in objects(removed)] == ["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]
+    assert objects(removed)[0]["revisions"] >= 1
+    assert "audit events stay" in removed.stderr
+    versions = objects(operate("history", *TENANT, "--agent", "alice", "purged", "--json"))
+    assert [row["content"] for row in versions] == ["second"]
+    after = {event["event_id"] for event in objects(operate("audit", "list", *TENANT, "--limit", "10000", "--json"))}
+    assert {event["event_id"] for event in before} <= after
+
+
+def test_one_agent_is_indexed_anew_without_the_others(operate, remember, muniment, agent):
+    remember("internal", "save", "story", "first")
+    muniment("memory", "save", "story", "first", "--agent", agent, "--taint", "public")
+
+    done = operate("reindex", *TENANT, "--agent", agent, "--json")
+
+    assert objects(done) == [{"agent_id": agent, "classification": "PUBLIC", "items": 1}]
+    assert "found by their words alone" in done.stderr
+    assert {agent, "alice"} <= {row["agent_id"] for row in objects(operate("reindex", *TENANT, "--json"))}
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_purge_keeps_thirty_days_unless_told_twice(operate, force):
+    refused = operate("purge", "--older-than", "29d", "--yes", *force)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "30 days" in refused.stderr
+    assert "--yes" in operate("purge", "--older-than", "30d").stderr
+    assert operate("purge", "--older-than", "30d", "--yes").returncode == 0
+
+
+def test_what_is_not_there_is_said(operate, folder):
+    assert "no such agent" in operate("history", *TENANT, "--agent", "nobody", "story").stderr
+    assert "no such tenant" in operate("audit", "list", "--tenant", "nobody").stderr
+    assert "no such agent" in operate("reindex", *TENANT, "--agent", "nobody").stderr
+    assert "no such tenant" in operate("reindex", "--tenant", "nobody").stderr
+    assert "--tenant" in operate("reindex", "--agent", "alice").stderr
+    assert "no version" in operate("history", *TENANT, "--agent", "alice", "nothing").stderr
+    assert "must not" in operate("history", *TENANT, "--agent", "alice", " spaces ").stderr
+
+
+def test_a_mistyped_directory_is_not_made_into_a_database(folder):
+    failed = run(folder, "host-key", "list", "--data-dir", "mistyped")
+    assert failed.returncode == 1
+    assert "--data-dir" in failed.stderr
+    assert list(folder.iterdir()) == []
+
+
+def test_without_a_running_server_the_database_is_started_for_the_command(folder, data_dir):
+    key = run(folder, "host-key", "create", "--tenant", "acme", "--ceiling", "public", *OWN)
+    assert key.returncode == 0, key.stderr
+    assert objects(run(folder, "host-key", "list", "--json", *OWN))[0]["tenant"] == "acme"

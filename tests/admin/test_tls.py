@@ -1,0 +1,87 @@
+"""TLS and mutual TLS, with certificates made for the test."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+import muniment
+from tests.support.certificates import make
+from tests.support.commands import run, run_process
+
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """Pairs of authority, server and client: `NAME.pem` and `NAME.key`."""
+    place = tmp_path_factory.mktemp("certificates")
+    make(place, "ca", "-addext", "basicConstraints=critical,CA:TRUE")
+    for name in ("server", "client"):
+        make(place, name, "-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "subjectAltName=IP:127.0.0.1")
+    return place
+
+
+def pair(certificates):
+    return ("--tls-cert", str(certificates / "server.pem"), "--tls-key", str(certificates / "server.key"))
+
+
+def client(server, data_dir, tls):
+    key = json.loads((data_dir / "development.json").read_text())["host_key"]
+    return muniment.connect(server.address, host_key=key, tls=tls, timeout=3)
+
+
+@pytest.fixture
+def served(serving, data_dir):
+    """Serve in development with the options given."""
+
+    def serve(*options):
+        server = serving("--data-dir", ".muniment", "--dev", "--workers", "1", *options)
+        server.read_to_the_last_line()
+        return server
+
+    return serve
+
+
+def test_tls_is_spoken_on_every_address(served, data_dir, certificates, folder):
+    server = served(*pair(certificates), "--listen", "0.0.0.0:0")
+    port = server.address.rpartition(":")[2]
+    trusting = {"MUNIMENT_TLS_CA": str(certificates / "ca.pem"), "MUNIMENT_ADDRESS": f"127.0.0.1:{port}"}
+    key = json.loads((data_dir / "development.json").read_text())["host_key"]
+
+    assert run(folder, "agent", "create", "alice", MUNIMENT_HOST_KEY=key, **trusting).returncode == 0
+    trusting["MUNIMENT_TLS_CA"] = str(certificates / "client.pem")
+    distrusted = run(folder, "agent", "list", MUNIMENT_HOST_KEY=key, **trusting)
+    assert (distrusted.returncode, distrusted.stdout) == (1, "")
+    assert "Traceback" not in distrusted.stderr
+
+
+def test_mutual_tls_wants_a_certificate_of_the_caller(served, data_dir, certificates):
+    server = served(*pair(certificates), "--tls-client-ca", str(certificates / "ca.pem"))
+    ca, own, key = (certificates / name for name in ("ca.pem", "client.pem", "client.key"))
+
+    with client(server, data_dir, muniment.TLS(ca, own, key)) as host:
+        assert host.create_agent("alice").agent_id == "alice"
+    with client(server, data_dir, muniment.TLS(ca)) as stranger, pytest.raises(muniment.Unavailable):
+        list(stranger.list_agents())
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        (("--tls-cert", "{}/server.pem", "--tls-key", "{}/client.key"), "certificate and its key"),
+        (("--tls-cert", "{}/server.key", "--tls-key", "{}/server.key"), "certificate and its key"),
+        (
+            ("--tls-cert", "{}/server.pem", "--tls-key", "{}/server.key", "--tls-client-ca", "{}/client.key"),
+            "authority of the callers",
+        ),
+    ],
+)
+def test_files_that_do_not_fit_are_refused_before_anything_starts(folder, certificates, options, advice):
+    filled = [option.format(certificates) for option in options]
+    done = run_process(folder, "serve", "--listen", "0.0.0.0:0", "--data-dir", "none", *filled)
+    assert done.returncode == 1
+    assert advice in done.stderr
+    assert not (folder / "none").exists()

@@ -1,0 +1,170 @@
+"""Agents, sessions and memories at the terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.commands import line_of, objects, on_a_terminal, run
+
+AT_INTERNAL = ("--agent", "alice", "--taint", "internal")
+
+
+@pytest.fixture
+def token(muniment):
+    """The token of a session of `alice` at INTERNAL."""
+    return line_of(muniment("session", "open", "alice", "--taint", "Internal", "--quiet"))
+
+
+def test_an_agent_is_made_shown_changed_listed_and_erased(muniment):
+    made = objects(muniment("agent", "create", "bob", "--display-name", "Bob", "--notes-limit", "99", "--json"))
+    changed = objects(muniment("agent", "update", "bob", "--no-profile", "--json"))
+    shown = objects(muniment("agent", "get", "bob", "--json"))
+    listed = objects(muniment("agent", "list", "--json"))
+
+    assert (made[0]["display_name"], made[0]["memory_char_limit"]) == ("Bob", 99)
+    assert shown == changed
+    assert shown[0]["user_profile_enabled"] is False
+    assert shown[0] in listed
+    assert "--yes" in muniment("agent", "delete", "bob").stderr
+    assert muniment("agent", "delete", "bob", "--yes").returncode == 0
+    gone = muniment("agent", "get", "bob")
+    assert (gone.returncode, gone.stdout) == (1, "")
+    assert "muniment agent create" in gone.stderr
+
+
+def test_a_changed_language_says_what_it_means_for_search(muniment):
+    assert muniment("agent", "create", "carl", "--language", "en").stderr == ""
+
+    assert "muniment reindex" in muniment("agent", "update", "carl", "--language", "pt-BR").stderr
+
+
+def test_a_memory_is_saved_got_searched_listed_and_deleted(muniment, token):
+    def act(*words, **options):
+        return muniment("memory", *words, MUNIMENT_TOKEN=token, **options)
+
+    saved = objects(act("save", "plan", "ship on Friday", "--tag", "work", "--tag", "soon", "--json"))
+    assert saved[0]["classification"] == "INTERNAL"
+    assert act("get", "plan").stdout == "ship on Friday"
+    assert objects(act("get", "plan", "--json")) == saved
+    assert [found["key"] for found in objects(act("search", "friday", "--json"))] == ["plan"]
+    assert saved[0] in objects(act("list", "--tag", "work", "--json"))
+    assert act("list", "--tag", "work").stdout.split("\t")[:3] == ["plan", "INTERNAL", "work, soon"]
+    assert act("delete", "plan", "--etag", saved[0]["etag"]).returncode == 0
+    assert act("get", "plan").returncode == 1
+
+
+def test_content_goes_in_and_out_byte_for_byte(muniment):
+    content = "no line end\r\n\ttab \x1b[31m \u202e é\\n".encode()
+    assert muniment("memory", "save", "bytes", "-", *AT_INTERNAL, given=content).returncode == 0
+    assert muniment("memory", "get", "bytes", *AT_INTERNAL).stdout.encode() == content
+
+
+def test_a_row_is_one_line_whatever_is_in_it(muniment):
+    assert muniment("memory", "save", "lines", *AT_INTERNAL, given="a\nb\tc").returncode == 0
+    rows = [line.split("\t") for line in muniment("memory", "list", *AT_INTERNAL).stdout.splitlines()]
+    assert "a\\nb\\tc" in [row[4] for row in rows]
+    assert {len(row) for row in rows} == {5}
+
+
+def test_a_session_for_one_command_is_closed_afterwards(muniment):
+    assert muniment("agent", "create", "brief").returncode == 0
+    for_brief = ("--agent", "brief", "--taint", "public")
+    assert muniment("memory", "save", "a", "b", *for_brief).returncode == 0
+    assert muniment("memory", "get", "nothing", *for_brief).returncode == 1
+
+    assert objects(muniment("session", "list", "brief", "--json")) == []
+    assert len(objects(muniment("session", "list", "brief", "--all", "--json"))) == 2
+
+
+def test_taint_rises_and_a_reset_begins_anew(muniment, token):
+    raised = objects(muniment("session", "raise", "--taint", "confidential", "--json", MUNIMENT_TOKEN=token))
+    assert raised[0]["taint"] == "CONFIDENTIAL"
+    fresh = line_of(muniment("session", "reset", "--quiet", MUNIMENT_TOKEN=token))
+
+    assert muniment("memory", "list", MUNIMENT_TOKEN=token).returncode == 1
+    assert (
+        objects(muniment("memory", "save", "x", "y", "--json", MUNIMENT_TOKEN=fresh))[0]["classification"] == "PUBLIC"
+    )
+    assert muniment("session", "close", MUNIMENT_TOKEN=fresh).returncode == 0
+    assert muniment("memory", "list", MUNIMENT_TOKEN=fresh).returncode == 1
+
+
+def test_a_session_sees_nothing_above_its_taint(muniment):
+    above = ("--agent", "alice", "--taint", "restricted")
+    assert muniment("memory", "save", "above", "hidden", *above).returncode == 0
+    hidden = muniment("memory", "get", "above", *AT_INTERNAL)
+    absent = muniment("memory", "get", "no-such-key", *AT_INTERNAL)
+    assert (hidden.returncode, hidden.stdout, hidden.stderr) == (absent.returncode, absent.stdout, absent.stderr)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("save", "k", "my", "hush", *AT_INTERNAL),
+        ("save", "k", "-hush", *AT_INTERNAL),
+        ("save", "k", "--hush=1", *AT_INTERNAL),
+        ("save", " hush", "content", *AT_INTERNAL),
+        ("save", "k", "hush\udcff", *AT_INTERNAL),
+        ("save", "k", "hush" * 20000, *AT_INTERNAL),
+        ("get", "hush", *AT_INTERNAL),
+        ("search", "hush", "again", *AT_INTERNAL),
+        ("delete", "hush", *AT_INTERNAL),
+    ],
+    ids=lambda words: " ".join(words)[:20].encode("ascii", "replace").decode(),
+)
+def test_an_error_repeats_neither_content_nor_key(muniment, arguments):
+    failed = muniment("memory", *arguments)
+    assert failed.returncode in {1, 2}
+    assert failed.stdout == ""
+    assert "hush" not in failed.stderr
+    assert "Error: " in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_a_server_that_is_not_there_is_said_in_one_message(dev, folder):
+    failed = run(folder, "agent", "list", MUNIMENT_ADDRESS="127.0.0.1:1", MUNIMENT_HOST_KEY="mun_h_1_x")
+    assert failed.returncode == 1
+    assert "muniment serve" in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_a_host_key_goes_only_to_the_server_it_was_given_for(muniment):
+    without_address = muniment("agent", "list", MUNIMENT_HOST_KEY="mun_h_1_elsewhere")
+    assert without_address.returncode == 1
+    assert "MUNIMENT_ADDRESS" in without_address.stderr
+    elsewhere = muniment("agent", "list", "--address", "127.0.0.1:1")
+    assert elsewhere.returncode == 1
+    assert "there is no host key" in elsewhere.stderr
+
+
+def test_nowhere_to_go_and_no_session_are_said(muniment, folder):
+    assert "muniment serve --dev" in run(folder, "agent", "list").stderr
+    assert "--agent NAME" in muniment("memory", "list").stderr
+    assert "come together" in muniment("memory", "list", "--agent", "alice").stderr
+    assert "no session is named" in muniment("session", "close").stderr
+
+
+def test_a_data_directory_names_the_server(dev, folder):
+    listed = objects(run(folder, "agent", "list", "--json", "--data-dir", str(dev.folder / ".muniment")))
+    assert "alice" in [agent["agent_id"] for agent in listed]
+
+
+def test_a_terminal_gets_tables_with_a_colour_for_the_level(muniment, dev):
+    assert muniment("memory", "save", "steering", *AT_INTERNAL, given="\x1b[2J\u202ehello").returncode == 0
+    status, shown = on_a_terminal(dev.folder, "memory", "list", *AT_INTERNAL)
+    assert status == 0
+    assert "classification" in shown
+    assert "\x1b[36mINTERNAL" in shown
+    assert "\x1b[2J" not in shown
+    assert "\\x1b[2J\\u202ehello" in shown
+
+    status, shown = on_a_terminal(dev.folder, "memory", "get", "steering", *AT_INTERNAL)
+    assert (status, "\x1b[2J" in shown, "\\x1b[2J\\u202ehello" in shown) == (0, False, True)
+
+
+def test_a_narrow_terminal_gets_a_line_for_each_column_and_nothing_is_cut(muniment, dev):
+    saved = objects(muniment("passage", "store", "narrow", *AT_INTERNAL, "--json"))[0]
+    status, shown = on_a_terminal(dev.folder, "passage", "list", *AT_INTERNAL, columns=60)
+    assert status == 0
+    assert "event time" in shown
+    assert saved["passage_id"] in shown
