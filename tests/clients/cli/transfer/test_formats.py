@@ -81,7 +81,7 @@ def test_lines_of_one_entity_are_taken_together(read):
         ('{"type": "entity", "name": "x", "observations": ["a", 7]}', "line 5: observations must be a list of strings"),
         ('{"type": "entity", "name": "\\ud800"}', "line 5: holds half of a surrogate pair"),
         ('{"type": "entity", "name": "x", "observations": ["\\ud800"]}', "line 5: holds half of a surrogate pair"),
-        ("[" * 100000, "line 5: is not JSON"),
+        ("[" * 100000, "line 5: is not readable JSON"),
         ('{"type": "entity", "name": "x", "name": "hush"}', "line 5: has a name twice in one object"),
     ],
 )
