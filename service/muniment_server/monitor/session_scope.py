@@ -113,14 +113,15 @@ class SessionScope:
 
     def look_up(self, query: Query[_R]) -> list[_R]:
         """Run a query whose rows are not shown as items, so that it needs no audit row. Raises StaleSession."""
-        return _found(self._execute(query.name, query.parameters, query.row))
+        rows = self._connection.read(SESSION_QUERIES[query.name], self._parameters(query.parameters), row_of(query.row))
+        return _found(rows)
 
     def look_up_both(self, one: Query[_R], other: Query[_S]) -> tuple[list[_R], list[_S]]:
         """The same for two queries, in one round trip."""
         with self._connection.pipeline():
             first = self._execute(one.name, one.parameters, one.row)
             second = self._execute(other.name, other.parameters, other.row)
-        return _found(first), _found(second)
+        return _found(first.fetchall()), _found(second.fetchall())
 
     def record_read(self, kind: ItemKind | None, shown: Sequence[Version]) -> None:
         """Write the audit row of a read, at levels where reads are audited. *shown* is what the answer contains.
@@ -190,10 +191,13 @@ class SessionScope:
         return self._execute("record_refusal", parameters)
 
     def _execute(self, name: str, parameters: Mapping[str, object], row: type[Any] | None = None) -> Any:
-        """Run a named query. Whatever the parameters say, it runs as this session."""
+        """Run a named query in a pipeline; return its cursor."""
         cursor: Any = self._connection.cursor(row_factory=row_of(row)) if row else self._connection.cursor()
-        identity = {"tenant": self._session.tenant, "session_id": self._session.session_id}
-        return cursor.execute(SESSION_QUERIES[name], {**parameters, **identity})
+        return cursor.execute(SESSION_QUERIES[name], self._parameters(parameters))
+
+    def _parameters(self, given: Mapping[str, object]) -> dict[str, object]:
+        """*given*, as this session. Whatever they say, they cannot name another one."""
+        return {**given, "tenant": self._session.tenant, "session_id": self._session.session_id}
 
 
 class WriteLock:
@@ -210,7 +214,7 @@ class WriteLock:
 
     def look_up(self, query: Query[_R]) -> list[_R]:
         """Run a query under the lock. Raises StaleSession."""
-        return self._scope.look_up(query)
+        return _found(self._scope._execute(query.name, query.parameters, query.row).fetchall())
 
     def write(self, query: Query[_R], *then: Statement) -> Pending[_R]:
         """Run a write with its audit row, and what maintains what depends on it. Its row is there after the commit."""
@@ -225,9 +229,11 @@ def _rows(cursor: Any) -> list[Any]:
     return rows
 
 
-def _found(cursor: Any) -> list[Any]:
+def _found(rows: Sequence[_R | None]) -> list[_R]:
     """The rows, without the row of nulls that says: the session is open, and nothing was found."""
-    return [row for row in _rows(cursor) if row is not None]
+    if not rows:
+        raise StaleSession
+    return [row for row in rows if row is not None]
 
 
 def _must_write_one(cursor: Any) -> None:
