@@ -10,9 +10,10 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -91,21 +92,30 @@ def _saver(address: str, token: str, in_flight: int, seconds: float, name: str) 
     return process
 
 
-def median_of(rounds: Sequence[Result]) -> Result:
-    """The round with the median throughput."""
-    return sorted(rounds, key=lambda result: result.per_second)[len(rounds) // 2]
-
-
 def interleaved(
-    loads: dict[str, Callable[[], Result]], *, rounds: int, told: Callable[[str], None]
-) -> dict[str, Result]:
-    """Run all loads in turn, several times, so that a noisy minute hits all alike; keep each one's median."""
+    loads: Mapping[str, Callable[[], Result]], *, rounds: int, on_load: Callable[[str], None]
+) -> dict[str, list[Result]]:
+    """Run all loads in turn, several times, so that a noisy minute hits all alike; return each one's rounds."""
     results: dict[str, list[Result]] = {name: [] for name in loads}
     for _ in range(rounds):
         for name, load in loads.items():
-            told(name)
+            on_load(name)
             results[name].append(load())
-    return {name: median_of(rounds) for name, rounds in results.items()}
+    return results
+
+
+class Spread(NamedTuple):
+    """What the rounds of one load differ by."""
+
+    least: float
+    median: float
+    most: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Spread:
+        """The spread of some values."""
+        ordered = sorted(values)
+        return cls(ordered[0], statistics.median(ordered), ordered[-1])
 
 
 def memory_mib(pid: int) -> float:

@@ -1,4 +1,4 @@
-"""What is measured, as processes: the service as people start it, and bare pings."""
+"""What is measured, as processes: the service as people start it, and the baselines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,26 +44,19 @@ class Service:
             self.process.communicate()
 
 
+OURS: Sequence[str] = (str(Path(sys.executable).with_name("muniment")),)
+"""The `muniment` command of this checkout."""
+
+
 @contextmanager
-def serving(folder: Path, *, workers: int, threads: int, words_alone: bool = False) -> Iterator[Service]:
-    """A server; with *words_alone* one that finds no embedder."""
+def serving(
+    folder: Path, *, workers: int, threads: int, words_alone: bool = False, command: Sequence[str] = OURS
+) -> Iterator[Service]:
+    """A server, started by the `muniment` command *command*; with *words_alone* one that finds no embedder."""
     begun = time.monotonic()
+    options = {"listen": "127.0.0.1:0", "data-dir": folder, "workers": workers, "threads": threads}
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "muniment.cli",
-            "serve",
-            "--dev",
-            "--listen",
-            "127.0.0.1:0",
-            "--data-dir",
-            str(folder),
-            "--workers",
-            str(workers),
-            "--threads",
-            str(threads),
-        ],
+        [*command, "serve", "--dev", *(f"--{name}={value}" for name, value in options.items())],
         env={**os.environ, "PYTHONPATH": str(WORDS_ALONE)} if words_alone else None,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -82,29 +75,30 @@ def serving(folder: Path, *, workers: int, threads: int, words_alone: bool = Fal
 
 
 @contextmanager
-def pinging(*, workers: int, threads: int) -> Iterator[tuple[str, list[int]]]:
-    port = _free_port()
-    pings = [
+def running(module: str, *arguments: str, workers: int, threads: int) -> Iterator[tuple[str, list[int]]]:
+    """Processes of one of the baselines, `ping` or `bare`, that share a port; its address, and their ids."""
+    address = f"127.0.0.1:{_free_port()}"
+    processes = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.ping", f"127.0.0.1:{port}", str(threads)],
+            [sys.executable, "-m", f"tests.bench.{module}", address, str(threads), *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         for _ in range(workers)
     ]  # fmt: skip
-    for ping in pings:
-        assert ping.stdout is not None
-        ping.stdout.readline()
+    for process in processes:
+        assert process.stdout is not None
+        process.stdout.readline()
     try:
-        yield f"127.0.0.1:{port}", [ping.pid for ping in pings]
+        yield address, [process.pid for process in processes]
     finally:
-        for ping in pings:
-            ping.communicate("")
+        for process in processes:
+            process.communicate("")
 
 
 def _children(pid: int) -> list[int]:
-    """The worker processes of the supervisor *pid*."""
+    """The worker processes of the supervisor *pid*, in whichever package this checkout has them."""
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in found if "app.worker" in Path(f"/proc/{child}/cmdline").read_text()]
+    return [int(child) for child in found if ".worker" in Path(f"/proc/{child}/cmdline").read_text()]
 
 
 def _free_port() -> int:

@@ -1,4 +1,4 @@
-"""A load of saves: one process that keeps N SaveMemory calls in flight, each with a content of its own.
+"""A load of saves: one process that keeps N SaveMemory calls in flight, each with a content that no earlier run saved.
 
 Prints one line of JSON. Static-body load generators cannot do this: a save that changes nothing writes nothing.
 """
@@ -28,6 +28,7 @@ class Saver:
         self._name = name
         self._left = in_flight
         self._count = 0
+        self._first = time.time_ns() // 1000
         self._lock = threading.Lock()
         self._all_done = threading.Event()
         self.latencies: list[float] = []
@@ -46,7 +47,7 @@ class Saver:
             self._count += 1
             number = self._count
         request = memory_service_pb2.SaveMemoryRequest(
-            key=f"{self._name}-{number % 1000}", content=f"{number:>400}", tags=["bench"]
+            key=f"{self._name}-{number % 1000}", content=f"{self._first + number:>400}", tags=["bench"]
         )
         begun = time.monotonic()
         call = self._stub.future(request.SerializeToString(), metadata=self._metadata, timeout=60)
