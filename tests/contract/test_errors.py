@@ -143,7 +143,7 @@ def test_c50_what_nobody_foresaw_is_internal_with_a_fixed_text(error):
     told = status.status_of(error, incident=uuid.UUID(int=7))
 
     assert told.code is grpc.StatusCode.INTERNAL
-    assert told.details == "a fault of the server; its log knows it by the incident"
+    assert told.details == "internal error: the server's log describes it under this incident id"
     assert details_of(error, incident=uuid.UUID(int=7)) == {
         error_details_pb2.ErrorInfo: error_details_pb2.ErrorInfo(
             reason="INTERNAL", domain="muniment.v1", metadata={"incident": str(uuid.UUID(int=7))}

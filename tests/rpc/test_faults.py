@@ -166,7 +166,7 @@ def test_c50_a_fault_is_told_by_an_incident_only(service, level, caplog):
     outcome = failure_of(session.list_memories)
     info = detail(outcome, error_details_pb2.ErrorInfo)
 
-    assert outcome.message == "a fault of the server; its log knows it by the incident"
+    assert outcome.message == "internal error: the server's log describes it under this incident id"
     assert set(info.metadata) == {"incident"}
     assert not DRIVER_WORDS.search(outcome.message + str(info))
     assert info.metadata["incident"] in caplog.text
