@@ -19,6 +19,8 @@ from muniment import (
 from tests.cli.conftest import wait_until
 from tests.endtoend.answers import PAGE, everything, expected_everything
 
+pytestmark = pytest.mark.proof
+
 INTERNAL, CONFIDENTIAL = Classification.INTERNAL, Classification.CONFIDENTIAL
 
 
