@@ -30,7 +30,7 @@ from muniment_server.rpc import labels, policy
 from muniment_server.rpc.context import CallContext
 from muniment_server.rpc.server import SERVICES
 from muniment_server.rpc.walls import GuardEgress, TellErrors
-from tests.contract.test_errors import details_of
+from tests.support.statuses import details_of
 
 PUBLIC = classification_pb2.CLASSIFICATION_PUBLIC
 CONFIDENTIAL = classification_pb2.CLASSIFICATION_CONFIDENTIAL

@@ -14,7 +14,7 @@ from muniment_server.rpc.server import Limits
 from muniment_server.store import database as store_database
 from muniment_server.store.items import Items
 from tests.rpc.answers import CONFIDENTIAL, LEVELS, PUBLIC, detail, fields_of, in_future, invalid, refusal
-from tests.rpc.test_reasons import in_background, locked, wait_until_blocked
+from tests.support.concurrency import in_background, locked, wait_until_blocked
 from tests.support.services import failure_of, reason_of, serving
 
 DRIVER_WORDS = re.compile(r"permission|relation|denied|psycopg|column|constraint|SELECT|muniment_|item|Error\b", re.I)

@@ -7,7 +7,7 @@ import pytest
 from muniment_server.domain.search.ranking import Term
 from muniment_server.store import search
 from tests.rpc.answers import PUBLIC, UP
-from tests.rpc.test_searching import SCANS
+from tests.support.searches import SCANS
 from tests.support.services import Caller, serving
 
 MANY = 60
