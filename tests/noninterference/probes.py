@@ -19,7 +19,6 @@ from muniment_server.search.searcher import Search
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.monitor import policy, session_scope
-from muniment_server.search.embedding_queue import FIRST, embed_some
 from tests.noninterference.values import METHODS
 from tests.noninterference.worlds import BEGINNING, PATHS, World, meaning_of
 from tests.support.services import Outcome

@@ -42,10 +42,20 @@ class Use(NamedTuple):
         return f"{self.query}-{self.row}"
 
 
+ELSEWHERE = {
+    Use("muniment_server.search.reindex", "list_agents_to_reindex", "_Agent"),
+    Use("muniment_server.search.reindex", "lock_items", "_Item"),
+    Use("muniment_server.search.embedding_queue", "waiting_chunks", "_Waiting"),
+    Use("muniment_server.monitor.session_scope", "lock_writes", "_Locked"),
+}
+"""Those that a call does not name side by side."""
+
+
 def uses() -> list[Use]:
     """Every call of the server that names a query and a dataclass side by side."""
     return sorted(
-        {
+        ELSEWHERE
+        | {
             Use(_module(path), *pair)
             for path in ROOT.rglob("*.py")
             for node in ast.walk(ast.parse(path.read_text("utf-8")))
@@ -64,7 +74,12 @@ def numbered(text: str) -> bytes:
 
 def _pair(call: ast.Call) -> tuple[str, str] | None:
     for first, second in zip(call.args, call.args[1:], strict=False):
-        if isinstance(first, ast.Constant) and first.value in TEXTS and isinstance(second, ast.Name):
+        if (
+            isinstance(first, ast.Constant)
+            and first.value in TEXTS
+            and isinstance(second, ast.Name)
+            and second.id.lstrip("_")[0].isupper()
+        ):
             return str(first.value), second.id
     return None
 

@@ -97,6 +97,8 @@ class SessionScope:
         self._method = method
         self._flow = flow
         self._audit_reads = audit_reads
+        self._unaudited = False
+        """Whether something was read and no audit row has been written since."""
 
     @property
     def taint(self) -> Classification:
@@ -112,12 +114,14 @@ class SessionScope:
         return self.look_up(Query("get_own_session", Session, {}))[0]
 
     def look_up(self, query: Query[_R]) -> list[_R]:
-        """Run a query whose rows are not shown as items, so that it needs no audit row. Raises StaleSession."""
+        """Run a query. The caller owes a `record_read`, which says what of its rows is shown. Raises StaleSession."""
+        self._unaudited = True
         rows = self._connection.read(SESSION_QUERIES[query.name], self._parameters(query.parameters), row_of(query.row))
         return _found(rows)
 
     def look_up_both(self, one: Query[_R], other: Query[_S]) -> tuple[list[_R], list[_S]]:
         """The same for two queries, in one round trip."""
+        self._unaudited = True
         with self._connection.pipeline():
             first = self._execute(one.name, one.parameters, one.row)
             second = self._execute(other.name, other.parameters, other.row)
@@ -140,6 +144,15 @@ class SessionScope:
             "result_count": len(shown),
         }
         _must_write_one(self._execute("record_read", parameters))
+        self._unaudited = False
+
+    def require_audit(self) -> None:
+        """Check that every read was recorded, in a method that reads items. No answer leaves without its audit row.
+
+        Raises PolicyViolation.
+        """
+        if self._audit_reads and self._unaudited and self._flow is Flow.READ:
+            raise PolicyViolation(f"{self._method} has read items without an audit row")
 
     def record_refusal(self, outcome: str) -> None:
         """Write the audit row of a refused call. Raises StaleSession."""

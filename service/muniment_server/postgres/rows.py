@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from psycopg.rows import BaseRowFactory, RowMaker
+from psycopg.rows import BaseRowFactory
 
 _R = TypeVar("_R")
 
@@ -16,7 +16,8 @@ _R = TypeVar("_R")
 def row_of(row: type[_R]) -> BaseRowFactory[_R | None]:
     """Rows as *row*, whose fields have the names and the order of the columns. Numbers become the declared enums.
 
-    None for a row of nulls: an outer join that found nothing.
+    None for a row of nulls: an outer join that found nothing. That fields and columns are the same is tested for every
+    query, and not at every call: reading the names takes 20 us.
     """
     key: Any = row
     factory: BaseRowFactory[_R | None] = _factory(key)
@@ -25,15 +26,7 @@ def row_of(row: type[_R]) -> BaseRowFactory[_R | None]:
 
 @cache
 def _factory(row: Any) -> Any:
-    columns = [field.name.encode() for field in fields(row)]
     enums = _enums(row)
-
-    def factory(cursor: Any) -> RowMaker[Any]:
-        result = cursor.pgresult
-        names = [result.fname(number) for number in range(result.nfields)] if result else []
-        if names and names != columns:
-            raise TypeError(f"the columns of the query are not the fields of {row.__name__}")
-        return make
 
     def make(values: Sequence[Any]) -> Any:
         if not any(value is not None for value in values):
@@ -45,7 +38,7 @@ def _factory(row: Any) -> Any:
                     values[number] = enum(values[number])
         return row(*values)
 
-    return factory
+    return lambda cursor: make
 
 
 def _enums(row: Any) -> list[tuple[int, type[Enum]]]:

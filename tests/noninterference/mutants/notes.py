@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import grpc
-from muniment_server.domain.records import EditedNotes
 
 from muniment_server.domain import errors, notes
 from muniment_server.domain.notes import DeleteNote, KeepStep, Shelf
 from muniment_server.monitor import status
 from muniment_server.notes import repository as store_notes
-from muniment_server.notes.repository import Notes
+from muniment_server.notes.repository import EditedNotes, Notes
 from tests.noninterference.mutants.damage import HIDDEN_CHARS, ONE_NAME_FOR_ALL_LEVELS, PEEK
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, edit, setting
 
