@@ -14,7 +14,7 @@ import pytest
 
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import roles
-from muniment_server.transport.server import Limits
+from muniment_server.transport.pools import Limits
 from tests.races.crew import Crew
 from tests.support.databases import cloned, make_template
 from tests.support.services import Service, serving
@@ -48,9 +48,7 @@ def arena(timed_postgres: EmbeddedPostgres) -> Iterator[Service]:
     """A real server over a database of the module's own; races keep apart by their agents."""
     with (
         cloned(timed_postgres) as database,
-        serving(
-            database, limits=Limits(threads=_THREADS, stream_threads=_STREAM_THREADS, most_in_flight=500)
-        ) as served,
+        serving(database, limits=Limits(threads=_THREADS, stream_threads=_STREAM_THREADS, max_in_flight=500)) as served,
     ):
         yield served
 

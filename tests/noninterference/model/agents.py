@@ -8,7 +8,7 @@ from muniment.v1 import agent_pb2, agent_service_pb2, audit_service_pb2
 from tests.noninterference.model.blocks import FIRST_BLOCKS
 from tests.noninterference.model.ground import Ground
 from tests.noninterference.rules import label_of
-from tests.noninterference.values import LATER, Refused, ByName, Untold, page_size, stamp
+from tests.noninterference.values import LATER, ByName, Refused, Untold, page_size, stamp
 
 
 class Agents(Ground):

@@ -13,12 +13,12 @@ from tests.noninterference.rules import words_of
 from tests.noninterference.values import (
     LATER,
     Agent,
+    ByName,
     Found,
     Levels,
     Page,
     Refused,
     Session,
-    ByName,
     Version,
     exact_words_of,
     stems_of,

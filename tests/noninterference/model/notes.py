@@ -14,12 +14,12 @@ from tests.noninterference.model.ground import Ground
 from tests.noninterference.rules import words_of
 from tests.noninterference.values import (
     Agent,
+    ByName,
     Disagreement,
     Found,
     Levels,
     Refused,
     Session,
-    ByName,
     Version,
     join,
     page_size,

@@ -74,7 +74,7 @@ BLOCKS = (
     ),
     block(
         "M16 blocks are listed without the session predicate",
-        "model",
+        "fault",
         edit(
             ITEMS,
             "list_blocks",

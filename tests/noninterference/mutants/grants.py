@@ -88,7 +88,9 @@ GRANTS = (
         damage=("ALTER ROLE muniment_public SUPERUSER",),
     ),
     Mutant(
-        "M64 a level owns its table", "grants", damage=("ALTER TABLE muniment_internal.item OWNER TO muniment_internal",)
+        "M64 a level owns its table",
+        "grants",
+        damage=("ALTER TABLE muniment_internal.item OWNER TO muniment_internal",),
     ),
     Mutant(
         "M65 a table does not pin its level",

@@ -51,11 +51,11 @@ MEANING = (
     ),
     _compared("M12 vectors of all levels are compared", "worlds", *_ANY_VERSION, damage=ALL_EMBEDDINGS),
     _compared(
-        "M16 embeddings are compared without the session predicate", "fault", _edit(" AND session.session_id = %(session_id)s", "")
+        "M16 embeddings are compared without the session predicate",
+        "fault",
+        _edit(" AND session.session_id = %(session_id)s", ""),
     ),
-    _compared(
-        "meanings of any agent are compared", "model", _edit(_OF_THE_AGENT, "")
-    ),
+    _compared("meanings of any agent are compared", "model", _edit(_OF_THE_AGENT, "")),
     _compared("a search by meaning in any tier", "model", _edit("chunk.tier = %(tier)s", "TRUE"), about="notes"),
     _compared(
         "a search by meaning in any thread",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import grpc
+
 from muniment_server.domain import errors, notes
+from muniment_server.domain.classification import unshadowed
 from muniment_server.domain.notes import DeleteNote, KeepStep, NoteSet
 from muniment_server.monitor import status
 from muniment_server.notes import repository
@@ -23,7 +25,7 @@ def _own_usage(self: Any) -> Any:
 
 
 def _usage_in_bytes(self: Any) -> Any:
-    seen = map(notes.unshadowed, self._texts.values())
+    seen = map(unshadowed, self._texts.values())
     return self._notes.usage_of(self._tier, [len(text.content.encode()) for text in seen if text.tier is self._tier])
 
 
@@ -31,11 +33,11 @@ def _tier_first(self: Any, tier: Any) -> Any:
     in_tier = (
         {level: note for level, note in versions.items() if note.tier is tier} for versions in self.versions.values()
     )
-    return sorted(map(notes.unshadowed, filter(None, in_tier)), key=lambda note: (note.create_time, note.note_id))
+    return sorted(map(unshadowed, filter(None, in_tier)), key=lambda note: (note.create_time, note.note_id))
 
 
 def _index_any(self: Any, note_id: str) -> None:
-    seen = notes.unshadowed(self._texts[note_id])
+    seen = unshadowed(self._texts[note_id])
     if seen.tier is self._tier:
         self._own.setdefault(seen.content, set()).add(note_id)
 
@@ -48,7 +50,7 @@ def _add_by_own_level(self: Any, note_id: str, content: str, position: int) -> A
 
 
 def _add_twice(self: Any, note_id: str, content: str, position: int) -> Any:
-    if note_id in self._texts and notes.unshadowed(self._texts[note_id]).tier is self._tier:
+    if note_id in self._texts and unshadowed(self._texts[note_id]).tier is self._tier:
         return KeepStep(note_id)
     return _add(self, note_id, content, position)
 
@@ -102,7 +104,9 @@ def note(name: str, killer: str, *patches: Patch, damage: tuple[str, ...] = (), 
 
 
 NOTES = (
-    note("M05 of a note the lowest version is seen", "model", setting(notes, "unshadowed", lambda some: some[min(some)])),
+    note(
+        "M05 of a note the lowest version is seen", "model", setting(notes, "unshadowed", lambda some: some[min(some)])
+    ),
     note("M09 notes are held against the tier before the shadow", "model", setting(NoteSet, "notes", _tier_first)),
     note(
         "M09 a search holds notes against the tier before the shadow",
@@ -199,7 +203,9 @@ NOTES = (
     note(
         "over the limit nothing may be shortened",
         "model",
-        _refusing(lambda before, after, only_deletes: not only_deletes and after[-1].used_chars > after[-1].limit_chars),
+        _refusing(
+            lambda before, after, only_deletes: not only_deletes and after[-1].used_chars > after[-1].limit_chars
+        ),
     ),
     note(
         "a delete is judged",

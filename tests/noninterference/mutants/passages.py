@@ -7,7 +7,7 @@ from typing import Any
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.notes import NoteSet
-from muniment_server.items import wire
+from muniment_server.items import paging, wire
 from muniment_server.monitor import egress
 from muniment_server.passages import batches, servicer
 from muniment_server.prompts import repository as prompts
@@ -27,7 +27,7 @@ _BEFORE = (
 _THREAD = "AND (%(thread)s::text IS NULL OR seen.thread = %(thread)s)"
 _IN_PLACE = "given.position * interval '1 microsecond'"
 _read = prompts.read
-_etag_of_text = prompt_servicer.etag_of_text
+_etag_of_text = paging.etag_of_text
 
 
 def _without_what_came_before(given: Iterator[Any]) -> Iterator[list[Any]]:
@@ -103,8 +103,13 @@ PASSAGES = (
     passage(
         "M44 a passage is known at the own level only",
         "model",
-        edit(ITEMS, "store_passages", "JOIN visible ON", "JOIN item AS visible ON visible.tenant = %(tenant)s"
-            " AND visible.agent = (SELECT session.agent FROM session) AND visible.delete_time IS NULL AND"),
+        edit(
+            ITEMS,
+            "store_passages",
+            "JOIN visible ON",
+            "JOIN item AS visible ON visible.tenant = %(tenant)s"
+            " AND visible.agent = (SELECT session.agent FROM session) AND visible.delete_time IS NULL AND",
+        ),
     ),
     passage(
         "M39 an import counts what is above",
@@ -150,12 +155,12 @@ PASSAGES = (
         "model",
         edit(ITEMS, "store_passages", _IN_PLACE, "interval '0'", count=2),
     ),
-    passage(
-        "what came before a bad message is lost", "model", setting(servicer, "batches", _without_what_came_before)
-    ),
+    passage("what came before a bad message is lost", "model", setting(servicer, "batches", _without_what_came_before)),
     passage("an id may be twice in a batch", "model", setting(batches, "_has_id", lambda *_: False)),
     passage(
-        "a broken import does not tell how far it came", "model", setting(servicer, "_with_progress", lambda error, _: error)
+        "a broken import does not tell how far it came",
+        "model",
+        setting(servicer, "_with_progress", lambda error, _: error),
     ),
     passage(
         "M32 a delete of a passage tells what is above from nothing",

@@ -59,7 +59,12 @@ SCOPE = (
         (_any_tenant("visible", "agent"),),
         covered_by="no two agents have one number",
     ),
-    Mutant("M03 the shared blocks of any session", "model", (edit_scope(" AND shared_visible.session_id = %(session_id)s", ""),), about="blocks"),
+    Mutant(
+        "M03 the shared blocks of any session",
+        "model",
+        (edit_scope(" AND shared_visible.session_id = %(session_id)s", ""),),
+        about="blocks",
+    ),
     _counted("the chunks of any agent are sampled", _any_agent("visible_chunk")),
     _counted("the chunks of any agent are counted", _any_agent("visible_stat")),
     Mutant(

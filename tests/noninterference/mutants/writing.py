@@ -68,8 +68,8 @@ WRITES = (
     ),
     Mutant("M15 save without the session predicate", "fault", (edit(ITEMS, "save_item", _OF_THE_SESSION, ""),)),
     Mutant("M15 delete without the session predicate", "fault", (edit(ITEMS, "delete_item", _OF_THE_SESSION, ""),)),
-    Mutant("M16 get without the session predicate", "model", (edit(ITEMS, "get_item", _OF_THE_SESSION, ""),)),
-    Mutant("M16 list without the session predicate", "model", (edit(ITEMS, "list_items", _OF_THE_SESSION, ""),)),
+    Mutant("M16 get without the session predicate", "fault", (edit(ITEMS, "get_item", _OF_THE_SESSION, ""),)),
+    Mutant("M16 list without the session predicate", "fault", (edit(ITEMS, "list_items", _OF_THE_SESSION, ""),)),
     Mutant(
         "M16 search without the session predicate",
         "fault",
@@ -194,8 +194,8 @@ EXISTENCE = (
                 ITEMS,
                 "delete_item",
                 "THEN below.level END",
-                "THEN greatest(below.level, nullif(vault.peek(%(tenant)s, (SELECT session.agent FROM session), %(name)s),"
-                " (SELECT session.taint FROM session))) END",
+                "THEN greatest(below.level, nullif(vault.peek(%(tenant)s, (SELECT session.agent FROM session),"
+                " %(name)s), (SELECT session.taint FROM session))) END",
             ),
         ),
         damage=PEEK,
@@ -208,8 +208,8 @@ EXISTENCE = (
                 ITEMS,
                 "delete_item",
                 "THEN below.level END",
-                "THEN greatest(below.level, nullif(vault.peek(%(tenant)s, (SELECT session.agent FROM session), %(name)s),"
-                " (SELECT session.taint FROM session))) END",
+                "THEN greatest(below.level, nullif(vault.peek(%(tenant)s, (SELECT session.agent FROM session),"
+                " %(name)s), (SELECT session.taint FROM session))) END",
             ),
             setting(egress, "may_leave", lambda *_: True),
         ),

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from tests.noninterference.model import Model
-from tests.noninterference.values import METHODS, NAMES, Session, ByName, items_in
+from tests.noninterference.values import METHODS, NAMES, ByName, Session, items_in
 from tests.noninterference.worlds import PATHS
 
 Fields = dict[str, Any] | bytes

@@ -8,7 +8,7 @@ from tests.noninterference.model.notes import SEPARATOR, usage_of
 from tests.noninterference.programs.alphabets import CANARY, IDS, WORDS
 from tests.noninterference.programs.notes import about_notes
 from tests.noninterference.programs.operations import Call, Pen
-from tests.noninterference.values import Session, ByName
+from tests.noninterference.values import ByName, Session
 
 _DO = {"delete": 50, "edit a block": 16, "a tier that is off": 16, "over the budget": 10, "an id that is taken": 8}
 
