@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import click
 import pytest
+
+from muniment.cli.root import main
 
 PAGE = (Path(__file__).parents[2] / "service" / "docs" / "configuration.md").read_text(encoding="utf-8")
 
@@ -23,8 +24,7 @@ def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Com
             yield from commands(found, f"{name} {below}")
 
 
-(SCRIPT,) = entry_points(group="console_scripts", name="muniment")
-COMMANDS = dict(commands(SCRIPT.load(), "muniment"))
+COMMANDS = dict(commands(main, "muniment"))
 ON_PAGE = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", PAGE)) | set(re.findall(r"\bMUNIMENT_[A-Z_]+", PAGE))
 
 

@@ -62,7 +62,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def url(other_postgres: int) -> str:
-    """An empty database, as the server is told of it."""
+    """The URL of an empty database, without a login."""
     with psycopg.connect(admin_url(f"postgresql://127.0.0.1:{other_postgres}/postgres"), autocommit=True) as admin:
         admin.execute("CREATE DATABASE kept")
     return f"postgresql://127.0.0.1:{other_postgres}/kept"

@@ -129,7 +129,7 @@ def test_one_agent_is_indexed_anew_without_the_others(operate, remember, munimen
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]])
-def test_purge_keeps_thirty_days_unless_told_twice(operate, force):
+def test_purge_keeps_thirty_days_unless_forced_twice(operate, force):
     refused = operate("purge", "--older-than", "29d", "--yes", *force)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "30 days" in refused.stderr

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root's Postgres 
 
 @pytest.fixture
 def closed():
-    """A directory that nobody but root may enter."""
+    """A directory that only root may enter."""
     folder = Path(tempfile.mkdtemp())
     yield folder / "data"
     shutil.rmtree(folder)

@@ -116,7 +116,7 @@ def test_workers_share_the_port_and_are_replaced_when_they_die(serving, data_dir
 
     with host_of(server, data_dir) as host:
         wait_until(lambda: len(server.workers - before) == 2, "workers were not replaced")
-        wait_until(lambda: answers(host), "nobody answers")
+        wait_until(lambda: answers(host), "no worker answers")
         assert host.create_agent("after").agent_id == "after"
     assert server.stop() == 0
 

@@ -34,6 +34,7 @@ from tests.bench.report import Ratio
 
 _CONSOLE = Console(width=130)
 _KEY = "plan"
+_SAVE = "SaveMemory"
 _GET = "/muniment.v1.MemoryService/GetMemory"
 _PING, _BARE, _STATEMENT = "ping", "bare: gRPC and one SELECT", "save statement by pgbench"
 _LEVELS = (Classification.INTERNAL, Classification.CONFIDENTIAL)
@@ -56,6 +57,7 @@ class Settings:
     in_flight: int
     seconds: float
     rounds: int
+    reads_only: bool
 
 
 @click.command(epilog="Example: make bench ARGS='--seconds 5 --rounds 10'")
@@ -64,6 +66,7 @@ class Settings:
 @click.option("--in-flight", default=64, show_default=True, help="Calls in flight.")
 @click.option("--seconds", default=3.0, show_default=True, help="Seconds of each load in each round.")
 @click.option("--rounds", default=7, show_default=True, help="How often each load runs.")
+@click.option("--reads-only", is_flag=True, help="Leave the saves out.")
 @click.option(
     "--server",
     "servers",
@@ -72,9 +75,11 @@ class Settings:
     help="A `muniment` command whose `serve` is measured, such as another checkout's. Repeat it to compare: "
     "SaveMemory is compared with that of the first. The default is this checkout's.",
 )
-def main(workers: int, threads: int, in_flight: int, seconds: float, rounds: int, servers: Sequence[str]) -> None:
+def main(
+    workers: int, threads: int, in_flight: int, seconds: float, rounds: int, reads_only: bool, servers: Sequence[str]
+) -> None:
     """Measure the service on this machine. Takes about four minutes. The database is durable (fsync on)."""
-    settings = Settings(workers, threads, in_flight, seconds, rounds)
+    settings = Settings(workers, threads, in_flight, seconds, rounds, reads_only)
     try:
         with ExitStack() as stack:
             _run(settings, _commands(servers), stack)
@@ -101,6 +106,8 @@ def _run(settings: Settings, commands: dict[str, Sequence[str]], stack: ExitStac
     loads = _baselines(settings, first, saver, stack)
     for name, service in services.items():
         loads |= _loads(settings, name, service, sessions[name])
+    if settings.reads_only:
+        loads = {name: load for name, load in loads.items() if name != _STATEMENT and not name.endswith(_SAVE)}
     with _CONSOLE.status("…") as status:
         measure.interleaved(_for(_WARM_UP, loads), rounds=1, on_load=lambda load: status.update(f"warming up {load}"))
         rounds = measure.interleaved(
@@ -108,7 +115,8 @@ def _run(settings: Settings, commands: dict[str, Sequence[str]], stack: ExitStac
             rounds=settings.rounds,
             on_load=lambda load: status.update(f"measuring {load}"),
         )
-    report.show(_CONSOLE, rounds, _ratios([*services]))
+    wanted = [ratio for ratio in _ratios([*services]) if {ratio.load, ratio.baseline} <= rounds.keys()]
+    report.show(_CONSOLE, rounds, wanted)
     for name, service in services.items():
         for pid in service.workers:
             _CONSOLE.print(f"{_of(name, 'worker')}: {measure.memory_mib(pid):.0f} MiB resident (goal: under 120)")
@@ -219,7 +227,7 @@ def _get(name: str, level: Classification) -> str:
 
 
 def _save(name: str) -> str:
-    return _of(name, "SaveMemory")
+    return _of(name, _SAVE)
 
 
 def _of(name: str, what: str) -> str:

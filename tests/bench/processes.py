@@ -44,7 +44,7 @@ class Service:
             self.process.communicate()
 
 
-OURS: Sequence[str] = (sys.executable, "-m", "muniment_server.cli")
+OURS: Sequence[str] = (str(Path(sys.executable).with_name("muniment")),)
 """The `muniment` command of this checkout."""
 
 

@@ -169,7 +169,7 @@ def _in_sql(text: str) -> Iterator[Finding]:
     for token, line in tokens:
         named = _SQL_NAME.match(token)
         if named:
-            yield from _in_name(named.group(1), line)
+            yield from _in_name(named.group(1), line) if named.group(1) not in glossary().carried else ()
         elif token.startswith("--"):
             yield from _in_prose(token, line)
 

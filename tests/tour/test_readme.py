@@ -75,12 +75,12 @@ def test_no_block_is_left_out():
     assert set(re.findall(r"^```sh (\w+)$", TOUR_TEXT, re.MULTILINE)) == {"buf", "grpcurl"}
 
 
-def test_the_server_can_be_installed_as_shown():
+def test_server_and_client_can_be_installed_as_shown():
     """Without the network: what it depends on is in the environment of these tests."""
-    (block,) = (step for step in steps(section("Install and operate", TEXT), "install") if step.way)
+    blocks = [step for step in steps(section("Install and operate", TEXT), "install") if step.way == "install"]
     offline = {"PIP_DRY_RUN": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_QUIET": "1"}
     done = subprocess.run(
-        ["bash", "-e", "-c", block.text],
+        ["bash", "-e", "-c", "".join(block.text for block in blocks)],
         cwd=ROOT,
         env={**os.environ, **offline, "PATH": os.pathsep.join([f"{sys.prefix}/bin", os.environ["PATH"]])},
         capture_output=True,

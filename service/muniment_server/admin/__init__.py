@@ -11,7 +11,7 @@ COMMANDS = Section(
         "host-key": Lazy("muniment_server.admin.host_key:host_key", "Host keys."),
         "history": Lazy("muniment_server.admin.history:history", "Every version of one item."),
         "audit": Lazy("muniment_server.admin.audit:audit", "What was done."),
-        "reindex": Lazy("muniment_server.admin.reindex:reindex", "Make anew what search finds."),
-        "purge": Lazy("muniment_server.admin.purge:purge", "Throw old versions away."),
+        "reindex": Lazy("muniment_server.admin.reindex:reindex", "Rebuild the search index."),
+        "purge": Lazy("muniment_server.admin.purge:purge", "Remove old versions for good."),
     },
 )

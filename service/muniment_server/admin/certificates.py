@@ -1,4 +1,4 @@
-"""Certificates, looked at before a server is started with them."""
+"""Checks certificates before a server starts with them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from muniment_server.runtime.configuration import ConfigError, Tls
 
 
 def checked_tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> Tls | None:
-    """What the server shows, and whom it asks to show theirs. Raises ConfigError, or OSError for a missing file."""
+    """The server's certificate and the authority of its callers. Raises ConfigError, or OSError for a missing file."""
     if certificate is None and key is None and client_ca is None:
         return None
     if certificate is None or key is None:
@@ -24,10 +24,10 @@ def checked_tls(certificate: Path | None, key: Path | None, client_ca: Path | No
 def _load_pair(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
     _require_readable(certificate, key)
     try:
-        context.load_cert_chain(certificate, key, password="")  # an empty one, so that nobody is asked
+        context.load_cert_chain(certificate, key, password="")  # empty, so that OpenSSL does not prompt
     except (ssl.SSLError, ValueError):
         raise ConfigError(
-            f"{certificate} and {key} are no certificate and its key: give a pair in PEM, the key without a password"
+            f"{certificate} and {key} are not a certificate and its key: give a pair in PEM, the key without a password"
         ) from None
 
 
@@ -36,11 +36,11 @@ def _load_authority(context: ssl.SSLContext, client_ca: Path) -> None:
     try:
         context.load_verify_locations(client_ca)
     except ssl.SSLError:
-        raise ConfigError(f"{client_ca} is no certificate: give the authority of the callers in PEM") from None
+        raise ConfigError(f"{client_ca} is not a certificate: give the authority of the callers in PEM") from None
 
 
 def _require_readable(*files: Path) -> None:
-    """An SSL context does not say which file is missing."""
+    """Raise OSError with the name of a missing file: an SSL context does not give it."""
     for file in files:
         with file.open("rb"):
             pass

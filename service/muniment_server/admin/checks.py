@@ -1,4 +1,4 @@
-"""What the doctor looks at. Each finding that is not good says what to do."""
+"""The checks of `muniment doctor`. Each finding that is not good says what to do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CONNECT_SECONDS = "5"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     good: bool
     text: str
@@ -41,7 +41,7 @@ class Finding:
 
 
 def examine(config: DatabaseConfig) -> Iterator[Finding]:
-    """Everything there is to find; the machine first, then the database."""
+    """All findings: the machine first, then the database."""
     yield from _machine()
     if config.url is None:
         yield from _own_database(config.data_dir)

@@ -1,4 +1,4 @@
-"""How operators' commands reach the database, and what they say when they cannot."""
+"""How operators' commands reach the database, and what they print if they cannot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psycopg
 from click.core import ParameterSource
 from psycopg import conninfo as libpq
 
-from muniment.cli.failures import Failure, telling_files
+from muniment.cli.failures import Failure, report_file_errors
 from muniment_server.admin.operator import operating
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, conninfo_of_running
 from muniment_server.postgres import roles
@@ -27,12 +27,12 @@ _PATH = click.Path(path_type=Path)
 
 
 def _checked_url(ctx: click.Context, param: click.Parameter, url: str | None) -> str | None:
-    """Refuse a password where all can see it, and what libpq would misread and then quote in its error."""
+    """Refuse a password on the command line, and a URL that libpq would misread and quote in its error."""
     if url is None:
         return None
     if _is_misread(url):
         raise click.BadParameter(
-            "is no connection URL: give postgresql://host:port/database, and special characters in it as %40 (@), "
+            "is not a connection URL: give postgresql://host:port/database, and special characters in it as %40 (@), "
             "%2F (/) and %3A (:)"
         )
     on_command_line = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
@@ -45,7 +45,7 @@ def _checked_url(ctx: click.Context, param: click.Parameter, url: str | None) ->
 
 
 def _is_misread(url: str) -> bool:
-    """Whether part of a password would be taken for a host or a port."""
+    """Whether libpq would take part of a password for a host or a port."""
     try:
         given = libpq.conninfo_to_dict(url)
     except psycopg.ProgrammingError:
@@ -60,7 +60,7 @@ data_dir_option = click.option(
     default=nearest_data_dir,
     metavar="DIR",
     show_default=".muniment, if it is here, then muniment in your data home",
-    help="Where the database of our own is kept.",
+    help="Where the built-in database is kept.",
 )
 database_url_option = click.option(
     "--database-url",
@@ -81,14 +81,14 @@ passfile_option = click.option(
 
 
 def with_operator(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that name a database, and *operator*, at work in it."""
+    """Give a command the options that name a database, and *operator*, connected to it."""
 
     @data_dir_option
     @database_url_option
     @functools.wraps(command)
     def with_options(*, data_dir: Path, database_url: str | None, **arguments: Any) -> None:
         config = DatabaseConfig(data_dir, database_url)
-        with telling_database(), existing_database(config) as admin, operating(admin) as operator:
+        with report_database_errors(), existing_database(config) as admin, operating(admin) as operator:
             command(operator=operator, **arguments)
 
     return with_options
@@ -112,7 +112,7 @@ def has_cluster(data_dir: Path) -> bool:
 
 
 def require_passfile(passfile: Path) -> None:
-    """Say what libpq would pass over in silence. Raises PassfileError."""
+    """Raise PassfileError where libpq would silently ignore the file."""
     if not passfile.is_file():
         raise PassfileError(
             f"there is no passfile {passfile}: make it with muniment migrate --database-url URL --passfile {passfile}"
@@ -123,7 +123,7 @@ def require_passfile(passfile: Path) -> None:
 
 @contextmanager
 def own_database(data_dir: Path) -> Iterator[str]:
-    """The administrator's conninfo of the database in *data_dir*, as it is: not migrated first."""
+    """The administrator's conninfo of the built-in database in *data_dir*, without migrating it."""
     directory = databases.cluster_directory(data_dir)
     running = conninfo_of_running(directory, user=databases.SUPERUSER)
     if running is not None:
@@ -134,10 +134,10 @@ def own_database(data_dir: Path) -> Iterator[str]:
 
 
 @contextmanager
-def telling_database() -> Iterator[None]:
-    """Turn what is wrong with a database into a Failure."""
+def report_database_errors() -> Iterator[None]:
+    """Turn an error of the database into a Failure."""
     try:
-        with telling_files():
+        with report_file_errors():
             yield
     except (EmbeddedPostgresError, PassfileError, CannotMigrate, ConfigError, NotReady) as error:
         raise Failure("; ".join(str(error).splitlines())) from None
@@ -156,7 +156,7 @@ def telling_database() -> Iterator[None]:
 
 
 def said_by(error: psycopg.Error) -> str:
-    """What the database says, in one line. Neither its details nor our statement, which may hold content."""
+    """The message of the database, in one line, without details and statement, which may hold content."""
     return " ".join((error.diag.message_primary or str(error) or type(error).__name__).split())
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import click
 
 from muniment.cli.failures import Discreet, Failure
-from muniment.cli.output import Output, note, with_output
+from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.operator import NoSuchAgent, Operator
@@ -62,4 +62,4 @@ def history(operator: Operator, output: Output, tenant: str, agent: str, kind: s
     if not revisions:
         raise Failure(f"there is no version of that {kind}", "names are case-sensitive; purged versions are gone")
     output.rows(map(asdict, revisions), _COLUMNS)
-    note("This look is in the audit log, at each level shown.")
+    print_note("This look is in the audit log, at each level shown.")

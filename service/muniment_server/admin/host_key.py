@@ -9,7 +9,7 @@ import click
 
 from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
-from muniment.cli.output import Output, note, with_output
+from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.levels import LEVEL
@@ -34,7 +34,9 @@ def host_key() -> None:
 
 
 @host_key.command
-@click.option("--tenant", required=True, type=TEXT, help="Made when there is none of that name.")
+@click.option(
+    "--tenant", required=True, type=TEXT, help="Whose key it is. A new tenant is made if there is none of that name."
+)
 @click.option("--ceiling", required=True, type=LEVEL, help="The highest level it may open or raise a session to.")
 @click.option("--quiet", is_flag=True, help="Print the key alone.")
 @with_output
@@ -53,7 +55,7 @@ def create(operator: Operator, output: Output, tenant: str, ceiling: Classificat
         return
     row = {"host_key_id": host_key_id, "tenant": tenant, "ceiling": ceiling, "host_key": key}
     output.record(row, tuple(row))
-    note("Keep the key: it is shown this once.")
+    print_note("Keep the key: it is shown this once.")
 
 
 @host_key.command("list")
@@ -82,4 +84,4 @@ def revoke(operator: Operator, host_key_id: UUID) -> None:
     """
     if not operator.revoke_host_key(host_key_id):
         raise Failure("there is no such key, or it is revoked already", "see: muniment host-key list")
-    note("Revoked.")
+    print_note("Revoked.")

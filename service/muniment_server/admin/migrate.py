@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from muniment.cli.output import note
+from muniment.cli.output import print_note
 from muniment_server.admin.database import (
     data_dir_option,
     database_url_option,
     own_database,
     passfile_option,
-    telling_database,
+    report_database_errors,
 )
 from muniment_server.runtime import schema
 from muniment_server.runtime.passfile import migrate_with_passfile
@@ -27,7 +27,7 @@ def migrate(database_url: str | None, passfile: Path | None, rotate: bool, data_
     """Make a database ready: roles, schema, grants. A second run changes nothing.
 
     The URL is an administrator's. The passwords of the serving roles are written to --passfile, for the server.
-    Without a URL it is the database of our own, which `muniment serve` makes ready by itself, too.
+    Without a URL it is the built-in database, which `muniment serve` makes ready by itself, too.
 
     \b
     Examples:
@@ -38,12 +38,12 @@ def migrate(database_url: str | None, passfile: Path | None, rotate: bool, data_
     if rotate and (database_url is None or passfile is None):
         raise click.UsageError("--rotate goes with --database-url and --passfile: nothing else has passwords")
     if passfile is not None and database_url is None:
-        raise click.UsageError("--passfile goes with --database-url: a database of our own has no passwords")
-    with telling_database():
+        raise click.UsageError("--passfile goes with --database-url: the built-in database has no passwords")
+    with report_database_errors():
         done = _migrate(database_url, passfile, rotate, data_dir)
     for step in done:
         click.echo(step)
-    note("The database is ready." if done else "Nothing to do: the database is ready.")
+    print_note("The database is ready." if done else "Nothing to do: the database is ready.")
 
 
 def _migrate(database_url: str | None, passfile: Path | None, rotate: bool, data_dir: Path) -> list[str]:

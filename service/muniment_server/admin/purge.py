@@ -11,7 +11,7 @@ from rich.progress import track
 
 from muniment.cli.content import confirm
 from muniment.cli.failures import Failure
-from muniment.cli.output import Output, note, with_output
+from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.operator import Operator
@@ -27,7 +27,7 @@ _SHORTEST = timedelta(days=30)
 @with_output
 @with_operator
 def purge(operator: Operator, output: Output, older_than: timedelta, force: int, yes: bool) -> None:
-    """Throw away, for good, what was deleted, overwritten or expired that long ago, at all four levels.
+    """Remove for good what was deleted, overwritten or expired that long ago, at all four levels.
 
     What is live stays, and so does every audit event.
 
@@ -39,10 +39,10 @@ def purge(operator: Operator, output: Output, older_than: timedelta, force: int,
     if older_than < _SHORTEST and force < 2:
         raise Failure("versions are kept for 30 days", "give more, or --force twice if you mean it")
     before = datetime.now(UTC) - older_than
-    note(
+    print_note(
         f"What was deleted, overwritten or expired before {before:%Y-%m-%d %H:%M}Z is removed for good, at all levels."
     )
-    note("Live items and audit events stay.")
+    print_note("Live items and audit events stay.")
     if not yes:
         confirm("Remove it?")
     console = Console(stderr=True)

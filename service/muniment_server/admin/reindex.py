@@ -6,7 +6,7 @@ import click
 from rich.console import Console
 
 from muniment.cli.failures import Failure
-from muniment.cli.output import Output, note, with_output
+from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.operator import Operator
@@ -18,7 +18,7 @@ from muniment_server.admin.operator import Operator
 @with_output
 @with_operator
 def reindex(operator: Operator, output: Output, tenant: str | None, agent: str | None) -> None:
-    """Make anew what search finds, at every level: of all agents, of a tenant's, or of one.
+    """Rebuild the search index, at every level: of all agents, of a tenant's, or of one.
 
     Needed after the language of an agent was changed, for what was written before; and where `muniment doctor` says
     so: search does not know items as they are, or their vectors were made by another version.
@@ -44,4 +44,4 @@ def reindex(operator: Operator, output: Output, tenant: str | None, agent: str |
     if not rows and tenant is not None:
         raise Failure("there is no such tenant, or it has no agents", "see the tenants: muniment host-key list")
     output.rows([row for row in rows if row["items"]], ("agent_id", "classification", "items"))
-    note("Vectors are made anew by the server: until then, these items are found by their words alone.")
+    print_note("Vectors are made anew by the server: until then, these items are found by their words alone.")

@@ -21,8 +21,8 @@ from muniment_server.admin.database import (
     data_dir_option,
     database_url_option,
     passfile_option,
+    report_database_errors,
     require_passfile,
-    telling_database,
 )
 from muniment_server.admin.levels import LEVEL
 from muniment_server.domain.classification import Classification
@@ -106,7 +106,7 @@ def serve(
       muniment serve --database-url postgresql://db.example/muniment --passfile /etc/muniment/passfile
     """
     logging.basicConfig(level=logging.INFO, format=_FORMAT)
-    with telling_server():
+    with report_startup_errors():
         config = ServerConfig(
             database=DatabaseConfig(data_dir, database_url, passfile),
             listen=_absolute(listen),
@@ -123,39 +123,39 @@ def serve(
 
 
 @contextmanager
-def telling_server() -> Iterator[None]:
-    """Turn what keeps a server from serving into a Failure."""
+def report_startup_errors() -> Iterator[None]:
+    """Turn what keeps a server from starting into a Failure."""
     try:
-        with telling_database():
+        with report_database_errors():
             yield
     except (AddressInUse, WorkerFailed) as error:
         raise Failure(str(error)) from None
 
 
 def _absolute(listen: str) -> str:
-    """Clients work in other directories than the server."""
+    """*listen* with an absolute path: clients run in other directories."""
     if not listen.startswith("unix:"):
         return listen
     return f"unix:{Path(listen.removeprefix('unix:')).absolute()}"
 
 
 def _require_possible(config: ServerConfig) -> None:
-    """What only shows on this machine. Raises ConfigError."""
+    """Check what depends on this machine. Raises ConfigError."""
     database = config.database
     if len(os.fsencode(config.listen.removeprefix("unix:"))) > _LONGEST_SOCKET_PATH:
         raise ConfigError(f"the path of a unix socket has at most {_LONGEST_SOCKET_PATH} bytes: choose a shorter one")
     if config.development and database.url is not None:
-        raise ConfigError("--dev makes a host key in a database of our own: leave --database-url out, or --dev")
+        raise ConfigError("--dev makes a host key in the built-in database: leave --database-url out, or --dev")
     if database.url is None and database.passfile is not None:
-        raise ConfigError("--passfile goes with --database-url: a database of our own has no passwords")
+        raise ConfigError("--passfile goes with --database-url: the built-in database has no passwords")
     if database.passfile is not None:
         require_passfile(database.passfile)
 
 
 def _announce(config: ServerConfig, running: Running) -> None:
-    """Say that calls are answered, and in development how to make some."""
+    """Print that the server is ready, and in development what to try."""
     key = None
-    if config.development and running.admin is not None:  # before the first line, for which scripts wait
+    if config.development and running.admin is not None:  # before the first line: scripts wait for it
         data_dir = config.database.data_dir
         key = development.write_credentials(data_dir, address=running.address, admin=running.admin)
     workers = "1 worker" if running.workers == 1 else f"{running.workers} workers"
@@ -200,7 +200,7 @@ def _environment(address: str, key: str, tls: Tls | None) -> Iterator[str]:
 
 
 def _grpcurl(address: str, tls: Tls | None) -> str:
-    """A call from outside of Python, through reflection."""
+    """A call by grpcurl, through reflection."""
     way = ["-plaintext"] if tls is None else ["-cacert", str(tls.certificate.absolute())]
     place = ["-unix", address.removeprefix("unix:")] if address.startswith("unix:") else [address]
     credential = "-expand-headers -H 'authorization: Bearer ${MUNIMENT_HOST_KEY}'"  # expanded by grpcurl: ps shows argv

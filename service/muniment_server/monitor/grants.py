@@ -55,8 +55,8 @@ class Fact(NamedTuple):
 class _Server:
     server_version: int
     is_standby: bool
-    is_utf8: bool
     folds_case: bool
+    is_utf8: bool
     is_durable: bool
     max_connections: int
 

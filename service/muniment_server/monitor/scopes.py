@@ -51,7 +51,7 @@ class Scopes:
     def of_session(self, session: SessionIdentity, method: Method, deadline: Deadline) -> Iterator[SessionScope]:
         """The scope of *session*. Its statements raise StaleSession once the taint or the session has changed."""
         with self._database.connection(session.taint.role, deadline) as connection:
-            yield SessionScope(
+            scope = SessionScope(
                 connection,
                 session,
                 self._ids,
@@ -59,6 +59,8 @@ class Scopes:
                 flow=method.flow,
                 audit_reads=self._audit_reads_from.can_flow_to(session.taint),
             )
+            yield scope
+            scope.require_audit()
 
     @contextmanager
     def of_host(self, host: HostIdentity, method: Method, deadline: Deadline) -> Iterator[HostScope]:

@@ -97,6 +97,8 @@ class SessionScope:
         self._method = method
         self._flow = flow
         self._audit_reads = audit_reads
+        self._unaudited = False
+        """Whether something was read and no audit row has been written since."""
 
     @property
     def taint(self) -> Classification:
@@ -112,15 +114,18 @@ class SessionScope:
         return self.look_up(Query("get_own_session", Session, {}))[0]
 
     def look_up(self, query: Query[_R]) -> list[_R]:
-        """Run a query whose rows are not shown as items, so that it needs no audit row. Raises StaleSession."""
-        return _found(self._execute(query.name, query.parameters, query.row))
+        """Run a query. The caller owes a `record_read`, which says what of its rows is shown. Raises StaleSession."""
+        self._unaudited = True
+        rows = self._connection.read(SESSION_QUERIES[query.name], self._parameters(query.parameters), row_of(query.row))
+        return _found(rows)
 
     def look_up_both(self, one: Query[_R], other: Query[_S]) -> tuple[list[_R], list[_S]]:
         """The same for two queries, in one round trip."""
+        self._unaudited = True
         with self._connection.pipeline():
             first = self._execute(one.name, one.parameters, one.row)
             second = self._execute(other.name, other.parameters, other.row)
-        return _found(first), _found(second)
+        return _found(first.fetchall()), _found(second.fetchall())
 
     def record_read(self, kind: ItemKind | None, shown: Sequence[Version]) -> None:
         """Write the audit row of a read, at levels where reads are audited. *shown* is what the answer contains.
@@ -139,6 +144,15 @@ class SessionScope:
             "result_count": len(shown),
         }
         _must_write_one(self._execute("record_read", parameters))
+        self._unaudited = False
+
+    def require_audit(self) -> None:
+        """Check that every read was recorded, in a method that reads items. No answer leaves without its audit row.
+
+        Raises PolicyViolation.
+        """
+        if self._audit_reads and self._unaudited and self._flow is Flow.READ:
+            raise PolicyViolation(f"{self._method} has read items without an audit row")
 
     def record_refusal(self, outcome: str) -> None:
         """Write the audit row of a refused call. Raises StaleSession."""
@@ -190,10 +204,13 @@ class SessionScope:
         return self._execute("record_refusal", parameters)
 
     def _execute(self, name: str, parameters: Mapping[str, object], row: type[Any] | None = None) -> Any:
-        """Run a named query. Whatever the parameters say, it runs as this session."""
+        """Run a named query in a pipeline; return its cursor."""
         cursor: Any = self._connection.cursor(row_factory=row_of(row)) if row else self._connection.cursor()
-        identity = {"tenant": self._session.tenant, "session_id": self._session.session_id}
-        return cursor.execute(SESSION_QUERIES[name], {**parameters, **identity})
+        return cursor.execute(SESSION_QUERIES[name], self._parameters(parameters))
+
+    def _parameters(self, given: Mapping[str, object]) -> dict[str, object]:
+        """*given*, as this session. Whatever they say, they cannot name another one."""
+        return {**given, "tenant": self._session.tenant, "session_id": self._session.session_id}
 
 
 class WriteLock:
@@ -210,7 +227,7 @@ class WriteLock:
 
     def look_up(self, query: Query[_R]) -> list[_R]:
         """Run a query under the lock. Raises StaleSession."""
-        return self._scope.look_up(query)
+        return _found(self._scope._execute(query.name, query.parameters, query.row).fetchall())
 
     def write(self, query: Query[_R], *then: Statement) -> Pending[_R]:
         """Run a write with its audit row, and what maintains what depends on it. Its row is there after the commit."""
@@ -225,9 +242,11 @@ def _rows(cursor: Any) -> list[Any]:
     return rows
 
 
-def _found(cursor: Any) -> list[Any]:
+def _found(rows: Sequence[_R | None]) -> list[_R]:
     """The rows, without the row of nulls that says: the session is open, and nothing was found."""
-    return [row for row in _rows(cursor) if row is not None]
+    if not rows:
+        raise StaleSession
+    return [row for row in rows if row is not None]
 
 
 def _must_write_one(cursor: Any) -> None:

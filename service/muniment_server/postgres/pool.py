@@ -9,20 +9,22 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import conninfo as libpq
 from psycopg.pq import TransactionStatus
-from psycopg.rows import class_row
+from psycopg.rows import BaseRowFactory, class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import domain_error
+
+_R = TypeVar("_R")
 
 _LOG = logging.getLogger("muniment.database")
 _QUERIES = queries.load(__package__, "connection.sql")
@@ -70,6 +72,14 @@ class RoleConnection(psycopg.Connection[Any]):
     """A connection that knows its statement timeout, in milliseconds."""
 
     statement_timeout: int = 0
+    _reader: psycopg.Cursor[Any] | None = None
+
+    def read(self, query: str, parameters: Mapping[str, object], row: BaseRowFactory[_R]) -> list[_R]:
+        """The rows of one query, outside of a pipeline. By a cursor that is kept: a new one builds its adapters anew."""
+        if self._reader is None:
+            self._reader = self.cursor()
+        self._reader.row_factory = row
+        return self._reader.execute(query, parameters).fetchall()
 
     def cancel_now(self) -> None:
         """Cancel the running statement, if the server can be reached. Called from another thread."""

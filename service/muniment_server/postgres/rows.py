@@ -1,21 +1,23 @@
-"""Typed rows: every query is read into a frozen dataclass, by column name."""
+"""Typed rows: every query is read into a frozen dataclass whose fields are its columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from psycopg.rows import BaseRowFactory, RowMaker
+from psycopg.rows import BaseRowFactory
 
 _R = TypeVar("_R")
 
 
 def row_of(row: type[_R]) -> BaseRowFactory[_R | None]:
-    """Rows as *row*, whose fields are named like the columns; numbers become the enums that the fields declare.
+    """Rows as *row*, whose fields have the names and the order of the columns. Numbers become the declared enums.
 
-    None for a row of nulls: an outer join that found nothing.
+    None for a row of nulls: an outer join that found nothing. That fields and columns are the same is tested for every
+    query, and not at every call: reading the names takes 20 us.
     """
     key: Any = row
     factory: BaseRowFactory[_R | None] = _factory(key)
@@ -26,28 +28,25 @@ def row_of(row: type[_R]) -> BaseRowFactory[_R | None]:
 def _factory(row: Any) -> Any:
     enums = _enums(row)
 
-    def factory(cursor: Any) -> RowMaker[Any]:
-        names = [column.name for column in cursor.description or ()]
+    def make(values: Sequence[Any]) -> Any:
+        if not any(value is not None for value in values):
+            return None
+        if enums:
+            values = list(values)
+            for number, enum in enums:
+                if values[number] is not None:
+                    values[number] = enum(values[number])
+        return row(*values)
 
-        def make(values: Sequence[Any]) -> Any:
-            if not any(value is not None for value in values):
-                return None
-            fields = dict(zip(names, values, strict=True))
-            for name, enum in enums:
-                if fields[name] is not None:
-                    fields[name] = enum(fields[name])
-            return row(**fields)
-
-        return make
-
-    return factory
+    return lambda cursor: make
 
 
-def _enums(row: Any) -> list[tuple[str, type[Enum]]]:
-    """The fields of *row* that are enums, or enums or None."""
+def _enums(row: Any) -> list[tuple[int, type[Enum]]]:
+    """The positions of the fields that are enums, or enums or None."""
+    hints = get_type_hints(row)
     return [
-        (name, kind)
-        for name, hint in get_type_hints(row).items()
-        for kind in (hint, *get_args(hint))
+        (number, kind)
+        for number, field in enumerate(fields(row))
+        for kind in (hints[field.name], *get_args(hints[field.name]))
         if isinstance(kind, type) and issubclass(kind, Enum)
     ]

@@ -72,7 +72,7 @@ def test_nothing_on_standard_input_empties_no_block(block):
         (("replace", "plan", "hush", "hush"), "muniment block get"),
         (("replace", "plan", "a", "hush"), "more of what stands around"),
         (("insert", "plan", "2", "hush"), "0 is before the first"),
-        (("insert", "plan", "hush"), "no number of a line"),
+        (("insert", "plan", "hush"), "not a line number"),
         (("append", "plan", "hush" * 16_300), "shorten it"),
         (("append", "hush", "hush"), "muniment block list"),
         (("update", "#hush", "hush"), "--help"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.text import Text
 
-from muniment.cli.content import say_how_found
+from muniment.cli.content import print_how_found
 from muniment.cli.highlight import highlight
 from tests.support.commands import line_of, objects, on_a_terminal, wait_until
 
@@ -57,7 +57,7 @@ def test_a_search_by_meaning_says_nothing_of_it(session, command):
 
 
 def test_a_search_by_words_alone_says_so(capsys):
-    say_how_found(["whale"], semantic=False)
+    print_how_found(["whale"], semantic=False)
 
     assert capsys.readouterr().err == "by words alone: no meaning was compared\n"
 

@@ -76,7 +76,7 @@ def test_an_edit_may_name_the_id_of_the_note_it_adds():
         ('{"add": "hush"}', "edit 1 needs content, and may have note_id"),
         ('{"add": {"content": "hush", "tier": "user"}}', "edit 1 needs"),
         ('{"update": {"note_id": "hush"}}', "edit 1 needs content and note_id"),
-        ('{"delete": {"note_id": 1}}', "edit 1 has a field that is no text"),
+        ('{"delete": {"note_id": 1}}', "edit 1 has a field that is not text"),
     ],
 )  # fmt: skip
 def test_what_is_no_edit_is_refused_by_its_number_and_not_repeated(written, why):
@@ -163,9 +163,9 @@ def test_what_is_not_yaml_is_refused_by_its_place(text, where, why):
         'agents: {a: "\\UFFFFFFFF"}',
         "agents: {a: {memory_char_limit: 0x_}}",
         f"agents: {{a: {{memory_char_limit: {'1' * 5000}}}}}",
-        "agents: " + "[" * 10_000,
-        "agents: " + "{a: " * 10_000,
-        "- " * 10_000,
+        "agents: " + "[" * 1_000,
+        "agents: " + "{a: " * 1_000,
+        "- " * 1_000,
     ],
     ids=lambda text: text[:30],
 )

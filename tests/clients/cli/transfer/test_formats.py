@@ -73,19 +73,19 @@ def test_lines_of_one_entity_are_taken_together(read):
 @pytest.mark.parametrize(
     ("line", "rule"),
     [
-        ("{hush", "line 5: is no JSON"),
-        ("[1]", "line 5: is no JSON object"),
+        ("{hush", "line 5: is not JSON"),
+        ("[1]", "line 5: is not a JSON object"),
         (b"\xff\xfe", "line 5: is not in UTF-8"),
         ('{"type": "hush"}', "line 5: type must be entity or relation"),
         ('{"type": "entity", "name": 7}', "line 5: name must be a string"),
         ('{"type": "entity", "name": "x", "observations": ["a", 7]}', "line 5: observations must be a list of strings"),
         ('{"type": "entity", "name": "\\ud800"}', "line 5: holds half of a surrogate pair"),
         ('{"type": "entity", "name": "x", "observations": ["\\ud800"]}', "line 5: holds half of a surrogate pair"),
-        ("[" * 100000, "line 5: is no JSON"),
+        ("[" * 100000, "line 5: is not readable JSON"),
         ('{"type": "entity", "name": "x", "name": "hush"}', "line 5: has a name twice in one object"),
     ],
 )
-def test_a_bad_line_is_told_by_number_and_never_shown(read, line, rule):
+def test_a_bad_line_is_reported_by_number_and_never_shown(read, line, rule):
     bad = GRAPH.encode() + (line if isinstance(line, bytes) else line.encode())
     refused = said(read, bad)
     assert rule in refused
@@ -195,7 +195,7 @@ def test_of_several_agents_one_is_named(read):
         ),
     ],
 )
-def test_what_is_wrong_in_an_agent_file_is_told_by_place(read, changed, rule):
+def test_what_is_wrong_in_an_agent_file_is_reported_by_place(read, changed, rule):
     refused = said(read, json.dumps(AGENT_FILE | changed))
     assert rule in refused
     assert "hush" not in refused
@@ -289,12 +289,12 @@ def test_what_is_only_in_the_log_of_a_running_docker_agent_is_read(read, databas
 @pytest.mark.parametrize(
     ("rows", "columns", "rule"),
     [
-        ([], "id TEXT, text TEXT", "is no memory file of docker-agent"),
+        ([], "id TEXT, text TEXT", "is not a memory file of docker-agent"),
         ([("1", "1", "a", "hush")], "id TEXT, created_at TEXT, memory TEXT, tier TEXT", "row 1: its tier must be"),
         ([("1", "1", b"hush", "")], "id TEXT, created_at TEXT, memory, category TEXT", "row 1: memory must be text"),
     ],
 )
-def test_what_is_wrong_in_a_database_is_told_by_row(read, database, rows, columns, rule):
+def test_what_is_wrong_in_a_database_is_reported_by_row(read, database, rows, columns, rule):
     refused = said(read, database(rows, columns))
     assert rule in refused
     assert "hush" not in refused
@@ -335,7 +335,7 @@ ROW = "'1' AS id, '1' AS created_at, '1' AS memory"
     ids=["endless view", "large view", "virtual table", "computed memory", "computed column"],
 )
 def test_what_is_no_table_with_rows_of_its_own_is_refused(read, crafted, statements):
-    assert "is no memory file of docker-agent" in said(read, crafted(*statements))
+    assert "is not a memory file of docker-agent" in said(read, crafted(*statements))
 
 
 @pytest.mark.parametrize(

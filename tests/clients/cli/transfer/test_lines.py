@@ -77,7 +77,7 @@ def test_any_content_survives(content):
 def test_a_file_that_was_cut_is_refused():
     whole = written(EVERY_KIND)
     assert "promises 5 items, and there are 4" in refusal(whole[: whole.rstrip().rindex(b"\n") + 1])
-    assert "line 6: is no JSON" in refusal(whole[:-20])
+    assert "line 6: is not JSON" in refusal(whole[:-20])
 
 
 def test_a_file_may_be_written_by_hand():
@@ -89,7 +89,7 @@ def test_a_file_may_be_written_by_hand():
 @pytest.mark.parametrize(
     ("line", "rule"),
     [
-        ("hush", "is no JSON"),
+        ("hush", "is not JSON"),
         (
             '{"kind": "memory", "level": "restricted", "level": "public", "key": "k", "content": "hush"}',
             "has a name twice in one object",
@@ -111,7 +111,7 @@ def test_a_file_may_be_written_by_hand():
         (f'{{"kind": "note", "level": "public", "note_id": "{NOTE}", "content": "x", "tier": "hush"}}', "tier must be"),
     ],
 )
-def test_a_bad_line_is_told_by_number_and_never_shown(line, rule):
+def test_a_bad_line_is_reported_by_number_and_never_shown(line, rule):
     refused = refusal(HEADER + '{"kind": "memory", "level": "public", "key": "a", "content": "x"}\n' + line)
     assert "line 3: " in refused
     assert rule in refused

@@ -328,7 +328,7 @@ def test_one_bad_line_and_nothing_is_imported(muniment, full, fresh, dev):
     ],
     ids=lambda value: json.dumps(value)[:40] if isinstance(value, dict) else "",
 )
-def test_what_the_server_refuses_is_told_by_line_and_what_was_written_stays(muniment, dev, fresh, host, item, rule):
+def test_what_the_server_refuses_is_reported_by_line_and_what_was_written_stays(muniment, dev, fresh, host, item, rule):
     first = {"level": "public", "content": "x"} | (
         {"kind": "passage", "passage_id": str(uuid.uuid4())} if item["kind"] == "passage" else {"kind": item["kind"]}
     )
@@ -358,7 +358,9 @@ def test_what_the_server_refuses_is_told_by_line_and_what_was_written_stays(muni
     ],
     ids=lambda value: json.dumps(value)[:40] if isinstance(value, dict) else "",
 )
-def test_a_note_that_the_server_refuses_is_told_by_line_before_anything_is_written(muniment, dev, fresh, note, rule):
+def test_a_note_that_the_server_refuses_is_reported_by_line_before_anything_is_written(
+    muniment, dev, fresh, note, rule
+):
     copy = fresh()
     before = exported(muniment, copy)
     good = {"kind": "note", "level": "public", "tier": "memory", "note_id": str(uuid.uuid4()), "content": "x"}
@@ -398,7 +400,7 @@ def test_more_notes_than_a_call_holds_are_judged_as_they_are_written(muniment, d
         assert [note.content for note in session.list_notes()] == [note["content"] for note in notes]
 
 
-def test_a_budget_that_is_too_small_is_told_before_anything_is_written(muniment, full, fresh):
+def test_a_budget_that_is_too_small_is_reported_before_anything_is_written(muniment, full, fresh):
     copy = fresh(memory_char_limit=30)
     before = exported(muniment, copy)
     muniment("export", full, "-o", "large.jsonl")
@@ -423,7 +425,7 @@ def test_the_limit_that_is_advised_is_the_least_that_will_do(muniment, full, fre
     assert muniment("import", fresh(memory_char_limit=least), "least.jsonl").returncode == 0
 
 
-def test_a_tier_that_is_switched_off_is_told_before_anything_is_written(muniment, full, fresh):
+def test_a_tier_that_is_switched_off_is_reported_before_anything_is_written(muniment, full, fresh):
     copy = fresh(user_profile_enabled=False)
     before = exported(muniment, copy)
     muniment("export", full, "-o", "off.jsonl")
@@ -495,7 +497,7 @@ def test_the_file_is_for_its_owner_and_is_not_overwritten(muniment, agent, dev):
 
 def test_a_device_is_never_replaced(muniment, agent):
     refused = muniment("export", agent, "-o", "/dev/null", "--force")
-    assert (refused.returncode, "is no regular file" in refused.stderr) == (1, True)
+    assert (refused.returncode, "is not a regular file" in refused.stderr) == (1, True)
 
 
 def test_an_export_goes_through_a_pipe(muniment, full, fresh):

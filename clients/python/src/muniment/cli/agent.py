@@ -14,7 +14,7 @@ from muniment.cli.connect import with_host
 from muniment.cli.content import confirm
 from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
-from muniment.cli.output import Output, note, with_output
+from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 
 _COLUMNS = ("agent_id", "display_name", "language", "create_time", "update_time")
@@ -33,7 +33,7 @@ def agent() -> None:
 
 
 def _by_label(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:
-    """`LABEL=TEXT` each; None for none. What is wrong is not repeated."""
+    """Blocks by label, from `LABEL=TEXT`. None if there are none. Errors do not repeat what was given."""
     if not all("=" in text for text in texts):
         raise click.BadParameter("is LABEL=TEXT")
     blocks = {label: text for label, _, text in (text.partition("=") for text in texts)}
@@ -43,7 +43,7 @@ def _by_label(_context: click.Context, _parameter: click.Parameter, texts: tuple
 
 
 def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of how notes are kept, as *settings*."""
+    """Give a command the options for notes, as *settings*."""
 
     @click.option("--notes/--no-notes", "memory_enabled", default=None, help="Whether it keeps notes of its own.")
     @click.option("--profile/--no-profile", "user_profile_enabled", default=None, help="Whether it keeps its user's.")
@@ -156,7 +156,7 @@ def update(
     changed = host.update_agent(agent_id, display_name=display_name, language=language, memory_settings=settings)
     output.record(flat(changed), (*_COLUMNS, *SETTINGS))
     if language is not None:
-        note("What is there already is found as before, until it is indexed anew: see muniment reindex --help")
+        print_note("What is there already is found as before, until it is indexed anew: see muniment reindex --help")
 
 
 @agent.command
@@ -173,7 +173,7 @@ def delete(host: HostClient, agent_id: str, yes: bool) -> None:
     if not yes:
         confirm(f"Erase the agent {agent_id!r} with all its items, versions and sessions?")
     host.delete_agent(agent_id)
-    note("Erased.")
+    print_note("Erased.")
 
 
 agent.add_command(apply)

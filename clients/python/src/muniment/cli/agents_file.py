@@ -31,7 +31,7 @@ _TYPES: dict[type, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """One agent as the file wants it."""
+    """One agent as the file declares it."""
 
     agent_id: str
     settings: Mapping[str, Any]

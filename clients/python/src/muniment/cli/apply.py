@@ -14,9 +14,9 @@ from muniment import Agent, AgentNotFound, HostClient, InvalidArgument, MemorySe
 from muniment.cli import agents_file
 from muniment.cli.agents_file import Declared
 from muniment.cli.connect import broken_rules, with_host
-from muniment.cli.content import text_of
+from muniment.cli.content import read_text
 from muniment.cli.failures import Failure
-from muniment.cli.output import Output, Row, note, with_output
+from muniment.cli.output import Output, Row, print_note, with_output
 from muniment.cli.parameters import FILE
 
 _MOST_BYTES = 1024 * 1024
@@ -25,12 +25,12 @@ SETTINGS = ("memory_enabled", "user_profile_enabled", "memory_char_limit", "user
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What becomes of one agent."""
+    """What happens to one agent."""
 
     outcome: str
     wanted: Declared
     changed: tuple[str, ...] = ()
-    """The settings that will differ."""
+    """The settings that change."""
 
 
 @click.command
@@ -65,7 +65,7 @@ def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
       muniment agent apply -f agents.yaml --dry-run
       muniment agent apply -f - < agents.yaml
     """
-    steps = [_step(host, wanted) for wanted in agents_file.read(text_of(file, at_most=_MOST_BYTES))]
+    steps = [_step(host, wanted) for wanted in agents_file.read(read_text(file, at_most=_MOST_BYTES))]
     for step in steps:
         if not dry_run:
             _take(host, step)
@@ -74,11 +74,11 @@ def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
             ("outcome", "agent_id", "changed"),
         )
     if dry_run:
-        note("A dry run: nothing was changed.")
+        print_note("A dry run: nothing was changed.")
 
 
 def flat(agent: Agent) -> Row:
-    """The settings beside the rest."""
+    """An agent as one row: the settings of its notes beside its other fields."""
     row = {name: value for name, value in asdict(agent).items() if name != "memory_settings"}
     return {**row, **asdict(agent.memory_settings)}
 
@@ -105,7 +105,7 @@ def _take(host: HostClient, step: _Step) -> None:
 
 @contextmanager
 def _naming(agent_id: str) -> Iterator[None]:
-    """Say of which agent a value is that the server refuses."""
+    """Name the agent whose value the server refuses."""
     try:
         yield
     except InvalidArgument as error:

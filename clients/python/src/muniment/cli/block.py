@@ -1,4 +1,4 @@
-"""`muniment block`: the half of sessions. The other is in `sharing`."""
+"""`muniment block`: the commands for sessions. Those for hosts are in `sharing`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from muniment import SessionClient
 from muniment.cli.connect import with_session
-from muniment.cli.content import CONTENT, ETAG, STANDARD_INPUT, given, say_deleted
+from muniment.cli.content import CONTENT, ETAG, STANDARD_INPUT, print_deleted, read_content
 from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, with_output
@@ -85,7 +85,7 @@ def update(session: SessionClient, output: Output, label: str, content: str, eta
       muniment block update personality "Kind, and brief." --agent alice --taint public
       muniment block update personality < personality.txt
     """
-    output.record(asdict(session.update_block(label, given(content), etag=etag)), _COLUMNS)
+    output.record(asdict(session.update_block(label, read_content(content), etag=etag)), _COLUMNS)
 
 
 @block.command(cls=Discreet)
@@ -105,7 +105,7 @@ def append(session: SessionClient, output: Output, label: str, content: str, eta
       muniment block append current_state "Writing the report."
       muniment block append current_state < today.txt
     """
-    output.record(asdict(session.append_to_block(label, given(content), etag=etag)), _COLUMNS)
+    output.record(asdict(session.append_to_block(label, read_content(content), etag=etag)), _COLUMNS)
 
 
 @block.command(cls=Discreet)
@@ -125,7 +125,7 @@ def insert(session: SessionClient, output: Output, label: str, line: int, conten
       muniment block insert current_state 0 "It is Monday."
       muniment block insert current_state 2 < details.txt
     """
-    output.record(asdict(session.insert_into_block(label, line, given(content), etag=etag)), _COLUMNS)
+    output.record(asdict(session.insert_into_block(label, line, read_content(content), etag=etag)), _COLUMNS)
 
 
 @block.command(cls=Discreet)
@@ -145,7 +145,7 @@ def replace(session: SessionClient, output: Output, label: str, old: str, new: s
       muniment block replace current_state Monday Tuesday
       muniment block replace current_state "It is Monday." < today.txt
     """
-    output.record(asdict(session.replace_in_block(label, old, given(new), etag=etag)), _COLUMNS)
+    output.record(asdict(session.replace_in_block(label, old, read_content(new), etag=etag)), _COLUMNS)
 
 
 @block.command(cls=Discreet)
@@ -159,7 +159,7 @@ def delete(session: SessionClient, label: str, etag: str | None) -> None:
     Examples:
       muniment block delete current_state --agent alice --taint internal
     """
-    say_deleted(session.delete_block(label, etag=etag))
+    print_deleted(session.delete_block(label, etag=etag))
 
 
 for _command in SHARING:

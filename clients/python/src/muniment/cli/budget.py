@@ -1,4 +1,4 @@
-"""Budgets of notes: how full a tier is, and what to do when it would be over."""
+"""Budgets of notes: how full a tier is, and what to do when a note does not fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLUMNS = ("note_id", "chars", "classification", "whose", "preview")
 
 
 class OverBudget(Failure):
-    """The notes would take more than their tier may. Shows the beginnings of the largest."""
+    """The notes would exceed the budget of their tier. Shows the beginnings of the largest."""
 
     def __init__(self, usage: Usage, refused: muniment.BudgetExceeded) -> None:
         super().__init__(
@@ -31,8 +31,8 @@ class OverBudget(Failure):
         Output(as_json=False, beside=True).rows(map(_row, self._largest), _COLUMNS)
 
 
-def telling_budget(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command say what takes the room when there is none left."""
+def report_budget(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command show the largest notes when the budget is exceeded."""
 
     @functools.wraps(command)
     def with_telling(*positional: Any, **arguments: Any) -> None:
@@ -46,7 +46,7 @@ def telling_budget(command: Callable[..., None]) -> Callable[..., None]:
     return with_telling
 
 
-def spoken(usage: Usage) -> str:
+def usage_in_words(usage: Usage) -> str:
     """`42% — 924/2,200 chars`, as in a prompt."""
     return f"{usage.percent}% — {usage.used_chars:,}/{usage.limit_chars:,} chars"
 

@@ -1,6 +1,6 @@
-"""How commands reach a server: where it is, who calls, and what they say when it says no.
+"""How commands reach a server: its address, the credential, and what they print when it refuses.
 
-A host key goes only to the server it was given for: key and address come from one place. A session's token may
+A host key goes only to the server it was given for: key and address come from one options. A session's token may
 come from the environment beside an address from a file, because `session open` hands out the token alone.
 """
 
@@ -20,7 +20,7 @@ import click
 
 import muniment
 from muniment import Classification, HostClient, SessionClient
-from muniment.cli.failures import Failure, telling_files
+from muniment.cli.failures import Failure, report_file_errors
 from muniment.cli.parameters import LEVEL, TEXT
 from muniment.settings import DEVELOPMENT_FILE
 
@@ -65,8 +65,8 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the options say that the server is."""
+class ServerOptions:
+    """What the options say about the server."""
 
     address: str | None
     data_dir: Path | None
@@ -89,7 +89,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Endpoint:
     """A server, and the credentials for it."""
 
     address: str
@@ -97,8 +97,8 @@ class Found:
     token: str | None = field(repr=False)
 
 
-def with_place(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that name a server, and *place*."""
+def with_server_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that name a server, as *options*."""
 
     @click.option("--address", help="HOST:PORT or unix:PATH. The default is MUNIMENT_ADDRESS, then --data-dir's.")
     @click.option(
@@ -124,9 +124,9 @@ def with_place(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         if address and data_dir:
             raise click.UsageError("--address and --data-dir both name the server: give one")
-        with telling_service():
+        with report_server_errors():
             named = muniment.TLS(tls_ca, tls_cert, tls_key) if tls_ca or tls_cert or tls_key else tls
-            command(place=Place(address, data_dir, named), **arguments)
+            command(options=ServerOptions(address, data_dir, named), **arguments)
 
     return with_options
 
@@ -134,10 +134,10 @@ def with_place(command: Callable[..., None]) -> Callable[..., None]:
 def with_host(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command *host*, a client of the server that the options name."""
 
-    @with_place
+    @with_server_options
     @functools.wraps(command)
-    def with_client(*, place: Place, **arguments: Any) -> None:
-        with open_host(find(place), place.tls) as host:
+    def with_client(*, options: ServerOptions, **arguments: Any) -> None:
+        with open_host(find_server(options), options.tls) as host:
             command(host=host, **arguments)
 
     return with_client
@@ -152,58 +152,62 @@ def with_session(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_session_of(command: Callable[..., None]) -> Callable[..., None]:
-    """The same, for a command that is about an agent: its name is an argument."""
+    """Like with_session, for a command about an agent: its name is an argument."""
     which = click.argument("agent", metavar="[AGENT]", required=False, type=TEXT)
     return which(_with_session(command, "AGENT and --taint LEVEL"))
 
 
 def _with_session(command: Callable[..., None], words: str) -> Callable[..., None]:
     @click.option("--taint", type=LEVEL, help="The level of that session.")
-    @with_place
+    @with_server_options
     @functools.wraps(command)
-    def with_client(*, place: Place, agent: str | None, taint: Classification | None, **arguments: Any) -> None:
+    def with_client(
+        *, options: ServerOptions, agent: str | None, taint: Classification | None, **arguments: Any
+    ) -> None:
         if (agent is None) != (taint is None):
             raise click.UsageError(f"{words} come together")
-        found = find(place)
-        with _opened(found, place, agent, taint) if agent and taint else _kept(found, place, words) as session:
+        endpoint = find_server(options)
+        with (
+            _opened(endpoint, options, agent, taint) if agent and taint else _kept(endpoint, options, words) as session
+        ):
             command(session=session, **arguments)
 
     return with_client
 
 
-def open_host(found: Found, tls: bool | muniment.TLS) -> HostClient:
-    """A client with the host key. Raises Failure when there is none."""
-    if found.host_key is None:
+def open_host(endpoint: Endpoint, tls: bool | muniment.TLS) -> HostClient:
+    """A client with the host key. Raises Failure if the endpoint has none."""
+    if endpoint.host_key is None:
         raise Failure("there is no host key", "set MUNIMENT_HOST_KEY; make one: muniment host-key create")
-    return muniment.connect(found.address, host_key=found.host_key, tls=tls)
+    return muniment.connect(endpoint.address, host_key=endpoint.host_key, tls=tls)
 
 
 @contextmanager
-def _opened(found: Found, place: Place, agent: str, taint: Classification) -> Iterator[SessionClient]:
+def _opened(endpoint: Endpoint, options: ServerOptions, agent: str, taint: Classification) -> Iterator[SessionClient]:
     with (
-        open_host(found, place.tls) as host,
+        open_host(endpoint, options.tls) as host,
         host.open_session(agent, taint, ttl=_COMMAND_TTL) as session,
     ):
         yield session
 
 
-def _kept(found: Found, place: Place, words: str) -> AbstractContextManager[SessionClient]:
-    if found.token is None:
+def _kept(endpoint: Endpoint, options: ServerOptions, words: str) -> AbstractContextManager[SessionClient]:
+    if endpoint.token is None:
         raise Failure(
             "there is no session to act for",
             f"give {words}, or set MUNIMENT_TOKEN: muniment session open",
         )
-    return muniment.connect(found.address, token=found.token, tls=place.tls)
+    return muniment.connect(endpoint.address, token=endpoint.token, tls=options.tls)
 
 
-def find(place: Place) -> Found:
+def find_server(options: ServerOptions) -> Endpoint:
     """The server and the credentials: options first, then the environment, then the file of `serve --dev`."""
     caller = Caller.of_environment()
-    if place.data_dir is not None:
-        return _from_file(place.data_dir / DEVELOPMENT_FILE.name, caller.token)
-    address = place.address or caller.address
+    if options.data_dir is not None:
+        return _from_file(options.data_dir / DEVELOPMENT_FILE.name, caller.token)
+    address = options.address or caller.address
     if address is not None:
-        return Found(address, caller.host_key, caller.token)
+        return Endpoint(address, caller.host_key, caller.token)
     if caller.host_key is not None:
         raise Failure("MUNIMENT_HOST_KEY is set, and not for which server", "set MUNIMENT_ADDRESS, or give --address")
     for file in (DEVELOPMENT_FILE, _data_home() / DEVELOPMENT_FILE.name):
@@ -213,15 +217,15 @@ def find(place: Place) -> Found:
 
 
 def _data_home() -> Path:
-    """Where `muniment serve` keeps its data unless it is told otherwise."""
+    """Where `muniment serve` keeps its data by default."""
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(home) / "muniment"
 
 
-def _from_file(file: Path, token: str | None) -> Found:
+def _from_file(file: Path, token: str | None) -> Endpoint:
     try:
         written = json.loads(file.read_text(encoding="utf-8"))
-        return Found(str(written["address"]), str(written["host_key"]), token)
+        return Endpoint(str(written["address"]), str(written["host_key"]), token)
     except (ValueError, KeyError, TypeError):
         raise Failure(
             f"{file} does not hold an address and a host key", "write it anew: muniment serve --dev"
@@ -229,10 +233,10 @@ def _from_file(file: Path, token: str | None) -> Found:
 
 
 @contextmanager
-def telling_service() -> Iterator[None]:
-    """Turn what the server says, or what cannot be sent to it, into a Failure."""
+def report_server_errors() -> Iterator[None]:
+    """Turn an error of the server, or a value that cannot be sent, into a Failure."""
     try:
-        with telling_files():
+        with report_file_errors():
             yield
     except muniment.MunimentError as error:
         raise Failure(_said_by(error), _hint(error)) from None

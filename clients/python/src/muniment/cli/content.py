@@ -1,4 +1,4 @@
-"""What commands share: content from standard input, tags, lifetimes, versions, asking before something is lost."""
+"""What commands share: content from standard input, tags, expiry, etags, confirmation."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import click
 
 from muniment import Classification
 from muniment.cli.failures import Failure
-from muniment.cli.output import note
+from muniment.cli.output import print_note
 from muniment.cli.parameters import DURATION, TEXT
 
 STANDARD_INPUT = "-"
 _MOST_CONTENT = 1024 * 1024
-"""Bytes of one content: more than the service takes, so that too much is refused, not cut."""
+"""The most bytes read for one item: more than the server takes, so that it refuses what is too long."""
 _MOST_FILE = 16 * 1024 * 1024
-"""Bytes of a file of several."""
+"""The most bytes read from a file of edits."""
 
 
 def _from_now(_context: click.Context, _parameter: click.Parameter, length: timedelta | None) -> datetime | None:
@@ -38,7 +38,7 @@ EXPIRES_IN = click.option(
 )
 
 
-def given(content: str) -> str:
+def read_content(content: str) -> str:
     """*content*, or what is on standard input when it is `-`. Raises UnicodeError."""
     if content != STANDARD_INPUT:
         return content
@@ -48,7 +48,7 @@ def given(content: str) -> str:
     return read.decode("utf-8")
 
 
-def text_of(file: Path, *, at_most: int = _MOST_FILE) -> str:
+def read_text(file: Path, *, at_most: int = _MOST_FILE) -> str:
     """What *file* holds; `-` is standard input. Raises OSError, UnicodeError."""
     if str(file) == STANDARD_INPUT:
         read = sys.stdin.buffer.read(at_most + 1)
@@ -60,21 +60,21 @@ def text_of(file: Path, *, at_most: int = _MOST_FILE) -> str:
     return read.decode("utf-8-sig")
 
 
-def say_deleted(revealed: Classification | None) -> None:
-    """Say that an item is gone, and what is seen in its place."""
-    note("Deleted." if revealed is None else f"Deleted; the version at {revealed.name} is seen again.")
+def print_deleted(revealed: Classification | None) -> None:
+    """Print that an item is deleted, and the level of the version that is visible again."""
+    print_note("Deleted." if revealed is None else f"Deleted; the version at {revealed.name} is seen again.")
 
 
-def say_how_found(results: Sized, *, semantic: bool) -> None:
-    """Say that a search found nothing, or what it found by words alone."""
+def print_how_found(results: Sized, *, semantic: bool) -> None:
+    """Print that a search found nothing, or that it compared words alone."""
     if not results:
-        note(click.style("nothing found", dim=True))
+        print_note(click.style("nothing found", dim=True))
     elif not semantic:
-        note(click.style("by words alone: no meaning was compared", dim=True))
+        print_note(click.style("by words alone: no meaning was compared", dim=True))
 
 
 def confirm(question: str) -> None:
-    """Ask, on a terminal. Raises Abort on no, and Failure where there is nobody to ask."""
+    """Ask, on a terminal. Raises Abort on no, and Failure where no one can be asked here."""
     if not sys.stdin.isatty():
-        raise Failure("nothing was done: there is nobody to ask", "if you mean it, give --yes")
+        raise Failure("nothing was done: no one can be asked here", "if you mean it, give --yes")
     click.confirm(question, abort=True, err=True)

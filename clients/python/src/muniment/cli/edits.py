@@ -1,4 +1,4 @@
-"""Edits of notes as they are written down: JSON Lines, a JSON array, or both. What is wrong is not repeated."""
+"""Edits of notes in a file: JSON Lines, a JSON array, or both. Errors do not repeat what the file holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HINT = """write one a line: {"add": {"content": "…"}}, {"update": {"note_id":
 
 
 class _Kind(NamedTuple):
-    """One kind of edit, and the fields that it must and may have."""
+    """One kind of edit, and its required and allowed fields."""
 
     made: type[NoteEdit]
     needed: frozenset[str]
@@ -37,7 +37,7 @@ def read(text: str) -> list[NoteEdit]:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """One JSON value after another, of an array each of its elements."""
+    """The JSON values in *text*, one after another; an array gives its elements."""
     decoder = json.JSONDecoder(object_pairs_hook=_object)
     begin = _after_space(text, 0)
     while begin < len(text):
@@ -67,7 +67,7 @@ def _edit(value: object, number: int) -> NoteEdit:
         case Mapping() if len(value) == 1:
             [(name, fields)] = value.items()
         case _:
-            raise _not_understood(number, "is no object with one of add, update and delete")
+            raise _not_understood(number, "is not an object with one of add, update and delete")
     kind = _KINDS.get(name)
     if kind is None:
         raise _not_understood(number, "is neither add, update nor delete")
@@ -75,7 +75,7 @@ def _edit(value: object, number: int) -> NoteEdit:
         optional = "".join(f", and may have {each}" for each in kind.allowed - kind.needed)
         raise _not_understood(number, f"needs {' and '.join(sorted(kind.needed))}{optional}")
     if not all(isinstance(each, str) for each in fields.values()):
-        raise _not_understood(number, "has a field that is no text")
+        raise _not_understood(number, "has a field that is not text")
     return kind.made(**fields)
 
 

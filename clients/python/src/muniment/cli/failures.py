@@ -13,14 +13,14 @@ from muniment.cli.output import harmless
 
 
 class Failure(click.ClickException):
-    """A command cannot do what was asked. Carries no content, no secret."""
+    """A command cannot do what was asked. The message holds no content and no secret."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Say it on stderr, unless *file* is given. Names in it come from files: they neither steer nor end a line."""
+        """Print it on stderr, unless *file* is given. Control characters in names from files are escaped."""
         message, hint = (harmless(text, kept="\\") for text in (self.message, self.hint))
         click.echo(f"{click.style('Error:', fg='red', bold=True)} {message}", file=file, err=True)
         self.show_details()
@@ -28,15 +28,15 @@ class Failure(click.ClickException):
             click.echo(f"  {hint}", file=file, err=True)
 
     def show_details(self) -> None:
-        """What stands between message and hint: nothing, but for a failure that knows more."""
+        """Extra lines between message and hint. Empty by default."""
 
 
 @contextmanager
-def telling_files() -> Iterator[None]:
-    """Turn what the operating system says of a file or an address into a Failure."""
+def report_file_errors() -> Iterator[None]:
+    """Turn an operating system error about a file or an address into a Failure."""
     try:
         yield
-    except BrokenPipeError:  # whoever read our output has enough
+    except BrokenPipeError:  # the reader of the output has closed it
         raise
     except OSError as error:
         what = f"{error.filename}: " if error.filename else ""
@@ -47,12 +47,12 @@ def telling_files() -> Iterator[None]:
 
 
 class Discreet(click.Command):
-    """A command with content among its arguments: what it does not understand, it does not repeat."""
+    """A command with content among its arguments. Its usage errors do not repeat them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
-        except (click.MissingParameter, click.BadParameter):  # fixed words, or a value that is no content
+        except (click.MissingParameter, click.BadParameter):  # these messages repeat no content
             raise
         except click.UsageError as error:
             raise click.UsageError(

@@ -12,7 +12,7 @@ def mcp() -> None:
     """Serve one session to a model: an MCP server on standard input and output, until the input ends.
 
     The session is that of MUNIMENT_ADDRESS and MUNIMENT_TOKEN; MUNIMENT_TLS_CA names the authority to trust over TLS.
-    It wants the extra: pip install 'muniment[mcp]'. Where only the client is installed, it is `muniment-mcp`.
+    It wants the extra: pip install 'muniment[mcp]'. Without the extra `cli` it is `muniment-mcp`.
 
     \b
     Examples:

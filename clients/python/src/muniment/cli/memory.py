@@ -16,9 +16,9 @@ from muniment.cli.content import (
     EXPIRES_IN,
     MAX_RESULTS,
     TAGS,
-    given,
-    say_deleted,
-    say_how_found,
+    print_deleted,
+    print_how_found,
+    read_content,
 )
 from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
@@ -71,7 +71,7 @@ def save(
       muniment memory save plan "ship on Friday" --tag work --agent alice --taint internal
       muniment memory save notes --expires-in 30d < notes.txt
     """
-    saved = session.save_memory(key, given(content), tags=tags, expire_time=expire_time, etag=etag)
+    saved = session.save_memory(key, read_content(content), tags=tags, expire_time=expire_time, etag=etag)
     output.record(asdict(saved), _SAVED_COLUMNS)
 
 
@@ -110,7 +110,7 @@ def search(
     """
     found = session.search_memories(query, max_results=max_results, tags=tags, tag_match="any" if any_tag else "all")
     output.rows(map(_found, found), _FOUND_COLUMNS, query=query)
-    say_how_found(found, semantic=found.semantic)
+    print_how_found(found, semantic=found.semantic)
 
 
 @memory.command("list", cls=Discreet)
@@ -139,7 +139,7 @@ def delete(session: SessionClient, key: str, etag: str | None) -> None:
     Examples:
       muniment memory delete plan --agent alice --taint internal
     """
-    say_deleted(session.delete_memory(key, etag=etag))
+    print_deleted(session.delete_memory(key, etag=etag))
 
 
 def _found(result: MemoryResult) -> Row:

@@ -10,21 +10,21 @@ import click
 
 from muniment import NotePage, NoteResult, NoteWritten, SessionClient, Tier
 from muniment.cli import edits
-from muniment.cli.budget import spoken, telling_budget
+from muniment.cli.budget import report_budget, usage_in_words
 from muniment.cli.connect import with_session
 from muniment.cli.content import (
     CONTENT,
     ETAG,
     MAX_RESULTS,
     STANDARD_INPUT,
-    given,
-    say_deleted,
-    say_how_found,
-    text_of,
+    print_deleted,
+    print_how_found,
+    read_content,
+    read_text,
 )
 from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
-from muniment.cli.output import Output, Row, note, with_output
+from muniment.cli.output import Output, Row, print_note, with_output
 from muniment.cli.parameters import FILE, TEXT
 
 _LIST_COLUMNS = ("note_id", "classification", "update_time", "content")
@@ -41,8 +41,8 @@ _TIER = click.option(
 )
 
 
-@click.group("note", cls=Group)
-def notes() -> None:
+@click.group(cls=Group)
+def note() -> None:
     """Notes in two budgeted tiers, as one session sees them.
 
     A budget refuses, it never truncates. Every command says how much of it is used: on standard error, or with
@@ -56,13 +56,13 @@ def notes() -> None:
     """
 
 
-@notes.command(cls=Discreet)
+@note.command(cls=Discreet)
 @CONTENT
 @click.option("--id", "note_id", type=TEXT, metavar="UUID", help="Makes it safe to repeat. The default is a new one.")
 @_TIER
 @with_output
 @with_session
-@telling_budget
+@report_budget
 def add(session: SessionClient, output: Output, content: str, note_id: str | None, tier: Tier) -> None:
     """Add a note. The same content twice is one note.
 
@@ -74,17 +74,17 @@ def add(session: SessionClient, output: Output, content: str, note_id: str | Non
       muniment note add --tier user < profile.txt
       muniment note add "ships on Fridays" --id 0c9a4c43-5d8f-4b05-a3ac-5f2a6b1d0e11
     """
-    _show_written(output, session.add_note(given(content), tier=tier, note_id=note_id))
+    _show_written(output, session.add_note(read_content(content), tier=tier, note_id=note_id))
 
 
-@notes.command(cls=Discreet)
+@note.command(cls=Discreet)
 @_NOTE
 @CONTENT
 @_TIER
 @ETAG
 @with_output
 @with_session
-@telling_budget
+@report_budget
 def update(session: SessionClient, output: Output, note_id: str, content: str, tier: Tier, etag: str | None) -> None:
     """Replace the content of a note.
 
@@ -96,10 +96,10 @@ def update(session: SessionClient, output: Output, note_id: str, content: str, t
       muniment note update 0c9a4c43-5d8f-4b05-a3ac-5f2a6b1d0e11 "ships on Mondays"
       muniment note update 0c9a4c43-5d8f-4b05-a3ac-5f2a6b1d0e11 --tier user < profile.txt
     """
-    _show_written(output, session.update_note(note_id, given(content), tier=tier, etag=etag))
+    _show_written(output, session.update_note(note_id, read_content(content), tier=tier, etag=etag))
 
 
-@notes.command(cls=Discreet)
+@note.command(cls=Discreet)
 @_NOTE
 @_TIER
 @ETAG
@@ -116,11 +116,11 @@ def delete(session: SessionClient, output: Output, note_id: str, tier: Tier, eta
     if output.as_json:
         output.record(asdict(deleted), ())
         return
-    say_deleted(deleted.revealed)
-    note(spoken(deleted.usage))
+    print_deleted(deleted.revealed)
+    print_note(usage_in_words(deleted.usage))
 
 
-@notes.command("list", cls=Discreet)
+@note.command("list", cls=Discreet)
 @_TIER
 @with_output
 @with_session
@@ -140,10 +140,10 @@ def list_(session: SessionClient, output: Output, tier: Tier) -> None:
         output.record({"notes": every, "usage": asdict(pages[-1].usage), "classification": highest}, ())
         return
     output.rows(every, _LIST_COLUMNS)
-    note(spoken(pages[-1].usage))
+    print_note(usage_in_words(pages[-1].usage))
 
 
-@notes.command(cls=Discreet)
+@note.command(cls=Discreet)
 @click.argument("query", type=TEXT)
 @_TIER
 @MAX_RESULTS
@@ -162,17 +162,17 @@ def search(session: SessionClient, output: Output, query: str, tier: Tier, max_r
         output.record(asdict(found) | {"results": [_found(each) for each in found]}, ())
         return
     output.rows(map(_found, found), _FOUND_COLUMNS, query=query)
-    say_how_found(found, semantic=found.semantic)
-    note(spoken(found.usage))
+    print_how_found(found, semantic=found.semantic)
+    print_note(usage_in_words(found.usage))
 
 
-@notes.command(cls=Discreet)
+@note.command(cls=Discreet)
 @click.argument("file", type=FILE, default=STANDARD_INPUT)
 @_TIER
 @click.option("--validate-only", is_flag=True, help="Write nothing, only say what would come of it.")
 @with_output
 @with_session
-@telling_budget
+@report_budget
 def edit(session: SessionClient, output: Output, file: Path, tier: Tier, validate_only: bool) -> None:
     """Make several edits, all or none. The budget is judged on what they end in.
 
@@ -185,15 +185,15 @@ def edit(session: SessionClient, output: Output, file: Path, tier: Tier, validat
       muniment note edit edits.jsonl --agent alice --taint internal
       muniment note edit --tier user --validate-only < edits.jsonl
     """
-    edited = session.edit_notes(edits.read(text_of(file)), tier=tier, validate_only=validate_only)
+    edited = session.edit_notes(edits.read(read_text(file)), tier=tier, validate_only=validate_only)
     if output.as_json:
         output.record(asdict(edited), ())
     elif validate_only:
-        note(f"Nothing is written. It would be {spoken(edited.usage)}")
+        print_note(f"Nothing is written. It would be {usage_in_words(edited.usage)}")
     else:
         if edited.notes:
             output.rows(map(asdict, edited.notes), _WRITTEN_COLUMNS)
-        note(spoken(edited.usage))
+        print_note(usage_in_words(edited.usage))
 
 
 def _pages(session: SessionClient, tier: Tier) -> Iterator[NotePage]:
@@ -207,7 +207,7 @@ def _pages(session: SessionClient, tier: Tier) -> Iterator[NotePage]:
 def _show_written(output: Output, written: NoteWritten) -> None:
     output.record({**asdict(written.note), "usage": asdict(written.usage)}, _WRITTEN_COLUMNS)
     if not output.as_json:
-        note(spoken(written.usage))
+        print_note(usage_in_words(written.usage))
 
 
 def _found(result: NoteResult) -> Row:

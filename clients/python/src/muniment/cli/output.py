@@ -1,6 +1,6 @@
-"""What commands show: tables on a terminal, tab-separated lines in a pipe, a JSON object a line when asked.
+"""What commands print: tables on a terminal, tab-separated lines in a pipe, JSON objects with --json.
 
-Content comes from agents: nothing in it may steer a terminal, and no line end in it may look like another row.
+Content comes from agents, so control characters and line ends in it are escaped.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Row = Mapping[str, Any]
 LEVEL_STYLES = {"PUBLIC": "green", "INTERNAL": "cyan", "CONFIDENTIAL": "yellow", "RESTRICTED": "bold red"}
 _LONGEST_CELL = 200
 _WIDEST = 1_000_000
-"""Columns that no terminal has."""
+"""More columns than any terminal has."""
 _MAY_WRAP = {"content", "snippet", "preview", "tags", "thread", "author", "reason", "display_name"}
 _STEERING = {"Cc", "Cf", "Zl", "Zp"}
 
 
 class Output:
-    """Where the answer of a command goes. With *beside*: what is said beside it, to stderr."""
+    """Where a command prints its answer: to stdout, or with *beside* to stderr."""
 
     def __init__(self, *, as_json: bool, beside: bool = False) -> None:
         self.as_json = as_json
@@ -40,9 +40,9 @@ class Output:
         self.on_terminal = (sys.stderr if beside else sys.stdout).isatty() and not as_json
 
     def rows(self, rows: Iterable[Row], columns: Sequence[str], *, query: str = "") -> None:
-        """Show many. *columns* are those of table and lines; JSON has all there is.
+        """Show several rows. *columns* are those of tables and lines; JSON has every field.
 
-        On a terminal, what in a column `snippet` answers *query* is marked.
+        On a terminal, words of *query* are highlighted in the column `snippet`.
         """
         if self.on_terminal:
             self._table(rows, columns, query)
@@ -50,18 +50,18 @@ class Output:
             self._lines(rows, columns)
 
     def record(self, row: Row, columns: Sequence[str]) -> None:
-        """Show one."""
+        """Show one row."""
         if not self.on_terminal:
             self._lines([row], columns)
             return
         Console(stderr=self.beside).print(_stacked(row, columns))
 
     def line(self, row: Row, columns: Sequence[str]) -> None:
-        """Show one at once, as one line on a terminal, too."""
+        """Show one row at once, as a line even on a terminal."""
         self._lines([row], columns)
 
     def document(self, row: Row, columns: Sequence[str]) -> None:
-        """Show one for its content. In a pipe: the content alone, byte for byte."""
+        """Show one row and its content. In a pipe: the content alone, byte for byte."""
         if self.as_json:
             self.record(row, ())
             return
@@ -70,7 +70,7 @@ class Output:
         self.text(row["content"])
 
     def text(self, text: str) -> None:
-        """Show text: on a terminal without what would steer it, in a pipe byte for byte."""
+        """Show text: on a terminal with control characters escaped, in a pipe byte for byte."""
         if self.on_terminal:
             click.echo(harmless(text, kept="\\\n\t"))
         else:
@@ -81,7 +81,7 @@ class Output:
         rows = iter(rows)
         first = next(rows, None)
         if first is None:
-            note("none")
+            print_note("none")
             return
         every = [first, *rows]
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
@@ -91,11 +91,11 @@ class Output:
         for row in every:
             table.add_row(*_cells(row, columns, query, longest=_LONGEST_CELL))
         console = Console(stderr=self.beside)
-        unbounded = console.options.update(width=_WIDEST)  # what is measured is cut to the width it is measured for
+        unbounded = console.options.update(width=_WIDEST)  # rich measures no wider than its options allow
         if console.measure(table, options=unbounded).minimum <= console.width:
             console.print(table)
             return
-        for row in every:  # too narrow: an id, a level or an outcome that is cut is of no use
+        for row in every:  # too narrow for a table: ids and levels must not be cut
             console.print(_stacked(row, columns, query), "")
 
     def _lines(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
@@ -134,8 +134,8 @@ def with_output(command: Callable[..., None]) -> Callable[..., None]:
     return with_option
 
 
-def note(text: str) -> None:
-    """Say something beside the answer, on stderr."""
+def print_note(text: str) -> None:
+    """Print a remark on stderr, beside the answer."""
     click.echo(text, err=True)
 
 
@@ -181,7 +181,7 @@ def _styled(value: object, *, longest: int | None) -> Text:
 
 
 def harmless(text: str, *, kept: str = "") -> str:
-    """*text* with everything escaped that steers a terminal or ends a line, but for what is *kept*."""
+    """*text* with control and format characters, line ends and backslashes escaped, except those in *kept*."""
     return "".join(letter if letter in kept or not _steers(letter) else _escaped(letter) for letter in text)
 
 

@@ -11,7 +11,7 @@ import click
 from muniment.values import Classification
 
 LEVEL = click.Choice(Classification, case_sensitive=False)
-"""A level, in any case."""
+"""A level, in upper or lower case."""
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -26,7 +26,7 @@ class DurationType(click.ParamType[timedelta]):
             return value
         match = re.fullmatch(r"([0-9]{1,6})([smhdw])", str(value))
         if match is None:
-            self.fail("is no length of time: give a number and s, m, h, d or w, such as 90d", param, ctx)
+            self.fail("is not a length of time: give a number and s, m, h, d or w, such as 90d", param, ctx)
         return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
@@ -40,7 +40,7 @@ class TimeType(click.ParamType[datetime]):
             return value
         text = str(value).upper()
         if re.fullmatch(r"[0-9-]{10}(T[0-9:]{8}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2}))?", text) is None:
-            self.fail("is no time: give a day such as 2026-11-22, or 2026-11-22T09:30:00Z with its zone", param, ctx)
+            self.fail("is not a time: give a day such as 2026-11-22, or 2026-11-22T09:30:00Z with its zone", param, ctx)
         try:
             moment = datetime.fromisoformat(text)
             return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
@@ -49,18 +49,18 @@ class TimeType(click.ParamType[datetime]):
 
 
 class LineType(click.ParamType[int]):
-    """A number of lines. What is refused is not repeated: it may be content in the wrong place."""
+    """A line number. Errors do not repeat the value: it may be misplaced content."""
 
     name = "line"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if re.fullmatch(r"[0-9]{1,9}", str(value)) is None:
-            self.fail("is no number of a line: 0 is before the first", param, ctx)
+            self.fail("is not a line number: 0 is before the first", param, ctx)
         return int(str(value))
 
 
 class TextType(click.ParamType[str]):
-    """Text in UTF-8. What is refused is not repeated."""
+    """Text in UTF-8. Errors do not repeat it."""
 
     name = "text"
 

@@ -18,9 +18,9 @@ from muniment.cli.content import (
     EXPIRES_IN,
     MAX_RESULTS,
     TAGS,
-    given,
-    say_deleted,
-    say_how_found,
+    print_deleted,
+    print_how_found,
+    read_content,
 )
 from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
@@ -94,7 +94,7 @@ def store(session: SessionClient, output: Output, content: str, **stated: Any) -
       muniment passage store "We moved to Porto." --author Ann --event-time 2026-11-22 --agent alice --taint internal
       muniment passage store --thread chat-42 --tag mail --expires-in 365d < mail.txt
     """
-    output.record(asdict(session.store_passage(given(content), **stated)), _COLUMNS)
+    output.record(asdict(session.store_passage(read_content(content), **stated)), _COLUMNS)
 
 
 @passage.command(cls=Discreet)
@@ -143,7 +143,7 @@ def search(session: SessionClient, output: Output, query: str, max_results: int,
     """
     found = session.search_passages(query, max_results=max_results, **filters)
     output.rows(map(_found, found), _FOUND_COLUMNS, query=query)
-    say_how_found(found, semantic=found.semantic)
+    print_how_found(found, semantic=found.semantic)
 
 
 @passage.command(cls=Discreet)
@@ -156,7 +156,7 @@ def delete(session: SessionClient, passage_id: str) -> None:
     Examples:
       muniment passage delete 7c1d2a5e-0b7c-4f0e-9a55-6a8f0a1f7f10 --agent alice --taint internal
     """
-    say_deleted(session.delete_passage(passage_id))
+    print_deleted(session.delete_passage(passage_id))
 
 
 def _found(result: PassageResult) -> Row:

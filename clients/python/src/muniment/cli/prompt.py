@@ -7,9 +7,9 @@ from dataclasses import asdict
 import click
 
 from muniment import Prompt, PromptSectionKind, SessionClient
-from muniment.cli.budget import spoken
+from muniment.cli.budget import usage_in_words
 from muniment.cli.connect import with_session_of
-from muniment.cli.output import Output, note, with_output
+from muniment.cli.output import Output, print_note, with_output
 
 _SECTIONS = {kind.name.lower().replace("_", "-"): kind for kind in PromptSectionKind}
 
@@ -40,10 +40,10 @@ def prompt(session: SessionClient, output: Output, sections: tuple[str, ...], om
         return
     output.text(rendered.text)
     if output.on_terminal:
-        note(_overview(rendered))
+        print_note(_overview(rendered))
 
 
 def _overview(rendered: Prompt) -> str:
     """`INTERNAL; memory 42% — 924/2,200 chars; user 0% — 0/1,375 chars`."""
-    tiers = (f"{usage.tier.name.lower()} {spoken(usage)}" for usage in rendered.usage)
+    tiers = (f"{usage.tier.name.lower()} {usage_in_words(usage)}" for usage in rendered.usage)
     return "; ".join((rendered.classification.name, *tiers))

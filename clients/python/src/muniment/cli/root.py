@@ -18,7 +18,7 @@ _COMMANDS = {
     "agent": Lazy("muniment.cli.agent:agent", "Agents, for hosts."),
     "session": Lazy("muniment.cli.session:session", "Sessions and their taint, for hosts."),
     "memory": Lazy("muniment.cli.memory:memory", "Memories, as one session sees them."),
-    "note": Lazy("muniment.cli.note:notes", "Notes in two budgeted tiers, as one session sees them."),
+    "note": Lazy("muniment.cli.note:note", "Notes in two budgeted tiers, as one session sees them."),
     "block": Lazy("muniment.cli.block:block", "Core blocks, for sessions; and sharing them, for hosts."),
     "passage": Lazy("muniment.cli.passage:passage", "Archival passages, as one session sees them."),
     "search": Lazy("muniment.cli.search:search", "Memories, notes and passages in one search."),
@@ -50,6 +50,17 @@ class Root(Group):
             return _COMMANDS[cmd_name].load()
         found = (section.commands[cmd_name] for section in self.added if cmd_name in section.commands)
         return next((command.load() for command in found), None)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if self.added:
+                raise
+            missing = "serve, migrate and the other operators' commands come with the server: muniment-server"
+            raise click.UsageError(f"{error.format_message()}\n{missing}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section in self.sections:

@@ -6,7 +6,7 @@ import click
 
 from muniment import Classification, MemoryResult, NoteResult, PassageResult, SessionClient, Tier
 from muniment.cli.connect import with_session
-from muniment.cli.content import MAX_RESULTS, say_how_found
+from muniment.cli.content import MAX_RESULTS, print_how_found
 from muniment.cli.failures import Discreet
 from muniment.cli.output import Output, Row, with_output
 from muniment.cli.parameters import TEXT
@@ -45,7 +45,7 @@ def search(session: SessionClient, output: Output, query: str, max_results: int)
     output.rows(rows, _COLUMNS, query=query)
     # one is enough: of a kind of which there is nothing, none is compared
     semantic = memories.semantic or passages.semantic or any(found.semantic for found in notes.values())
-    say_how_found(rows, semantic=semantic)
+    print_how_found(rows, semantic=semantic)
 
 
 def _row(

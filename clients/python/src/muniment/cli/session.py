@@ -11,7 +11,7 @@ from muniment import Classification, HostClient, SessionClient
 from muniment.cli.connect import Caller, with_host
 from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
-from muniment.cli.output import Output, note, with_output
+from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, LEVEL, TEXT
 
 _COLUMNS = ("session_id", "agent_id", "conversation_id", "taint", "create_time", "expire_time")
@@ -114,7 +114,7 @@ def close(host: HostClient, session_id: str | None) -> None:
       muniment session close 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77
     """
     host.close_session(session_id or _own_id(host))
-    note("Closed.")
+    print_note("Closed.")
 
 
 @session.command("list")
@@ -147,4 +147,4 @@ def _show_token(opened: SessionClient, output: Output, *, quiet: bool) -> None:
         return
     row = asdict(opened.session) | {"token": opened.token}
     output.record(row, (*_COLUMNS, "token"))
-    note("Keep the token, in MUNIMENT_TOKEN: it is shown this once.")
+    print_note("Keep the token, in MUNIMENT_TOKEN: it is shown this once.")

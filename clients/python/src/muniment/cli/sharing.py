@@ -1,4 +1,4 @@
-"""Which agents read a block of another: the half of `muniment block` that is for hosts."""
+"""`muniment block` for hosts: which agents read a block of another."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import click
 
 from muniment import HostClient
 from muniment.cli.connect import with_host
-from muniment.cli.content import given
+from muniment.cli.content import read_content
 from muniment.cli.failures import Discreet
-from muniment.cli.output import Output, note, with_output
+from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 
 _OWNER = click.argument("owner", type=TEXT)
@@ -33,8 +33,8 @@ def share(host: HostClient, owner: str, label: str, content: str) -> None:
       muniment block share alice house_rules - < rules.txt
       muniment block share alice personality
     """
-    host.create_shared_block(owner, label, given(content))
-    note("Shared. Attach it: muniment block attach OWNER LABEL AGENT")
+    host.create_shared_block(owner, label, read_content(content))
+    print_note("Shared. Attach it: muniment block attach OWNER LABEL AGENT")
 
 
 @click.command(cls=Discreet)
@@ -42,7 +42,7 @@ def share(host: HostClient, owner: str, label: str, content: str) -> None:
 @_LABEL
 @with_host
 def unshare(host: HostClient, owner: str, label: str) -> None:
-    """For hosts: share a block no more, and detach all who read it.
+    """For hosts: stop sharing a block, and detach all who read it.
 
     OWNER keeps it.
 
@@ -51,7 +51,7 @@ def unshare(host: HostClient, owner: str, label: str) -> None:
       muniment block unshare alice house_rules
     """
     host.delete_shared_block(owner, label)
-    note("Shared no more. Its owner keeps it.")
+    print_note("No longer shared. Its owner keeps it.")
 
 
 @click.command(cls=Discreet)
@@ -69,7 +69,7 @@ def attach(host: HostClient, owner: str, label: str, agent: str) -> None:
       muniment block attach alice house_rules bob
     """
     host.attach_block(owner, label, agent)
-    note("Attached.")
+    print_note("Attached.")
 
 
 @click.command(cls=Discreet)
@@ -78,14 +78,14 @@ def attach(host: HostClient, owner: str, label: str, agent: str) -> None:
 @_AGENT
 @with_host
 def detach(host: HostClient, owner: str, label: str, agent: str) -> None:
-    """For hosts: let an agent read a shared block no more.
+    """For hosts: stop letting an agent read a shared block.
 
     \b
     Examples:
       muniment block detach alice house_rules bob
     """
     host.detach_block(owner, label, agent)
-    note("Detached.")
+    print_note("Detached.")
 
 
 @click.command(cls=Discreet)
@@ -104,4 +104,4 @@ def consumers(host: HostClient, output: Output, owner: str, label: str) -> None:
 
 
 SHARING = (share, unshare, attach, detach, consumers)
-"""What `muniment block` holds beside the commands of sessions."""
+"""The commands for hosts."""

@@ -30,7 +30,7 @@ _MOST_BYTES = 64 * 1024 * 1024
 _LARGEST_ROW = 1024 * 1024
 _MOST_STEPS = 20_000_000
 """Steps of SQLite's machine. A row takes some twenty."""
-_FORM = "is no memory file of docker-agent: there is no table `memories` with `id`, `created_at` and `memory`"
+_FORM = "is not a memory file of docker-agent: there is no table `memories` with `id`, `created_at` and `memory`"
 _TOO_MUCH = f"holds too much: {_MOST_ROWS:,} rows are read, and {_MOST_BYTES // 1024**2} MiB"
 
 
@@ -50,8 +50,8 @@ def read(file: Path, level: Classification, *, agent_id: str) -> Reading:
     """A note for each row. Raises Unreadable."""
     with _opened(file) as database:
         rows = _oldest_first(list(_rows(database)))
-    told = {(row.tier, row.memory): row for row in reversed(rows) if row.memory}
-    kept = [row for row in rows if told.get((row.tier, row.memory)) is row]
+    first = {(row.tier, row.memory): row for row in reversed(rows) if row.memory}
+    kept = [row for row in rows if first.get((row.tier, row.memory)) is row]
     return Reading(checked(_note(row, level, agent_id) for row in kept), _remarks(rows, kept))
 
 

@@ -11,7 +11,7 @@ import click
 
 from muniment import Classification, HostClient
 from muniment.cli.connect import with_host
-from muniment.cli.output import note
+from muniment.cli.output import print_note
 from muniment.cli.parameters import FILE, LEVEL, TEXT
 from muniment.cli.transfer import lines
 from muniment.cli.transfer.file import require_free, write_whole
@@ -60,7 +60,7 @@ def export(host: HostClient, agent_id: str, path: Path | None, up_to: Classifica
     else:
         write_whole(target, lines.written(agent_id, items), force=force)
     for counted in by_level(items) or ["There is nothing up to that level."]:
-        note(counted)
+        print_note(counted)
 
 
 def _target(path: Path | None) -> Path:
@@ -78,7 +78,7 @@ def _sessions(host: HostClient, agent_id: str, up_to: Classification | None) -> 
 
 
 def _write_out(written: Iterator[str]) -> None:
-    """To standard output: in UTF-8, whatever the terminal says of itself."""
+    """Write to standard output in UTF-8, whatever the locale."""
     for line in written:
         sys.stdout.buffer.write(line.encode())
     sys.stdout.buffer.flush()

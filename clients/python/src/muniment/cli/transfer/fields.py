@@ -1,4 +1,4 @@
-"""Objects of JSON, read field by field. What is wrong is told by place and name, never by value."""
+"""Objects of JSON, read field by field. Errors give place and name, never the value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 class _Repeated(ValueError):
-    """One object has a name twice: which of them counts, readers do not agree on."""
+    """An object has a name twice. Readers do not agree which value counts."""
 
 
 def loaded(where: str, written: bytes | str) -> Any:
@@ -24,11 +24,11 @@ def loaded(where: str, written: bytes | str) -> Any:
     except UnicodeDecodeError:
         raise Unreadable(where, "is not in UTF-8") from None
     except json.JSONDecodeError as error:
-        raise Unreadable(where, f"is no JSON: {error.msg}, at character {error.pos + 1}") from None
+        raise Unreadable(where, f"is not JSON: {error.msg}, at character {error.pos + 1}") from None
     except _Repeated:
         raise Unreadable(where, "has a name twice in one object") from None
     except (ValueError, RecursionError):
-        raise Unreadable(where, "is no JSON that can be read") from None
+        raise Unreadable(where, "is not readable JSON") from None
 
 
 def _refuse(_name: str) -> None:
@@ -47,7 +47,7 @@ class Fields:
 
     def __init__(self, where: str, given: object) -> None:
         if not isinstance(given, Mapping):
-            raise Unreadable(where, "is no JSON object")
+            raise Unreadable(where, "is not a JSON object")
         self.where = where
         self._given = given
         self._read: set[str] = set()
@@ -89,7 +89,7 @@ class Fields:
         return in_utc(moment)
 
     def refuse_others(self) -> None:
-        """Raise Unreadable for a field that was not asked for: to leave it out would lose it."""
+        """Raise Unreadable if the object has a field that was not read, and so would be lost."""
         others = len(self._given.keys() - self._read)
         if others:
             known = ", ".join(sorted(self._read))
@@ -106,7 +106,7 @@ class Fields:
 
 
 def time_of(written: str) -> datetime | None:
-    """The time, with a zone or without. None: it is none."""
+    """The time, with or without a zone. None if the text is not a timestamp."""
     try:
         return datetime.fromisoformat(written)
     except ValueError:
@@ -114,7 +114,7 @@ def time_of(written: str) -> datetime | None:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """The same moment; without a zone it is taken for UTC. At the ends of the calendar it stays in its zone."""
+    """The same moment in UTC; without a zone it is taken as UTC. At the ends of the calendar it keeps its zone."""
     if moment.tzinfo is None:
         return moment.replace(tzinfo=UTC)
     try:

@@ -1,4 +1,4 @@
-"""A file that holds what an agent remembers: whole or not there, and for its owner's eyes alone."""
+"""Writes a file that only its owner can read, completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from muniment.cli.failures import Failure
 
 
 def require_free(path: Path, *, force: bool) -> None:
-    """Refuse a name that is taken, before any work is done."""
+    """Raise Failure if *path* exists and must not be replaced."""
     if not path.exists() and not path.is_symlink():
         return
     if not force:
         raise Failure(f"{path} exists already", "name another file, or replace it: --force")
     if not path.is_file():
-        raise Failure(f"{path} is no regular file", "name another; -o - writes to standard output")
+        raise Failure(f"{path} is not a regular file", "name another; -o - writes to standard output")
 
 
 def write_whole(path: Path, lines: Iterable[str], *, force: bool) -> None:

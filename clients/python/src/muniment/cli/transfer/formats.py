@@ -19,7 +19,7 @@ _STANDARD_INPUT = Path("-")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is to be imported, and what the caller says of it. A path of `-` is standard input."""
+    """What to import, and what the caller says about it. The path `-` is standard input."""
 
     path: Path
     agent_id: str
@@ -50,7 +50,7 @@ def read(source: Source) -> Reading:
 
 
 def _is_database(path: Path) -> bool:
-    if path == _STANDARD_INPUT or (path.exists() and not path.is_file()):  # what a pipe has given, it has given
+    if path == _STANDARD_INPUT or (path.exists() and not path.is_file()):  # a pipe can be read only once
         return False
     with path.open("rb") as opened:
         return opened.read(len(docker_agent.MAGIC)) == docker_agent.MAGIC
@@ -63,7 +63,7 @@ def _agreed(source: Source, found: str) -> str:
 
 
 def _guessed(content: bytes) -> str:
-    """The format of a text. Raises Unreadable when it is none that is known."""
+    """The format of a text. Raises Unreadable if it is unknown."""
     _, first = next(lines.numbered(content), ("", b""))
     if lines.is_header(first):
         return lines.FORMAT
@@ -86,4 +86,4 @@ def _level(source: Source, found: str) -> Classification:
 
 def _refuse_level(source: Source) -> None:
     if source.level is not None:
-        raise click.UsageError("a file of ours gives each item its own level: leave --level out")
+        raise click.UsageError("an export gives each item its own level: leave --level out")

@@ -54,12 +54,12 @@ def _oldest_first(session: SessionClient) -> Iterator[Passage]:
 
 
 def own(level: Classification, seen: Iterable[_L]) -> Iterator[_L]:
-    """Of what a session at *level* sees, what is of that level."""
+    """The items of exactly *level*, among those that a session sees."""
     return (each for each in seen if each.classification == level)
 
 
 def own_blocks(level: Classification, seen: Iterable[Block], agent_id: str) -> Iterator[Block]:
-    """The same of blocks, without those that other agents share."""
+    """The agent's own blocks of exactly *level*."""
     return (block for block in own(level, seen) if block.owner_agent_id == agent_id)
 
 
@@ -70,7 +70,7 @@ def _counted(each: Iterable[_L], advance: Advance) -> Iterator[_L]:
 
 
 def _as_written(levels: Mapping[Classification, Iterable[_D]], advance: Advance) -> list[_D]:
-    """What is at several levels, in one order. Of one time the lower first: a version made over it has its time."""
+    """The items of several levels by time. At one time the lower level first: a version above has its time."""
     written = [
         (one.create_time, level, place, one)
         for level, each in levels.items()

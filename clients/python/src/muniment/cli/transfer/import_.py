@@ -9,7 +9,7 @@ import click
 
 from muniment import Classification, HostClient
 from muniment.cli.connect import with_host
-from muniment.cli.output import Output, note, with_output
+from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import FILE, LEVEL, TEXT
 from muniment.cli.transfer import formats
 from muniment.cli.transfer.items import Item
@@ -38,7 +38,7 @@ def import_(
     from_agent: str | None,
     dry_run: bool,
 ) -> None:
-    """Give an agent what is in FILE: an export of ours, or what another system keeps. `-` is standard input.
+    """Give an agent what is in FILE: an export, or what another system keeps. `-` is standard input.
 
     \b
     muniment      what `muniment export` wrote; each item goes to its own level
@@ -69,13 +69,13 @@ def import_(
     reading = formats.read(source)
     items = _live(reading.items)
     for remark in reading.remarks:
-        note(remark)
+        print_note(remark)
     with sessions_at(host, agent_id, {item.level for item in items}) as sessions:
         planned = plan(items, sessions, agent_id)
         if dry_run:
             foresee_passages(planned, sessions)
             _show(planned.foreseen, output)
-            note("Nothing was written: this was a dry run.")
+            print_note("Nothing was written: this was a dry run.")
             return
         with progress("Writing", len(planned)) as advance:
             tally = write(planned, sessions, advance)
@@ -83,11 +83,11 @@ def import_(
 
 
 def _live(items: tuple[Item, ...]) -> list[Item]:
-    """Without what has expired: it would be refused, and is as good as deleted."""
+    """*items* without those that have expired, which the server would refuse."""
     now = datetime.now(UTC)
     live = [item for item in items if not (expire_time := getattr(item, "expire_time", None)) or expire_time > now]
     if len(live) < len(items):
-        note(f"items that have expired, left out: {len(items) - len(live)}")
+        print_note(f"items that have expired, left out: {len(items) - len(live)}")
     return live
 
 

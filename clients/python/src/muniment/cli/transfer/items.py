@@ -19,7 +19,7 @@ _NAMESPACE = uuid.UUID("6c0f2f5e-5d0b-5d0a-9a53-6d756e696d65")
 
 
 class Unreadable(Failure):
-    """A file, or one place in it, that cannot be imported. Says where and which rule, never what is there."""
+    """A file, or one place in it, that cannot be imported. The message holds no content."""
 
     def __init__(self, where: str, rule: str, hint: str = "") -> None:
         super().__init__(f"{where}: {rule}" if where else rule, hint or "nothing was imported; mend the file")
@@ -39,7 +39,7 @@ class MemoryItem:
 
     @property
     def name(self) -> str:
-        """What makes it one of its kind and level."""
+        """Unique among items of one kind and level."""
         return self.key
 
 
@@ -56,7 +56,7 @@ class NoteItem:
 
     @property
     def name(self) -> str:
-        """What makes it one of its kind and level."""
+        """Unique among items of one kind and level."""
         return self.note_id
 
 
@@ -72,7 +72,7 @@ class BlockItem:
 
     @property
     def name(self) -> str:
-        """What makes it one of its kind and level."""
+        """Unique among items of one kind and level."""
         return self.label
 
 
@@ -93,7 +93,7 @@ class PassageItem:
 
     @property
     def name(self) -> str:
-        """What makes it one of its kind and level."""
+        """Unique among items of one kind and level."""
         return self.passage_id
 
 
@@ -103,14 +103,14 @@ KINDS = ("memory", "note", "block", "passage")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read from a file: items in the order in which they are to be written, and what to say of the rest."""
+    """What was read from a file: items in the order to write them, and remarks about what was left out."""
 
     items: tuple[Item, ...]
     remarks: tuple[str, ...] = ()
 
 
 def derived_id(agent_id: str, source: str, own_id: str) -> str:
-    """The id of what *source* knows as *own_id*, the same whenever it is imported into that agent."""
+    """The id for what *source* knows as *own_id*: the same in every import into that agent."""
     name = "\0".join((agent_id, source, own_id)).encode(errors="backslashreplace").decode()
     return str(uuid.uuid5(_NAMESPACE, name))
 
@@ -158,6 +158,6 @@ def _require_text(item: Item) -> None:
     try:
         size = len("".join(texts).encode())
     except UnicodeEncodeError:
-        raise Unreadable(item.where, "holds half of a surrogate pair, which is no text") from None
+        raise Unreadable(item.where, "holds half of a surrogate pair, which is not text") from None
     if size > _MOST_BYTES:
         raise Unreadable(item.where, "is too large for one request", "shorten or split it")

@@ -18,12 +18,12 @@ from muniment.cli.transfer.fields import Fields, loaded
 from muniment.cli.transfer.items import BlockItem, PassageItem, Reading, Unreadable, checked, derived_id
 
 _PASSAGES = ("passages", "archival_passages", "archival_memory")
-_FORM = "is no Letta agent file: `agents` and `blocks`, or `core_memory`, are missing"
+_FORM = "is not a Letta agent file: `agents` and `blocks`, or `core_memory`, are missing"
 
 
 @dataclass(frozen=True, slots=True)
 class _Purpose:
-    """For whom a file is read."""
+    """The agent and level for which a file is read."""
 
     agent_id: str
     level: Classification
@@ -57,7 +57,7 @@ def read(source: bytes | str, level: Classification, *, agent_id: str, from_agen
 
 
 def _agent(file: Fields, wanted: str | None) -> Fields:
-    """The one agent, or the one that is named by its name or id."""
+    """The only agent, or the one with the wanted name or id."""
     agents = [Fields(f"agents[{index}]", each) for index, each in enumerate(file.list("agents"))]
     if wanted is not None:
         agents = [each for each in agents if wanted in (each.text("id", default=""), each.text("name", default=""))]
@@ -71,7 +71,7 @@ def _agent(file: Fields, wanted: str | None) -> Fields:
 
 
 def _blocks(file: Fields, agent: Fields) -> tuple[list[Fields], tuple[str, ...]]:
-    """The agent's blocks, and what to say of the others."""
+    """The agent's blocks, and remarks about the others."""
     name = "blocks" if "agents" in file else "core_memory"
     blocks = [Fields(f"{name}[{index}]", each) for index, each in enumerate(file.list(name))]
     if "agents" not in file:
@@ -110,13 +110,13 @@ def _listed(holder: Fields, name: str, purpose: _Purpose) -> Iterator[PassageIte
 
 
 def _passages(place: str, passages: list[object], purpose: _Purpose) -> Iterator[PassageItem]:
-    """Oldest first: of those that happened at one time, the one that was stored first stays the first."""
+    """Oldest first; passages of one time keep their order."""
     read = [_passage(Fields(f"{place}[{index}]", each), purpose) for index, each in enumerate(passages)]
     return iter(sorted(read, key=lambda item: item.event_time.timestamp() if item.event_time else float("inf")))
 
 
 def _passage(fields: Fields, purpose: _Purpose) -> PassageItem:
-    # Never made of the text: ids stand in the audit.
+    # Never derived from the text: the audit shows ids.
     own_id = fields.text("id", default="") or f"{fields.where} {fields.text('created_at', default='')}"
     return PassageItem(
         fields.where,

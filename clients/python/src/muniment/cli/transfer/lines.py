@@ -1,4 +1,4 @@
-"""Our own format: JSON Lines in UTF-8, a header and an item a line.
+"""The format of `muniment export`: JSON Lines in UTF-8, a header and then one item a line.
 
 ```
 {"format": "muniment", "version": 1, "agent_id": "alice", "item_count": 2}
@@ -6,7 +6,7 @@
 {"kind": "note", "level": "public", "tier": "memory", "note_id": "5f0c…", "content": "likes tea"}
 ```
 
-What an item does not have is left out. The count tells a file that was cut from a whole one.
+Empty fields are left out. The count shows whether a file was cut.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _time(moment: datetime | None) -> str | None:
 
 
 def is_header(line: bytes) -> bool:
-    """Whether a file that begins with *line* is ours."""
+    """Whether a file that begins with *line* is an export."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -84,14 +84,14 @@ def is_header(line: bytes) -> bool:
 
 
 def numbered(source: bytes) -> Iterator[tuple[str, bytes]]:
-    """The lines that are not blank, each with where it stands. A line ends at a line feed and nowhere else."""
+    """The lines that are not blank, with their numbers. Only a line feed ends a line."""
     for number, line in enumerate(source.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if line.strip():
             yield f"line {number}", line
 
 
 def read(source: bytes) -> Reading:
-    """The items of a file of ours, at the levels it gives. Raises Unreadable."""
+    """The items of an export, at their levels. Raises Unreadable."""
     lines = numbered(source)
     count = _count(lines)
     items = checked(_item(Fields(where, loaded(where, line))) for where, line in lines)
@@ -106,7 +106,7 @@ def _count(lines: Iterator[tuple[str, bytes]]) -> int | None:
     where, line = next(lines, ("line 1", b""))
     header = Fields(where, loaded(where, line))
     if header.text("format", default="") != FORMAT:
-        raise Unreadable(where, f'is no header of ours: {{"format": "{FORMAT}", "version": {_VERSION}}}')
+        raise Unreadable(where, f'is not the header of an export: {{"format": "{FORMAT}", "version": {_VERSION}}}')
     if header.whole("version") != _VERSION:
         raise Unreadable(where, f"version must be {_VERSION}", "a newer `muniment` wrote it: upgrade this one")
     count = header.whole("item_count")

@@ -3,7 +3,7 @@
 Its key is the path in the directory without `.md`, its content the text byte for byte, front matter too. Tags are
 those of the front matter, `tags: [a, b]`, `tags: a, b` or a list of lines `- a`. Files and directories whose name
 begins with a dot are left out, and so are links that lead to one of them or out of the directory, linked directories,
-what is no regular file, and empty files.
+what is not a regular file, and empty files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from muniment.cli.transfer.items import MemoryItem, Reading, Unreadable, checked
 _SUFFIX = ".md"
 _FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _TAGS = re.compile(r"^tags:(.*)\n((?:[ \t]*-[ \t].*\n)*)", re.MULTILINE)
-"""No two quantifiers in a row that take the same: they would try every way to share it."""
+"""No two adjacent quantifiers match the same text, so matching takes linear time."""
 
 
 def read(folder: Path, level: Classification) -> Reading:
@@ -42,8 +42,8 @@ def _files(folder: Path) -> Iterator[str]:
 
 
 def _is_ours(file: Path, root: Path) -> bool:
-    """Whether it is a regular file, and stands, when links are followed, where nothing is hidden."""
-    if not file.is_file():  # nor is a link to itself, which has no end to follow it to
+    """Whether it is a regular file whose real path is in *root* and not hidden."""
+    if not file.is_file():  # also false for a link to itself
         return False
     real = file.resolve()
     return real.is_relative_to(root) and not any(part.startswith(".") for part in real.relative_to(root).parts)
@@ -63,7 +63,7 @@ def _memory(folder: Path, name: str, level: Classification) -> MemoryItem:
 
 
 def _tags(content: str) -> Iterator[str]:
-    """The tags of simple front matter; of any other, none."""
+    """The tags of simple front matter. Other front matter gives none."""
     front_matter = _FRONT_MATTER.match(content)
     found = _TAGS.search(front_matter[1]) if front_matter else None
     if found is None:

@@ -21,7 +21,7 @@ _TYPES = {"entity", "relation"}
 
 @dataclass(slots=True)
 class _Entity:
-    """What the lines say of one entity, in their order and once each."""
+    """What the lines say about one entity, in their order, without repetitions."""
 
     where: str
     types: dict[str, None] = field(default_factory=dict)

@@ -127,7 +127,7 @@ def _calls(
 
 
 def _edits(item: NoteItem, *, is_visible: bool, has_twin: bool) -> Iterator[NoteEdit]:
-    """One edit, or two: to add what another note says is to get that one, so it is added as something else first."""
+    """One edit, or two: adding the content of another note returns that note, so it is added with its id as content."""
     if not is_visible:
         yield AddNote(item.note_id if has_twin else item.content, note_id=item.note_id)
     if is_visible or has_twin:
@@ -154,7 +154,7 @@ def _judge(items: Sequence[NoteItem], held: _Held, sessions: Sessions, agent_id:
 
 
 def _to_judge(items: Sequence[NoteItem], seen: Mapping[str, Note], call: NoteCall) -> Iterator[NoteCall]:
-    """As if all were written at one level: of each note the highest version up to there, if none there hides it."""
+    """Edits after which a session at one level sees what it will see: of each note the highest version up to there."""
     shown = {item.note_id: item for item in sorted(items, key=lambda item: item.level) if item.level <= call.level}
     written = [
         item for item in shown.values() if item.note_id not in seen or seen[item.note_id].classification <= item.level

@@ -16,7 +16,7 @@ Sessions = dict[Classification, SessionClient]
 
 @contextmanager
 def sessions_at(host: HostClient, agent_id: str, levels: Iterable[Classification]) -> Iterator[Sessions]:
-    """A session at each of *levels*. All are open, or CeilingExceeded: the highest is asked for first."""
+    """A session at each of *levels*. Raises CeilingExceeded before any is open: the highest is opened first."""
     with ExitStack() as stack:
         opened = {
             level: stack.enter_context(host.open_session(agent_id, level, ttl=_TTL))

@@ -1,7 +1,7 @@
-"""Writing items to an agent: first what is to be done, looked up in every session, then the doing.
+"""Writing items to an agent: first a plan, from what each session sees, then the writes.
 
-What is there already is left alone, so that a second import changes nothing. Notes come first, for they may be
-refused. They and passages go in the order of the file, whatever their level; so what is written stands in that order.
+What is there already is left alone, so that a second import changes nothing. Notes come first, since their budget may
+refuse them. Notes and passages keep the order of the file, whatever their level.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from muniment import (
 )
 from muniment.cli.connect import broken_rules
 from muniment.cli.failures import Failure
-from muniment.cli.output import note
+from muniment.cli.output import print_note
 from muniment.cli.transfer.gather import own, own_blocks
 from muniment.cli.transfer.items import BlockItem, Item, MemoryItem, NoteItem, PassageItem, Unreadable
 from muniment.cli.transfer.notes import NoteCall, over_budget, planned
@@ -35,7 +35,7 @@ from muniment.cli.transfer.tally import Tally, in_words
 _I = TypeVar("_I", bound=Item)
 _N = TypeVar("_N", MemoryItem, BlockItem)
 _Held: TypeAlias = Mapping[str, Hashable]
-"""What is there of one kind and level: by name, what it would take to be the same."""
+"""The items of one kind and level, by name: the values that are compared."""
 _STREAM = 500
 """Passages of one call."""
 _STREAM_SECONDS = 600.0
@@ -51,7 +51,7 @@ class Plan:
     passages: list[PassageItem]
     """All of them: the server says which are there already."""
     foreseen: Tally
-    """What it comes to, but for passages."""
+    """The outcome, without passages."""
     agent_id: str
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class Plan:
 
 
 def plan(items: Sequence[Item], sessions: Sessions, agent_id: str) -> Plan:
-    """What writing *items* comes to. Writes nothing. Raises Failure for notes that the server refuses."""
+    """What to write, and the outcome. Writes nothing. Raises Failure for notes that the server refuses."""
     foreseen = Tally()
 
     def held_blocks(level: Classification) -> _Held:
@@ -87,7 +87,7 @@ def _of(kind: type[_I], items: Iterable[Item]) -> list[_I]:
 def _to_write(
     items: Iterable[_N], held_at: Callable[[Classification], _Held], value: Callable[[_N], Hashable], tally: Tally
 ) -> Iterator[_N]:
-    """Those of *items* that are not there as they are."""
+    """Those of *items* that are missing or different."""
     for level, each in groupby(sorted(items, key=lambda item: item.level), key=lambda item: item.level):
         held = held_at(level)
         for item in each:
@@ -110,7 +110,7 @@ def _memory_value(memory: MemoryItem) -> Hashable:
 
 
 def foresee_passages(plan: Plan, sessions: Sessions) -> None:
-    """Count the plan's passages, too, by looking at all that are there. Raises Unreadable for one that is another."""
+    """Count the plan's passages, too, by listing all. Raises Unreadable if an id has another text."""
     held = {
         level: {passage.passage_id: passage.content for passage in sessions[level].list_passages()}
         for level in {item.level for item in plan.passages}
@@ -124,9 +124,9 @@ def foresee_passages(plan: Plan, sessions: Sessions) -> None:
 
 
 def write(plan: Plan, sessions: Sessions, advance: Advance) -> Tally:
-    """Carry out *plan*, and say what it came to."""
+    """Carry out *plan*. Returns the outcome."""
     writing = _Writing(plan, sessions, advance)
-    with writing.telling_how_far():
+    with writing.report_progress():
         for call in plan.notes:
             writing.notes(call)
         for block in plan.blocks:
@@ -140,7 +140,7 @@ def write(plan: Plan, sessions: Sessions, advance: Advance) -> Tally:
 
 
 class _Writing:
-    """Items on their way, and how many have arrived."""
+    """Writes items, and counts those that are written."""
 
     def __init__(self, plan: Plan, sessions: Sessions, advance: Advance) -> None:
         self._agent_id = plan.agent_id
@@ -192,19 +192,21 @@ class _Writing:
         self._advance(count)
 
     @contextmanager
-    def telling_how_far(self) -> Iterator[None]:
-        """When it fails in the middle, say what was written: it stays."""
+    def report_progress(self) -> Iterator[None]:
+        """If the import stops midway, print what was written."""
         try:
             yield
         except (MunimentError, Failure, KeyboardInterrupt):
-            note(f"Not finished. Written so far: {in_words(self._arrived) or 'nothing'}. What is written stays; to")
-            note("import the same file again is safe, and goes on from there.")
+            print_note(
+                f"Not finished. Written so far: {in_words(self._arrived) or 'nothing'}. What is written stays; to"
+            )
+            print_note("import the same file again is safe, and goes on from there.")
             raise
 
 
 @contextmanager
 def _naming(item: Item) -> Iterator[None]:
-    """Say of which place in the file a value is that the server refuses."""
+    """Name the place in the file of a value that the server refuses."""
     try:
         yield
     except InvalidArgument as error:
