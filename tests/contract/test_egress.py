@@ -28,7 +28,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import BudgetEntry, BudgetExceeded, EgressViolation
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor import egress, policy
-from muniment_server.monitor.call import CallContext
+from muniment_server.monitor.call import Call
 from muniment_server.monitor.interceptors import GuardEgress, TellErrors
 from muniment_server.transport.server import SERVICES
 from tests.contract.test_errors import details_of
@@ -218,4 +218,4 @@ def test_what_may_be_quoted_is_told_whole():
 
 
 def _call(principal, connection=None):
-    return CallContext(method=GET, grpc_context=connection, receive=bytes, principal=principal)
+    return Call(method=GET, grpc_context=connection, receive=bytes, principal=principal)
