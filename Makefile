@@ -14,7 +14,7 @@ PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-clients test-python test-go test-typescript test-java test-rust check format bench \
-        bench-search eval schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust
+        bench-search eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -82,6 +82,9 @@ bench-search: .venv/.stamp ## Measure search among up to a million items: ARGS="
 
 eval: .venv/.stamp ## Measure how well search finds, beside FTS5 and ILIKE: ARGS="--svg eval.svg"
 	$(BIN)/python -m tests.eval $(ARGS)
+
+trusted: .venv/.stamp ## Count what must be trusted
+	$(BIN)/python -m tests.tools.trusted
 
 schema: .venv/.stamp ## Write postgres/schema.sql anew from the migrations
 	$(BIN)/python -m tests.support.schema

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from muniment_server.postgres import roles
-from tests.support.databases import Database, cloned, make_template
+from tests.support.databases import Database, cloned, running_postgres
+from tests.support.memory_disk import use_memory_disk
 from tests.support.services import Caller, Service, serving
+
+pytest_plugins = ["tests.support.depth"]
+
+
+def pytest_configure() -> None:
+    use_memory_disk()
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[EmbeddedPostgres]:
-    """A Postgres for this run, with the template. Without fsync: what kill -9 and power may do is tested elsewhere."""
-    folder = Path(tempfile.mkdtemp(prefix="muniment-tests-"))
-    try:
-        with EmbeddedPostgres(folder, roles=roles.ALL, durable=False, settings={"max_connections": "200"}) as server:
-            make_template(server)
-            yield server
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    """A Postgres for this run. Without fsync: what kill -9 and power may do is tested elsewhere."""
+    with running_postgres() as server:
+        yield server
 
 
 @pytest.fixture

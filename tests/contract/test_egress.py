@@ -31,7 +31,7 @@ from muniment_server.monitor import egress, policy
 from muniment_server.monitor.call import Call
 from muniment_server.monitor.interceptors import GuardEgress, TellErrors
 from muniment_server.transport.server import SERVICES
-from tests.contract.test_errors import details_of
+from tests.support.statuses import details_of
 
 PUBLIC = classification_pb2.CLASSIFICATION_PUBLIC
 CONFIDENTIAL = classification_pb2.CLASSIFICATION_CONFIDENTIAL

@@ -16,6 +16,7 @@ from muniment_server.domain import errors
 from muniment_server.domain.budgets import Tier, Usage
 from muniment_server.domain.classification import Classification
 from muniment_server.monitor import status
+from tests.support.statuses import details_of
 
 REASONS = {
     name.removeprefix("ERROR_REASON_")
@@ -26,15 +27,6 @@ OURS = [kind for kind in vars(errors).values() if isinstance(kind, type) and iss
 ABSTRACT = {errors.MunimentError, errors.Refusal}
 NEVER_LEAVES = {errors.StaleSession}
 """Becomes a new run of the call, or another error."""
-
-
-DETAILS = (
-    error_details_pb2.ErrorInfo,
-    error_details_pb2.BadRequest,
-    error_details_pb2.RetryInfo,
-    note_pb2.BudgetExceeded,
-    passage_pb2.ImportProgress,
-)
 
 
 def example(kind):
@@ -64,20 +56,6 @@ def over_budget(preview, *, entries):
 
 def _is_refusal(kind):
     return issubclass(kind, (errors.Refusal, errors.Unavailable)) and kind not in ABSTRACT
-
-
-def details_of(error, **named):
-    """The details of the status for *error*, by type."""
-    trailing = dict(status.status_of(error, **named).trailing_metadata)
-    packed = status_pb2.Status.FromString(trailing["grpc-status-details-bin"])
-    found = {}
-    for kind in DETAILS:
-        for detail in packed.details:
-            message = kind()
-            if detail.Unpack(message):
-                found[kind] = message
-    assert len(found) == len(packed.details)
-    return found
 
 
 @pytest.mark.parametrize("kind", [kind for kind in OURS if kind not in ABSTRACT], ids=lambda kind: kind.__name__)
@@ -143,7 +121,7 @@ def test_c50_what_nobody_foresaw_is_internal_with_a_fixed_text(error):
     told = status.status_of(error, incident=uuid.UUID(int=7))
 
     assert told.code is grpc.StatusCode.INTERNAL
-    assert told.details == "a fault of the server; its log knows it by the incident"
+    assert told.details == "internal error: the server's log describes it under this incident id"
     assert details_of(error, incident=uuid.UUID(int=7)) == {
         error_details_pb2.ErrorInfo: error_details_pb2.ErrorInfo(
             reason="INTERNAL", domain="muniment.v1", metadata={"incident": str(uuid.UUID(int=7))}

@@ -17,7 +17,8 @@ from muniment_server.monitor import policy
 from muniment_server.monitor.policy import PolicyError
 from muniment_server.postgres.pool import Database
 from muniment_server.transport import server
-from muniment_server.transport.server import SERVICES, Limits, Server
+from muniment_server.transport.pools import Limits
+from muniment_server.transport.server import SERVICES, Server
 
 TABLE = Path(__file__).with_name("policies.txt")
 HOST, SESSION = policy_pb2.PRINCIPAL_HOST, policy_pb2.PRINCIPAL_SESSION

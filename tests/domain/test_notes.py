@@ -9,11 +9,22 @@ from uuid import NAMESPACE_OID, uuid5
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from muniment_server.domain.records import DEFAULT_MEMORY_SETTINGS, Note, Tier, Usage, Version
 
 from muniment_server.domain import errors
+from muniment_server.domain.budgets import DEFAULT_MEMORY_SETTINGS, Tier, Usage
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.notes import AddNote, DeleteNote, DeleteStep, KeepStep, SaveStep, Shelf, UpdateNote, judge
+from muniment_server.domain.items import Version
+from muniment_server.domain.notes import (
+    AddNote,
+    DeleteNote,
+    DeleteStep,
+    KeepStep,
+    Note,
+    SaveStep,
+    Shelf,
+    UpdateNote,
+    judge,
+)
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 MEMORY, USER = Tier

@@ -12,6 +12,8 @@ from muniment import Classification, MemoryNotFound, SearchResults
 from tests.endtoend.answers import as_fact
 from tests.endtoend.locomo import Fact, highest
 
+pytestmark = pytest.mark.proof
+
 PAGE = 17
 FOUND_FLOOR = 0.99
 """Of the facts a session sees, the share that its own rarest words must bring among the top 10. Measured: all."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from muniment import Classification, Overrun, Tier, Usage
 from tests.endtoend.answers import (
     FOUND_FLOOR,
@@ -18,6 +20,8 @@ from tests.endtoend.answers import (
 )
 from tests.endtoend.locomo import Vocabulary
 from tests.endtoend.shelf import SEPARATOR
+
+pytestmark = pytest.mark.proof
 
 
 def test_budgets_refuse_what_is_too_much_and_say_what_takes_the_room(world):

@@ -19,6 +19,8 @@ from tests.endtoend.answers import (
     searched_from,
 )
 
+pytestmark = pytest.mark.proof
+
 
 def test_passages_are_listed_by_their_time_each_at_its_highest_version(world):
     """All of them in pages, and those with a photo."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from muniment import Classification, PromptSectionKind, Tier
 from tests.endtoend.answers import as_seen_block, assert_joined
 from tests.endtoend.companions import SHARED
 from tests.endtoend.locomo import highest
 from tests.endtoend.shelf import SEPARATOR
 from tests.support import prompt_parser
+
+pytestmark = pytest.mark.proof
 
 KINDS = {Tier.MEMORY: PromptSectionKind.MEMORY, Tier.USER: PromptSectionKind.USER_PROFILE}
 HEADINGS = {Tier.MEMORY: prompt_parser.MEMORY, Tier.USER: prompt_parser.USER_PROFILE}

@@ -19,6 +19,8 @@ from muniment import (
 from tests.endtoend.answers import PAGE, everything, expected_everything
 from tests.support.commands import wait_until
 
+pytestmark = pytest.mark.proof
+
 INTERNAL, CONFIDENTIAL = Classification.INTERNAL, Classification.CONFIDENTIAL
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -58,11 +59,11 @@ def test_a_killed_embedder_is_replaced_and_searches_go_by_words_meanwhile(server
 def test_an_embedder_ends_with_its_server(server, session):
     wait_until(lambda: found(session)[0], "meaning is compared", seconds=_SLOW)
     (embedder,) = server.embedders()
-    folders = set(Path("/tmp").glob("muniment-*/embedder"))
+    folders = set(Path(tempfile.gettempdir()).glob("muniment-*/embedder"))
 
     assert server.terminate() == 0
     assert not runs(embedder)
-    assert len(set(Path("/tmp").glob("muniment-*/embedder")) & folders) < len(folders)
+    assert len(set(Path(tempfile.gettempdir()).glob("muniment-*/embedder")) & folders) < len(folders)
 
 
 def test_an_embedder_that_hangs_delays_no_search_by_more_than_half_a_second(server, session):

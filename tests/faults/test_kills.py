@@ -16,8 +16,6 @@ from tests.faults import promises
 from tests.faults.load import Load
 from tests.faults.processes import WORKERS, ServerProcess, runs, wait_until
 
-CYCLES = int(os.environ.get("MUNIMENT_KILLS", "50"))
-"""How many kills. More for a long night: MUNIMENT_KILLS=2000."""
 _VICTIMS = ("worker", "supervisor", "postmaster", "backend")
 _CHECKPOINT = 10
 _SLOWEST_RECOVERY = 15.0
@@ -70,13 +68,13 @@ class Killer:
 
 
 def test_what_was_acknowledged_survives_every_kill(
-    server: ServerProcess, load: Load, capsys: pytest.CaptureFixture[str]
+    kills: int, server: ServerProcess, load: Load, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And is there once; what was not is there at most once; audit rows are the effects; no taint falls."""
     killer = Killer(server, load)
     begun = time.monotonic()
     with load.running():
-        for number in range(CYCLES):
+        for number in range(kills):
             killer.cycle(number)
             if (number + 1) % _CHECKPOINT == 0:
                 with load.paused(), server.as_owner() as owner:
@@ -89,7 +87,7 @@ def test_what_was_acknowledged_survives_every_kill(
     with server.as_owner() as owner:
         assert promises.broken(owner, load) == []
     assert load.surprises == []
-    print(f"\nkills: {CYCLES} in {time.monotonic() - begun:.0f} s, {_count(load)}, {dict(load.codes)}")
+    print(f"\nkills: {kills} in {time.monotonic() - begun:.0f} s, {_count(load)}, {dict(load.codes)}")
     print(f"recovery, seconds: {_seconds(killer.recoveries)}")
 
 
@@ -140,6 +138,7 @@ def _seconds(recoveries: dict[str, list[float]]) -> str:
     return f"median {statistics.median(every):.2f}, slowest {max(every):.2f}; medians: {', '.join(each)}"
 
 
+@pytest.mark.proof
 def test_what_is_lost_or_falls_would_show(server: ServerProcess, load: Load) -> None:
     """The checks above on a database from which versions of every kind, audit rows and a raise are taken."""
     with load.running():

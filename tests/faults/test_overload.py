@@ -18,7 +18,7 @@ from grpc_status import rpc_status
 from muniment.v1.memory_service_pb2 import SaveMemoryRequest, SaveMemoryResponse
 from muniment.v1.memory_service_pb2_grpc import MemoryServiceStub
 from muniment_server.domain.classification import Classification
-from muniment_server.transport.server import Limits
+from muniment_server.transport.pools import Limits
 from tests.faults.load import channel_to
 from tests.faults.processes import wait_until
 from tests.support.databases import Database

@@ -8,7 +8,8 @@ import time
 
 from tests.noninterference.reachable import missing
 from tests.noninterference.runner import Report, run_programs
-from tests.noninterference.worlds import private_postgres, two_worlds
+from tests.noninterference.worlds import two_worlds
+from tests.support.databases import running_postgres
 
 
 def main() -> None:
@@ -25,7 +26,7 @@ def main() -> None:
         line = f"{report.programs}/{arguments.programs} programs, {report.pairs:,} pairs equal, {took:.0f} s"
         print(f"\r{line}", end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
 
-    with private_postgres() as postgres, two_worlds(postgres) as worlds:
+    with running_postgres() as postgres, two_worlds(postgres) as worlds:
         report = run_programs(worlds, arguments.seed, arguments.programs, only=arguments.only, progress=progress)
     print(
         f"\n{report.calls:,} calls, {report.pairs:,} pairs compared and equal; "

@@ -56,6 +56,7 @@ def _killers(worlds: Worlds, mutant: Mutant) -> Iterator[str]:
     return (_killer(worlds, mutant, number) for number in numbers)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "mutant", [one for one in MUTANTS if one.killer in {*_BEHAVIOURAL, ""} and not one.damage], ids=str
 )
@@ -65,6 +66,7 @@ def test_a_broken_guard_is_noticed(sound, mutant):
         assert next(filter(None, _killers(sound, mutant)), "") == mutant.killer
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "mutant", [one for one in MUTANTS if one.killer in {*_BEHAVIOURAL, ""} and one.damage], ids=str
 )
@@ -73,6 +75,7 @@ def test_a_broken_schema_is_noticed(postgres, mutant):
         assert next(filter(None, _killers(worlds, mutant)), "") == mutant.killer
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("mutant", [one for one in MUTANTS if one.killer == "grants"], ids=str)
 def test_a_broken_grant_stops_the_server_from_starting(sound, mutant):
     """The damage is done in a transaction, and undone with it: roles are not a database's own."""
@@ -85,6 +88,7 @@ def test_a_broken_grant_stops_the_server_from_starting(sound, mutant):
             assert differences(admin) != undamaged
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("mutant", [one for one in MUTANTS if one.probe], ids=str)
 def test_a_probe_notices(postgres, sound, mutant):
     with contextlib.ExitStack() as stack:

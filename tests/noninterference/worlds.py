@@ -8,15 +8,12 @@ whatever one of them has left out.
 from __future__ import annotations
 
 import hmac
-import shutil
-import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -26,11 +23,10 @@ from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from muniment_server.postgres import roles
 from muniment_server.search.embedding_queue import START, embed_batch
 from muniment_server.search.embeddings import Vector
 from muniment_server.transport.server import SERVICES
-from tests.support.databases import Database, cloned, make_template
+from tests.support.databases import Database, cloned
 from tests.support.meanings import quick
 from tests.support.services import Outcome, serving
 
@@ -172,15 +168,3 @@ def two_worlds(postgres: EmbeddedPostgres, *, damage: Sequence[str] = ()) -> Ite
     """Two worlds that nothing distinguishes yet."""
     with world(postgres, damage=damage) as first, world(postgres, damage=damage) as second:
         yield first, second
-
-
-@contextmanager
-def private_postgres() -> Iterator[EmbeddedPostgres]:
-    """A Postgres for a run without pytest."""
-    folder = Path(tempfile.mkdtemp(prefix="muniment-worlds-"))
-    try:
-        with EmbeddedPostgres(folder, roles=roles.ALL, durable=False, settings={"max_connections": "200"}) as server:
-            make_template(server)
-            yield server
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from muniment_server.postgres import roles
 from muniment_server.transport.pools import Limits
 from tests.races.crew import Crew
-from tests.support.databases import cloned, make_template
+from tests.support.databases import cloned, running_postgres
 from tests.support.services import Service, serving
 
 _THREADS = 12
@@ -28,19 +24,10 @@ _names = itertools.count(1)
 @pytest.fixture(scope="session")
 def timed_postgres() -> Iterator[EmbeddedPostgres]:
     """A Postgres of this folder's own. Deadlocks show at once, without fsync; tables are analyzed while they grow."""
-    settings = {
-        "max_connections": "300",
-        "track_commit_timestamp": "on",
-        "deadlock_timeout": "50ms",
-        "autovacuum_naptime": "1s",
-    }
-    folder = Path(tempfile.mkdtemp(prefix="muniment-races-"))
-    try:
-        with EmbeddedPostgres(folder, roles=roles.ALL, durable=False, settings=settings) as server:
-            make_template(server)
-            yield server
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with running_postgres(
+        max_connections="300", track_commit_timestamp="on", deadlock_timeout="50ms", autovacuum_naptime="1s"
+    ) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -15,9 +14,6 @@ import psycopg
 
 from muniment_server.domain.classification import Classification
 from tests.support.services import Caller, Service
-
-RUNS = int(os.environ.get("MUNIMENT_RACES", "2000"))
-"""How often each pair of acts meets. More for a long night: MUNIMENT_RACES=20000."""
 
 
 class Crew:

@@ -16,14 +16,13 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.items import ItemKind
 from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.races import ledgers
-from tests.races.crew import RUNS, Crew, code_of, opened, runs_until
+from tests.races.crew import Crew, code_of, opened, runs_until
 from tests.races.mutants import spoiled
 from tests.support.invariants import broken
 from tests.support.services import Caller, Service
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 _WRITERS = 8
-_APPENDS = RUNS // 50
 _WRITE_LOCK = "shelf.agent = (SELECT session.agent FROM session) FOR NO KEY UPDATE"
 _LABEL = "log"
 
@@ -33,6 +32,12 @@ def sound(owner: psycopg.Connection[Any]) -> Iterator[None]:
     """After each race the ledgers hold, and effects are audit rows."""
     yield
     assert broken(owner) == []
+
+
+@pytest.fixture
+def appends(runs: int) -> int:
+    """How many lines each writer appends."""
+    return max(10, runs // 50)
 
 
 @pytest.fixture
@@ -50,14 +55,14 @@ def _versions(owner: psycopg.Connection[Any], agent: str) -> list[ledgers.Kept]:
 
 @pytest.mark.parametrize("one_session", [False, True], ids=["8 sessions", "one session"])
 def test_every_line_that_is_appended_is_there_once(
-    one_session: bool, sessions: list[Caller], crew: Crew, agent: str, owner: psycopg.Connection[Any]
+    one_session: bool, appends: int, sessions: list[Caller], crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     writers = sessions[:1] * _WRITERS if one_session else sessions
     sessions[0].update_block(label=_LABEL, content="first")
-    crew.together(*(partial(_append, session, f"{i}", _APPENDS) for i, session in enumerate(writers)))
+    crew.together(*(partial(_append, session, f"{i}", appends) for i, session in enumerate(writers)))
 
     lines = sessions[0].get_block(label=_LABEL).block.content.split("\n")
-    expected = ["first", *(f"{i}.{n}" for i in range(_WRITERS) for n in range(_APPENDS))]
+    expected = ["first", *(f"{i}.{n}" for i in range(_WRITERS) for n in range(appends))]
     versions = _versions(owner, agent)
     assert sorted(lines) == sorted(expected)
     assert sorted(version.revision for version in versions) == list(range(1, len(expected) + 1))
@@ -69,14 +74,16 @@ def _append(session: Caller, who: str, times: int) -> None:
         session.edit_block(label=_LABEL, append={"content": f"{who}.{number}"})
 
 
+@pytest.mark.proof
 def test_without_the_write_lock_lines_would_be_lost(sessions: list[Caller], crew: Crew) -> None:
+    appends = 40
     sessions[0].update_block(label=_LABEL, content="first")
     with spoiled(SESSION_QUERIES, "lock_writes", _WRITE_LOCK, _WRITE_LOCK.removesuffix(" FOR NO KEY UPDATE")):
-        crew.together(*(partial(_append, session, f"{i}", _APPENDS) for i, session in enumerate(sessions)))
+        crew.together(*(partial(_append, session, f"{i}", appends) for i, session in enumerate(sessions)))
 
-    lost = _WRITERS * _APPENDS + 1 - len(sessions[0].get_block(label=_LABEL).block.content.split("\n"))
+    lost = _WRITERS * appends + 1 - len(sessions[0].get_block(label=_LABEL).block.content.split("\n"))
     assert lost > 0
-    print(f"appends, mutant without the write lock: {lost} of {_WRITERS * _APPENDS} lines lost")
+    print(f"appends, mutant without the write lock: {lost} of {_WRITERS * appends} lines lost")
 
 
 class Mix:
@@ -136,22 +143,24 @@ def _mixed(arena: Service, crew: Crew, sessions: list[Caller], agent: str) -> Mi
 
 
 def test_no_edit_is_made_of_a_text_that_was_overwritten(
-    arena: Service, crew: Crew, sessions: list[Caller], agent: str, owner: psycopg.Connection[Any]
+    runs: int, arena: Service, crew: Crew, sessions: list[Caller], agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     mix = _mixed(arena, crew, sessions, agent)
-    for number in range(RUNS // 100):
+    for number in range(max(5, runs // 100)):
         mix.run(number)
 
     versions = _versions(owner, agent)
     written = [version.content.rpartition("\n")[2] for version in versions]
     assert sorted(written) == sorted(mix.acknowledged)
     assert _misbuilt(versions, "lowest") == []
-    assert set(mix.answers) == {"edit OK", "save OK", "delete OK", "delete FAILED_PRECONDITION"}
+    assert {"edit OK", "save OK", "delete OK"} <= set(mix.answers)
+    assert set(mix.answers) <= {"edit OK", "save OK", "delete OK", "delete FAILED_PRECONDITION"}
     deleted = {version.item_id for version in versions}
     assert mix.answers["delete OK"] in (len(deleted), len(deleted) - 1)
     print(f"edits beside saves and deletions: {dict(mix.answers)}, {len(versions)} versions, 0 misbuilt")
 
 
+@pytest.mark.proof
 def test_without_the_write_lock_they_would_be(
     arena: Service, crew: Crew, sessions: list[Caller], agent: str, owner: psycopg.Connection[Any]
 ) -> None:

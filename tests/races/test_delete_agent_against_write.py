@@ -10,10 +10,11 @@ from typing import Any
 
 import grpc
 import psycopg
+import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.monitor.queries import HOST_QUERIES
-from tests.races.crew import RUNS, Crew, code_of, deadlocks, opened, runs_until, stagger
+from tests.races.crew import Crew, code_of, deadlocks, opened, runs_until, stagger
 from tests.races.mutants import spoiled
 from tests.support.services import Caller, Service
 
@@ -184,33 +185,31 @@ class OfEveryKind(Race):
 
 
 def test_nothing_is_left_of_an_agent_that_was_deleted_under_its_writers(
-    arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
+    runs: int, arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
 ) -> None:
     """But its audit rows, one for each acknowledged effect."""
+    rounds = max(5, runs // _WRITERS)
     race = Race(arena, crew, owner, agent, deleters=1)
     before = deadlocks(owner)
-    for number in range(RUNS // _WRITERS):
+    for number in range(rounds):
         race.run(number)
 
     assert race.left() == {}
     assert set(race.answers) == {"save OK", "save UNAUTHENTICATED", "manage NOT_FOUND"}
-    assert race.deletions == [["OK"]] * (RUNS // _WRITERS)
+    assert race.deletions == [["OK"]] * rounds
     audited = race.audited()
     assert audited.pop("ResetSession CLOSED", 0) == race.effects["ResetSession"]
     assert audited.pop("CreateAgent OK") == race.effects.pop("CreateAgent") * (1 + _FIRST_BLOCKS)
     assert audited == {f"{method} OK": times for method, times in race.effects.items() if times}
     assert deadlocks(owner) == before
-    print(
-        f"delete against write: {RUNS // _WRITERS} rounds of {_WRITERS} writers, {race.answers}, "
-        "0 rows left, 0 deadlocks"
-    )
+    print(f"delete against write: {rounds} rounds of {_WRITERS} writers, {race.answers}, 0 rows left, 0 deadlocks")
 
 
 def test_of_two_that_delete_at_once_one_is_told_that_there_is_no_such_agent(
-    arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
+    runs: int, arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
 ) -> None:
     race = Race(arena, crew, owner, agent, deleters=2)
-    rounds = RUNS // _WRITERS // 4
+    rounds = max(5, runs // _WRITERS // 4)
     for number in range(rounds):
         race.run(number)
 
@@ -220,11 +219,13 @@ def test_of_two_that_delete_at_once_one_is_told_that_there_is_no_such_agent(
     print(f"two deletes: {rounds} rounds, {race.answers}, 0 rows left")
 
 
-def test_of_no_kind_anything_is_left(arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str) -> None:
+def test_of_no_kind_anything_is_left(
+    runs: int, arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
+) -> None:
     """Nobody is told anything but that the session or the agent is gone."""
     race = OfEveryKind(arena, crew, owner, agent, deleters=1)
     before = deadlocks(owner)
-    rounds = RUNS // _WRITERS // 5
+    rounds = max(5, runs // _WRITERS // 5)
     for number in range(rounds):
         race.run(number)
 
@@ -247,6 +248,7 @@ def test_of_no_kind_anything_is_left(arena: Service, crew: Crew, owner: psycopg.
     print(f"delete against all kinds: {rounds} rounds, {race.answers}, {dict(race.shared)}, 0 rows left, 0 deadlocks")
 
 
+@pytest.mark.proof
 def test_a_deletion_that_does_not_wait_for_writers_would_show(
     arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
 ) -> None:
@@ -261,12 +263,12 @@ def test_a_deletion_that_does_not_wait_for_writers_would_show(
 
 
 def test_two_agents_that_share_with_each_other_are_deleted_at_once(
-    arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
+    runs: int, arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
 ) -> None:
     """Their links are deleted in opposite orders: Postgres undoes one, which is run again."""
     host = arena.host()
     before = deadlocks(owner)
-    rounds = RUNS // 40
+    rounds = max(5, runs // 40)
     for _ in range(rounds):
         pair = [arena.agent(f"{agent}-{number}") for number in range(2)]
         for one, other in (pair, pair[::-1]):

@@ -83,6 +83,7 @@ def test_nobody_below_waits_for_a_high_transaction_that_holds_all_it_can(impatie
     print(f"law 6: {len(answers)} calls beside a RESTRICTED transaction, 0 waited; it held {sorted(held)}")
 
 
+@pytest.mark.proof
 def test_a_right_to_lock_lower_rows_would_show(impatient: Service, low: list[Caller]) -> None:
     """UPDATE of one column is enough to lock."""
     high = impatient.session(RESTRICTED)

@@ -15,14 +15,13 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.monitor.queries import SESSION_QUERIES
-from tests.races.crew import RUNS, Crew, opened, runs_until
+from tests.races.crew import Crew, opened, runs_until
 from tests.races.mutants import spoiled
 from tests.support.invariants import broken
 from tests.support.services import Caller, Outcome, Service, reason_of
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 _WRITERS = 8
-_ROUNDS = RUNS // 50
 _NOTE = 100
 _LIMIT = 2200
 _FIT = 21
@@ -50,6 +49,12 @@ def sound(owner: psycopg.Connection[Any]) -> Iterator[None]:
     """After each race the ledgers hold, and effects are audit rows."""
     yield
     assert broken(owner) == []
+
+
+@pytest.fixture
+def rounds(runs: int) -> int:
+    """How many agents' tiers are filled."""
+    return max(4, runs // 50)
 
 
 class Fill:
@@ -84,22 +89,23 @@ class Fill:
 
 @pytest.mark.parametrize("one_session", [False, True], ids=["8 sessions", "one session"])
 def test_just_as_many_notes_are_kept_as_fit(
-    one_session: bool, arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
+    one_session: bool, rounds: int, arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     race = Fill(arena, crew, agent, one_session=one_session)
-    for number in range(_ROUNDS):
+    for number in range(rounds):
         race.run(number)
 
-    effects, refused = _FIT * _ROUNDS, (_WRITERS * _TRIES - _FIT) * _ROUNDS
-    assert Counter(race.kept) == {_FIT: _ROUNDS}
+    effects, refused = _FIT * rounds, (_WRITERS * _TRIES - _FIT) * rounds
+    assert Counter(race.kept) == {_FIT: rounds}
     assert race.codes == {"OK": effects, "FAILED_PRECONDITION BUDGET_EXCEEDED": refused}
     assert _outcomes(owner, agent, INTERNAL) == {
         ("AddNote", "OK"): effects,
         ("AddNote", "BUDGET_EXCEEDED"): refused,
     }
-    print(f"notes to the budget, {one_session=}: {_ROUNDS} rounds, {_FIT} kept each time, {dict(race.codes)}")
+    print(f"notes to the budget, {one_session=}: {rounds} rounds, {_FIT} kept each time, {dict(race.codes)}")
 
 
+@pytest.mark.proof
 def test_without_the_write_lock_it_would_be_overspent(
     arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
@@ -166,11 +172,11 @@ def _edit(kind: str, note_id: str, dice: random.Random) -> dict[str, Any]:
 
 
 def test_lists_of_edits_at_two_levels_never_overspend(
-    arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
+    rounds: int, arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     """A low view never. A high one may, by what is written below; but not by what it adds itself."""
     race = Lists(arena, crew, agent)
-    rounds = _ROUNDS // 4
+    rounds //= 2
     for number in range(rounds):
         race.run(number)
 

@@ -17,7 +17,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.monitor.queries import HOST_QUERIES, SESSION_QUERIES
 from tests.races import ledgers
 from tests.races.commits import Commits
-from tests.races.crew import RUNS, Crew, code_of, opened, runs_until, stagger
+from tests.races.crew import Crew, code_of, opened, runs_until, stagger
 from tests.races.mutants import spoiled
 from tests.support.invariants import broken
 from tests.support.services import Caller, Service
@@ -90,9 +90,11 @@ def race(arena: Service, crew: Crew, agent: str) -> Race:
     return Race(arena, crew, agent)
 
 
-def test_the_taint_is_the_highest_that_was_acknowledged(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
+def test_the_taint_is_the_highest_that_was_acknowledged(
+    runs: int, race: Race, agent: str, owner: psycopg.Connection[Any]
+) -> None:
     """No session, whoever opened it at whatever level, writes below the taint once the rise was acknowledged."""
-    for number in range(RUNS):
+    for number in range(runs):
         race.run(number)
 
     commits = Commits(owner, agent)
@@ -101,9 +103,10 @@ def test_the_taint_is_the_highest_that_was_acknowledged(race: Race, agent: str, 
     assert set(race.answers) == {"open OK", "open FAILED_PRECONDITION", "raise OK"}
     assert {(version.level, version.content) for version in ledgers.versions(owner, agent)} == race.acknowledged
     assert broken(owner) == []
-    print(f"open against raise: {RUNS} runs, {race.answers}, {len(race.acknowledged)} saves, 0 late, 0 wrong taints")
+    print(f"open against raise: {runs} runs, {race.answers}, {len(race.acknowledged)} saves, 0 late, 0 wrong taints")
 
 
+@pytest.mark.proof
 def test_an_open_that_lowers_the_mark_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     commits = Commits(owner, agent)
     with spoiled(HOST_QUERIES, "open_session", "greatest(marked.taint, excluded.taint)", "excluded.taint"):
@@ -113,6 +116,7 @@ def test_an_open_that_lowers_the_mark_would_show(race: Race, agent: str, owner: 
     print(f"open against raise, mutant that lowers the mark: {wrong} wrong taints in {runs} runs")
 
 
+@pytest.mark.proof
 def test_an_open_that_goes_by_its_snapshot_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     """As if the mark were read before the wait, and written after it."""
     commits = Commits(owner, agent)
@@ -127,6 +131,7 @@ def test_an_open_that_goes_by_its_snapshot_would_show(race: Race, agent: str, ow
     print(f"open against raise, mutant that goes by its snapshot: {wrong} wrong taints in {runs} runs")
 
 
+@pytest.mark.proof
 def test_a_weaker_session_lock_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     with spoiled(SESSION_QUERIES, "save_item", "FOR NO KEY UPDATE", "FOR KEY SHARE"):
         runs, late = runs_until(Commits(owner, agent).below_a_rise, race.run, most=900)

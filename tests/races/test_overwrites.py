@@ -23,7 +23,7 @@ from muniment.v1.memory_pb2 import Memory
 from muniment_server.domain.classification import Classification
 from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.races import ledgers
-from tests.races.crew import RUNS, Crew, code_of, opened, runs_until
+from tests.races.crew import Crew, code_of, opened, runs_until
 from tests.races.mutants import spoiled
 from tests.support.invariants import broken
 from tests.support.services import Caller, Service
@@ -55,13 +55,14 @@ def sound(owner: psycopg.Connection[Any]) -> Iterator[None]:
 
 @pytest.mark.parametrize("conversation_id", ["", "one"], ids=["own conversations", "one conversation"])
 def test_of_a_counter_no_increment_is_lost(
-    conversation_id: str, sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
+    conversation_id: str, runs: int, sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     """Its value is the number of acknowledged increments, and its revision one more."""
     counters = sessions(INTERNAL, conversation_id=conversation_id)
     counters[0].save_memory(key="counter", content="0")
 
-    counted = crew.together(*(partial(_increment, session, RUNS // _WRITERS) for session in counters))
+    times = max(10, runs // _WRITERS)
+    counted = crew.together(*(partial(_increment, session, times) for session in counters))
     answers: Counter[str] = sum(counted, Counter())
 
     last = counters[0].get_memory(key="counter").memory
@@ -72,6 +73,7 @@ def test_of_a_counter_no_increment_is_lost(
     print(f"counter: {dict(answers)}, value {last.content}")
 
 
+@pytest.mark.proof
 def test_an_etag_that_is_not_judged_on_the_row_itself_would_show(
     sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
@@ -128,33 +130,34 @@ class FirstSaves:
 
 
 def test_of_first_saves_at_once_every_one_is_kept(
-    sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
+    runs: int, sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
-    runs = RUNS // 2  # two meetings each: at the first save, and at the overwrite
+    keys = runs // 2  # two meetings each: at the first save, and at the overwrite
     race = FirstSaves(crew, sessions(PUBLIC, _MEETING))
-    for number in range(runs):
+    for number in range(keys):
         race.run(number)
 
     kept = ledgers.versions(owner, agent)
     assert race.refused == Counter()
     assert race.lost(kept) == 0
-    assert len(kept) == len(race.acknowledged) == 2 * _MEETING * runs
-    print(f"first saves: {runs} keys, {len(kept)} versions acknowledged and kept")
+    assert len(kept) == len(race.acknowledged) == 2 * _MEETING * keys
+    print(f"first saves: {keys} keys, {len(kept)} versions acknowledged and kept")
 
 
 def test_the_same_save_by_all_at_once_is_one_version(
-    sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
+    runs: int, sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
-    runs = RUNS // 20
+    keys = max(5, runs // 20)
     everyone = sessions(PUBLIC, _MEETING)
-    for number in range(runs):
+    for number in range(keys):
         saves = [partial(session.save_memory, key=f"same {number}", content="x", tags=["t"]) for session in everyone]
         answers = crew.together(*saves)
         assert len({answer.memory.etag for answer in answers}) == 1
 
-    assert len(ledgers.versions(owner, agent)) == runs
+    assert len(ledgers.versions(owner, agent)) == keys
 
 
+@pytest.mark.proof
 def test_a_revision_counted_from_the_snapshot_would_show(
     sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
@@ -171,6 +174,7 @@ def test_a_revision_counted_from_the_snapshot_would_show(
     print(f"first saves, mutant that counts from the snapshot: {refused} saves failed in {runs} runs")
 
 
+@pytest.mark.proof
 def test_a_ledger_that_copies_what_the_snapshot_shows_would_show(
     sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
@@ -238,10 +242,10 @@ class Mix:
 
 
 def test_a_mix_of_everything_leaves_what_was_acknowledged(
-    sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
+    runs: int, sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     mix = Mix(agent)
-    times = RUNS // _WRITERS
+    times = max(10, runs // _WRITERS)
     everyone = [*sessions(INTERNAL, 6), *sessions(PUBLIC, 2)]
     begun = time.monotonic()
     crew.together(*(partial(mix.loop, session, f"{i}", times) for i, session in enumerate(everyone)))

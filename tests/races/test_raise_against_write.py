@@ -21,7 +21,7 @@ from muniment_server.domain.items import ItemKind
 from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.races import ledgers
 from tests.races.commits import Commits
-from tests.races.crew import RUNS, Crew, code_of, opened, runs_until, stagger
+from tests.races.crew import Crew, code_of, opened, runs_until, stagger
 from tests.races.mutants import spoiled
 from tests.support.invariants import broken
 from tests.support.services import Caller, Service
@@ -77,10 +77,10 @@ def race(arena: Service, crew: Crew, agent: str) -> Race:
 
 
 def test_nothing_is_committed_at_the_old_level_after_a_raise(
-    race: Race, agent: str, owner: psycopg.Connection[Any]
+    runs: int, race: Race, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     """Every acknowledged save is kept at the level it was acknowledged at, and nothing else is kept."""
-    for number in range(RUNS):
+    for number in range(runs):
         race.run(number)
 
     assert Commits(owner, agent).below_a_rise() == 0
@@ -91,9 +91,10 @@ def test_nothing_is_committed_at_the_old_level_after_a_raise(
     assert set(Commits(owner, agent).taints().values()) <= {INTERNAL, CONFIDENTIAL, RESTRICTED}
     assert broken(owner) == []
     at_each = {level.name: sum(version[0] == level for version in kept) for level in Classification}
-    print(f"raise against write: {RUNS} runs, {len(kept)} saves {at_each}, 0 late")
+    print(f"raise against write: {runs} runs, {len(kept)} saves {at_each}, 0 late")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("lock", ["FOR KEY SHARE", ""], ids=["key share", "no lock"])
 def test_a_weaker_session_lock_would_show(lock: str, race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     with spoiled(SESSION_QUERIES, "save_item", "FOR NO KEY UPDATE", lock):
@@ -173,11 +174,11 @@ def others(arena: Service, crew: Crew, agent: str) -> OtherKinds:
 
 
 def test_of_no_kind_anything_is_committed_at_the_old_level_after_a_raise(
-    others: OtherKinds, agent: str, owner: psycopg.Connection[Any]
+    runs: int, others: OtherKinds, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     """A stream that was begun before is stored at the old level, or it is told that the taint has changed."""
-    runs = RUNS // 10
-    for number in range(runs):
+    meetings = max(2 * _LEVELS_UP, runs // 10)
+    for number in range(meetings):
         others.run(number)
 
     assert Commits(owner, agent).below_a_rise() == 0
@@ -195,11 +196,12 @@ def test_of_no_kind_anything_is_committed_at_the_old_level_after_a_raise(
     assert others.acknowledged <= kept
     assert broken(owner) == []
     print(
-        f"raise against other kinds: {runs} runs, {len(notes)} notes, {len(blocks)} versions of blocks, "
+        f"raise against other kinds: {meetings} runs, {len(notes)} notes, {len(blocks)} versions of blocks, "
         f"{len(passages)} passages, {dict(others.codes)}, 0 late"
     )
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("query", ["lock_writes", "store_passages"])
 def test_a_weaker_session_lock_of_other_kinds_would_show(
     query: str, others: OtherKinds, agent: str, owner: psycopg.Connection[Any]

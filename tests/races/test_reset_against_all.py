@@ -14,7 +14,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.monitor.queries import HOST_QUERIES, SESSION_QUERIES
 from tests.races import ledgers
 from tests.races.commits import Commits
-from tests.races.crew import RUNS, Crew, code_of, opened, runs_until, stagger
+from tests.races.crew import Crew, code_of, opened, runs_until, stagger
 from tests.races.mutants import spoiled
 from tests.support.invariants import broken
 from tests.support.services import Caller, Service
@@ -86,9 +86,9 @@ def race(arena: Service, crew: Crew, agent: str) -> Race:
     return Race(arena, crew, agent)
 
 
-def test_a_reset_ends_all_that_was_before_it(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
+def test_a_reset_ends_all_that_was_before_it(runs: int, race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     """No late raise raises its successor, no session of before stays open or writes, nothing acknowledged is lost."""
-    for number in range(RUNS):
+    for number in range(runs):
         race.run(number)
 
     commits = Commits(owner, agent)
@@ -101,9 +101,10 @@ def test_a_reset_ends_all_that_was_before_it(race: Race, agent: str, owner: psyc
         "raise OK", "raise NOT_FOUND", "open OK", "open FAILED_PRECONDITION", "write OK", "write UNAUTHENTICATED",
         "opened OK", "opened UNAUTHENTICATED", "successor OK",
     }  # fmt: skip
-    print(f"reset against all: {RUNS} runs, {race.answers}, 0 raised, 0 left open, 0 late")
+    print(f"reset against all: {runs} runs, {race.answers}, 0 raised, 0 left open, 0 late")
 
 
+@pytest.mark.proof
 def test_a_raise_that_locks_no_session_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     """A plain UPDATE of the conversation raises the successor."""
     with spoiled(HOST_QUERIES, "raise_taint", "FOR NO KEY UPDATE", ""):
@@ -113,6 +114,7 @@ def test_a_raise_that_locks_no_session_would_show(race: Race, agent: str, owner:
     print(f"reset against all, mutant of a raise without lock: {raised} successors raised in {runs} runs")
 
 
+@pytest.mark.proof
 def test_a_reset_in_one_statement_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     """A session opened while the reset waits is not seen by it."""
     with (
@@ -130,6 +132,7 @@ def test_a_reset_in_one_statement_would_show(race: Race, agent: str, owner: psyc
     print(f"reset against all, mutant of one statement: {left} sessions left open in {runs} runs")
 
 
+@pytest.mark.proof
 def test_a_weaker_session_lock_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     with spoiled(SESSION_QUERIES, "save_item", "FOR NO KEY UPDATE", ""):
         runs, late = runs_until(Commits(owner, agent).after_a_reset, race.run, most=900)

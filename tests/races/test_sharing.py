@@ -10,12 +10,11 @@ import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
-from tests.races.crew import RUNS, Crew, code_of, deadlocks, opened
+from tests.races.crew import Crew, code_of, deadlocks, opened
 from tests.support.invariants import broken
 from tests.support.services import Service
 
 _HOSTS = 8
-_ROUNDS = RUNS // 50
 _LINKS = """
 SELECT owner.agent_id AS owner, consumer.agent_id AS consumer
   FROM vault.block_link
@@ -35,38 +34,44 @@ SELECT audit.method, count(*)
 """
 
 
+@pytest.fixture
+def rounds(runs: int) -> int:
+    """How often the hosts meet."""
+    return max(4, runs // 50)
+
+
 def _audited(owner: psycopg.Connection[Any], agent: str) -> dict[str, int]:
     return dict(owner.execute(_AUDITED, [f"{agent}%"]).fetchall())
 
 
 @pytest.mark.parametrize("content", ["text", ""], ids=["with content", "without"])
 def test_of_eight_that_declare_one_block_one_does(
-    content: str, arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
+    content: str, rounds: int, arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     arena.agent(agent)
     create = partial(arena.host().create_shared_block, owner_agent_id=agent, content=content)
     answers: Counter[str] = Counter()
-    for number in range(_ROUNDS):
+    for number in range(rounds):
         found = crew.together(*(partial(code_of, create, label=f"b{number}") for _ in range(_HOSTS)))
         answers.update(found)
         assert found.count("OK") == 1
 
-    assert answers == {"OK": _ROUNDS, "ALREADY_EXISTS": (_HOSTS - 1) * _ROUNDS}
-    assert _audited(owner, agent) == {"CreateSharedBlock": _ROUNDS}
-    assert owner.execute(_DECLARED, [agent]).fetchone() == (_ROUNDS,)
+    assert answers == {"OK": rounds, "ALREADY_EXISTS": (_HOSTS - 1) * rounds}
+    assert _audited(owner, agent) == {"CreateSharedBlock": rounds}
+    assert owner.execute(_DECLARED, [agent]).fetchone() == (rounds,)
     assert broken(owner) == []
     print(f"declared by {_HOSTS} at once: {dict(answers)}")
 
 
 @pytest.mark.parametrize("content", ["text", ""], ids=["with content", "without"])
 def test_a_declaration_meets_the_first_save_of_its_block(
-    content: str, arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
+    content: str, rounds: int, arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     """With content it is refused when the save was first; either way the save stands."""
     arena.agent(agent)
     session = opened(arena, agent, Classification.PUBLIC)
     answers: Counter[str] = Counter()
-    for number in range(_ROUNDS):
+    for number in range(rounds):
         label = f"b{number}"
         create = partial(arena.host().create_shared_block, owner_agent_id=agent, label=label, content=content)
         found = crew.together(
@@ -81,14 +86,14 @@ def test_a_declaration_meets_the_first_save_of_its_block(
 
 
 def test_agents_that_attach_to_each_other_at_once_do_not_deadlock(
-    arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
+    rounds: int, arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     one, other = arena.agent(f"{agent}-1"), arena.agent(f"{agent}-2")
     host = arena.host()
     for each in (one, other):
         host.create_shared_block(owner_agent_id=each, label="plan", content=each)
     before = deadlocks(owner)
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         pairs = [(one, other), (other, one)] * (_HOSTS // 2)
         calls = [partial(code_of, host.attach_block, owner_agent_id=a, label="plan", agent_id=b) for a, b in pairs]
         assert crew.together(*calls) == ["OK"] * _HOSTS
@@ -98,21 +103,21 @@ def test_agents_that_attach_to_each_other_at_once_do_not_deadlock(
         assert sorted(crew.together(*calls)) == sorted(["OK"] * 2 + ["NOT_FOUND"] * (_HOSTS - 2))
 
     assert _audited(owner, agent) == {
-        "CreateSharedBlock": 2, "AttachBlock": 2 * _ROUNDS, "DetachBlock": 2 * _ROUNDS,
+        "CreateSharedBlock": 2, "AttachBlock": 2 * rounds, "DetachBlock": 2 * rounds,
     }  # fmt: skip
     assert deadlocks(owner) == before
-    print(f"attached to each other by {_HOSTS} at once: {_ROUNDS} rounds, 0 deadlocks")
+    print(f"attached to each other by {_HOSTS} at once: {rounds} rounds, 0 deadlocks")
 
 
 def test_attaching_meets_the_end_of_the_declaration(
-    arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
+    rounds: int, arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     """It comes before it or after it."""
     one = arena.agent(f"{agent}-1")
     others = [arena.agent(f"{agent}-{number}") for number in range(2, 6)]
     host = arena.host()
     answers: Counter[str] = Counter()
-    for number in range(_ROUNDS):
+    for number in range(rounds):
         label = f"b{number}"
         host.create_shared_block(owner_agent_id=one, label=label, content="")
         calls = [partial(code_of, host.attach_block, owner_agent_id=one, label=label, agent_id=each) for each in others]

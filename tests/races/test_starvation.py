@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import psycopg
+import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.monitor.queries import HOST_QUERIES, SESSION_QUERIES
@@ -81,6 +82,7 @@ def test_a_raise_is_in_turn_behind_writers_that_hold_the_session_lock_for_long(
     print(f"raise under {_HOLDERS} looping transactions of 20 ms: {seconds:.3f} s")
 
 
+@pytest.mark.proof
 def test_a_session_lock_that_writers_share_would_starve_it(arena: Service, crew: Crew, agent: str) -> None:
     """FOR SHARE keeps the old level out as well, but later sharers join past the raise that waits."""
     with spoiled(SESSION_QUERIES, "save_item", "FOR NO KEY UPDATE", "FOR SHARE"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,8 +15,13 @@ from tests.support.services import Caller, Outcome, failure_of, reason_of
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 LEVELS = tuple(Classification)
 PAIRS = [(one, other) for one in Classification for other in Classification]
-UP = [(low, high) for low, high in PAIRS if low < high]
-"""Every pair of different levels, the lower one first."""
+UP = [*itertools.pairwise(Classification), (PUBLIC, RESTRICTED)]
+"""A lower and a higher level: neighbours, and the farthest. For every pair: tests/store and tests/noninterference."""
+
+
+def heavy(size: int) -> str:
+    """A text of *size* bytes that is indexed fast: it has few characters, and no words."""
+    return "\U0001f600" * (size // 4) + "x" * (size % 4)
 
 
 def in_future(**ahead: float) -> Timestamp:

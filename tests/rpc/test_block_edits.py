@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.rpc.answers import LEVELS, PAIRS, PUBLIC, RESTRICTED, UP, events, invalid, refusal
-from tests.rpc.test_reasons import in_background, locked, wait_until_blocked
+from tests.support.concurrency import in_background, locked, wait_until_blocked
 from tests.support.services import failure_of
 
 GONE = "NOT_FOUND BLOCK_NOT_FOUND"

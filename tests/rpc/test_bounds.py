@@ -12,7 +12,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment_server.domain.classification import Classification
-from muniment_server.transport.server import Limits
+from muniment_server.transport.pools import Limits
+from tests.rpc.answers import heavy
 from tests.support.services import failure_of, reason_of
 
 PUBLIC = Classification.PUBLIC
@@ -67,7 +68,7 @@ def test_a_page_that_ends_early_says_that_there_is_more(at):
     """Also where the next memory misses 3 MiB by less than what stands around its content."""
     session = at(PUBLIC)
     for number in range(60):
-        session.save_memory(key=f"k{number:03}", content="x" * 65_200, tags=["t" * 64])
+        session.save_memory(key=f"k{number:03}", content=heavy(65_200), tags=["t" * 64])
 
     seen, token = [], ""
     while True:
@@ -89,7 +90,7 @@ def test_the_marker_of_more_is_not_lost_at_the_edge(at):
         size = min(65_000, left - 256 - 4 - 2 - 50)
         if size <= 0:
             break
-        session.save_memory(key=f"k{number:03}", content="x" * size)
+        session.save_memory(key=f"k{number:03}", content=heavy(size))
         left -= 256 + 4 + 2 + size
         number += 1
     for extra in range(number, number + 10):

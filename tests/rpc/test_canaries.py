@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from tests.rpc.answers import CONFIDENTIAL, LEVELS, PUBLIC, RESTRICTED, in_future
-from tests.rpc.test_credentials import METHODS
+from tests.support.methods import METHODS
 from tests.support.services import Caller, failure_of
 
 MEMORY, USER = 1, 2

@@ -10,11 +10,10 @@ import pytest
 
 from muniment_server.domain import tokens
 from muniment_server.domain.tokens import TokenKind
-from muniment_server.transport.server import SERVICES
 from tests.rpc.answers import CONFIDENTIAL, INTERNAL, PUBLIC, refusal
+from tests.support.methods import FOR_HOSTS, FOR_SESSIONS, METHODS
 from tests.support.services import Caller, failure_of, new_host_key, reason_of
 
-METHODS = sorted(method.name for service in SERVICES for method in service.methods)
 CLOSED = "UNAUTHENTICATED CREDENTIAL_INVALID"
 
 
@@ -210,20 +209,6 @@ def test_a_miss_is_not_remembered(shared, tenant, session):
         owner.execute("UPDATE vault.session SET token_hash = %s WHERE tenant = %s", [tokens.digest(token), number])
 
     assert early.get_session().session.taint == PUBLIC
-
-
-FOR_HOSTS = {
-    "CreateAgent", "GetAgent", "ListAgents", "UpdateAgent", "DeleteAgent", "OpenSession", "ListSessions", "RaiseTaint",
-    "ResetSession", "ListAuditEvents", "CreateSharedBlock", "DeleteSharedBlock", "AttachBlock", "DetachBlock",
-    "ListBlockConsumers",
-}  # fmt: skip
-FOR_SESSIONS = {
-    "SaveMemory", "GetMemory", "ListMemories", "SearchMemories", "DeleteMemory",
-    "AddNote", "UpdateNote", "DeleteNote", "SearchNotes", "ListNotes", "EditNotes",
-    "ListBlocks", "GetBlock", "UpdateBlock", "EditBlock", "DeleteBlock",
-    "StorePassage", "ImportPassages", "GetPassage", "ListPassages", "SearchPassages", "DeletePassage",
-    "RenderPrompt",
-}  # fmt: skip
 
 
 def test_every_method_is_for_hosts_for_sessions_or_for_both():

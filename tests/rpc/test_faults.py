@@ -12,9 +12,9 @@ from muniment_server.items.store import Items
 
 from muniment_server.domain.errors import Conflict
 from muniment_server.postgres import pool as store_database
-from muniment_server.transport.server import Limits
+from muniment_server.transport.pools import Limits
 from tests.rpc.answers import CONFIDENTIAL, LEVELS, PUBLIC, detail, fields_of, in_future, invalid, refusal
-from tests.rpc.test_reasons import in_background, locked, wait_until_blocked
+from tests.support.concurrency import in_background, locked, wait_until_blocked
 from tests.support.services import failure_of, reason_of, serving
 
 DRIVER_WORDS = re.compile(r"permission|relation|denied|psycopg|column|constraint|SELECT|muniment_|item|Error\b", re.I)
@@ -166,7 +166,7 @@ def test_c50_a_fault_is_told_by_an_incident_only(service, level, caplog):
     outcome = failure_of(session.list_memories)
     info = detail(outcome, error_details_pb2.ErrorInfo)
 
-    assert outcome.message == "a fault of the server; its log knows it by the incident"
+    assert outcome.message == "internal error: the server's log describes it under this incident id"
     assert set(info.metadata) == {"incident"}
     assert not DRIVER_WORDS.search(outcome.message + str(info))
     assert info.metadata["incident"] in caplog.text

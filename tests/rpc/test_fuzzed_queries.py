@@ -1,18 +1,16 @@
 """No query raises: any characters of twelve scripts, signs, and what is syntax elsewhere.
 
-20,000 of them: `MUNIMENT_FUZZED_QUERIES=20000 make test ARGS="tests/rpc/test_fuzzed_queries.py"`.
+20,000 of them: `make test ARGS="tests/rpc/test_fuzzed_queries.py --queries 20000"`.
 """
 
 from __future__ import annotations
 
-import os
 import random
 
 import grpc
 
 from tests.rpc.answers import PUBLIC
 
-COUNT = int(os.environ.get("MUNIMENT_FUZZED_QUERIES", "600"))
 SCRIPTS = {
     "Latin": "abcdefghijklmnopqrstuvwxyzABCßéñøİıǅﬁ",
     "Tamil": "கஙசஞடணதநபமயரலவழளறனாிீுூெேைொோௌ்",
@@ -50,13 +48,13 @@ def refused(query: str) -> bool:
     return not query.replace("\0", " ").strip() or len(query) > 1024
 
 
-def test_no_query_raises(session):
+def test_no_query_raises(session, queries):
     pen = random.Random(20261122)
     own = session(PUBLIC)
     for script, letters in SCRIPTS.items():
         own.save_memory(key=script, content=" ".join("".join(pen.choices(letters, k=5)) for _ in range(20)))
     wrong = []
-    for _ in range(COUNT):
+    for _ in range(queries):
         query = query_of(pen)
         outcome = own.observe("SearchMemories", query=query, max_results=3)
         expected = grpc.StatusCode.INVALID_ARGUMENT if refused(query) else grpc.StatusCode.OK

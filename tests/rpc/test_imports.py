@@ -26,11 +26,11 @@ from tests.rpc.answers import (
     detail,
     events,
     fields_of,
+    heavy,
     in_future,
     pages,
 )
-from tests.rpc.test_origins import together
-from tests.rpc.test_reasons import locked
+from tests.support.concurrency import locked, together, wait_until_blocked
 from tests.support.services import Caller, failure_of, reason_of
 
 PATH = "/muniment.v1.PassageService/ImportPassages"
@@ -193,7 +193,7 @@ def test_the_order_of_the_stream_is_kept(at):
     ],
 )  # fmt: skip
 def test_each_batch_of_100_or_of_1_mib_commits(service, count, size, wanted):
-    service.session(PUBLIC).import_passages(*({"content": "x" * size} for _ in range(count)))
+    service.session(PUBLIC).import_passages(*({"content": heavy(size)} for _ in range(count)))
 
     assert batches(service) == wanted
 
@@ -608,18 +608,6 @@ def test_a_caller_who_goes_away_cancels_the_statement(stream, service):
         wait_until_blocked(service, blocked=False)
 
     assert stored(session) == []
-
-
-def wait_until_blocked(service, *, blocked=True):
-    """Until a statement of the server waits for a lock, or none does any more."""
-    end = time.monotonic() + 20
-    with service.database.as_admin() as admin:
-        while blocked != bool(
-            admin.execute(
-                "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            ).fetchall()
-        ):
-            assert time.monotonic() < end
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ Those of budgets (HM, LT1), of tiers and of prompts (OF3, LT6) are in the tests 
 
 from __future__ import annotations
 
-import threading
 import uuid
 
 import grpc
@@ -26,26 +25,12 @@ from tests.rpc.answers import (
     keys,
     refusal,
 )
-from tests.rpc.test_credentials import FOR_HOSTS, FOR_SESSIONS
+from tests.support.concurrency import together
 from tests.support.invariants import broken_invariants
+from tests.support.methods import FOR_HOSTS, FOR_SESSIONS
 from tests.support.services import Caller, failure_of, reason_of, serving
 
 GONE = "NOT_FOUND MEMORY_NOT_FOUND"
-
-
-def together(*calls):
-    """Run the calls at one moment, each on a thread of its own."""
-    barrier = threading.Barrier(len(calls))
-
-    def run(call):
-        barrier.wait(20)
-        call()
-
-    threads = [threading.Thread(target=run, args=(call,)) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
 
 
 @pytest.mark.parametrize("level", [0, 5, -1, 2**31 - 1, -(2**31)])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from tests.rpc.answers import CONFIDENTIAL, LEVELS, PUBLIC, RESTRICTED, UP, events, invalid, pages, refusal
+from tests.rpc.answers import CONFIDENTIAL, LEVELS, PUBLIC, RESTRICTED, UP, events, heavy, invalid, pages, refusal
 
 ALL, ANY = 1, 2
 INVALID_TOKEN = "INVALID_ARGUMENT PAGE_TOKEN_INVALID"
@@ -174,7 +174,7 @@ def test_a_list_ends_at_the_year_1_and_begins_at_9999(at):
 
 def test_c52_a_page_ends_early_at_3_mib_and_everything_still_arrives(at):
     """20 passages of 256 KiB are 5 MiB."""
-    contents = [f"{number:02}" + "x" * 262142 for number in range(20)]
+    contents = [f"{number:02}" + heavy(262142) for number in range(20)]
     for content in contents:
         store(at(PUBLIC), content)
     answers = pages(at(PUBLIC).list_passages, page_size=250)
@@ -196,7 +196,7 @@ def test_a_page_of_long_labels_stays_under_3_mib(at):
 
 def test_the_results_of_a_search_stay_under_3_mib(at):
     for _ in range(14):
-        store(at(PUBLIC), "whale " + "x" * 262138)
+        store(at(PUBLIC), "whale " + heavy(262138))
     answer = at(PUBLIC).search_passages(query="whale", max_results=100)
 
     assert 10 <= len(answer.results) < 14
@@ -596,7 +596,7 @@ def test_a_read_of_one_page_counts_what_the_page_holds(at, host):
 
 def test_a_page_that_ends_early_counts_what_it_holds(at, host):
     for _ in range(13):
-        store(at(CONFIDENTIAL), "x" * 262144)
+        store(at(CONFIDENTIAL), heavy(262144))
     held = [len(page.passages) for page in pages(at(CONFIDENTIAL).list_passages)]
 
     assert held == [11, 2]

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.rpc.answers import CONFIDENTIAL, LEVELS, PAIRS, PUBLIC, RESTRICTED, UP, events, in_future, invalid, refusal
-from tests.rpc.test_origins import together
+from tests.support.concurrency import together
 from tests.support.services import failure_of
 
 GONE = "NOT_FOUND PASSAGE_NOT_FOUND"

@@ -6,9 +6,9 @@ import uuid
 
 import pytest
 
-from tests.domain.test_prompt import ATTACKS
 from tests.rpc.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, events, invalid, refusal
 from tests.support import prompt_parser
+from tests.support.prompt_attacks import ATTACKS
 from tests.support.prompt_parser import ParsedPrompt, ParsedTier
 from tests.support.services import Caller
 

@@ -2,53 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
-from contextlib import contextmanager
 
 import grpc
 import pytest
 from google.rpc import error_details_pb2
 
 from muniment.v1 import error_pb2
-from muniment_server.transport.server import Limits
+from muniment_server.transport.pools import Limits
 from tests.rpc.answers import INTERNAL, PUBLIC, RESTRICTED, detail, packed_status
-from tests.support.services import Outcome, failure_of, reason_of, serving
+from tests.support.concurrency import in_background, locked, wait_until_blocked
+from tests.support.services import failure_of, reason_of, serving
 
 ID = str(uuid.UUID(int=1))
 USER = 2
-
-
-@contextmanager
-def locked(service, session):
-    """Hold the conversation of *session*, as a slow writer does."""
-    with service.database.as_owner() as owner, owner.transaction():
-        owner.execute("SELECT FROM vault.conversation WHERE conversation_id = %s FOR UPDATE", [session.conversation_id])
-        yield
-
-
-def in_background(call, **fields):
-    """*call* on a thread of its own; its outcome is in the list returned, once the thread has ended."""
-    outcomes = []
-
-    def run():
-        try:
-            outcomes.append(call(**fields))
-        except grpc.RpcError as error:
-            outcomes.append(Outcome(error.code(), error.details() or "", (), b""))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread, outcomes
-
-
-def wait_until_blocked(service):
-    """Until a statement of the server waits for a lock; asks the database, which says when."""
-    with service.database.as_admin() as admin:
-        while not admin.execute(
-            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        ).fetchall():
-            pass
 
 
 def field_invalid(service):

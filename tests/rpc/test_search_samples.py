@@ -7,7 +7,7 @@ import pytest
 from muniment_server.search import searcher
 from muniment_server.search.ranking import Term
 from tests.rpc.answers import PUBLIC, UP
-from tests.rpc.test_searching import SCANS
+from tests.support.searches import SCANS
 from tests.support.services import Caller, serving
 
 MANY = 60

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from muniment_server.admin.operator import operating
 from tests.rpc.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, invalid, keys
+from tests.support.searches import ALL, ANY, SCANS, passages
 from tests.support.services import Caller, serving
-
-ANY, ALL = 2, 1
 
 PUNCTUATION = [
     "user-name", "what is my name?", "it's", "C++", '"', "'", '""', "''", "a AND", "NOT", "OR", "AND OR NOT",
@@ -378,16 +377,6 @@ def test_as_many_are_found_as_are_asked_for_when_enough_match(at, tags):
 # Passages in threads.
 
 
-def passages(session, thread, *contents, start=1_000_000_000, **fields):
-    """Store turns of a thread; return their ids."""
-    return [
-        session.store_passage(
-            content=content, thread=thread, event_time={"seconds": start + number}, **fields
-        ).passage.passage_id
-        for number, content in enumerate(contents)
-    ]
-
-
 def ids_found(session, query, **fields):
     return [result.passage.passage_id for result in session.search_passages(query=query, **fields).results]
 
@@ -420,9 +409,6 @@ def test_neighbours_are_counted_among_visible_passages_only(at, low, high):
 
 
 # Nothing is learned from what is hidden; nothing is found that is gone.
-
-
-SCANS = ("bitmapscan", "indexscan", "seqscan", "hashjoin", "nestloop", "mergejoin", "hashagg", "sort", "material")
 
 
 def test_answers_do_not_hang_on_the_plan(database):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muniment_server.transport.server import Limits
+from muniment_server.transport.pools import Limits
 from tests.rpc.answers import (
     CONFIDENTIAL,
     INTERNAL,

@@ -21,6 +21,34 @@ EMBEDDER = {"embedding": roles.LEVELS}
 OPERATORS = {"operator": (roles.OWNER,), "history": (roles.OWNER,)}
 """The files of what operators do at the terminal, across tenants."""
 
+LITERALS = {
+    "tenant": "7::bigint", "agent": "5::bigint", "owner": "5::bigint", "consumer": "6::bigint",
+    "agent_id": "'alice'", "owner_agent_id": "'alice'", "display_name": "'A'", "language": "'ta'", "label": "'l'",
+    "memory_enabled": "true", "user_profile_enabled": "true", "memory_char_limit": "1", "user_char_limit": "1",
+    "taint": "1", "level": "1", "ceiling": "4", "kind": "1", "tier": "1", "position": "0", "limit": "51",
+    "page_bytes": "3145728", "name": "'plan'", "content": "'text'", "query": "'whale'", "after": "''",
+    "tags": "'{}'::text[]", "any_tag": "false", "include_closed": "true", "method": "'GetMemory'", "outcome": "'OK'",
+    "reason": "NULL", "conversation_id": "'c'", "ttl": "interval '1 hour'", "token_hash": "'\\x00'::bytea",
+    "etag_revision": "1", "revision": "1", "result_count": "1", "expire_time": "NULL::timestamptz",
+    "start_time": "NULL::timestamptz", "end_time": "NULL::timestamptz", "before_time": "now()",
+    "thread": "NULL::text", "before_event": "now()", "before_create": "now()", "before_name": "''", "count": "1",
+    "texts": """'[{"name": "n", "change_id": "00000000-0000-0000-0000-000000000009", "language": "english",
+                   "header": "n", "pieces": [{"number": 0, "start": 0, "size": 4, "sample": 1,
+                               "grams": ["text"]}]}]'::jsonb""",
+    "names": "'{n}'::text[]", "stemmers": """'{"ta": "tamil"}'""", "words": "'{whale}'", "grams": "'{_wha}'::text[]",
+    "stems": "'{''whale''}'::text[]",
+    "gram_weights": "'{1}'::float8[]", "stem_weights": "'{1}'::float8[]", "most_stems": "40", "most_lenders": "100",
+    "most_sampled": "1000", "few_sampled": "250", "most_stems_counted": "1000", "most_grams_counted": "100",
+    "wanted_stems": "'whale'", "wanted_grams": "'_wha'", "damping": "0.3", "stem_slope": "0.1", "gram_slope": "0.1",
+    "after_label": "''", "after_owner": "''", "overhead": "512", "labels": "'{l}'", "contents": "'{text}'",
+    "embedder": "1", "signs": "repeat('1', 384)", "vector": "array_fill(1, '{384}')", "bound": "1000", "most": "200",
+    "meant": "'{1}'", "share": "700000",
+    "item_ids": "'{00000000-0000-0000-0000-000000000009}'", "change_ids": "'{00000000-0000-0000-0000-000000000009}'",
+    "changes": "'{00000000-0000-0000-0000-000000000009}'",
+    "passages": """'[{"position": 0, "name": "n", "content": "text"}]'::jsonb""",
+}  # fmt: skip
+"""A value for every parameter; what is not here is an id."""
+
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 
 

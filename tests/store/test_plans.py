@@ -16,8 +16,8 @@ import pytest
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import queries
-from tests.store.named import numbered, parameters
-from tests.store.test_partitions import LITERALS
+from tests.store.named import LITERALS, numbered, parameters
+from tests.store.plans import buffers, rows
 from tests.support.databases import Database, cloned
 from tests.support.services import serving
 
@@ -83,16 +83,6 @@ class World(NamedTuple):
         return rows[0][0][0]["Plan"]
 
 
-def _buffers(plan: Any) -> int:
-    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
-
-
-def _rows(plan: Any, table: str) -> int:
-    """How many rows of a table were looked at, those that a filter threw away included."""
-    own = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0) if plan.get("Relation Name") == table else 0
-    return int(own * plan["Actual Loops"]) + sum(_rows(below, table) for below in plan.get("Plans", []))
-
-
 @pytest.fixture(scope="module", params=[True, False], ids=["analyzed", "not analyzed"])
 def analyzed(request: pytest.FixtureRequest) -> bool:
     """Whether the tables have statistics. A new database has none for a minute."""
@@ -149,15 +139,15 @@ def test_a_read_looks_at_as_much_of_many_items_as_of_few(world, analyzed, query)
     literals, most = READS[query]
     few, many = (world.plan(query, who, **literals) for who in ("small", "large"))
     print(
-        f"{query}, {analyzed=}: {_buffers(few)} buffers, {_rows(few, 'item')} items looked at of {SMALL}; "
-        f"{_buffers(many)} and {_rows(many, 'item')} of {LARGE}; sessions {_rows(many, 'session')}"
+        f"{query}, {analyzed=}: {buffers(few)} buffers, {rows(few, 'item')} items looked at of {SMALL}; "
+        f"{buffers(many)} and {rows(many, 'item')} of {LARGE}; sessions {rows(many, 'session')}"
     )
 
     if analyzed:
-        assert _buffers(many) <= most
-        assert _rows(many, "session") <= 4  # by the window, and by the windows in it: never those of others
+        assert buffers(many) <= most
+        assert rows(many, "session") <= 4  # by the window, and by the windows in it: never those of others
     if not analyzed and query not in _READS_ALL_WITHOUT_STATISTICS:
-        assert _rows(many, "item") <= _MOST_ROWS
+        assert rows(many, "item") <= _MOST_ROWS
 
 
 def test_storing_a_hundred_passages_costs_about_as_much_among_many_as_among_few(world, analyzed):
@@ -170,7 +160,7 @@ def test_storing_a_hundred_passages_costs_about_as_much_among_many_as_among_few(
             for position, name, item_id, change_id in ids
         ]
         plan = world.plan("store_passages", who, passages=f"'{json.dumps(batch)}'::jsonb", count="100")
-        found.append((_buffers(plan), _rows(plan, "item")))
+        found.append((buffers(plan), rows(plan, "item")))
     print(f"store_passages of 100, {analyzed=}: {found[0]} buffers and items of {SMALL}, {found[1]} of {LARGE}")
 
     assert found[1][0] <= 12_000

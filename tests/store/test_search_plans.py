@@ -24,7 +24,7 @@ from muniment_server.postgres.deadline import Call
 from muniment_server.postgres.pool import RoleConnection
 from muniment_server.search.embeddings import nobody
 from tests.bench_search.loading import load
-from tests.store.test_plans import _buffers
+from tests.store.plans import buffers
 from tests.support.databases import Database, cloned
 from tests.support.services import new_host_key
 
@@ -89,8 +89,8 @@ def test_a_search_looks_at_a_part_of_many_items(loaded, level):
     assert len(connection.plans) == 2
     for text, plan in connection.plans:
         (most,) = [most for name, most in MOST_BUFFERS.items() if f"{name} AS" in text]
-        print(f"{level.name}: {_buffers(plan)} buffers of at most {most}")
-        assert _buffers(plan) <= most
+        print(f"{level.name}: {buffers(plan)} buffers of at most {most}")
+        assert buffers(plan) <= most
 
 
 def _index(database: Database) -> set[str]:

@@ -19,7 +19,7 @@ def first_blocks(given: Sequence[agent_service_pb2.InitialBlock]) -> Mapping[str
     for index, block in enumerate(given):
         label = text.label(block.label, field=f"initial_blocks[{index}].label")
         if label in blocks:
-            raise InvalidArgument(FieldViolation(f"initial_blocks[{index}].label", "must not be there twice"))
+            raise InvalidArgument(FieldViolation(f"initial_blocks[{index}].label", "must not be repeated"))
         blocks[label] = text.content(block.content, field=f"initial_blocks[{index}].content")
     return blocks or FIRST_BLOCKS
 

@@ -9,6 +9,7 @@ import grpc
 from google.protobuf import any_pb2, duration_pb2
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
+from grpc import StatusCode
 from grpc_status import rpc_status
 
 from muniment_server.domain import errors
@@ -20,115 +21,109 @@ _MAX_VIOLATIONS = 16
 
 
 class _Entry(NamedTuple):
-    code: grpc.StatusCode
+    code: StatusCode
     reason: str
     text: str
 
 
 _TABLE: dict[type[errors.MunimentError], _Entry] = {
     errors.InvalidArgument: _Entry(
-        grpc.StatusCode.INVALID_ARGUMENT, "FIELD_INVALID", "the request breaks a rule of the contract"
+        StatusCode.INVALID_ARGUMENT, "FIELD_INVALID", "the request breaks a rule of the contract"
     ),
     errors.InvalidPageToken: _Entry(
-        grpc.StatusCode.INVALID_ARGUMENT,
+        StatusCode.INVALID_ARGUMENT,
         "PAGE_TOKEN_INVALID",
-        "the page token is damaged or belongs to another call: begin with the first page",
+        "the page token is damaged or belongs to another call: start again with the first page",
     ),
     errors.Unauthenticated: _Entry(
-        grpc.StatusCode.UNAUTHENTICATED,
-        "CREDENTIAL_INVALID",
-        "send one valid credential as `authorization: Bearer <token>`",
+        StatusCode.UNAUTHENTICATED, "CREDENTIAL_INVALID", "send one valid credential as `authorization: Bearer <token>`"
     ),
     errors.PrincipalNotAllowed: _Entry(
-        grpc.StatusCode.PERMISSION_DENIED, "PRINCIPAL_NOT_ALLOWED", "this method is not for this kind of caller"
+        StatusCode.PERMISSION_DENIED, "PRINCIPAL_NOT_ALLOWED", "this method is not for this kind of caller"
     ),
     errors.CeilingExceeded: _Entry(
-        grpc.StatusCode.PERMISSION_DENIED, "CEILING_EXCEEDED", "the level is above the ceiling of the host key"
+        StatusCode.PERMISSION_DENIED, "CEILING_EXCEEDED", "the level is above the ceiling of the host key"
     ),
-    errors.AgentNotFound: _Entry(grpc.StatusCode.NOT_FOUND, "AGENT_NOT_FOUND", "no such agent"),
-    errors.SessionNotFound: _Entry(grpc.StatusCode.NOT_FOUND, "SESSION_NOT_FOUND", "no such session"),
-    errors.MemoryNotFound: _Entry(grpc.StatusCode.NOT_FOUND, "MEMORY_NOT_FOUND", "no such memory"),
-    errors.NoteNotFound: _Entry(grpc.StatusCode.NOT_FOUND, "NOTE_NOT_FOUND", "no such note in this tier"),
+    errors.AgentNotFound: _Entry(StatusCode.NOT_FOUND, "AGENT_NOT_FOUND", "no such agent"),
+    errors.SessionNotFound: _Entry(StatusCode.NOT_FOUND, "SESSION_NOT_FOUND", "no such session"),
+    errors.MemoryNotFound: _Entry(StatusCode.NOT_FOUND, "MEMORY_NOT_FOUND", "no such memory"),
+    errors.NoteNotFound: _Entry(StatusCode.NOT_FOUND, "NOTE_NOT_FOUND", "no such note in this tier"),
     errors.NoteIsAgentNote: _Entry(
-        grpc.StatusCode.NOT_FOUND, "NOTE_NOT_FOUND", "no such note in this tier: it is in TIER_MEMORY"
+        StatusCode.NOT_FOUND, "NOTE_NOT_FOUND", "no such note in this tier: it is in TIER_MEMORY"
     ),
     errors.NoteIsUserProfile: _Entry(
-        grpc.StatusCode.NOT_FOUND, "NOTE_NOT_FOUND", "no such note in this tier: it is in TIER_USER"
+        StatusCode.NOT_FOUND, "NOTE_NOT_FOUND", "no such note in this tier: it is in TIER_USER"
     ),
-    errors.BlockNotFound: _Entry(grpc.StatusCode.NOT_FOUND, "BLOCK_NOT_FOUND", "no such block"),
+    errors.BlockNotFound: _Entry(StatusCode.NOT_FOUND, "BLOCK_NOT_FOUND", "no such block"),
     errors.SharedBlockNotFound: _Entry(
-        grpc.StatusCode.NOT_FOUND, "SHARED_BLOCK_NOT_FOUND", "no such shared block: declare it with CreateSharedBlock"
+        StatusCode.NOT_FOUND, "SHARED_BLOCK_NOT_FOUND", "no such shared block: declare it with CreateSharedBlock"
     ),
     errors.BlockNotAttached: _Entry(
-        grpc.StatusCode.NOT_FOUND, "BLOCK_NOT_ATTACHED", "the block is not attached to the agent"
+        StatusCode.NOT_FOUND, "BLOCK_NOT_ATTACHED", "the block is not attached to the agent"
     ),
-    errors.PassageNotFound: _Entry(grpc.StatusCode.NOT_FOUND, "PASSAGE_NOT_FOUND", "no such passage"),
-    errors.AgentExists: _Entry(grpc.StatusCode.ALREADY_EXISTS, "AGENT_EXISTS", "the agent id is taken"),
+    errors.PassageNotFound: _Entry(StatusCode.NOT_FOUND, "PASSAGE_NOT_FOUND", "no such passage"),
+    errors.AgentExists: _Entry(StatusCode.ALREADY_EXISTS, "AGENT_EXISTS", "the agent id is taken"),
     errors.NoteExists: _Entry(
-        grpc.StatusCode.ALREADY_EXISTS, "NOTE_EXISTS", "the note id is taken by a note with another content or tier"
+        StatusCode.ALREADY_EXISTS, "NOTE_EXISTS", "the note id is taken by a note with another content or tier"
     ),
     errors.BlockExists: _Entry(
-        grpc.StatusCode.ALREADY_EXISTS, "BLOCK_EXISTS", "the block is shared already, or has a PUBLIC version already"
+        StatusCode.ALREADY_EXISTS, "BLOCK_EXISTS", "the block is shared already, or has a PUBLIC version already"
     ),
     errors.PassageExists: _Entry(
-        grpc.StatusCode.ALREADY_EXISTS, "PASSAGE_EXISTS", "the passage id is taken by another text"
+        StatusCode.ALREADY_EXISTS, "PASSAGE_EXISTS", "the passage id is taken by another text"
     ),
     errors.ConversationTainted: _Entry(
-        grpc.StatusCode.FAILED_PRECONDITION,
+        StatusCode.FAILED_PRECONDITION,
         "CONVERSATION_TAINTED",
         "the conversation's taint is higher: open the session at it, or reset the conversation",
     ),
     errors.WriteLevelMismatch: _Entry(
-        grpc.StatusCode.FAILED_PRECONDITION,
+        StatusCode.FAILED_PRECONDITION,
         "WRITE_LEVEL_MISMATCH",
         "only lower versions are visible, and a session writes at its own level only",
     ),
     errors.EtagStale: _Entry(
-        grpc.StatusCode.ABORTED, "ETAG_STALE", "the etag is not that of the current version: read it again"
+        StatusCode.ABORTED, "ETAG_STALE", "the etag does not belong to the current version: read it again"
     ),
-    errors.TierDisabled: _Entry(
-        grpc.StatusCode.FAILED_PRECONDITION, "TIER_DISABLED", "the host has switched this tier off"
-    ),
+    errors.TierDisabled: _Entry(StatusCode.FAILED_PRECONDITION, "TIER_DISABLED", "the host has switched this tier off"),
     errors.BudgetExceeded: _Entry(
-        grpc.StatusCode.FAILED_PRECONDITION,
+        StatusCode.FAILED_PRECONDITION,
         "BUDGET_EXCEEDED",
         "the notes would be over the tier's budget: replace or remove an entry first",
     ),
     errors.TextNotFound: _Entry(
-        grpc.StatusCode.FAILED_PRECONDITION, "TEXT_NOT_FOUND", "the text to replace is not in the block"
+        StatusCode.FAILED_PRECONDITION, "TEXT_NOT_FOUND", "the text to replace is not in the block"
     ),
     errors.TextNotUnique: _Entry(
-        grpc.StatusCode.FAILED_PRECONDITION,
+        StatusCode.FAILED_PRECONDITION,
         "TEXT_NOT_UNIQUE",
         "the text to replace is in the block more than once: give more of what stands around it",
     ),
-    errors.LineOutOfRange: _Entry(
-        grpc.StatusCode.FAILED_PRECONDITION, "LINE_OUT_OF_RANGE", "the block has fewer lines"
-    ),
+    errors.LineOutOfRange: _Entry(StatusCode.FAILED_PRECONDITION, "LINE_OUT_OF_RANGE", "the block has fewer lines"),
     errors.BlockTooLarge: _Entry(
-        grpc.StatusCode.FAILED_PRECONDITION, "BLOCK_TOO_LARGE", "the block would be larger than 64 KiB"
+        StatusCode.FAILED_PRECONDITION, "BLOCK_TOO_LARGE", "the block would be larger than 64 KiB"
     ),
     errors.PromptTooLarge: _Entry(
-        grpc.StatusCode.FAILED_PRECONDITION,
+        StatusCode.FAILED_PRECONDITION,
         "PROMPT_TOO_LARGE",
         "the prompt would be larger than 2 MiB: ask for fewer sections, or shorten blocks",
     ),
     errors.TaintChanged: _Entry(
-        grpc.StatusCode.ABORTED, "TAINT_CHANGED", "the taint was raised meanwhile: begin again at the new taint"
+        StatusCode.ABORTED, "TAINT_CHANGED", "the taint was raised meanwhile: begin again at the new taint"
     ),
-    errors.MethodUnknown: _Entry(grpc.StatusCode.UNIMPLEMENTED, "METHOD_UNKNOWN", "the server has no such method"),
-    errors.Overloaded: _Entry(
-        grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", "too many calls in flight: try again later"
-    ),
+    errors.MethodUnknown: _Entry(StatusCode.UNIMPLEMENTED, "METHOD_UNKNOWN", "the server has no such method"),
+    errors.Overloaded: _Entry(StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", "too many calls in flight: try again later"),
     errors.DeadlineExceeded: _Entry(
-        grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", "the deadline passed before the answer was ready"
+        StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", "the deadline passed before the answer was ready"
     ),
-    errors.Unavailable: _Entry(grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE", "the service cannot answer now: try again"),
+    errors.Unavailable: _Entry(StatusCode.UNAVAILABLE, "UNAVAILABLE", "the service cannot answer now: try again"),
 }
-_INTERNAL = _Entry(grpc.StatusCode.INTERNAL, "INTERNAL", "a fault of the server; its log knows it by the incident")
+_INTERNAL = _Entry(
+    StatusCode.INTERNAL, "INTERNAL", "internal error: the server's log describes it under this incident id"
+)
 
 
-def code_of(error: BaseException) -> tuple[grpc.StatusCode, str]:
+def code_of(error: BaseException) -> tuple[StatusCode, str]:
     """The code and the reason for *error*."""
     entry = _entry(error)
     return entry.code, entry.reason

@@ -21,7 +21,7 @@ _TEXTS = {
     "string.max_len": "is too long",
     "string.min_bytes": "is too short",
     "string.max_bytes": "is too long",
-    "string.pattern": "is not of the form that the contract gives",
+    "string.pattern": "does not have the required form",
     "string.uuid": "must be a UUID",
     "string.uuid_empty": "must be a UUID",
     "enum.defined_only": "must be a known value",

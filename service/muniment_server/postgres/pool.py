@@ -75,7 +75,7 @@ class RoleConnection(psycopg.Connection[Any]):
     _reader: psycopg.Cursor[Any] | None = None
 
     def read(self, query: str, parameters: Mapping[str, object], row: BaseRowFactory[_R]) -> list[_R]:
-        """The rows of one query, outside of a pipeline. By a cursor that is kept: a new one builds its adapters anew."""
+        """The rows of one query, outside of a pipeline. The cursor is kept: a new one builds its adapters anew."""
         if self._reader is None:
             self._reader = self.cursor()
         self._reader.row_factory = row

@@ -7,29 +7,27 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
-from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.descriptor import FileDescriptor, ServiceDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from muniment.v1 import (
-    agent_service_pb2,
-    agent_service_pb2_grpc,
-    audit_service_pb2,
-    audit_service_pb2_grpc,
-    block_service_pb2,
-    block_service_pb2_grpc,
-    memory_service_pb2,
-    memory_service_pb2_grpc,
-    note_service_pb2,
-    note_service_pb2_grpc,
-    passage_service_pb2,
-    passage_service_pb2_grpc,
-    prompt_service_pb2,
-    prompt_service_pb2_grpc,
-    session_service_pb2,
-    session_service_pb2_grpc,
-)
+from muniment.v1 import agent_service_pb2 as agents
+from muniment.v1 import agent_service_pb2_grpc as agents_grpc
+from muniment.v1 import audit_service_pb2 as audit_log
+from muniment.v1 import audit_service_pb2_grpc as audit_log_grpc
+from muniment.v1 import block_service_pb2 as blocks
+from muniment.v1 import block_service_pb2_grpc as blocks_grpc
+from muniment.v1 import memory_service_pb2 as memories
+from muniment.v1 import memory_service_pb2_grpc as memories_grpc
+from muniment.v1 import note_service_pb2 as notes
+from muniment.v1 import note_service_pb2_grpc as notes_grpc
+from muniment.v1 import passage_service_pb2 as passages
+from muniment.v1 import passage_service_pb2_grpc as passages_grpc
+from muniment.v1 import prompt_service_pb2 as prompts
+from muniment.v1 import prompt_service_pb2_grpc as prompts_grpc
+from muniment.v1 import session_service_pb2 as sessions
+from muniment.v1 import session_service_pb2_grpc as sessions_grpc
 from muniment_server.agents.servicer import AgentServicer
 from muniment_server.audit_log.servicer import AuditServicer
 from muniment_server.blocks.servicer import BlockServicer
@@ -48,50 +46,20 @@ from muniment_server.transport.dispatch import Dispatcher
 from muniment_server.transport.pools import Limits
 from muniment_server.transport.receive_timeout import ReceiveTimeout
 
-_SERVED: tuple[tuple[ServiceDescriptor, Callable[[Any, grpc.Server], None], Callable[[Searcher], object]], ...] = (
-    (
-        agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"],
-        agent_service_pb2_grpc.add_AgentServiceServicer_to_server,
-        lambda _: AgentServicer(),
-    ),
-    (
-        session_service_pb2.DESCRIPTOR.services_by_name["SessionService"],
-        session_service_pb2_grpc.add_SessionServiceServicer_to_server,
-        lambda _: SessionServicer(),
-    ),
-    (
-        memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"],
-        memory_service_pb2_grpc.add_MemoryServiceServicer_to_server,
-        MemoryServicer,
-    ),
-    (
-        block_service_pb2.DESCRIPTOR.services_by_name["BlockService"],
-        block_service_pb2_grpc.add_BlockServiceServicer_to_server,
-        lambda _: BlockServicer(),
-    ),
-    (
-        note_service_pb2.DESCRIPTOR.services_by_name["NoteService"],
-        note_service_pb2_grpc.add_NoteServiceServicer_to_server,
-        NoteServicer,
-    ),
-    (
-        passage_service_pb2.DESCRIPTOR.services_by_name["PassageService"],
-        passage_service_pb2_grpc.add_PassageServiceServicer_to_server,
-        PassageServicer,
-    ),
-    (
-        prompt_service_pb2.DESCRIPTOR.services_by_name["PromptService"],
-        prompt_service_pb2_grpc.add_PromptServiceServicer_to_server,
-        lambda _: PromptServicer(),
-    ),
-    (
-        audit_service_pb2.DESCRIPTOR.services_by_name["AuditService"],
-        audit_service_pb2_grpc.add_AuditServiceServicer_to_server,
-        lambda _: AuditServicer(),
-    ),
+_SERVED: tuple[tuple[FileDescriptor, Callable[[Any, grpc.Server], None], Callable[[Searcher], object]], ...] = (
+    (agents.DESCRIPTOR, agents_grpc.add_AgentServiceServicer_to_server, lambda _: AgentServicer()),
+    (sessions.DESCRIPTOR, sessions_grpc.add_SessionServiceServicer_to_server, lambda _: SessionServicer()),
+    (memories.DESCRIPTOR, memories_grpc.add_MemoryServiceServicer_to_server, MemoryServicer),
+    (blocks.DESCRIPTOR, blocks_grpc.add_BlockServiceServicer_to_server, lambda _: BlockServicer()),
+    (notes.DESCRIPTOR, notes_grpc.add_NoteServiceServicer_to_server, NoteServicer),
+    (passages.DESCRIPTOR, passages_grpc.add_PassageServiceServicer_to_server, PassageServicer),
+    (prompts.DESCRIPTOR, prompts_grpc.add_PromptServiceServicer_to_server, lambda _: PromptServicer()),
+    (audit_log.DESCRIPTOR, audit_log_grpc.add_AuditServiceServicer_to_server, lambda _: AuditServicer()),
 )
-"""Every service of the contract: its descriptor, how it is registered, and how its servicer is made."""
-SERVICES = tuple(declared for declared, _, _ in _SERVED)
+"""Every file of services: its descriptor, how its service is registered, and how the servicer is made."""
+SERVICES: tuple[ServiceDescriptor, ...] = tuple(
+    service for file, _, _ in _SERVED for service in file.services_by_name.values()
+)
 
 _MIB = 1024 * 1024
 _MAX_REFUSALS = 1000

@@ -1,0 +1,19 @@
+"""The methods of the contract, and who may call them."""
+
+from __future__ import annotations
+
+from muniment_server.transport.server import SERVICES
+
+METHODS = sorted(method.name for service in SERVICES for method in service.methods)
+FOR_HOSTS = {
+    "CreateAgent", "GetAgent", "ListAgents", "UpdateAgent", "DeleteAgent", "OpenSession", "ListSessions", "RaiseTaint",
+    "ResetSession", "ListAuditEvents", "CreateSharedBlock", "DeleteSharedBlock", "AttachBlock", "DetachBlock",
+    "ListBlockConsumers",
+}  # fmt: skip
+FOR_SESSIONS = {
+    "SaveMemory", "GetMemory", "ListMemories", "SearchMemories", "DeleteMemory",
+    "AddNote", "UpdateNote", "DeleteNote", "SearchNotes", "ListNotes", "EditNotes",
+    "ListBlocks", "GetBlock", "UpdateBlock", "EditBlock", "DeleteBlock",
+    "StorePassage", "ImportPassages", "GetPassage", "ListPassages", "SearchPassages", "DeletePassage",
+    "RenderPrompt",
+}  # fmt: skip
