@@ -29,7 +29,7 @@ from muniment_server.domain.errors import BudgetExceeded, EgressViolation
 from muniment_server.domain.ids import HostKeyId, RandomIds, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor import egress, policy
-from muniment_server.monitor.call import CallContext
+from muniment_server.monitor.call import Call
 from muniment_server.monitor.interceptors import EgressFilter, MapErrors
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.notes.wire import budget_exceeded_to_proto
@@ -226,7 +226,7 @@ def test_what_may_be_quoted_is_told_whole():
 
 def _call(principal, connection=None):
     database = Database(lambda _: "", pool_size=1)  # nothing is asked of it
-    return CallContext(
+    return Call(
         method=GET,
         grpc_context=connection,
         receive=bytes,

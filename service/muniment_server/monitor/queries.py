@@ -10,7 +10,7 @@ The queries of hosts are trusted as a whole: each is held to the host's tenant b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from muniment_server.postgres.queries import flattened, load, read, split
@@ -105,6 +105,17 @@ def _expressions(named: set[str], relations: Mapping[str, str], *, locked: bool)
             yield f"{relation} AS NOT MATERIALIZED ({body})"
 
 
+def _names(files: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """The queries in *files*, but for those that the monitor alone runs."""
+    return frozenset(name for package, file in files if package != __package__ for name in load(package, file))
+
+
 SESSION_QUERIES: Final = session_queries()
+READS: Final = _names(file for file in SESSION_FILES if file not in TRUSTED)
+"""What a noun may look up as a session. These queries name no table, so they cannot write."""
+WRITES: Final = _names(file for file in SESSION_FILES if file in TRUSTED)
+"""What a noun may write as a session."""
+HOST_STATEMENTS: Final = _names(HOST_FILES)
+"""What a noun may run as a host."""
 HOST_QUERIES: Final = host_queries()
 AUDIT_QUERIES: Final = audit_queries()
