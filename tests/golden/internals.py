@@ -22,12 +22,11 @@ from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.search.embeddings import Vector
 from muniment_server.transport.pools import Limits
-from tests.noninterference.worlds import private_postgres
-from tests.support.databases import Database, cloned
+from tests.support.databases import Database, cloned, running_postgres
 from tests.support.meanings import Quick, embed_all, quick
 from tests.support.services import Service, serving
 
-__all__ = ["BEGINNING", "EmbeddedPostgres", "Stand", "private_postgres", "standing"]
+__all__ = ["BEGINNING", "EmbeddedPostgres", "Stand", "running_postgres", "standing"]
 
 BEGINNING = datetime(2030, 1, 1, tzinfo=UTC)
 _KEY = b"golden"
