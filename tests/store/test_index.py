@@ -11,6 +11,7 @@ from muniment_server.admin.operator import operating
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import migrate
 from muniment_server.postgres.pool import operator_conninfo
+from muniment_server.runtime import schema
 from muniment_server.search.reindex import Reindexed
 from tests.rpc.clock import Clock
 from tests.support.services import serving
@@ -118,10 +119,10 @@ def test_an_upgrade_indexes_what_was_there(postgres, database):
             "   FROM vault.tenant, generate_series(1, 450) AS n"
         )
 
-    done = migrate.migrate(old.admin)
+    done = schema.migrate(old.admin)
 
     assert done[-1] == "indexed 450 items for search"
-    assert migrate.migrate(old.admin) == []
+    assert schema.migrate(old.admin) == []
     assert broken(old) == 0
     with serving(old) as service:
         assert len(service.session(PUBLIC).search_memories(query="whale", max_results=100).results) == 100

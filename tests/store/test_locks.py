@@ -61,12 +61,10 @@ def holding(service, level):
         }  # fmt: skip
 
         def run(query: str, name: str = "", kind: int = 1) -> None:
-            ids = {
-                each: f"'{uuid.uuid4()}'::uuid" for each in parameters(SESSION_QUERIES[query]) if each not in literals
-            }
-            connection.execute(
-                filled(SESSION_QUERIES[query], literals | ids | {"name": f"'{name}'", "kind": str(kind)}).encode()
-            )
+            text = SESSION_QUERIES[query]
+            ids = {each: f"'{uuid.uuid4()}'::uuid" for each in parameters(text) if each not in literals}
+            given = literals | ids | {"name": f"'{name}'", "kind": str(kind)}
+            connection.execute(filled(text, given).encode())
 
         with connection.transaction(force_rollback=True):
             run("lock_writes")
