@@ -224,7 +224,7 @@ def test_events_are_filtered_by_agent_session_and_time(host, session):
     assert events(host, start_time=saves[0].time, end_time=saves[2].time) == saves[:2]
 
 
-def test_tf15_no_audit_row_no_effect(service):
+def test_no_audit_row_no_effect(service):
     """The insert of the audit row is made to fail: the write fails, and nothing changed."""
     session = service.session(PUBLIC)
     before = session.save_memory(key="plan", content="one").memory
@@ -243,7 +243,7 @@ def test_tf15_no_audit_row_no_effect(service):
         assert owner.execute("SELECT count(*) FROM muniment_public.revision WHERE kind = 1").fetchone() == (1,)
 
 
-def test_tf15_a_read_that_cannot_be_recorded_does_not_leave(service):
+def test_a_read_that_cannot_be_recorded_does_not_leave(service):
     session = service.session(CONFIDENTIAL)
     session.save_memory(key="plan", content="whale")
     with service.database.as_owner() as owner:
@@ -258,7 +258,7 @@ def test_tf15_a_read_that_cannot_be_recorded_does_not_leave(service):
     assert answers == ["INTERNAL INTERNAL"] * 3
 
 
-def test_tf15_no_audit_row_no_act_of_a_host(service):
+def test_no_audit_row_no_act_of_a_host(service):
     host = service.host()
     own = service.session(PUBLIC)
     with service.database.as_owner() as owner:

@@ -262,7 +262,7 @@ def test_with_an_own_and_a_shared_block_the_own_one_is_edited(host, session):
     assert bob.get_block(label="plan").block.content == "bob's"
 
 
-def test_of1_another_agents_block_is_not_edited(session, at, plan):
+def test_another_agents_block_is_not_edited(session, at, plan):
     plan()
     bob = session(PUBLIC, agent_id="bob")
 

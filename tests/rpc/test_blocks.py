@@ -93,7 +93,7 @@ def test_get_finds_the_own_block_under_the_own_id_too(at):
     assert at(PUBLIC).get_block(label="plan", owner_agent_id="alice") == at(PUBLIC).get_block(label="plan")
 
 
-def test_of1_get_under_an_id_that_shares_nothing_is_as_under_none(session):
+def test_get_under_an_id_that_shares_nothing_is_as_under_none(session):
     write(session(PUBLIC, agent_id="bob"), "plan")
     alice = session(PUBLIC)
     write(alice, "plan")
@@ -637,7 +637,7 @@ def test_a_read_of_one_block_names_its_version(at, host):
     assert (read.method, read.item_id, read.revision) == ("GetBlock", written.item_id, 2)
 
 
-def test_tf15_no_audit_row_no_effect(service):
+def test_no_audit_row_no_effect(service):
     session = service.session(PUBLIC)
     before = session.update_block(label="plan", content="one").block
     with service.database.as_owner() as owner:
@@ -684,7 +684,7 @@ def test_c03_agents_do_not_see_each_others_blocks(session, level):
     assert session(level).get_block(label="plan").block.content == "alice's"
 
 
-def test_of1_lt4_an_etag_of_another_agent_is_as_one_that_never_was(session):
+def test_an_etag_of_another_agent_is_as_one_that_never_was(session):
     foreign = session(PUBLIC).update_block(label="plan", content="text").block.etag
     bob = session(PUBLIC, agent_id="bob")
     write(bob, "plan")
@@ -696,7 +696,7 @@ def test_of1_lt4_an_etag_of_another_agent_is_as_one_that_never_was(session):
         )
 
 
-def test_tf23_concurrent_updates_with_etags_all_count(session):
+def test_concurrent_updates_with_etags_all_count(session):
     sessions = [session(PUBLIC) for _ in range(4)]
     write(sessions[0], "counter", content="0")
     counted = []

@@ -132,7 +132,7 @@ def stalled(session, address, count):
 def wait_until_held(service):
     """Until every thread that the server has for streams waits for one."""
     end = time.monotonic() + 20
-    while len(service.server._patience._waiting) < Limits().stream_threads:
+    while len(service.server._receive_timeout._waiting) < Limits().stream_threads:
         assert time.monotonic() < end
 
 

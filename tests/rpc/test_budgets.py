@@ -72,7 +72,7 @@ def refused(call, **fields):
 
 @pytest.mark.parametrize(("tier", "most"), [(MEMORY, 2200), (USER, 1375)])
 @pytest.mark.parametrize("level", LEVELS)
-def test_d37_a_tier_takes_exactly_its_limit_and_not_one_more(at, level, tier, most):
+def test_a_tier_takes_exactly_its_limit_and_not_one_more(at, level, tier, most):
     assert refusal(at(level).add_note, content="x" * (most + 1), tier=tier) == OVER
     assert used(at(level).add_note(content="x" * most, tier=tier)) == (most, most, 100)
     assert refusal(at(level).add_note, content="x", tier=tier) == OVER
@@ -91,7 +91,7 @@ def test_d37_a_tier_takes_exactly_its_limit_and_not_one_more(at, level, tier, mo
         ("\n§\n", 3),
     ],
 )
-def test_d34_code_points_are_counted_neither_bytes_nor_what_looks_like_one(at, limit, content, length):
+def test_code_points_are_counted_neither_bytes_nor_what_looks_like_one(at, limit, content, length):
     limit(memory=10 * length)
 
     assert used(at(PUBLIC).add_note(content=content * 10)) == (10 * length, 10 * length, 100)
@@ -100,7 +100,7 @@ def test_d34_code_points_are_counted_neither_bytes_nor_what_looks_like_one(at, l
 
 
 @pytest.mark.parametrize("rpc", ["AddNote", "UpdateNote", "EditNotes"])
-def test_lt1_every_call_that_writes_is_held_against_the_limit(at, limit, rpc):
+def test_every_call_that_writes_is_held_against_the_limit(at, limit, rpc):
     """At the limit it goes through, one over it is refused."""
     limit(memory=10)
     session = at(PUBLIC)
@@ -159,7 +159,7 @@ def test_every_response_says_how_much_is_used(at):
 
 
 @pytest.mark.parametrize(("length", "percent"), [(924, 42), (21, 0), (22, 1), (2199, 99)])
-def test_d35_percent_is_rounded_down(at, length, percent):
+def test_percent_is_rounded_down(at, length, percent):
     assert at(PUBLIC).add_note(content="x" * length).usage.percent == percent
 
 
@@ -167,7 +167,7 @@ def test_d35_percent_is_rounded_down(at, length, percent):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_d36_notes_from_below_count_and_notes_above_do_not(at, limit, low, high):
+def test_notes_from_below_count_and_notes_above_do_not(at, limit, low, high):
     limit(memory=10)
     at(low).add_note(content="12345")
 
@@ -178,7 +178,7 @@ def test_d36_notes_from_below_count_and_notes_above_do_not(at, limit, low, high)
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_d36_what_is_above_is_not_in_a_refusal(at, limit, low, high):
+def test_what_is_above_is_not_in_a_refusal(at, limit, low, high):
     """Byte for byte the same as without it."""
     limit(memory=10)
     at(low).add_note(content="12345", note_id=A)
@@ -219,14 +219,14 @@ def over(at, limit):
     return at(INTERNAL)
 
 
-def test_d37_an_edit_that_does_not_increase_usage_is_allowed_above_the_limit(over):
+def test_an_edit_that_does_not_increase_usage_is_allowed_above_the_limit(over):
     assert used(over.update_note(content="H" * 10, note_id=A)) == (23, 10, 230)
     assert used(over.update_note(content="H" * 9, note_id=A)) == (22, 10, 220)
     assert used(over.update_note(content="L" * 10, note_id=B)) == (22, 10, 220)
     assert used(over.edit_notes(edits=[delete(A), add("h" * 9)])) == (22, 10, 220)
 
 
-def test_d37_an_edit_that_increases_usage_is_refused_above_the_limit(over):
+def test_an_edit_that_increases_usage_is_refused_above_the_limit(over):
     assert refusal(over.update_note, content="h" * 11, note_id=A) == OVER
     assert refusal(over.update_note, content="l" * 11, note_id=B) == OVER
     assert refusal(over.add_note, content="x") == OVER
@@ -256,7 +256,7 @@ def test_a_delete_among_other_edits_is_judged_with_them(at, limit):
     assert contents(at(INTERNAL)) == ["1", "1234"]
 
 
-def test_d37_a_limit_of_0_takes_nothing(at, limit):
+def test_a_limit_of_0_takes_nothing(at, limit):
     limit(memory=0, user=0)
 
     for tier in (MEMORY, USER):
@@ -264,7 +264,7 @@ def test_d37_a_limit_of_0_takes_nothing(at, limit):
         assert used(at(PUBLIC).list_notes(tier=tier)) == (0, 0, 0)
 
 
-def test_hm4_a_limit_that_is_lowered_below_what_is_used_evicts_nothing(at, limit):
+def test_a_limit_that_is_lowered_below_what_is_used_evicts_nothing(at, limit):
     at(PUBLIC).add_note(content="x" * 20, note_id=A)
     at(PUBLIC).add_note(content="y" * 20, note_id=B)
     limit(memory=10)
@@ -288,7 +288,7 @@ def test_a_limit_that_is_raised_counts_at_once(at, limit):
 
 
 def test_the_budget_is_held_against_the_final_state(at, limit):
-    """HM3: making room and using it is one call, whichever comes first."""
+    """Making room and using it is one call, whichever comes first."""
     limit(memory=10)
     at(PUBLIC).add_note(content="x" * 10, note_id=A)
 
@@ -301,7 +301,7 @@ def test_the_budget_is_held_against_the_final_state(at, limit):
 # What a refusal says.
 
 
-def test_d38_a_refusal_says_by_how_much_and_what_takes_the_room(at, limit):
+def test_a_refusal_says_by_how_much_and_what_takes_the_room(at, limit):
     limit(memory=30)
     at(PUBLIC).add_note(content="twelve chars", note_id=A)
     at(INTERNAL).add_note(content="five!", note_id=B)
@@ -330,14 +330,14 @@ def test_d38_a_refusal_says_by_how_much_and_what_takes_the_room(at, limit):
     )
 
 
-def test_d38_the_text_tells_what_to_do(at, limit):
+def test_the_text_tells_what_to_do(at, limit):
     limit(memory=1)
 
     assert failure_of(at(PUBLIC).add_note, content="xy").message.endswith("replace or remove an entry first")
 
 
-def test_d38_retrying_is_not_suggested(at, limit):
-    """Clients retry RESOURCE_EXHAUSTED and UNAVAILABLE by themselves: the loop that HM3 tells of."""
+def test_retrying_is_not_suggested(at, limit):
+    """Clients retry RESOURCE_EXHAUSTED and UNAVAILABLE by themselves: a loop."""
     limit(memory=1)
 
     assert failure_of(at(PUBLIC).add_note, content="xy").code is grpc.StatusCode.FAILED_PRECONDITION
@@ -449,7 +449,7 @@ def repair(found, wanted):
 
 
 @pytest.mark.parametrize("own", [0, 1, 2, 3])
-def test_hm3_a_refusal_is_enough_to_repair_it_with_one_call(at, limit, own):
+def test_a_refusal_is_enough_to_repair_it_with_one_call(at, limit, own):
     """Whether the notes in the way are the session's own, which it may delete, or lower ones, which it may shorten."""
     limit(memory=200)
     for number in range(3):

@@ -221,7 +221,7 @@ def listening(caplog):
 
 
 def test_c60_no_log_of_the_server_shows_what_was_remembered(service, listening):
-    """TF16: and no token either."""
+    """And no token either."""
     canary = new_canary()
     use_everything(service, canary)
     break_everything(service, canary)

@@ -217,7 +217,7 @@ def test_every_method_is_for_hosts_for_sessions_or_for_both():
 
 
 @pytest.mark.parametrize("rpc", sorted(FOR_HOSTS))
-def test_tf17_a_method_for_hosts_refuses_a_session(at, rpc):
+def test_a_method_for_hosts_refuses_a_session(at, rpc):
     """Before the request is looked at: an empty one would break rules."""
     outcome = at(PUBLIC).observe(rpc)
 
@@ -225,14 +225,14 @@ def test_tf17_a_method_for_hosts_refuses_a_session(at, rpc):
 
 
 @pytest.mark.parametrize("rpc", sorted(FOR_SESSIONS))
-def test_tf17_a_method_for_sessions_refuses_a_host(host, rpc):
+def test_a_method_for_sessions_refuses_a_host(host, rpc):
     outcome = host.observe(rpc)
 
     assert (outcome.code.name, reason_of(outcome)) == ("PERMISSION_DENIED", "PRINCIPAL_NOT_ALLOWED")
 
 
 def test_c47_metadata_and_unknown_fields_say_nothing_about_the_level(at):
-    """TF20: nor about the agent."""
+    """Nor about the agent."""
     session = at(PUBLIC)
     at(INTERNAL).save_memory(key="plan", content="above")
     session.metadata += (("x-taint", "4"), ("x-agent", "bob"), ("x-classification", "RESTRICTED"), ("taint", "4"))

@@ -78,7 +78,7 @@ def test_a_deleted_memory_is_gone(at, level):
     assert refusal(at(level).get_memory, key="plan") == GONE
 
 
-def test_tf8_a_second_delete_finds_nothing(at):
+def test_a_second_delete_finds_nothing(at):
     at(PUBLIC).save_memory(key="plan", content="text")
     at(PUBLIC).delete_memory(key="plan")
 
@@ -155,7 +155,7 @@ def test_when_a_high_version_expires_the_lower_one_is_simply_seen_again(service,
     assert [found.memory.content for found in high.search_memories(query="whale").results] == ["low whale"]
 
 
-def test_tf14_an_expired_memory_is_as_good_as_deleted_in_every_rpc(service, clock):
+def test_an_expired_memory_is_as_good_as_deleted_in_every_rpc(service, clock):
     session = service.session(PUBLIC)
     session.save_memory(key="plan", content="whale", tags=["a"], expire_time=in_future(hours=1))
     clock.advance(hours=2)

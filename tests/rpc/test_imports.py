@@ -281,7 +281,7 @@ def test_c12_a_stream_is_answered_in_the_same_bytes_whatever_is_above(at, low, h
     ] == taken  # fmt: skip
 
 
-def test_of1_ids_of_another_agent_are_free(session):
+def test_ids_of_another_agent_are_free(session):
     given = with_ids(3)
     session(PUBLIC).import_passages(*given)
 
@@ -490,7 +490,7 @@ def test_c04_a_raise_after_the_first_look_ends_a_stream_that_has_stored_nothing(
 def wait_until_waiting(service, streams):
     """Until the server waits for the next message of so many streams, and has looked at their sessions."""
     end = time.monotonic() + 20
-    while len(service.server._patience._waiting) < streams:
+    while len(service.server._receive_timeout._waiting) < streams:
         assert time.monotonic() < end
 
 

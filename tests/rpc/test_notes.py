@@ -57,7 +57,7 @@ def test_c01_a_note_is_seen_at_its_level_and_above(at, written, reader):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_tf2_what_is_added_after_a_raise_is_in_the_table_of_the_new_level(service, level):
+def test_what_is_added_after_a_raise_is_in_the_table_of_the_new_level(service, level):
     session = service.session(PUBLIC)
     session.add_note(content="before")
     service.host().raise_taint(session_id=session.session_id, taint=level)
@@ -122,7 +122,7 @@ def test_content_has_up_to_64_kib(roomy, content):
 
 
 @pytest.mark.parametrize("content", ["", "x" * 65537, "€" * 21846, "a\0b"])
-def test_da1_other_content_is_refused(roomy, content):
+def test_other_content_is_refused(roomy, content):
     roomy.add_note(content="text", note_id=ID)
 
     assert invalid(roomy.add_note, content=content) == ["content"]
@@ -182,13 +182,13 @@ def test_c10_the_answer_to_an_addition_is_the_same_whether_or_not_its_id_exists_
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_d39_an_exact_duplicate_is_the_note_that_is_there(at, level):
+def test_an_exact_duplicate_is_the_note_that_is_there(at, level):
     first = at(level).add_note(content="text", note_id=ID)
 
     assert at(level).add_note(content="text", note_id=OTHER_ID) == at(level).add_note(content="text") == first
 
 
-def test_d39_a_duplicate_in_the_other_tier_is_a_note_of_its_own(at):
+def test_a_duplicate_in_the_other_tier_is_a_note_of_its_own(at):
     at(PUBLIC).add_note(content="text", tier=MEMORY)
     at(PUBLIC).add_note(content="text", tier=USER)
 
@@ -196,7 +196,7 @@ def test_d39_a_duplicate_in_the_other_tier_is_a_note_of_its_own(at):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_d39_a_duplicate_of_a_lower_note_is_a_note_of_its_own(at, low, high):
+def test_a_duplicate_of_a_lower_note_is_a_note_of_its_own(at, low, high):
     at(low).add_note(content="text")
     added = at(high).add_note(content="text").note
 
@@ -205,7 +205,7 @@ def test_d39_a_duplicate_of_a_lower_note_is_a_note_of_its_own(at, low, high):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_d39_a_duplicate_of_a_higher_note_is_a_note_of_its_own(at, low, high):
+def test_a_duplicate_of_a_higher_note_is_a_note_of_its_own(at, low, high):
     at(high).add_note(content="text", note_id=ID)
 
     assert at(low).add_note(content="text", note_id=OTHER_ID).note.note_id == OTHER_ID
@@ -316,7 +316,7 @@ def test_an_etag_is_judged_against_the_version_that_is_seen(at, seen_at, level):
 
 
 @pytest.mark.parametrize("content", ["new", "one", "two"])
-def test_d44_a_stale_etag_is_refused_and_recorded(at, host, content):
+def test_a_stale_etag_is_refused_and_recorded(at, host, content):
     """Even with the text that is stored: two equal increments are two."""
     stale = at(INTERNAL).add_note(content="one", note_id=ID).note.etag
     at(INTERNAL).update_note(content="two", note_id=ID)
@@ -369,7 +369,7 @@ def test_c13_what_exists_only_above_is_as_what_never_was(at, low, high):
     assert seen(at(high)) == {ID: "high"}
 
 
-def test_of1_the_note_of_another_agent_or_tenant_is_as_one_that_never_was(shared, session):
+def test_the_note_of_another_agent_or_tenant_is_as_one_that_never_was(shared, session):
     session(PUBLIC).add_note(content="text", note_id=ID)
 
     for stranger in (session(RESTRICTED, agent_id="bob"), shared.session(RESTRICTED, tenant="elsewhere")):
@@ -390,7 +390,7 @@ def test_a_deleted_note_is_gone(at, level):
     assert seen(at(level)) == {}
 
 
-def test_d12_a_second_delete_finds_nothing(at):
+def test_a_second_delete_finds_nothing(at):
     at(PUBLIC).add_note(content="text", note_id=ID)
     at(PUBLIC).delete_note(note_id=ID)
 
@@ -409,7 +409,7 @@ def test_a_lower_note_cannot_be_deleted_also_not_the_second_time(at, host, low, 
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_d10_a_delete_says_at_which_level_a_lower_version_is_seen_again(at, low, high):
+def test_a_delete_says_at_which_level_a_lower_version_is_seen_again(at, low, high):
     at(low).add_note(content="low", note_id=ID)
     at(high).update_note(content="high", note_id=ID)
 
@@ -462,7 +462,7 @@ def test_a_delete_with_a_stale_etag_is_refused_and_recorded(at, host):
     assert recorded(host, "DeleteNote") == [(INTERNAL, "ETAG_STALE")]
 
 
-def test_tf10_versions_are_kept_for_audit(service):
+def test_versions_are_kept_for_audit(service):
     session = service.session(PUBLIC)
     session.add_note(content="one", note_id=ID)
     session.update_note(content="two", note_id=ID)
@@ -532,7 +532,7 @@ def test_a_note_that_is_not_there_or_taken_is_not_recorded(at, host):
         ("AddNote", {"content": "x" * 3000}),
     ],
 )
-def test_tf15_no_audit_row_no_effect(service, rpc, fields):
+def test_no_audit_row_no_effect(service, rpc, fields):
     """Not even a refusal that ought to be recorded is told."""
     session = service.session(PUBLIC)
     session.add_note(content="text", note_id=ID)

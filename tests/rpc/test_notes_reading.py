@@ -45,7 +45,7 @@ def set_limits(host, **limits):
 
 
 def test_notes_are_listed_oldest_first(at):
-    """DA1: whatever their ids, and however often they were updated."""
+    """Whatever their ids, and however often they were updated."""
     at(PUBLIC).add_note(content="first", note_id=C)
     at(PUBLIC).add_note(content="second", note_id=A)
     at(PUBLIC).add_note(content="third", note_id=B)
@@ -316,7 +316,7 @@ def test_a_search_finds_only_the_tier_asked_for(at):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_tf4_a_shadowed_version_is_never_found(at, low, high):
+def test_a_shadowed_version_is_never_found(at, low, high):
     """Not by its words, and not in its tier when the version above is in the other one."""
     at(high).add_note(content="lion", note_id=B, tier=USER)
     at(low).add_note(content="whale", note_id=A)
@@ -328,7 +328,7 @@ def test_tf4_a_shadowed_version_is_never_found(at, low, high):
     assert sorted(found(at(low), "whale")) == ["whale", "whale too"]
 
 
-def test_tf5_hidden_matches_take_no_place_in_the_limit(at):
+def test_hidden_matches_take_no_place_in_the_limit(at):
     add(at(RESTRICTED), *(f"whale {number}" for number in range(20)))
     add(at(PUBLIC), "one whale in a long text")
 
@@ -357,7 +357,7 @@ def test_neither_memories_nor_other_agents_notes_are_found(at, session):
 
 
 @pytest.mark.parametrize("query", ["user-name", "it's", "C++", '"', "a AND", "bo*", "%", "_", "\\", "'; DROP", "\x01"])
-def test_tf7_nothing_in_a_query_is_syntax(at, query):
+def test_nothing_in_a_query_is_syntax(at, query):
     add(at(PUBLIC), "books")
 
     assert found(at(PUBLIC), query) == []
@@ -411,7 +411,7 @@ def test_a_read_of_one_note_names_its_version(at, host):
 
 
 @pytest.mark.parametrize(("rpc", "fields"), [("ListNotes", {}), ("SearchNotes", {"query": "whale"})])
-def test_tf15_a_read_that_cannot_be_recorded_does_not_leave(service, rpc, fields):
+def test_a_read_that_cannot_be_recorded_does_not_leave(service, rpc, fields):
     session = service.session(CONFIDENTIAL)
     session.add_note(content="whale")
     with service.database.as_owner() as owner:

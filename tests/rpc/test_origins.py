@@ -1,6 +1,6 @@
-"""The defects of the systems that Muniment comes from (reference/origins.md 5), as far as one call shows them.
+"""The defects of the systems that Muniment comes from, as far as one call shows them.
 
-Those of budgets (HM, LT1), of tiers and of prompts (OF3, LT6) are in the tests of notes and prompts, by their ids.
+Those of budgets, tiers and prompts are in the tests of notes and prompts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GONE = "NOT_FOUND MEMORY_NOT_FOUND"
 
 
 @pytest.mark.parametrize("level", [0, 5, -1, 2**31 - 1, -(2**31)])
-def test_tf1_an_unknown_level_is_refused_before_any_comparison(host, session, level):
+def test_an_unknown_level_is_refused_before_any_comparison(host, session, level):
     own = session(CONFIDENTIAL)
 
     assert invalid(host.open_session, agent_id="alice", taint=level) == ["taint"]
@@ -43,7 +43,7 @@ def test_tf1_an_unknown_level_is_refused_before_any_comparison(host, session, le
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_tf2_what_is_saved_after_a_raise_is_in_the_table_of_the_new_level(service, low, high):
+def test_what_is_saved_after_a_raise_is_in_the_table_of_the_new_level(service, low, high):
     """C40: also through a server that remembers the session as it was."""
     session = service.session(low)
     session.save_memory(key="before", content="text")
@@ -59,7 +59,7 @@ def test_tf2_what_is_saved_after_a_raise_is_in_the_table_of_the_new_level(servic
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_tf3_taint_and_sessions_survive_a_restart(database, level):
+def test_taint_and_sessions_survive_a_restart(database, level):
     with serving(database) as first:
         opened = first.session(PUBLIC)
         first.host().raise_taint(session_id=opened.session_id, taint=level)
@@ -73,7 +73,7 @@ def test_tf3_taint_and_sessions_survive_a_restart(database, level):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_tf4_a_lower_version_does_not_resurface_by_its_tag_or_word(at, low, high):
+def test_a_lower_version_does_not_resurface_by_its_tag_or_word(at, low, high):
     at(low).save_memory(key="plan", content="whale", tags=["urgent"])
     at(high).save_memory(key="plan", content="zebra", tags=["done"])
 
@@ -86,7 +86,7 @@ def test_tf4_a_lower_version_does_not_resurface_by_its_tag_or_word(at, low, high
     assert found == [[], [], []]
 
 
-def test_tf5_hidden_matches_take_no_place_in_the_limit(at):
+def test_hidden_matches_take_no_place_in_the_limit(at):
     for number in range(50):
         at(RESTRICTED).save_memory(key=f"high{number}", content="whale")
     at(PUBLIC).save_memory(key="low", content="one whale in a long text")
@@ -94,7 +94,7 @@ def test_tf5_hidden_matches_take_no_place_in_the_limit(at):
     assert keys(at(PUBLIC).search_memories(query="whale", max_results=40)) == ["low"]
 
 
-def test_tf6_the_order_of_low_results_does_not_depend_on_high_documents(at):
+def test_the_order_of_low_results_does_not_depend_on_high_documents(at):
     for key, content in {"a": "whale zebra zebra", "b": "whale whale zebra", "c": "whale"}.items():
         at(PUBLIC).save_memory(key=key, content=content)
     before = at(PUBLIC).search_memories(query="whale zebra")
@@ -106,13 +106,13 @@ def test_tf6_the_order_of_low_results_does_not_depend_on_high_documents(at):
 @pytest.mark.parametrize(
     "query", ["user-name", "what is my name?", "it's", "C++", '""', "a AND", "bo*", "NOT", "col:t"]
 )
-def test_tf7_nothing_in_a_query_is_syntax(at, query):
+def test_nothing_in_a_query_is_syntax(at, query):
     at(PUBLIC).save_memory(key="plan", content="books")
 
     assert keys(at(PUBLIC).search_memories(query=query)) == []
 
 
-def test_tf8_a_second_delete_does_not_touch_the_tombstone(service, clock):
+def test_a_second_delete_does_not_touch_the_tombstone(service, clock):
     session = service.session(PUBLIC)
     session.save_memory(key="plan", content="text")
     session.delete_memory(key="plan")
@@ -125,7 +125,7 @@ def test_tf8_a_second_delete_does_not_touch_the_tombstone(service, clock):
     assert (answer, after) == (GONE, before)
 
 
-def test_tf9_a_save_over_a_deleted_key_keeps_the_tombstone_and_has_its_own_create_time(service, clock):
+def test_a_save_over_a_deleted_key_keeps_the_tombstone_and_has_its_own_create_time(service, clock):
     session = service.session(PUBLIC)
     first = session.save_memory(key="plan", content="one").memory
     session.delete_memory(key="plan")
@@ -140,7 +140,7 @@ def test_tf9_a_save_over_a_deleted_key_keeps_the_tombstone_and_has_its_own_creat
     assert second.create_time.ToDatetime() > first.create_time.ToDatetime()
 
 
-def test_tf10_an_overwritten_content_is_in_the_ledger(service):
+def test_an_overwritten_content_is_in_the_ledger(service):
     session = service.session(PUBLIC)
     for content in ("one", "two", "three"):
         session.save_memory(key="plan", content=content)
@@ -152,7 +152,7 @@ def test_tf10_an_overwritten_content_is_in_the_ledger(service):
     assert ledger == [(1, "one"), (2, "two"), (3, "three")]
 
 
-def test_tf10_c88_no_content_is_lost_under_concurrent_writers(service):
+def test_c88_no_content_is_lost_under_concurrent_writers(service):
     """Eight sessions overwrite one key: every content that was acknowledged is in the ledger."""
     sessions = [service.session(PUBLIC) for _ in range(8)]
 
@@ -171,7 +171,7 @@ def test_tf10_c88_no_content_is_lost_under_concurrent_writers(service):
 @pytest.mark.parametrize(
     ("one", "other"), [("a_b", "aXb"), ("a.b", "aXb"), ("a:b", "a:b:c"), ("a", "a-1"), ("a_", "ab"), ("A", "a")]
 )
-def test_tf11_agents_with_odd_names_see_only_their_own(session, one, other):
+def test_agents_with_odd_names_see_only_their_own(session, one, other):
     session(PUBLIC, agent_id=other).save_memory(key="plan", content="whale")
     own = session(RESTRICTED, agent_id=one)
 
@@ -180,11 +180,11 @@ def test_tf11_agents_with_odd_names_see_only_their_own(session, one, other):
 
 
 @pytest.mark.parametrize("agent_id", ["a%b", "a\\b", "%", "_"])
-def test_tf11_wildcards_and_escapes_are_no_agent_ids(host, agent_id):
+def test_wildcards_and_escapes_are_no_agent_ids(host, agent_id):
     assert invalid(host.create_agent, agent_id=agent_id) == ["agent_id"]
 
 
-def test_tf12_nothing_of_the_old_session_is_seen_after_a_reset(host, session):
+def test_nothing_of_the_old_session_is_seen_after_a_reset(host, session):
     """Also through a server that remembers the old one."""
     old = session(CONFIDENTIAL)
     old.save_memory(key="plan", content="whale")
@@ -204,7 +204,7 @@ def test_tf12_nothing_of_the_old_session_is_seen_after_a_reset(host, session):
     assert refusal(old.list_memories) == "UNAUTHENTICATED CREDENTIAL_INVALID"
 
 
-def test_tf13_what_was_deleted_by_another_session_is_not_found(session):
+def test_what_was_deleted_by_another_session_is_not_found(session):
     one, other = session(PUBLIC), session(PUBLIC)
     one.save_memory(key="plan", content="whale")
     other.delete_memory(key="plan")
@@ -212,7 +212,7 @@ def test_tf13_what_was_deleted_by_another_session_is_not_found(session):
     assert keys(one.search_memories(query="whale plan")) == []
 
 
-def test_tf14_an_expiry_is_enforced(service, clock):
+def test_an_expiry_is_enforced(service, clock):
     session = service.session(PUBLIC)
     session.save_memory(key="plan", content="whale", expire_time=in_future(hours=1))
     clock.advance(minutes=59)
@@ -222,7 +222,7 @@ def test_tf14_an_expiry_is_enforced(service, clock):
     assert (before, refusal(session.get_memory, key="plan")) == ("whale", GONE)
 
 
-def test_tf15_misses_and_denials_above_internal_are_recorded(at, host):
+def test_misses_and_denials_above_internal_are_recorded(at, host):
     failure_of(at(CONFIDENTIAL).get_memory, key="never")
     failure_of(at(CONFIDENTIAL).list_agents)
     at(CONFIDENTIAL).list_memories()
@@ -234,7 +234,7 @@ def test_tf15_misses_and_denials_above_internal_are_recorded(at, host):
     ]
 
 
-def test_tf16_neither_key_nor_agent_nor_level_is_logged_on_a_save(at, caplog):
+def test_neither_key_nor_agent_nor_level_is_logged_on_a_save(at, caplog):
     caplog.set_level("DEBUG")
     at(RESTRICTED).save_memory(key="canary-key", content="canary-content", tags=["canary-tag"])
 
@@ -242,7 +242,7 @@ def test_tf16_neither_key_nor_agent_nor_level_is_logged_on_a_save(at, caplog):
 
 
 @pytest.mark.parametrize("method", [method.name for service in SERVICES for method in service.methods])
-def test_tf17_every_policy_that_is_declared_is_enforced(at, host, method):
+def test_every_policy_that_is_declared_is_enforced(at, host, method):
     """Whoever a method is not for is refused; nobody else is."""
     answers = {who: reason_of(caller.observe(method)) for who, caller in {"host": host, "session": at(PUBLIC)}.items()}
     refused = {who for who, reason in answers.items() if reason == "PRINCIPAL_NOT_ALLOWED"}
@@ -251,7 +251,7 @@ def test_tf17_every_policy_that_is_declared_is_enforced(at, host, method):
 
 
 @pytest.mark.parametrize("word", ["நினைவு", "தமிழ்", "கோவில்", "மழையில்"])
-def test_tf18_a_tamil_word_is_found_and_its_consonants_alone_are_not(at, word):
+def test_a_tamil_word_is_found_and_its_consonants_alone_are_not(at, word):
     at(PUBLIC).save_memory(key="k", content=f"இது {word} ஆகும்")
     consonants = " ".join(letter for letter in word if "\u0b95" <= letter <= "\u0bb9")
 
@@ -262,12 +262,12 @@ def test_tf18_a_tamil_word_is_found_and_its_consonants_alone_are_not(at, word):
 @pytest.mark.parametrize(
     ("tags", "field"), [([""], "tags[0]"), (["a", " \t"], "tags[1]"), (["t"] * 33, "tags"), (["x" * 65], "tags[0]")]
 )
-def test_tf19_a_tag_that_cannot_be_kept_is_refused_not_dropped(at, tags, field):
+def test_a_tag_that_cannot_be_kept_is_refused_not_dropped(at, tags, field):
     assert invalid(at(PUBLIC).save_memory, key="k", content="x", tags=tags) == [field]
     assert refusal(at(PUBLIC).get_memory, key="k") == GONE
 
 
-def test_tf20_whose_memories_are_read_is_the_tokens_business_only(session):
+def test_whose_memories_are_read_is_the_tokens_business_only(session):
     """No request names an agent, and metadata that does says nothing."""
     session(PUBLIC, agent_id="owner").save_memory(key="plan", content="whale")
     guest = session(PUBLIC, agent_id="guest")
@@ -277,7 +277,7 @@ def test_tf20_whose_memories_are_read_is_the_tokens_business_only(session):
     assert keys(guest.list_memories()) == []
 
 
-def test_tf21_nothing_but_a_reset_lowers_a_conversation(host, session):
+def test_nothing_but_a_reset_lowers_a_conversation(host, session):
     own = session(RESTRICTED, conversation_id="c")
     for taint in (PUBLIC, INTERNAL, CONFIDENTIAL):
         failure_of(host.open_session, agent_id="alice", taint=taint, conversation_id="c")
@@ -290,7 +290,7 @@ def test_tf21_nothing_but_a_reset_lowers_a_conversation(host, session):
     assert host.reset_session(session_id=own.session_id).session.taint == PUBLIC
 
 
-def test_tf22_a_method_that_nobody_declared_is_denied(at):
+def test_a_method_that_nobody_declared_is_denied(at):
     teleport = at(PUBLIC).channel.unary_unary("/muniment.v1.MemoryService/Teleport")
 
     outcome = failure_of(lambda: teleport(b"", metadata=at(PUBLIC).metadata, timeout=20))
@@ -298,7 +298,7 @@ def test_tf22_a_method_that_nobody_declared_is_denied(at):
     assert outcome.code is grpc.StatusCode.UNIMPLEMENTED
 
 
-def test_tf23_concurrent_increments_with_etags_all_count(service):
+def test_concurrent_increments_with_etags_all_count(service):
     sessions = [service.session(PUBLIC) for _ in range(6)]
     sessions[0].save_memory(key="counter", content="0")
 
@@ -316,7 +316,7 @@ def test_tf23_concurrent_increments_with_etags_all_count(service):
     assert broken_invariants(service.database) == []
 
 
-def test_of1_lt4_an_id_of_another_agent_is_as_one_that_never_was(session):
+def test_an_id_of_another_agent_is_as_one_that_never_was(session):
     etag = session(PUBLIC, agent_id="alice").save_memory(key="plan", content="text").memory.etag
     bob = session(PUBLIC, agent_id="bob")
     bob.save_memory(key="plan", content="text")
@@ -344,7 +344,7 @@ def named(item_id):
 
 
 @pytest.mark.parametrize("index", range(len(list(named("")))))
-def test_of1_lt4_every_call_that_names_an_item_of_another_agent_finds_nothing(session, index):
+def test_every_call_that_names_an_item_of_another_agent_finds_nothing(session, index):
     """Byte for byte what it finds where there never was one: another agent's, another tenant's, a higher one's."""
     taken, never = str(uuid.UUID(int=1)), str(uuid.UUID(int=2))
     for owner in (session(PUBLIC, agent_id="alice"), session(RESTRICTED, agent_id="bob")):
@@ -362,14 +362,14 @@ def test_of1_lt4_every_call_that_names_an_item_of_another_agent_finds_nothing(se
 
 
 @pytest.mark.parametrize("query", ["%", "_", "%%", "w_ale", "wha%"])
-def test_of2_percent_and_underscore_are_ordinary(at, query):
+def test_percent_and_underscore_are_ordinary(at, query):
     at(PUBLIC).save_memory(key="k", content="whale")
 
     assert keys(at(PUBLIC).search_memories(query=query)) == []
     assert keys(at(PUBLIC).list_memories(tag=query)) == []
 
 
-def test_lt2_a_tag_filter_returns_all_it_should_among_many_that_do_not_match(at):
+def test_a_tag_filter_returns_all_it_should_among_many_that_do_not_match(at):
     for number in range(60):
         at(PUBLIC).save_memory(key=f"other{number:02}", content="whale whale", tags=["other"])
     for number in range(5):
@@ -381,14 +381,14 @@ def test_lt2_a_tag_filter_returns_all_it_should_among_many_that_do_not_match(at)
         assert keys(at(PUBLIC).search_memories(query="whale", tags=tags, tag_match=match, max_results=5)) == wanted
 
 
-def test_da1_an_empty_memory_is_refused(at):
+def test_an_empty_memory_is_refused(at):
     """A block may be empty: it is a place to write in."""
     assert invalid(at(PUBLIC).save_memory, key="k", content="") == ["content"]
     assert invalid(at(PUBLIC).add_note, content="") == ["content"]
     assert invalid(at(PUBLIC).store_passage, content="") == ["content"]
 
 
-def test_da1_deleting_what_is_not_there_fails(at):
+def test_deleting_what_is_not_there_fails(at):
     never = str(uuid.UUID(int=1))
 
     assert refusal(at(PUBLIC).delete_memory, key="never") == GONE
@@ -397,7 +397,7 @@ def test_da1_deleting_what_is_not_there_fails(at):
     assert refusal(at(PUBLIC).delete_passage, passage_id=never) == "NOT_FOUND PASSAGE_NOT_FOUND"
 
 
-def test_da1_the_order_of_a_list_is_pinned(at):
+def test_the_order_of_a_list_is_pinned(at):
     for key in ("c", "a", "b"):
         at(PUBLIC).save_memory(key=key, content="text")
     at(PUBLIC).save_memory(key="c", content="newer")

@@ -120,7 +120,7 @@ def test_pages_of_a_filter_neither_skip_nor_repeat(library, size, fields):
 
 
 def test_what_is_listed_and_found_is_what_get_returns(library):
-    """TF4, D13: for every hit."""
+    """For every hit."""
     hits = list(library.list_passages(page_size=250).passages)
     hits += [result.passage for result in library.search_passages(query="whale", max_results=100).results]
 
@@ -257,7 +257,7 @@ def test_each_level_lists_and_finds_itself_and_what_is_below(at):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_tf4_a_shadowed_passage_does_not_resurface_by_what_it_alone_has(at, low, high):
+def test_a_shadowed_passage_does_not_resurface_by_what_it_alone_has(at, low, high):
     store(at(high), "high whale", passage_id=ID, tags=["new"], thread="new", event_time={"seconds": 2})
     store(at(low), "low zebra whale", passage_id=ID, tags=["old"], thread="old", event_time={"seconds": 1})
     alone: list[dict[str, Any]] = [
@@ -275,7 +275,7 @@ def test_tf4_a_shadowed_passage_does_not_resurface_by_what_it_alone_has(at, low,
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_tf5_hidden_passages_do_not_crowd_out_visible_ones(at, low, high):
+def test_hidden_passages_do_not_crowd_out_visible_ones(at, low, high):
     store(at(low), *(f"low whale {number} in a longer text" for number in range(10)), event_time={"seconds": 1})
     at(high).import_passages(*({"content": "whale", "event_time": {"seconds": 2}} for _ in range(50)))
 
@@ -384,7 +384,7 @@ def test_other_filters_are_refused(at, fields, named):
     assert invalid(at(PUBLIC).search_passages, query="x", **fields) == [named]
 
 
-def test_lt2_a_filter_returns_all_it_should_among_many_that_do_not_match(at):
+def test_a_filter_returns_all_it_should_among_many_that_do_not_match(at):
     at(PUBLIC).import_passages(*({"content": "whale whale", "tags": ["other"]} for _ in range(60)))
     at(PUBLIC).import_passages(
         *({"content": f"whale {number} of many", "tags": ["wanted"], "thread": "x"} for number in range(5)),
@@ -439,7 +439,7 @@ def dated(at):
         ("2025-01-01", None, []), ("0001-01-01", "9999-12-31T23:59:59.999999", [0, 1, 2, 3, 4, 5]),
     ],
 )  # fmt: skip
-def test_lt3_a_range_of_time_has_its_start_and_not_its_end(dated, start, end, wanted):
+def test_a_range_of_time_has_its_start_and_not_its_end(dated, start, end, wanted):
     """A date is its midnight: the whole of a day is from it to that of the next."""
     everything = listed(dated)[::-1]
     fields = {name: at_time(time) for name, time in (("start_time", start), ("end_time", end)) if time}
@@ -512,7 +512,7 @@ def test_of_equal_scores_the_id_decides(at):
 
 
 @pytest.mark.parametrize("query", ["%", "_", "%%", "w_ale", "wha%", "\\", "*"])
-def test_of2_lt7_percent_and_underscore_are_ordinary(at, query):
+def test_percent_and_underscore_are_ordinary(at, query):
     store(at(PUBLIC), "whale")
 
     assert found(at(PUBLIC), query) == []
@@ -522,7 +522,7 @@ def test_of2_lt7_percent_and_underscore_are_ordinary(at, query):
     "query",
     ["user-name", "it's", "C++", '""', "a AND", "NOT", "bo*", "col:term", "(", "'", "\\'", ":*", "<->", "!", "&|"],
 )
-def test_tf7_nothing_in_a_query_is_syntax(at, query):
+def test_nothing_in_a_query_is_syntax(at, query):
     store(at(PUBLIC), f"here is {query} of all", "another")
 
     assert "another" not in found(at(PUBLIC), query)
@@ -551,7 +551,7 @@ def test_the_id_is_not_searched(at, query):
 
 
 @pytest.mark.parametrize("word", ["நினைவு", "Wörter", "память", "記憶"])
-def test_tf18_a_word_of_any_script_is_found(at, word):
+def test_a_word_of_any_script_is_found(at, word):
     store(at(PUBLIC), f"one {word} two", "other")
 
     assert found(at(PUBLIC), word) == [f"one {word} two"]
@@ -611,7 +611,7 @@ def test_a_search_that_finds_one_names_it(at, host):
     assert (read.method, read.item_id, read.result_count) == ("SearchPassages", stored.item_id, 1)
 
 
-def test_tf15_a_read_that_cannot_be_recorded_does_not_leave(service):
+def test_a_read_that_cannot_be_recorded_does_not_leave(service):
     session = service.session(CONFIDENTIAL)
     (stored,) = store(session, "whale")
     with service.database.as_owner() as owner:

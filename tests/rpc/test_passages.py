@@ -234,7 +234,7 @@ def test_c01_a_passage_is_seen_at_its_level_and_above(at, written, reader):
 
 
 @pytest.mark.parametrize("rpc", ["get_passage", "delete_passage"])
-def test_of1_lt4_an_id_of_another_agent_is_as_one_that_never_was(session, rpc):
+def test_an_id_of_another_agent_is_as_one_that_never_was(session, rpc):
     stored = store(session(PUBLIC), passage_id=ID)
     bob = session(RESTRICTED, agent_id="bob")
 
@@ -271,7 +271,7 @@ def test_a_deleted_passage_is_gone(at, level):
     assert list(at(level).search_passages(query="whale").results) == []
 
 
-def test_tf8_a_second_delete_finds_nothing(at):
+def test_a_second_delete_finds_nothing(at):
     store(at(PUBLIC), passage_id=ID)
     at(PUBLIC).delete_passage(passage_id=ID)
 
@@ -340,7 +340,7 @@ def expired(service, clock):
     return session
 
 
-def test_tf14_an_expired_passage_is_gone_everywhere(expired):
+def test_an_expired_passage_is_gone_everywhere(expired):
     assert refusal(expired.get_passage, passage_id=ID) == GONE
     assert refusal(expired.delete_passage, passage_id=ID) == GONE
     for fields in ({}, {"tags": ["a"]}, {"thread": "t"}):
@@ -465,7 +465,7 @@ def test_a_get_is_recorded_from_confidential_up_and_names_the_passage(at, host, 
     ] == ([(level, 4, 1, stored.item_id, 1), (level, 4, 0, "", 0)] if level >= CONFIDENTIAL else [])
 
 
-def test_tf15_no_audit_row_no_effect(service):
+def test_no_audit_row_no_effect(service):
     session = service.session(PUBLIC)
     stored = store(session, passage_id=ID)
     with service.database.as_owner() as owner:

@@ -114,7 +114,7 @@ def test_notes_are_in_the_order_in_which_they_are_listed(bare, session):
 
 
 def test_every_attack_reads_back_as_the_item_it_is(bare, host):
-    """HM1, LT6, D40: no text in a block or a note passes for structure, whichever comes before and after it."""
+    """No text in a block or a note passes for structure, whichever comes before and after it."""
     set_memory(host, memory_char_limit=100_000, user_char_limit=100_000)
     for number, attack in enumerate(ATTACKS.values()):
         bare.update_block(label=f"b{number:02}", content=attack)
@@ -185,7 +185,7 @@ def test_the_same_items_make_the_same_answer_in_every_session_and_every_time(at,
     assert len(found) == 1
 
 
-def test_tf12_d42_nothing_of_the_old_session_is_rendered_after_a_reset(host, session):
+def test_nothing_of_the_old_session_is_rendered_after_a_reset(host, session):
     """Not even when the new one names the text of the old."""
     old = session(CONFIDENTIAL)
     old.update_block(label="personality", content="whale block")
@@ -235,7 +235,7 @@ def team(host, session):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_of3_a_shared_block_is_rendered_at_the_consumers_own_taint(at, team, level):
+def test_a_shared_block_is_rendered_at_the_consumers_own_taint(at, team, level):
     for above in (INTERNAL, RESTRICTED):
         team(above).update_block(label="team", content=above.name)
     expected = "RESTRICTED" if level == RESTRICTED else "INTERNAL" if level >= INTERNAL else "PUBLIC"
@@ -262,7 +262,7 @@ def test_a_shared_block_of_which_nothing_is_visible_is_not_rendered(at, team):
     assert dict(blocks(render(at(CONFIDENTIAL))))["team"] == "above"
 
 
-def test_d26_of_one_label_the_own_block_is_rendered_first_then_by_owner(at, host, session, team):
+def test_of_one_label_the_own_block_is_rendered_first_then_by_owner(at, host, session, team):
     session(PUBLIC, agent_id="adam")
     host.create_shared_block(owner_agent_id="adam", label="team", content="adam")
     host.attach_block(owner_agent_id="adam", label="team", agent_id="alice")
@@ -352,7 +352,7 @@ def test_the_usage_is_that_of_both_tiers_whatever_is_rendered(full, sections):
     ("setting", "rendered"),
     [("memory_enabled", [1, 3]), ("user_profile_enabled", [1, 2])],
 )
-def test_d41_a_tier_that_is_off_is_not_rendered(full, host, setting, rendered):
+def test_a_tier_that_is_off_is_not_rendered(full, host, setting, rendered):
     set_memory(host, **{setting: False})
 
     response = render(full)
@@ -402,7 +402,7 @@ def test_c09_what_is_not_in_the_text_does_not_count(at, host):
 # Etags.
 
 
-def test_d42_a_text_that_is_not_modified_is_not_sent_again(full):
+def test_a_text_that_is_not_modified_is_not_sent_again(full):
     first = render(full)
     again = render(full, if_none_match=first.etag)
 
@@ -411,7 +411,7 @@ def test_d42_a_text_that_is_not_modified_is_not_sent_again(full):
 
 
 @pytest.mark.parametrize("etag", ["x", "*", "நினைவு", "e" * 64])
-def test_d42_a_text_that_is_another_is_sent(full, etag):
+def test_a_text_that_is_another_is_sent(full, etag):
     response = render(full, if_none_match=etag)
 
     assert (response.text, response.not_modified) == (render(full).text, False)
@@ -556,7 +556,7 @@ def test_shared_blocks_are_recorded_as_read_by_the_consumer(at, host, team):
     assert (last.method, last.agent_id, last.result_count) == ("RenderPrompt", "alice", 4)
 
 
-def test_tf15_a_rendering_that_cannot_be_recorded_does_not_leave(service):
+def test_a_rendering_that_cannot_be_recorded_does_not_leave(service):
     session = service.session(CONFIDENTIAL)
     session.add_note(content="whale")
     with service.database.as_owner() as owner:

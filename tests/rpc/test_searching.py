@@ -46,7 +46,7 @@ def library(shared):
 
 @pytest.mark.parametrize("query", PUNCTUATION)
 def test_nothing_in_a_query_is_syntax_and_nothing_raises(library, query):
-    """C05, TF7."""
+    """C05."""
     library.search_memories(query=query)
 
 
@@ -57,7 +57,7 @@ def test_c05_no_text_raises(library, query):
 
 
 @pytest.mark.parametrize("query", ["%", "_", "%%", "100_", "*", "wha*", "wh_le", "wha%", "!zebra", "NOT zebra"])
-def test_of2_nothing_in_a_query_is_a_wildcard(library, query):
+def test_nothing_in_a_query_is_a_wildcard(library, query):
     assert "whale" not in found(library, query)
 
 
@@ -119,13 +119,13 @@ def test_a_key_is_searched_too(at):
     assert found(at(PUBLIC), "whale") == ["whale"]
 
 
-def test_tf18_a_tamil_word_is_found_by_the_same_word(at):
+def test_a_tamil_word_is_found_by_the_same_word(at):
     save(at(PUBLIC), tamil="என் நினைவு நல்லது", other="மழை பெய்கிறது")
 
     assert found(at(PUBLIC), "நினைவு") == ["tamil"]
 
 
-def test_tf18_a_tamil_word_is_one_word(at):
+def test_a_tamil_word_is_one_word(at):
     """Not its letters without the vowel signs: another word of the same consonants is no match."""
     save(at(PUBLIC), memory="நினைவு", other="நான வா")
 
@@ -140,7 +140,7 @@ def test_a_word_of_any_script_is_found_by_the_same_word(at, word):
 
 
 def test_level_and_agent_are_not_searchable_text(at):
-    """TF7: `RESTRICTED` found rows by their level."""
+    """`RESTRICTED` found rows by their level."""
     at(RESTRICTED).save_memory(key="plan", content="text", tags=["whale"])
 
     assert [found(at(RESTRICTED), query) for query in ("RESTRICTED", "restricted", "alice", "memory", "tags")] == [
@@ -187,7 +187,7 @@ def test_c01_nothing_above_is_found(at):
 
 @pytest.mark.parametrize(("low", "high"), UP)
 def test_c34_a_search_is_the_same_bytes_whatever_is_above(at, low, high):
-    """TF6: no statistics span levels."""
+    """No statistics span levels."""
     save(at(low), one="whale whale zebra", two="zebra whale", three="a long text with one whale somewhere in it")
     before = at(low).search_memories(query="whale zebra").SerializeToString(deterministic=True)
     save(at(high), **{f"high{number}": "whale " * 100 + "zebra" for number in range(5)}, one="gone")
@@ -196,7 +196,7 @@ def test_c34_a_search_is_the_same_bytes_whatever_is_above(at, low, high):
 
 
 def test_c36_hidden_matches_do_not_crowd_out_visible_ones(service):
-    """TF5: 500 high and 10 low matches, limit 10."""
+    """500 high and 10 low matches, limit 10."""
     low = service.session(PUBLIC)
     save(low, **{f"low{number}": "one whale in a long text about other things" for number in range(10)})
     with service.database.as_owner() as owner:
@@ -240,7 +240,7 @@ def test_all_tags_are_needed_unless_any_is_asked_for(at):
     assert sorted(keys(search(query="whale", tag_match=ANY))) == ["a", "ab", "b", "none"]
 
 
-def test_lt2_tags_are_looked_at_before_the_limit(at):
+def test_tags_are_looked_at_before_the_limit(at):
     for number in range(40):
         at(PUBLIC).save_memory(key=f"many{number}", content="whale whale", tags=["other"])
     for number in range(3):
@@ -270,7 +270,7 @@ def test_c37_a_snippet_is_a_part_of_the_content_that_matches(at):
     assert len(result.snippet) <= 240
 
 
-def test_tf13_a_deleted_memory_is_not_found(at):
+def test_a_deleted_memory_is_not_found(at):
     save(at(PUBLIC), plan="whale")
     at(PUBLIC).delete_memory(key="plan")
 
@@ -288,7 +288,7 @@ def test_a_search_without_vectors_says_so(at):
     assert not at(PUBLIC).search_memories(query="whale").semantic
 
 
-def test_tf4_every_hit_is_what_get_returns(at):
+def test_every_hit_is_what_get_returns(at):
     """Lists and searches at every level, over names at several levels."""
     for number, level in enumerate([*LEVELS, *LEVELS, *LEVELS]):
         at(level).save_memory(key=f"k{number % 5}", content=f"whale {number}", tags=[f"t{number % 2}"])

@@ -54,7 +54,7 @@ def test_a_session_is_opened_at_the_taint_that_is_asked_for(host, alice, level):
 
 
 @pytest.mark.parametrize("level", [0, 5, -1, 2**31 - 1])
-def test_tf1_a_level_that_is_none_is_refused(host, alice, level):
+def test_a_level_that_is_none_is_refused(host, alice, level):
     session = open_session(host, taint=PUBLIC).session
 
     assert invalid(open_session, host=host, taint=level) == ["taint"]

@@ -266,7 +266,6 @@ def test_a_content_that_is_none_is_refused(host, content):
 
 
 def test_attaching_twice_is_one_link_and_one_event(host, share, reader):
-    """OF3."""
     share("text")
     host.attach_block(**PLAN, agent_id="reader")
 
@@ -472,7 +471,7 @@ def test_when_the_owner_deletes_its_version_the_consumer_sees_the_one_below(shar
 
 @pytest.mark.parametrize("rpc", ["edit_block", "delete_block"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_d24_lt5_a_consumer_cannot_change_the_block(share, owner, reader, rpc, level):
+def test_a_consumer_cannot_change_the_block(share, owner, reader, rpc, level):
     share("text")
     before = owner(PUBLIC).get_block(label="plan")
 
@@ -493,7 +492,7 @@ def test_the_etag_of_a_shared_block_is_as_stale_as_one_that_never_was(share, rea
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_d26_an_update_by_a_consumer_makes_its_own_block_and_both_are_listed(share, owner, reader, level):
+def test_an_update_by_a_consumer_makes_its_own_block_and_both_are_listed(share, owner, reader, level):
     share("shared")
     own = reader(level).update_block(label="plan", content="own").block
 
@@ -547,7 +546,7 @@ def test_blocks_are_listed_by_label_own_first_then_by_owner(crowd, size):
 
 
 def test_a_prompt_has_the_blocks_in_the_same_order(crowd):
-    """OF3: a linked block is injected."""
+    """A linked block is injected."""
     rendered = crowd.render_prompt()
 
     assert [(section.label, section.owner_agent_id) for section in rendered.sections] == ORDER
@@ -633,7 +632,7 @@ def test_sharing_is_seen_by_sessions_that_are_open_already(host, reader, share):
 # --- The agents go
 
 
-def test_d29_when_the_owner_is_deleted_its_block_is_seen_no_more(host, share, reader):
+def test_when_the_owner_is_deleted_its_block_is_seen_no_more(host, share, reader):
     share("text")
     host.delete_agent(agent_id="owner")
 
@@ -728,7 +727,7 @@ def test_a_read_of_a_shared_block_names_its_version(host, share, owner, reader, 
     assert (read.item_id, read.revision) == (written.item_id, 2)
 
 
-def test_tf15_no_audit_row_no_sharing(service):
+def test_no_audit_row_no_sharing(service):
     host = service.host()
     for agent_id in ("owner", "reader", "other"):
         service.agent(agent_id)

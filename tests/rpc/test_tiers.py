@@ -39,7 +39,7 @@ def calls(session, tier, note_id=A):
     yield session.edit_notes, {"edits": [{"update": {"content": "new", "note_id": note_id}}], "tier": tier}
 
 
-def test_d32_no_tier_is_the_agents_notes_on_every_call(at):
+def test_no_tier_is_the_agents_notes_on_every_call(at):
     session = at(PUBLIC)
     assert session.add_note(content="one", note_id=A).note.tier == MEMORY
     session.add_note(content="other", note_id=B, tier=USER)
@@ -65,12 +65,12 @@ def test_d32_no_tier_is_the_agents_notes_on_every_call(at):
         ("search_notes", {"query": "x"}),
     ],
 )
-def test_d32_an_unknown_tier_is_refused(at, rpc, fields, tier):
+def test_an_unknown_tier_is_refused(at, rpc, fields, tier):
     assert invalid(getattr(at(PUBLIC), rpc), tier=tier, **fields) == ["tier"]
 
 
 @pytest.mark.parametrize(("tier", "name"), [(MEMORY, "TIER_MEMORY"), (USER, "TIER_USER")])
-def test_d33_a_note_of_the_other_tier_is_not_found_and_the_text_says_where_it_is(at, tier, name):
+def test_a_note_of_the_other_tier_is_not_found_and_the_text_says_where_it_is(at, tier, name):
     session = at(PUBLIC)
     session.add_note(content="text", note_id=A, tier=tier)
     (other,) = set(TIERS) - {tier}
@@ -111,7 +111,7 @@ def test_the_tier_is_that_of_the_version_seen(at, low, high):
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("tier", TIERS)
-def test_d41_a_tier_that_is_off_takes_no_additions_and_no_updates(at, host, switch, level, tier):
+def test_a_tier_that_is_off_takes_no_additions_and_no_updates(at, host, switch, level, tier):
     at(level).add_note(content="text", note_id=A, tier=tier)
     switch(tier, False)
     before = events(host)
@@ -125,7 +125,7 @@ def test_d41_a_tier_that_is_off_takes_no_additions_and_no_updates(at, host, swit
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_d41_a_tier_that_is_off_is_off_also_for_what_is_there_already(at, switch, tier):
+def test_a_tier_that_is_off_is_off_also_for_what_is_there_already(at, switch, tier):
     """The repetition of an addition, a duplicate, an update that changes nothing."""
     at(PUBLIC).add_note(content="text", note_id=A, tier=tier)
     switch(tier, False)
@@ -136,7 +136,7 @@ def test_d41_a_tier_that_is_off_is_off_also_for_what_is_there_already(at, switch
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_d41_a_tier_that_is_off_can_be_listed_searched_and_deleted_from(at, switch, tier):
+def test_a_tier_that_is_off_can_be_listed_searched_and_deleted_from(at, switch, tier):
     session = at(PUBLIC)
     for note_id, content in ((A, "whale"), (B, "zebra")):
         session.add_note(content=content, note_id=note_id, tier=tier)
@@ -151,7 +151,7 @@ def test_d41_a_tier_that_is_off_can_be_listed_searched_and_deleted_from(at, swit
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_d41_the_other_tier_is_not_touched(at, switch, tier):
+def test_the_other_tier_is_not_touched(at, switch, tier):
     switch(tier, False)
     (other,) = set(TIERS) - {tier}
 
