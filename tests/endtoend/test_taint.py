@@ -19,7 +19,7 @@ from muniment import (
 from tests.cli.conftest import wait_until
 from tests.endtoend.answers import PAGE, everything, expected_everything
 
-pytestmark = [pytest.mark.proof, pytest.mark.xdist_group("endtoend conversations")]
+pytestmark = pytest.mark.proof
 
 INTERNAL, CONFIDENTIAL = Classification.INTERNAL, Classification.CONFIDENTIAL
 
