@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from muniment_server.monitor.grants import LEVEL_RELATIONS
+from muniment_server.monitor.names import names
 from muniment_server.postgres.queries import flattened, load, read, split
 
 SESSION_FILES: Final = (
@@ -44,14 +46,16 @@ TRUSTED: Final = frozenset(
 )
 """The query files that may name tables: an error in one of them can mix up agents, though never levels."""
 
+_FUNCTIONS: Final = frozenset(
+    "bit_count bool_or coalesce count greatest max min nullif octet_length replace round row_number sum to_tsvector"
+    " ts_lexize unnest".split()
+)
+"""The functions that the queries of nouns may call: none of them reads a relation that its arguments name."""
 _LOCKED = re.compile(r"^-- session: locked$", re.MULTILINE)
-_RELATION = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|USING|TABLE)\s+(?:ONLY\s+)?([\w.\"]+)(?![\w.\"]|\s*\()")
-_EXPRESSION = re.compile(r"(?:\bWITH|,)\s+(\w+)\s+AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\(")
-_NO_RELATION = frozenset({"LATERAL", "SELECT", "SET"})
 
 
 class UnscopedQuery(RuntimeError):
-    """A query names a relation that its file may not name. The server does not start."""
+    """A query names or does what its file may not. The server does not start."""
 
 
 def session_queries() -> Mapping[str, str]:
@@ -70,16 +74,25 @@ def host_queries() -> Mapping[str, str]:
 
 
 def check_names(name: str, text: str, relations: Mapping[str, str]) -> None:
-    """Check that *text* names nothing but *relations* and its own expressions. Raises UnscopedQuery."""
-    allowed = {*relations, *_EXPRESSION.findall(text), *_NO_RELATION}
-    for relation in _RELATION.findall(text):
-        if relation not in allowed:
-            raise UnscopedQuery(f"{name} names {relation}: only a query file in TRUSTED may")
+    """Check that *text* names nothing but *relations* and expressions of its own, and does not write.
+
+    Raises UnscopedQuery.
+    """
+    found = names(text)
+    faults = {
+        "names": found.relations - relations.keys() - found.expressions,
+        "calls": found.functions - _FUNCTIONS,
+        "hides": {one for one in found.expressions if one in LEVEL_RELATIONS or one.startswith("pg_")},
+        "contains": found.refused,
+    }
+    for fault, what in faults.items():
+        if what:
+            raise UnscopedQuery(f"{name} {fault} {', '.join(sorted(what))}: only a query file in TRUSTED may")
 
 
 def composed(text: str, relations: Mapping[str, str], *, locked: bool = False) -> str:
     """*text* behind those of *relations* that it names."""
-    expressions = ", ".join(_expressions(set(_RELATION.findall(text)), relations, locked=locked))
+    expressions = ", ".join(_expressions(names(text).relations, relations, locked=locked))
     if text.startswith("WITH "):
         return f"WITH {expressions}, {text.removeprefix('WITH ')}"
     return f"WITH {expressions} {text}"

@@ -10,7 +10,6 @@ from tests.noninterference.mutants.damage import ALL_EMBEDDINGS, EXPIRED_CHUNKS
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, setting
 
 _SHADOW = r"AND 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > nearest\.level \)"
-_OF_THE_AGENT = " AND visible_meaning.agent = (SELECT session.agent FROM session)"
 
 
 def _compared(name: str, killer: str, *patches: Patch, damage: tuple[str, ...] = (), about: str = "memories") -> Mutant:
@@ -55,7 +54,14 @@ MEANING = (
         "fault",
         _edit(" AND session.session_id = %(session_id)s", ""),
     ),
-    _compared("meanings of any agent are compared", "model", _edit(_OF_THE_AGENT, "")),
+    _compared(
+        "embeddings of any agent are compared",
+        "model",
+        *(
+            _edit(f" AND {relation}.agent = (SELECT session.agent FROM session)", "")
+            for relation in ("visible_meaning", "visible_chunk")
+        ),
+    ),
     _compared("a search by meaning in any tier", "model", _edit("chunk.tier = %(tier)s", "TRUE"), about="notes"),
     _compared(
         "a search by meaning in any thread",

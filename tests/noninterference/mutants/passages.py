@@ -96,7 +96,7 @@ PASSAGES = (
     ),
     passage(
         "M16 passages are listed without the session predicate",
-        "model",
+        "fault",
         edit(ITEMS, "list_passages", " AND session.session_id = %(session_id)s", ""),
     ),
     passage("M23 a passage id is unique across levels", "worlds", damage=(*PEEK, *ONE_NAME_FOR_ALL_LEVELS)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.noninterference import probes
 from tests.noninterference.mutants.scheme import Mutant, Patch, edit_scope
 
-_TENANT, _AGENT = " = %(tenant)s AND ", " = (SELECT session.agent FROM session)"
 _ANY_SESSION = "(SELECT min(other.session_id::text)::uuid FROM session AS other WHERE other.tenant = %(tenant)s)"
 
 
@@ -73,5 +72,10 @@ SCOPE = (
         (_any_agent("visible_chunk", " IS NOT DISTINCT FROM "),),
         covered_by="the terms contain the agent",
     ),
-    Mutant("the embeddings of any agent are compared", "model", (_any_agent("visible_meaning"),)),
+    Mutant(
+        "the embeddings of any agent are looked at",
+        "",
+        (_any_agent("visible_meaning"),),
+        covered_by="what is compared is a chunk of the agent",
+    ),
 )
