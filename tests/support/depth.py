@@ -11,7 +11,7 @@ _COUNTS = {
     "runs": (20, "How often each pair of acts in tests/races meets."),
     "kills": (4, "How many parts of a server are killed in tests/faults."),
     "programs": (8, "How many programs run in two worlds in tests/noninterference."),
-    "queries": (600, "How many random queries are searched for in tests/rpc."),
+    "queries": (600, "How many random queries are searched for in tests/search."),
 }
 """By its name, the default of each count, and what is counted."""
 
