@@ -19,7 +19,7 @@ from muniment_server.search import ranking, search
 from muniment_server.search.embedding_queue import START, embed_batch
 from muniment_server.search.embeddings import DIMENSIONS, vector_of
 from tests.support.answers import INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
-from tests.support.meanings import Quick, embed_all, embed_by, quick
+from tests.support.embedders import Quick, embed_all, embed_by, quick
 from tests.support.searches import ANY, SCANS, passages
 from tests.support.services import Caller, serving
 
@@ -336,11 +336,11 @@ def test_a_turn_is_meant_together_with_the_one_before_it_until_that_is_deleted(m
     waiting = rows(meaning.database, "SELECT name, signs, vector FROM muniment_public.meaning WHERE embedder IS NULL")
     embed_all(meaning.database, after)
 
-    assert sorted(before.pieces) == [
+    assert sorted(before.chunks) == [
         "Anu: In Kochi\nAnu: By the sea", "Anu: Where do you live?", "Anu: Where do you live?\nAnu: In Kochi",
     ]  # fmt: skip
     assert waiting == [(second, None, None)]
-    assert after.pieces == ["Anu: In Kochi"]
+    assert after.chunks == ["Anu: In Kochi"]
 
 
 def test_a_turn_is_not_meant_together_with_one_that_is_being_deleted(meaning, at):
@@ -370,7 +370,7 @@ def test_a_turn_is_not_meant_together_with_what_expires_is_long_or_of_another_le
     model = Quick()
     embed_all(meaning.database, model)
 
-    assert [text for text in model.pieces if "\n" in text] == []
+    assert [text for text in model.chunks if "\n" in text] == []
 
 
 # What changes while a search is at it.
@@ -464,9 +464,9 @@ def test_the_lowest_level_is_always_first(meaning, at):
     model = Quick(answer)
     embed_all(meaning.database, model)
 
-    assert model.pieces[0] == "early: low"
-    assert model.pieces.index("late: low") <= 1 + 16
-    assert len(model.pieces) == 42
+    assert model.chunks[0] == "early: low"
+    assert model.chunks.index("late: low") <= 1 + 16
+    assert len(model.chunks) == 42
 
 
 def test_a_higher_level_has_a_batch_after_a_few(meaning, at):
@@ -475,7 +475,7 @@ def test_a_higher_level_has_a_batch_after_a_few(meaning, at):
     save(at(RESTRICTED), one="high")
     model = Quick()
     embed_all(meaning.database, model)
-    levels = [text.split(": ")[1] for text in model.pieces]
+    levels = [text.split(": ")[1] for text in model.chunks]
 
     assert levels[: 4 * 16] == ["low"] * 4 * 16
     assert levels[4 * 16 : 6 * 16] == ["middle"] * 16 + ["low"] * 16
@@ -487,7 +487,7 @@ def test_the_agents_of_a_level_are_served_in_turn(meaning, at):
     save(meaning.session(PUBLIC, agent_id="other"), **{f"k{number}": "few" for number in range(20)})
     model = Quick()
     embed_all(meaning.database, model)
-    agents = [text.split(": ")[1] for text in model.pieces]
+    agents = [text.split(": ")[1] for text in model.chunks]
 
     assert agents[:32] in (["many"] * 16 + ["few"] * 16, ["few"] * 16 + ["many"] * 16)  # their numbers are random
     assert len(agents) == 80
@@ -503,7 +503,7 @@ def test_a_batch_of_costly_pieces_is_short(meaning, at):
     with meaning.database.connect(PUBLIC.role) as connection:
         embed_batch(connection, lambda text, _: model.embed_chunk(text), START)
 
-    assert len(model.pieces) == 2
+    assert len(model.chunks) == 2
     assert rows(meaning.database, "SELECT count(embedder) FROM muniment_public.meaning") == [(2,)]
 
 
@@ -543,8 +543,8 @@ def test_at_one_level_the_embedder_reads_that_level_only(meaning, at, level):
     roles.close()
 
     others = [each.name for each in LEVELS if each != level]
-    assert len(model.pieces) == 3
-    assert [text for text in model.pieces if any(other in text for other in others)] == []
+    assert len(model.chunks) == 3
+    assert [text for text in model.chunks if any(other in text for other in others)] == []
 
 
 def test_what_is_deleted_while_it_is_embedded_gets_no_vector(meaning, at):
@@ -558,7 +558,7 @@ def test_what_is_deleted_while_it_is_embedded_gets_no_vector(meaning, at):
     model = Quick(answer)
     embed_all(meaning.database, model)
 
-    assert model.pieces[-1] == "and so on"
+    assert model.chunks[-1] == "and so on"
     assert rows(meaning.database, "SELECT name, embedder FROM muniment_public.meaning") == [(second, 1)]
 
 

@@ -18,8 +18,8 @@ _COUNTS = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("depth", "how often tests repeat what they do")
-    for name, (default, meaning) in _COUNTS.items():
-        group.addoption(f"--{name}", type=int, default=default, metavar="N", help=f"{meaning} Default: {default}.")
+    for name, (default, what) in _COUNTS.items():
+        group.addoption(f"--{name}", type=int, default=default, metavar="N", help=f"{what} Default: {default}.")
     group.addoption("--seed", type=int, default=1, metavar="N", help="The seed of these programs. Default: 1.")
 
 

@@ -38,7 +38,7 @@ class Version:
     """Orders the notes: the smaller the older. A version over a lower one is as old as that."""
 
 
-class Shelf:
+class NoteSet:
     """The live versions of one agent's notes, and the limits of its tiers."""
 
     def __init__(self) -> None:

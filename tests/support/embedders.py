@@ -1,4 +1,4 @@
-"""Embedders for tests: the real one in this process, and one that is quick and knows of words only."""
+"""Embedders for tests: the real one in this process, and a quick one that compares words only."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from muniment_server.search.embeddings import DIMENSIONS, Vector, vector_of
 from tests.support.databases import Database
 
 _ALIKE = {"hound": "dog", "automobile": "car"}
-"""Words that mean the same to the quick one."""
+"""Words that the quick embedder treats as equal."""
 
 
 def quick(text: str, alike: Mapping[str, str] = _ALIKE) -> Vector:
-    """Alike are texts that share words."""
+    """An embedding that is close to those of texts with the same words."""
     words = [_direction(alike.get(word, word)) for word in re.findall(r"\w+", text.lower())]
     return vector_of([sum(components) for components in zip(*words, strict=True)] or [0.0] * DIMENSIONS)
 
@@ -31,27 +31,27 @@ def _direction(word: str) -> Sequence[float]:
 
 
 class Quick(Model):
-    """A model that is asked as the real one, and tells what it was asked."""
+    """A model with the interface of the real one. It records the chunks that it embeds."""
 
     def __init__(self, answer: Callable[[str], Vector] = quick) -> None:
         self._answer = answer
-        self.pieces: list[str] = []
+        self.chunks: list[str] = []
 
     def embed_query(self, text: str) -> Vector:
         return quick(text)
 
     def embed_chunk(self, text: str) -> Vector:
-        self.pieces.append(text)
+        self.chunks.append(text)
         return self._answer(text)
 
 
 def embed_all(database: Database, model: Model) -> None:
-    """Make every vector that is waited for."""
+    """Compute every embedding that is queued."""
     embed_by(database, lambda text, _: model.embed_chunk(text), StopSignal())
 
 
 def embed_by(database: Database, embed: ChunkEmbedder, ended: StopSignal) -> None:
-    """Make vectors by a function of its own, until all are made or it has *ended*."""
+    """Compute embeddings with *embed*, until none is queued or *ended* is set."""
     roles = RoleDatabase(database.conninfo, pool_size=1)
     try:
         embed_queued_chunks(EmbeddingSchedule(roles, embed), ended)

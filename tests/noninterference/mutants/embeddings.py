@@ -1,4 +1,4 @@
-"""Guards of search by meaning, broken."""
+"""Guards of semantic search, broken."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHADOW = r"AND 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND ab
 
 
 def _compared(name: str, killer: str, *patches: Patch, damage: tuple[str, ...] = (), about: str = "memories") -> Mutant:
-    """A mutant of the statement that compares meanings."""
+    """A mutant of the statement that compares embeddings."""
     return Mutant(name, killer, patches, damage, about=about)
 
 
@@ -34,10 +34,10 @@ _ANY_VERSION = (
     ),
 )
 """A vector may be that of another version than the chunk it is joined to."""
-MEANING = (
-    _compared("M10 a search by meaning has no shadow", "model", cut(ITEMS, "search_meaning", _SHADOW)),
+EMBEDDINGS = (
+    _compared("M10 a semantic search has no shadow", "model", cut(ITEMS, "search_meaning", _SHADOW)),
     _compared(
-        "M09 a search by meaning filters tags before the shadow",
+        "M09 a semantic search filters tags before the shadow",
         "model",
         _edit("AND above.level > nearest.level", "AND above.level > nearest.level AND above.tags @> %(tags)s::text[]"),
     ),
@@ -62,9 +62,9 @@ MEANING = (
             for relation in ("visible_meaning", "visible_chunk")
         ),
     ),
-    _compared("a search by meaning in any tier", "model", _edit("chunk.tier = %(tier)s", "TRUE"), about="notes"),
+    _compared("a semantic search in any tier", "model", _edit("chunk.tier = %(tier)s", "TRUE"), about="notes"),
     _compared(
-        "a search by meaning in any thread",
+        "a semantic search in any thread",
         "model",
         _edit("AND (%(thread)s::text IS NULL OR chunk.thread = %(thread)s)", ""),
         about="passages",

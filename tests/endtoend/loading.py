@@ -1,4 +1,4 @@
-"""Tells agents what they are to keep, through the Python client, and their models at the same time."""
+"""Stores what agents remember, through the Python client and in their models at the same time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.endtoend import companions
 from tests.endtoend.companions import EVENTS, SHARED, Companion, Wish
 from tests.endtoend.conversations import Conversation
 from tests.endtoend.locomo import level_of
-from tests.endtoend.shelf import SEPARATOR, room_for
+from tests.endtoend.noteset import SEPARATOR, room_for
 
 _CALLERS = 4
 _IS_CORRECTED = 4
@@ -44,8 +44,8 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One agent that has been told everything, with a session at every level."""
+class Agent:
+    """One agent with everything stored, and a session at every level."""
 
     companion: Companion
     sessions: Mapping[Classification, SessionClient]
@@ -63,10 +63,10 @@ class World:
     """All of them, and the host."""
 
     host: HostClient
-    told: list[Told]
+    agents: list[Agent]
     begun: float
     """On the monotonic clock, before the server started."""
-    seconds_to_tell: float
+    seconds_to_load: float
     counted: Counter[str]
     """What was done and found, for the summary."""
 
@@ -80,86 +80,86 @@ class World:
         return total
 
     def _sessions(self) -> Iterator[tuple[Companion, Classification, SessionClient]]:
-        for told in self.told:
-            for taint, session in told.sessions.items():
-                yield told.companion, taint, session
+        for agent in self.agents:
+            for taint, session in agent.sessions.items():
+                yield agent.companion, taint, session
 
 
-def tell(host: HostClient, talks: Iterable[Conversation], begun: float) -> World:
-    """Make the agents of all conversations, and tell them everything."""
+def load(host: HostClient, talks: Iterable[Conversation], begun: float) -> World:
+    """Create the agents of all conversations, and store everything."""
     pairs = [companions.of_conversation(talk) for talk in talks]
     with ThreadPoolExecutor(_CALLERS) as pool:
-        told = list(pool.map(lambda companion: _tell(host, companion), (one for pair in pairs for one in pair)))
-        list(pool.map(lambda first, second: _share(host, first, second), told[::2], told[1::2]))
-    return World(host, told, begun, time.monotonic() - begun, Counter(_count(told)))
+        agents = list(pool.map(lambda companion: _load(host, companion), (one for pair in pairs for one in pair)))
+        list(pool.map(lambda first, second: _share(host, first, second), agents[::2], agents[1::2]))
+    return World(host, agents, begun, time.monotonic() - begun, Counter(_count(agents)))
 
 
-def _tell(host: HostClient, companion: Companion) -> Told:
+def _load(host: HostClient, companion: Companion) -> Agent:
     host.create_agent(companion.agent_id, display_name=f"{companion.person}'s companion")
-    told = Told(companion, {taint: host.open_session(companion.agent_id, taint) for taint in Classification})
-    _import(told)
+    agent = Agent(companion, {taint: host.open_session(companion.agent_id, taint) for taint in Classification})
+    _import(agent)
     for fact in companion.memories.facts:
-        told.sessions[fact.level].save_memory(fact.key, fact.content, tags=[fact.tag])
-    _take_notes(host, told)
-    _correct_notes(told)
-    _note_events(told)
-    return told
+        agent.sessions[fact.level].save_memory(fact.key, fact.content, tags=[fact.tag])
+    _take_notes(host, agent)
+    _correct_notes(agent)
+    _note_events(agent)
+    return agent
 
 
-def _import(told: Told) -> None:
+def _import(agent: Agent) -> None:
     """The highest level first: it would see a lower passage of the same id, and take no other of that id."""
     for taint in reversed(Classification):
-        own = (kept.new for kept in told.companion.passages if kept.level == taint)
-        told.imports[taint] = told.sessions[taint].import_passages(own)
+        own = (kept.new for kept in agent.companion.passages if kept.level == taint)
+        agent.imports[taint] = agent.sessions[taint].import_passages(own)
 
 
-def _take_notes(host: HostClient, told: Told) -> None:
+def _take_notes(host: HostClient, agent: Agent) -> None:
     """Each wish in its turn, as long as there is room.
 
     When there is none, the agent whose block is shared gets a larger budget. The other makes room, once at each level
     of each tier, and then goes without.
     """
     made_room = set[tuple[Classification, Tier]]()
-    for wish in told.companion.wishes:
+    for wish in agent.companion.wishes:
         note = AddNote(wish.content, wish.note_id)
-        refusal = _edit(told, wish, [note])
-        if not told.in_step:
+        refusal = _edit(agent, wish, [note])
+        if not agent.in_step:
             return
         if isinstance(refusal, Usage):
             continue
-        if told.companion.shares is None:
-            _raise_limit(host, told.companion, wish.tier)
-            _edit(told, wish, [note])
+        if agent.companion.shares is None:
+            _raise_limit(host, agent.companion, wish.tier)
+            _edit(agent, wish, [note])
         elif (wish.level, wish.tier) not in made_room:
             made_room.add((wish.level, wish.tier))
-            _edit(told, wish, room_for(note, refusal))
+            _edit(agent, wish, room_for(note, refusal))
 
 
 def _raise_limit(host: HostClient, companion: Companion, tier: Tier) -> None:
     """So that all that is wished for fits exactly."""
     wished = (wish.content for wish in companion.wishes if wish.tier == tier)
-    companion.shelf.limits[tier] = len(SEPARATOR.join(wished))
-    host.update_agent(companion.agent_id, memory_settings=companion.shelf.settings)
+    companion.notes.limits[tier] = len(SEPARATOR.join(wished))
+    host.update_agent(companion.agent_id, memory_settings=companion.notes.settings)
 
 
-def _correct_notes(told: Told) -> None:
+def _correct_notes(agent: Agent) -> None:
     for tier in Tier:
-        for version in told.companion.shelf.versions(tier)[::_IS_CORRECTED]:
-            if told.in_step and version.level < Classification.RESTRICTED:
+        for version in agent.companion.notes.versions(tier)[::_IS_CORRECTED]:
+            if agent.in_step and version.level < Classification.RESTRICTED:
                 shorter = " ".join(version.content.split()[:4]) + " …"
                 wish = Wish(version.note_id, tier, shorter, Classification(version.level + 1))
-                _edit(told, wish, [UpdateNote(version.note_id, shorter)])
+                _edit(agent, wish, [UpdateNote(version.note_id, shorter)])
 
 
-def _edit(told: Told, wish: Wish, edits: list[NoteEdit]) -> Usage | Overrun:
+def _edit(agent: Agent, wish: Wish, edits: list[NoteEdit]) -> Usage | Overrun:
     """Make the edits, in the model and through the client. Several are only judged first."""
-    expected = told.companion.shelf.edit(wish.tier, wish.level, edits)
-    session = told.sessions[wish.level]
+    expected = agent.companion.notes.edit(wish.tier, wish.level, edits)
+    session = agent.sessions[wish.level]
     if len(edits) > 1:
         judged = _usage_after(session, wish.tier, edits, validate_only=True)
-        told.answers.append(Answer(wish, tuple(edits), True, expected, judged))
+        agent.answers.append(Answer(wish, tuple(edits), True, expected, judged))
     actual = _usage_after(session, wish.tier, edits)
-    told.answers.append(Answer(wish, tuple(edits), False, expected, actual))
+    agent.answers.append(Answer(wish, tuple(edits), False, expected, actual))
     return actual
 
 
@@ -182,17 +182,17 @@ def _overrun_of(refusal: BudgetExceeded) -> Overrun:
     return refusal.details.overrun
 
 
-def _note_events(told: Told) -> None:
-    """What happened to the speaker last, as far as each level was told."""
-    companion = told.companion
+def _note_events(agent: Agent) -> None:
+    """The latest events of the speaker, as far as each level knows them."""
+    companion = agent.companion
     for number, events in enumerate(companion.talk.events[companion.person]):
         if events:
             level = level_of(f"{companion.agent_id} events {number}")
             companion.write_block(EVENTS, events, level)
-            told.sessions[level].update_block(EVENTS, events)
+            agent.sessions[level].update_block(EVENTS, events)
 
 
-def _share(host: HostClient, first: Told, second: Told) -> None:
+def _share(host: HostClient, first: Agent, second: Agent) -> None:
     """A block of the first, which the second reads: one line for each session."""
     owner, summaries = first.companion, first.companion.talk.summaries
     host.create_shared_block(owner.agent_id, SHARED, summaries[0])
@@ -204,9 +204,9 @@ def _share(host: HostClient, first: Told, second: Told) -> None:
         first.sessions[level].append_to_block(SHARED, summary)
 
 
-def _count(told: list[Told]) -> dict[str, int]:
+def _count(agents: list[Agent]) -> dict[str, int]:
     counted = Counter[str]()
-    for one in told:
+    for one in agents:
         counted["passages imported"] += len(one.companion.passages)
         counted["memories saved"] += len(one.companion.memories.facts)
         counted["edits of notes"] += len(one.answers)
