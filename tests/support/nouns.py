@@ -14,8 +14,11 @@ NOUNS = (
     "agents", "audit_log", "blocks", "items", "memories", "notes", "passages", "prompts", "search", "sessions",
 )  # fmt: skip
 _CHANGING = frozenset(
-    "add append clear discard extend insert pop popitem remove setdefault sort update __setitem__ __setattr__".split()
-)
+    {
+        "add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "setdefault",
+        "sort", "update", "__setitem__", "__setattr__",
+    }
+)  # fmt: skip
 _REMEMBERING = frozenset({"cache", "cached_property", "lru_cache", "local", "ContextVar", "setattr", "globals", "vars"})
 
 
