@@ -26,8 +26,8 @@ run: .venv/.stamp ## Run a server with a database of its own: LISTEN=host:port D
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
 # Neighbours stay on one worker, which makes their fixtures once, until another has nothing left to do.
 TEST := $(PYTEST) --dist worksteal -m 'not proof'
-# Each for itself, since proofs take long, but for groups that share what is made in minutes.
-PROVE := $(PYTEST) --dist loadgroup -m 'proof or scales'
+# Each test goes where there is room, but for the groups in tests/support/scheduling.py.
+PROVE := $(PYTEST) --dist loadscope -m 'proof or scales'
 
 test: .venv/.stamp ## Test each behaviour once, in minutes: ARGS="-k name", ARGS="-n 0 --pdb"
 	$(TEST) $(ARGS)

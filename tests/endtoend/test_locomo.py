@@ -12,7 +12,7 @@ from muniment import Classification, MemoryNotFound, SearchResults
 from tests.endtoend.answers import as_fact
 from tests.endtoend.locomo import Fact, highest
 
-pytestmark = [pytest.mark.proof, pytest.mark.xdist_group("endtoend facts")]
+pytestmark = pytest.mark.proof
 
 PAGE = 17
 FOUND_FLOOR = 0.99

@@ -21,7 +21,7 @@ from tests.endtoend.answers import (
 from tests.endtoend.locomo import Vocabulary
 from tests.endtoend.shelf import SEPARATOR
 
-pytestmark = [pytest.mark.proof, pytest.mark.xdist_group("endtoend conversations")]
+pytestmark = pytest.mark.proof
 
 
 def test_budgets_refuse_what_is_too_much_and_say_what_takes_the_room(world):

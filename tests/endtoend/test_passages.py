@@ -19,7 +19,7 @@ from tests.endtoend.answers import (
     searched_from,
 )
 
-pytestmark = [pytest.mark.proof, pytest.mark.xdist_group("endtoend conversations")]
+pytestmark = pytest.mark.proof
 
 
 def test_passages_are_listed_by_their_time_each_at_its_highest_version(world):

@@ -13,7 +13,7 @@ from tests.endtoend.locomo import highest
 from tests.endtoend.shelf import SEPARATOR
 from tests.support import prompt_parser
 
-pytestmark = [pytest.mark.proof, pytest.mark.xdist_group("endtoend conversations")]
+pytestmark = pytest.mark.proof
 
 KINDS = {Tier.MEMORY: PromptSectionKind.MEMORY, Tier.USER: PromptSectionKind.USER_PROFILE}
 HEADINGS = {Tier.MEMORY: prompt_parser.MEMORY, Tier.USER: prompt_parser.USER_PROFILE}

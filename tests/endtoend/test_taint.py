@@ -19,7 +19,7 @@ from muniment import (
 from tests.endtoend.answers import PAGE, everything, expected_everything
 from tests.support.commands import wait_until
 
-pytestmark = [pytest.mark.proof, pytest.mark.xdist_group("endtoend conversations")]
+pytestmark = pytest.mark.proof
 
 INTERNAL, CONFIDENTIAL = Classification.INTERNAL, Classification.CONFIDENTIAL
 

@@ -126,7 +126,7 @@ def _time_queries(queries: list[str]) -> None:
     model, seconds = Model(), []
     for query in queries:
         begun = time.monotonic()
-        model.query(query)
+        model.embed_query(query)
         seconds.append(time.monotonic() - begun)
     _say_how_long(f"embedding a query (at most {1000 * _SLOWEST_QUERY:.0f} ms on a quiet machine)", seconds)
 

@@ -17,7 +17,7 @@ import pytest
 import muniment
 from muniment import Classification
 from muniment_server.domain.classification import Classification as Level
-from muniment_server.runtime.embedder_socket import answering, asking
+from muniment_server.runtime.embedder_socket import query_embedder, serve_queries
 from muniment_server.search.embeddings import DIMENSIONS
 from tests.bench.processes import WORDS_ALONE
 from tests.faults.processes import ServerProcess, runs, wait_until
@@ -85,8 +85,8 @@ def test_an_embedder_that_does_not_answer_is_left_alone_for_a_second(tmp_path):
         ended.wait(20)
         return [0] * DIMENSIONS
 
-    asked = asking(path)
-    with answering(path, hanging):
+    asked = query_embedder(path)
+    with serve_queries(path, hanging):
         took = [_seconds(lambda: asked("q", Level.PUBLIC)) for _ in range(4)]
         other_level = _seconds(lambda: asked("q", Level.INTERNAL))
         time.sleep(1)
@@ -108,8 +108,8 @@ def test_queries_are_computed_one_at_a_time_the_lowest_level_first_and_few_wait(
         go_on.wait(10)
         return [1] * DIMENSIONS
 
-    with answering(path, slow), ThreadPoolExecutor(32) as pool:
-        ask = asking(path)
+    with serve_queries(path, slow), ThreadPoolExecutor(32) as pool:
+        ask = query_embedder(path)
         first = pool.submit(ask, "first", Level.RESTRICTED)
         begun.wait(10)
         high = [pool.submit(ask, f"high {number}", Level.RESTRICTED) for number in range(20)]
@@ -143,16 +143,16 @@ def test_an_embedder_in_which_a_vector_hangs_ends_itself():
     """So that the supervisor starts another."""
     hanging = """if True:
         import threading, time
-        from muniment_server.runtime.embedder import Model, give_up_when_it_hangs
+        from muniment_server.runtime.embedder import Model, exit_if_stuck
         model = Model()
         model._e5.query = lambda text: time.sleep(60)
-        threading.Thread(target=give_up_when_it_hangs, args=(model, 0.2), daemon=True).start()
-        model.query("text")
+        threading.Thread(target=exit_if_stuck, args=(model, 0.2), daemon=True).start()
+        model.embed_query("text")
     """
     ended = subprocess.run([sys.executable, "-c", hanging], timeout=30, capture_output=True, check=False)
 
     assert ended.returncode == 1
-    assert b"no vector comes any more" in ended.stderr
+    assert b"the model is stuck" in ended.stderr
 
 
 def test_a_piece_of_which_three_embedders_died_is_left_to_its_words(tmp_path):
@@ -160,18 +160,18 @@ def test_a_piece_of_which_three_embedders_died_is_left_to_its_words(tmp_path):
     dying = """if True:
         import os, sys
         from pathlib import Path
-        from muniment_server.runtime.embedder import Model, Pieces
+        from muniment_server.runtime.embedder import Model, CrashTolerantEmbedder
         from muniment_server.search.embeddings import NOTHING
         class Dying(Model):
             def __init__(self):
                 pass
-            def piece(self, text):
+            def embed_chunk(self, text):
                 if text == "deadly":
                     os._exit(7)
                 return [1]
-        pieces = Pieces(Dying(), Path(sys.argv[1]))
-        assert pieces.vector("harmless", "1") == [1]
-        assert pieces.vector("deadly", "2") == NOTHING
+        pieces = CrashTolerantEmbedder(Dying(), Path(sys.argv[1]))
+        assert pieces.embed("harmless", "1") == [1]
+        assert pieces.embed("deadly", "2") == NOTHING
     """
     command = [sys.executable, "-c", dying, str(tmp_path)]
     statuses = [subprocess.run(command, timeout=30, check=False).returncode for _ in range(5)]

@@ -82,7 +82,7 @@ def test_reads_below_may_be_recorded_too(database, start):
 
 
 def test_configuration_can_only_widen_what_is_recorded(tmp_path):
-    with pytest.raises(ConfigError, match="can only be widened"):
+    with pytest.raises(ConfigError, match="or a lower level"):
         ServerConfig(DatabaseConfig(tmp_path), audit_reads_from=RESTRICTED)
 
 

@@ -9,13 +9,14 @@ from contextlib import closing
 
 import psycopg
 import pytest
-from muniment_server.search.searcher import Search
 
 from muniment_server.admin.operator import operating
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.embedder import Model, Pieces, Turns, embed_what_waits
-from muniment_server.search import ranking
+from muniment_server.runtime.embedder import CrashTolerantEmbedder, EmbeddingSchedule, Model, embed_queued_chunks
+from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.search import ranking, search
+from muniment_server.search.embedding_queue import START, embed_batch
 from muniment_server.search.embeddings import DIMENSIONS, vector_of
 from tests.rpc.answers import INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
 from tests.support.meanings import Quick, embed_all, embed_by, quick
@@ -80,7 +81,7 @@ def fill(session, count=12):
 
 
 def test_a_question_without_a_shared_word_finds_its_memory_in_any_language(database, model):
-    with serving(database, embed=model.query) as service:
+    with serving(database, embed=model.embed_query) as service:
         session = service.session(PUBLIC)
         save(
             session,
@@ -103,7 +104,7 @@ def test_a_question_without_a_shared_word_finds_its_memory_in_any_language(datab
 
 def test_a_long_memory_is_shown_by_the_part_that_was_meant(database, model):
     filler = f"{'the weather was as before ' * 23}."[-590:]
-    with serving(database, embed=model.query) as service:
+    with serving(database, embed=model.embed_query) as service:
         session = service.session(PUBLIC)
         save(session, long=f"{filler}\nShe sees the doctor on Thursday.", other="a whale")
         embed_all(database, model)
@@ -115,7 +116,7 @@ def test_a_long_memory_is_shown_by_the_part_that_was_meant(database, model):
 
 @pytest.mark.parametrize("query", ["?", "...", "👩", "%", "\u0bcd"])
 def test_a_query_without_a_word_means_nothing(database, model, query):
-    with serving(database, embed=model.query) as service:
+    with serving(database, embed=model.embed_query) as service:
         session = service.session(PUBLIC)
         save(session, whale="a blue whale")
         embed_all(database, model)
@@ -124,7 +125,7 @@ def test_a_query_without_a_word_means_nothing(database, model, query):
 
 
 def test_texts_that_have_nothing_in_common_are_no_match(database, model):
-    with serving(database, embed=model.query) as service:
+    with serving(database, embed=model.embed_query) as service:
         session = service.session(PUBLIC)
         save(session, run="she runs daily", whale="a blue whale", dog="Bruno barks at the postman")
         embed_all(database, model)
@@ -186,9 +187,9 @@ def test_vectors_of_another_embedder_are_not_compared(meaning, at):
     answer = at(PUBLIC).search_memories(query="hound")
 
     with operating(meaning.database.admin) as operator:
-        counts = [operator.waiting_pieces()]
+        counts = [operator.waiting_chunks()]
         list(operator.reindex())
-        counts.append(operator.waiting_pieces())
+        counts.append(operator.waiting_chunks())
 
     assert (keys(answer), answer.semantic) == ([], False)
     assert counts == [(0, 1), (1, 0)]
@@ -379,15 +380,15 @@ def test_a_turn_is_not_meant_together_with_what_expires_is_long_or_of_another_le
 def meanwhile(monkeypatch):
     """What is to happen once, between the statement that compares meanings and the one that reads what was found."""
     acts: list[Callable[[], object]] = []
-    compare = Search._by_meaning
+    compare = search._similar
 
-    def compare_and_wait(self, filters):
-        found = compare(self, filters)
+    def compare_and_wait(*arguments):
+        found = compare(*arguments)
         while acts:
             acts.pop()()
         return found
 
-    monkeypatch.setattr(Search, "_by_meaning", compare_and_wait)
+    monkeypatch.setattr(search, "_similar", compare_and_wait)
     return acts.append
 
 
@@ -500,7 +501,7 @@ def test_a_batch_of_costly_pieces_is_short(meaning, at):
     save(at(PUBLIC), **{f"k{number}": "costly" for number in range(5)})
     model = Quick(answer)
     with meaning.database.connect(PUBLIC.role) as connection:
-        embed_some(connection, lambda text, _: model.piece(text), FIRST)
+        embed_batch(connection, lambda text, _: model.embed_chunk(text), START)
 
     assert len(model.pieces) == 2
     assert rows(meaning.database, "SELECT count(embedder) FROM muniment_public.meaning") == [(2,)]
@@ -510,9 +511,9 @@ def test_no_text_takes_long(model):
     """2,000 characters of Han, each a token of its own, took six seconds."""
     text = "".join(chr(0x4E00 + 97 * number % 20_000) for number in range(2000))
     before = time.process_time()
-    model.query(text)
+    model.embed_query(text)
     query = time.process_time()
-    model.piece(text)
+    model.embed_chunk(text)
     piece = time.process_time()
 
     assert query - before < 1
@@ -523,10 +524,10 @@ def test_of_a_long_text_a_query_is_its_beginning_and_a_piece_its_end(model):
     """The end: there a turn stands, after the one before it."""
     filler = "".join(chr(0x4E00 + 97 * number % 20_000) for number in range(900))
 
-    assert model.query(f"whale{filler}") != model.query(f"tea{filler}")
-    assert model.query(f"{filler}whale") == model.query(f"{filler}tea")
-    assert model.piece(f"{filler}whale") != model.piece(f"{filler}tea")
-    assert model.piece(f"whale{filler}") == model.piece(f"tea{filler}")
+    assert model.embed_query(f"whale{filler}") != model.embed_query(f"tea{filler}")
+    assert model.embed_query(f"{filler}whale") == model.embed_query(f"{filler}tea")
+    assert model.embed_chunk(f"{filler}whale") != model.embed_chunk(f"{filler}tea")
+    assert model.embed_chunk(f"whale{filler}") == model.embed_chunk(f"tea{filler}")
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -537,7 +538,7 @@ def test_at_one_level_the_embedder_reads_that_level_only(meaning, at, level):
     model = Quick()
     roles = RoleDatabase(meaning.database.conninfo, pool_size=1)
     with meaning.database.connect(level.role) as connection:
-        while embed_some(connection, lambda text, _: model.piece(text), FIRST):
+        while embed_batch(connection, lambda text, _: model.embed_chunk(text), START):
             pass
     roles.close()
 
@@ -563,7 +564,7 @@ def test_what_is_deleted_while_it_is_embedded_gets_no_vector(meaning, at):
 
 def test_what_is_found_by_meaning_does_not_end_the_search_by_words(meaning, at, monkeypatch):
     """The rarest word, which is looked for first, has no match that passes the filter."""
-    monkeypatch.setattr(ranking, "MOST_FIRST", 2)
+    monkeypatch.setattr(ranking, "MAX_FIRST", 2)
     for number in range(4):
         at(PUBLIC).save_memory(key=f"quartz{number}", content=f"quartz {number}", tags=["other"])
     for number in range(6):
@@ -591,8 +592,8 @@ def is_no_number(_):
 @pytest.mark.parametrize("failure", [raises, is_no_number])
 def test_a_piece_at_which_the_model_fails_is_found_by_its_words_alone(meaning, at, tmp_path, caplog, failure):
     save(at(PUBLIC), alone="my secret hound")
-    alone = Pieces(Quick(failure), tmp_path)
-    embed_by(meaning.database, alone.vector, Ending())
+    alone = CrashTolerantEmbedder(Quick(failure), tmp_path)
+    embed_by(meaning.database, alone.embed, StopSignal())
     only = at(PUBLIC).search_memories(query="dog")
     save(at(PUBLIC), dog="dog", other="zebra")
     embed_all(meaning.database, Quick())
@@ -620,14 +621,14 @@ def test_after_an_error_that_nobody_foresaw_the_other_levels_go_on(meaning, at, 
         return rows(meaning.database, f"SELECT embedder FROM {level.role}.meaning")
 
     with closing(RoleDatabase(meaning.database.conninfo, pool_size=1)) as database:
-        turns = Turns(database, vector)
+        turns = EmbeddingSchedule(database, vector)
         save(at(failing), waits="my secret")
-        embed_what_waits(turns, Ending())
+        embed_queued_chunks(turns, StopSignal())
         save(at(other), dog="dog")
-        embed_what_waits(turns, Ending())
+        embed_queued_chunks(turns, StopSignal())
 
     assert asked == ["waits: my secret", "dog: dog"]
     assert (embedded(failing), embedded(other)) == ([(None,)], [(1,)])
     assert "DataError" in caplog.text
-    assert "embed_some" in caplog.text
+    assert "embed_batch" in caplog.text
     assert "secret" not in caplog.text

@@ -13,7 +13,10 @@ from tests.store.named import EMBEDDER, RELATIONS, SERVED, once
 
 SERVED_ONCE = once(SERVED)
 SESSIONS = once(SESSION_FILES)
-PREDICATE = "SELECT session.*, vault.clock() AS time FROM session WHERE session.tenant = %(tenant)s AND session.session_id = %(session_id)s"
+PREDICATE = (
+    "SELECT session.*, vault.clock() AS time FROM session"
+    " WHERE session.tenant = %(tenant)s AND session.session_id = %(session_id)s"
+)
 
 BAD = {
     "SELECT item.name FROM item WHERE item.name = %(name)s": "item is not held to the tenant",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.embedder import Model, Turns, embed_what_waits
+from muniment_server.runtime.embedder import EmbeddingSchedule, Model, embed_queued_chunks
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embedding_queue import ChunkEmbedder
 from muniment_server.search.embeddings import DIMENSIONS, Vector, vector_of
@@ -37,23 +37,23 @@ class Quick(Model):
         self._answer = answer
         self.pieces: list[str] = []
 
-    def query(self, text: str) -> Vector:
+    def embed_query(self, text: str) -> Vector:
         return quick(text)
 
-    def piece(self, text: str) -> Vector:
+    def embed_chunk(self, text: str) -> Vector:
         self.pieces.append(text)
         return self._answer(text)
 
 
 def embed_all(database: Database, model: Model) -> None:
     """Make every vector that is waited for."""
-    embed_by(database, lambda text, _: model.piece(text), StopSignal())
+    embed_by(database, lambda text, _: model.embed_chunk(text), StopSignal())
 
 
 def embed_by(database: Database, embed: ChunkEmbedder, ended: StopSignal) -> None:
     """Make vectors by a function of its own, until all are made or it has *ended*."""
     roles = RoleDatabase(database.conninfo, pool_size=1)
     try:
-        embed_what_waits(Turns(roles, embed), ended)
+        embed_queued_chunks(EmbeddingSchedule(roles, embed), ended)
     finally:
         roles.close()

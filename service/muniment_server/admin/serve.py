@@ -29,7 +29,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.runtime import supervisor
 from muniment_server.runtime.address import AddressInUse
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, ServerConfig, Tls
-from muniment_server.runtime.supervisor import Running, WorkerFailed
+from muniment_server.runtime.supervisor import RunningServer, WorkerFailed
 
 _FORMAT = "%(asctime)s %(name)s %(levelname)s %(message)s"
 _FILE = click.Path(path_type=Path)
@@ -112,7 +112,7 @@ def serve(
             listen=_absolute(listen),
             workers=workers,
             threads=threads,
-            most_in_flight=max_in_flight,
+            max_in_flight=max_in_flight,
             drain_seconds=drain_seconds,
             tls=checked_tls(tls_cert, tls_key, tls_client_ca),
             development=dev,
@@ -152,7 +152,7 @@ def _require_possible(config: ServerConfig) -> None:
         require_passfile(database.passfile)
 
 
-def _announce(config: ServerConfig, running: Running) -> None:
+def _announce(config: ServerConfig, running: RunningServer) -> None:
     """Print that the server is ready, and in development what to try."""
     key = None
     if config.development and running.admin is not None:  # before the first line: scripts wait for it

@@ -1,1 +1,1 @@
-"""Processes: supervisor, workers, embedder, configuration."""
+"""The processes of a server (supervisor, workers, embedder) and its configuration."""

@@ -1,4 +1,4 @@
-"""The address a server listens on, held by one server at a time."""
+"""Reserves the address that a server listens on, for one server at a time."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from muniment_server.runtime.configuration import split_address
 
 
 class AddressInUse(RuntimeError):
-    """Another server listens there. The text says what to do."""
+    """The server cannot listen on its address. The text says what to do."""
 
 
 @contextmanager
-def held(listen: str) -> Iterator[str]:
-    """Hold *listen* against other servers; give the address for the workers, with the port that was chosen for 0.
+def reserve(listen: str) -> Iterator[str]:
+    """Keep other servers off *listen*; yield the address for the workers, in which port 0 has become a real one.
 
-    Workers share a port by SO_REUSEPORT, with which a second server would share it too, silently: so the port is
-    bound once without, to see whether it is free, then held by a socket that does not listen.
+    Workers share a port by SO_REUSEPORT, which would silently let a second server share it, too. So the port is first
+    bound without the option, which fails if the port is taken, and then reserved by a socket that never listens.
     """
     if listen.startswith("unix:"):
-        with _held_path(Path(listen.removeprefix("unix:"))):
+        with _reserve_path(Path(listen.removeprefix("unix:"))):
             yield listen
         return
     host, port = split_address(listen)
-    with _bound(host, _free(host, port), share=True) as holder:
-        yield f"{_bracketed(host)}:{holder.getsockname()[1]}"
+    with _bind(host, _free_port(host, port), share=True) as reserved:
+        yield f"{_bracketed(host)}:{reserved.getsockname()[1]}"
 
 
-def _free(host: str, port: int) -> int:
-    with _bound(host, port, share=False) as probe:
+def _free_port(host: str, port: int) -> int:
+    with _bind(host, port, share=False) as probe:
         return int(probe.getsockname()[1])
 
 
-def _bound(host: str, port: int, *, share: bool) -> socket.socket:
+def _bind(host: str, port: int, *, share: bool) -> socket.socket:
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    holder = socket.socket(family, socket.SOCK_STREAM)
-    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT if share else socket.SO_REUSEADDR, 1)
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT if share else socket.SO_REUSEADDR, 1)
     try:
-        holder.bind(address)
+        bound.bind(address)
     except OSError as error:
-        holder.close()
+        bound.close()
         raise AddressInUse(
             f"cannot listen on {host}:{port} ({os.strerror(error.errno or 0)}): "
-            "choose another port by --listen (make run LISTEN=host:port)"
+            "choose another port with --listen (make run LISTEN=host:port)"
         ) from None
-    return holder
+    return bound
 
 
 def _bracketed(host: str) -> str:
@@ -57,8 +57,8 @@ def _bracketed(host: str) -> str:
 
 
 @contextmanager
-def _held_path(path: Path) -> Iterator[None]:
-    """A second bind would take the path of a unix socket over: a lock beside it says whose it is."""
+def _reserve_path(path: Path) -> Iterator[None]:
+    """Lock a file beside *path*: a second server's bind would silently replace the socket of the first."""
     lock = path.with_name(path.name + ".lock")
     with lock.open("w") as file:
         try:
@@ -71,7 +71,7 @@ def _held_path(path: Path) -> Iterator[None]:
 
 
 def _remove_socket(path: Path) -> None:
-    """Remove what a killed server left, and nothing else."""
+    """Remove the socket of a server that was killed. Refuses to remove any other file."""
     if not path.exists():
         return
     if not path.is_socket():

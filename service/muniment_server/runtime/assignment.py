@@ -1,4 +1,7 @@
-"""What a supervisor tells its workers and the embedder. Apart from them: it need not load what they serve with."""
+"""The message in which the supervisor tells a child process what to do.
+
+A module of its own, so that the supervisor need not import what its children import.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,26 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 READY = "ready"
-"""What a worker says once it serves."""
+"""The line that a worker prints once it serves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What one worker is told, and the embedder."""
+    """What a worker or the embedder needs to know."""
 
     conninfo: str
     listen: str
     threads: int
-    most_in_flight: int
+    max_in_flight: int
     connections: int
-    """How many connections all may open together."""
+    """How many connections all processes may open together."""
     drain_seconds: float
     development: bool
     audit_reads_from: int
     tls: Mapping[str, str] | None
     embedder: str | None
-    """Where the embedder is asked: the path of a unix socket. None: there is none."""
+    """The path of the embedder's Unix socket. None if there is no embedder."""
 
     def to_json(self) -> str:
-        """One line."""
+        """One line of JSON."""
         return json.dumps(asdict(self))

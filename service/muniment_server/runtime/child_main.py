@@ -1,7 +1,7 @@
-"""What every process that the supervisor starts does first.
+"""How every child process of the supervisor starts.
 
-The supervisor writes one line of JSON, the assignment, and keeps the pipe open: when the supervisor dies, however
-it dies, the pipe ends and so does its child.
+The supervisor writes one line of JSON, the assignment, to the child's standard input and keeps the pipe open. When the
+supervisor dies, for whatever reason, the pipe closes and the child exits.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.stop_signal import StopSignal
 
 
-def begin() -> tuple[Assignment, StopSignal] | None:
-    """What there is to do, and what is set at the end of the input or by SIGTERM.
+def receive_assignment() -> tuple[Assignment, StopSignal] | None:
+    """The assignment, and a signal that is set when the input ends or SIGTERM arrives.
 
-    None: the supervisor gave up before it had anything to do.
+    None if the supervisor exited before it sent an assignment.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    for library in ("psycopg", "grpc"):  # they would log what the driver says, and headers that do not decode
+    for library in ("psycopg", "grpc"):  # they would log messages of the database, and headers that do not decode
         logging.getLogger(library).setLevel(logging.CRITICAL + 1)
     forbid_core_dumps()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the supervisor, which ends the input
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the supervisor closes the input
     line = sys.stdin.readline()
     if not line:
         return None
-    ended = StopSignal()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    threading.Thread(target=_wait_for_end, args=(ended,), daemon=True).start()
-    return Assignment(**json.loads(line)), ended
+    stop = StopSignal()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    threading.Thread(target=_wait_for_end_of_input, args=(stop,), daemon=True).start()
+    return Assignment(**json.loads(line)), stop
 
 
-def _wait_for_end(ended: StopSignal) -> None:
+def _wait_for_end_of_input(stop: StopSignal) -> None:
     sys.stdin.read()
-    ended.set()
+    stop.set()

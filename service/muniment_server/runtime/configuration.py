@@ -1,4 +1,4 @@
-"""What a server is told. The environment is read here and by the options of the command line, nowhere else."""
+"""The configuration of a server. Only this module and the command line's options read the environment."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from muniment_server.domain.classification import Classification
 from muniment_server.postgres import roles
 
 LONG_THREADS = 2
-"""Threads of a worker that run searches and render prompts, beside those that run all other calls."""
+"""Threads of a worker for searches and prompts, in addition to those for all other calls."""
 STREAM_THREADS = 1
-"""Threads of a worker that take streams. One more, and two workers would not fit a Postgres with 100 connections."""
+"""Threads of a worker for streams. With two, two workers would need more than Postgres' default of 100 connections."""
 
 
 class ConfigError(ValueError):
-    """The configuration cannot be. The text says what to change."""
+    """The configuration is invalid. The text says what to change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files in PEM. With *client_ca*, callers must show a certificate that it signed (mutual TLS)."""
+    """PEM files. With *client_ca*, callers must present a certificate that it has signed (mutual TLS)."""
 
     certificate: Path
     key: Path
@@ -31,7 +31,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseConfig:
-    """Which database: one of our own in *data_dir*, or the one that *url* names."""
+    """Which database to use: the one at *url*, or an embedded one in *data_dir*."""
 
     data_dir: Path
     url: str | None = None
@@ -40,16 +40,16 @@ class DatabaseConfig:
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """One server."""
+    """The configuration of one server."""
 
     database: DatabaseConfig
     listen: str = "127.0.0.1:50051"
     workers: int = 0
-    """Processes. 0: one for each core; on a unix socket always one, since a second bind takes the path over."""
+    """The number of processes; 0 is one for each core. A Unix socket always has one: a second bind would replace it."""
     threads: int = 4
-    """Calls that one worker runs at once."""
-    most_in_flight: int = 256
-    """Calls that one worker runs or queues; more are refused at once."""
+    """How many calls a worker runs at the same time."""
+    max_in_flight: int = 256
+    """How many calls a worker runs and queues. It rejects more at once."""
     drain_seconds: float = 20.0
     tls: Tls | None = None
     development: bool = False
@@ -57,7 +57,9 @@ class ServerConfig:
 
     def __post_init__(self) -> None:
         if self.audit_reads_from > Classification.CONFIDENTIAL:
-            raise ConfigError("reads at CONFIDENTIAL and above are always audited: this can only be widened")
+            raise ConfigError(
+                "reads at CONFIDENTIAL and above are always audited: choose CONFIDENTIAL or a lower level"
+            )
         if self.tls is None and not is_private(self.listen):
             raise ConfigError(
                 f"refusing to listen in the clear on {self.listen}: give --tls-cert and --tls-key, "
@@ -66,30 +68,30 @@ class ServerConfig:
 
     @property
     def connections(self) -> int:
-        """How many connections all workers may open together, and the embedder."""
-        of_workers = self.worker_count * (self.threads + LONG_THREADS + STREAM_THREADS) * len(roles.SERVING)
-        return of_workers + len(roles.LEVELS)
+        """How many connections the workers and the embedder may open together."""
+        workers = self.worker_count * (self.threads + LONG_THREADS + STREAM_THREADS) * len(roles.SERVING)
+        return workers + len(roles.LEVELS)
 
     @property
     def worker_count(self) -> int:
-        """How many worker processes there are."""
+        """The number of worker processes."""
         if self.listen.startswith("unix:"):
             return 1
         return self.workers or _cores()
 
 
 def _cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def child_environment() -> dict[str, str]:
-    """The environment of a worker or the embedder: ours, without a line of gRPC's own for each bad handshake."""
+    """The environment of a worker or the embedder. gRPC would log every failed handshake: that is turned off."""
     return {**os.environ, "GRPC_VERBOSITY": "NONE"}
 
 
 def split_address(listen: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT`. Raises ConfigError."""
+    """The host and port of `HOST:PORT`. Raises ConfigError."""
     host, separator, port = listen.rpartition(":")
     if not separator or not port.isdecimal() or int(port) > 65535:
         raise ConfigError(f"{listen} is not an address: give HOST:PORT or unix:PATH")
@@ -97,7 +99,7 @@ def split_address(listen: str) -> tuple[str, int]:
 
 
 def is_private(listen: str) -> bool:
-    """Whether what is said on *listen* stays on this machine."""
+    """Whether only this machine can reach *listen*."""
     if listen.startswith("unix:"):
         return True
     host, _ = split_address(listen)
@@ -110,28 +112,12 @@ def is_private(listen: str) -> bool:
 
 
 def nearest_data_dir() -> Path:
-    """The folder that `make run` uses, if it is here; otherwise that of the account."""
+    """`.muniment` in the current directory, which `make run` uses, if it exists; otherwise the default."""
     here = Path(".muniment")
     return here if here.is_dir() else default_data_dir()
 
 
 def default_data_dir() -> Path:
-    """Where the database of our own is kept: in the user's data home."""
+    """The default directory of the embedded database: in the user's data home."""
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(home) / "muniment"
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who calls which server, as far as the environment says."""
-
-    address: str | None
-    host_key: str | None = field(repr=False)
-    token: str | None = field(repr=False)
-
-
-def caller() -> Caller:
-    """The caller that MUNIMENT_ADDRESS, MUNIMENT_HOST_KEY and MUNIMENT_TOKEN name. Empty is absent."""
-    names = ("MUNIMENT_ADDRESS", "MUNIMENT_HOST_KEY", "MUNIMENT_TOKEN")
-    address, host_key, token = (os.environ.get(name, "").strip() or None for name in names)
-    return Caller(address, host_key, token)

@@ -1,4 +1,4 @@
-"""How to reach the database of a configuration: as the server, and as an operator."""
+"""How to reach the configured database, as the server and as an operator."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLUSTER = "postgres"
 _SYSTEM_DIRECTORY = Path("/var/lib/muniment")
 _SPARE_CONNECTIONS = 20
 _STATEMENT_TIMEOUT = "-c statement_timeout=10s"
-"""A starting server does not handle signals while it waits for the database."""
+"""Limits how long a starting server waits for the database, during which it handles no signals."""
 
 
 class NotReady(RuntimeError):
@@ -37,28 +37,28 @@ class NotReady(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """A database that is ready to be served."""
+class ServedDatabase:
+    """A database that the server can use."""
 
     conninfo: str
-    """For any serving role, once `user` is added."""
+    """Without a user: each serving role adds its own."""
     embedded: EmbeddedPostgres | None
 
 
 @contextmanager
-def served_database(config: DatabaseConfig, *, connections: int) -> Iterator[Served]:
-    """The database to serve. An embedded one is started and migrated, and stopped afterwards."""
+def served_database(config: DatabaseConfig, *, connections: int) -> Iterator[ServedDatabase]:
+    """The database to serve. An embedded one is started and migrated for the block, and stopped after it."""
     if config.url is not None:
-        yield Served(with_passfile(config.url, config.passfile), None)
+        yield ServedDatabase(with_passfile(config.url, config.passfile), None)
         return
     with _embedded(config.data_dir, {"max_connections": str(max(100, connections + _SPARE_CONNECTIONS))}) as embedded:
         migrate(embedded.conninfo(user=SUPERUSER))
-        yield Served(without_user(embedded.conninfo(user=SUPERUSER)), embedded)
+        yield ServedDatabase(without_user(embedded.conninfo(user=SUPERUSER)), embedded)
 
 
 @contextmanager
 def operators_database(config: DatabaseConfig) -> Iterator[str]:
-    """The administrator's conninfo. An embedded database that is stopped is started for the block."""
+    """The administrator's conninfo. If the embedded database is not running, it is started for the block."""
     if config.url is not None:
         yield config.url
         return
@@ -79,7 +79,7 @@ def require_ready(conninfo: str, *, connections: int) -> None:
 
 
 def problems_of(conninfo: str, *, connections: int) -> list[str]:
-    """What is wrong with the database that the serving roles reach by *conninfo*.
+    """The problems of the database that the serving roles reach through *conninfo*.
 
     Raises psycopg.OperationalError if a role cannot log in.
     """
@@ -114,9 +114,8 @@ def cluster_directory(data_dir: Path) -> Path:
     if os.geteuid() != 0 or kept.exists() or _others_may_enter(kept.parent):
         return kept.resolve()
     _SYSTEM_DIRECTORY.mkdir(mode=0o711, parents=True, exist_ok=True)
-    system_directory = Path(
-        tempfile.mkdtemp(prefix=f"{kept.parent.parent.name}-", dir=_SYSTEM_DIRECTORY)
-    )  # never a used one
+    prefix = f"{kept.parent.parent.name}-"
+    system_directory = Path(tempfile.mkdtemp(prefix=prefix, dir=_SYSTEM_DIRECTORY))  # always a new one
     system_directory.chmod(0o711)
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.symlink_to(system_directory)

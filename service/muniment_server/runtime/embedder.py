@@ -1,4 +1,4 @@
-"""The embedder: a process that makes the vectors of what is stored, and of queries. Started by the supervisor.
+"""The embedder: a process that computes the embeddings of stored chunks and of queries. Started by the supervisor.
 
 The only module that loads the model, so that workers stay small. Without the extra `semantic` it is never started.
 """
@@ -24,156 +24,162 @@ from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.pool import Database
 from muniment_server.runtime import child_main
-from muniment_server.runtime.embedder_socket import answering
+from muniment_server.runtime.embedder_socket import serve_queries
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embedding_queue import START, ChunkEmbedder, Position, embed_batch
 from muniment_server.search.embeddings import ZERO, Vector, readable, vector_of
 
 _LOG = logging.getLogger("muniment.embedder")
-_PAUSE = 0.2
-"""Seconds between looks at whether anything waits."""
-_PAUSE_AFTER_AN_ERROR = 5.0
-"""Seconds that a level is left alone after an error that nobody foresaw."""
-_HANGS = 60.0
-"""Seconds after which no vector comes any more."""
+_POLL_SECONDS = 0.2
+"""How often an idle embedder looks for queued chunks."""
+_SECONDS_AFTER_ERROR = 5.0
+"""How long a level is skipped after an unexpected error."""
+_STUCK_SECONDS = 60.0
+"""How long one embedding may take before the process exits."""
 _QUERY_TOKENS = 96
-_PIECE_TOKENS = 256
-"""What is read of a text: a fifth and half a second of a core. 1,024 Han characters would take three seconds."""
-_PATIENCE = 0.5
-"""Seconds that a piece waits for queries."""
-_IN_A_ROW = 4
-"""Batches of one level, after which a higher one has one."""
-_MOST_DEATHS = 3
-"""With the same piece in hand. One may be chance: the machine's doing, or an operator's."""
+_CHUNK_TOKENS = 256
+"""The tokens of a text that are embedded. They take 0.2 s (query) and 0.5 s (chunk) of one core; 1,024 Han characters
+would take 3 s."""
+_MAX_WAIT_FOR_QUERY = 0.5
+"""How many seconds a chunk gives way to queries."""
+_MAX_BATCHES_IN_A_ROW = 4
+"""Batches of one level, after which the next higher level gets a turn."""
+_MAX_CRASHES = 3
+"""Crashes on the same chunk before it is skipped. A single crash may have nothing to do with the chunk."""
 
 
 class Model:
-    """The model, for one query at a time and one piece. Pieces wait a little while there are queries."""
+    """The model. It embeds one query and one chunk at a time; chunks give way to queries for a short time."""
 
     def __init__(self) -> None:
         self._e5 = E5(num_threads=1)
         self._changed = threading.Condition()
-        self._begun: dict[int, float] = {}
-        self._query = False
+        self._started: dict[int, float] = {}
+        """When each thread's current embedding was started."""
+        self._query_running = False
 
-    def query(self, text: str) -> Vector:
-        """What a query means. Its beginning is read."""
+    def embed_query(self, text: str) -> Vector:
+        """The embedding of the beginning of a query."""
         read = readable(text)
-        end = self._most(_QUERY_TOKENS, len(read), lambda chars: read[:chars])
-        with self._watched(), self._before_pieces():
-            return vector_of(self._e5.query(read[:end]).tolist())
+        size = self._fitting(_QUERY_TOKENS, len(read), lambda chars: read[:chars])
+        with self._timed(), self._ahead_of_chunks():
+            return vector_of(self._e5.query(read[:size]).tolist())
 
-    def piece(self, text: str) -> Vector:
-        """What a piece means. Its end is read, for a turn comes after the one before it."""
+    def embed_chunk(self, text: str) -> Vector:
+        """The embedding of the end of a chunk. A turn is embedded after the one before it, so its end matters most."""
         read = readable(text)
-        size = self._most(_PIECE_TOKENS, len(read), lambda chars: read[len(read) - chars :])
+        size = self._fitting(_CHUNK_TOKENS, len(read), lambda chars: read[len(read) - chars :])
         with self._changed:
-            self._changed.wait_for(lambda: not self._query, _PATIENCE)
-        with self._watched():
+            self._changed.wait_for(lambda: not self._query_running, _MAX_WAIT_FOR_QUERY)
+        with self._timed():
             return vector_of(self._e5.passage(read[len(read) - size :]).tolist())
 
-    def hangs(self, seconds: float) -> bool:
-        """Whether a vector has been in the making for longer."""
-        return any(time.monotonic() - begun > seconds for begun in list(self._begun.values()))
+    def is_stuck(self, seconds: float) -> bool:
+        """Whether an embedding has taken longer than *seconds*."""
+        return any(time.monotonic() - started > seconds for started in list(self._started.values()))
 
-    def _most(self, tokens: int, chars: int, part: Callable[[int], str]) -> int:
-        """How many of the characters are at most as many tokens."""
+    def _fitting(self, tokens: int, chars: int, part: Callable[[int], str]) -> int:
+        """The largest number of characters, up to *chars*, whose *part* of the text has at most *tokens*."""
         return bisect_right(range(1, chars + 1), tokens, key=lambda size: self._e5.token_count(part(size)))
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
-        self._begun[threading.get_ident()] = time.monotonic()
+    def _timed(self) -> Iterator[None]:
+        self._started[threading.get_ident()] = time.monotonic()
         try:
             yield
         finally:
-            del self._begun[threading.get_ident()]
+            del self._started[threading.get_ident()]
 
     @contextmanager
-    def _before_pieces(self) -> Iterator[None]:
-        self._set_query(True)
+    def _ahead_of_chunks(self) -> Iterator[None]:
+        self._set_query_running(True)
         try:
             yield
         finally:
-            self._set_query(False)
+            self._set_query_running(False)
 
-    def _set_query(self, query: bool) -> None:
+    def _set_query_running(self, running: bool) -> None:
         with self._changed:
-            self._query = query
+            self._query_running = running
             self._changed.notify_all()
 
 
-class Pieces:
-    """Gives every piece a vector: one that means nothing, if the model fails, or process after process dies of it.
+class CrashTolerantEmbedder:
+    """Embeds chunks. A chunk gets the zero vector if the model fails on it, or has crashed on it repeatedly.
 
-    While a piece is in hand, a file of its name says so: with a byte for each time that it was not let go.
+    While a chunk is embedded, a file with its name exists. It holds one byte for each attempt that did not return.
     """
 
     def __init__(self, model: Model, folder: Path) -> None:
         self._model = model
         self._folder = folder
 
-    def vector(self, text: str, name: str) -> Vector:
-        """What a piece means. Raises OSError, and MemoryError, which counts as a death."""
-        in_hand = self._folder / name
-        if in_hand.exists() and in_hand.stat().st_size >= _MOST_DEATHS:
-            in_hand.unlink()  # `muniment reindex` has it tried again
-            _LOG.error("a piece is found by its words alone: the embedder died of it %d times", _MOST_DEATHS)
+    def embed(self, text: str, name: str) -> Vector:
+        """The embedding of a chunk. Raises OSError, and MemoryError, which counts as a crash."""
+        attempts = self._folder / name
+        if attempts.exists() and attempts.stat().st_size >= _MAX_CRASHES:
+            attempts.unlink()  # so that `muniment reindex` tries the chunk again
+            _LOG.error("skipping a chunk on which the embedder crashed %d times: only words find it", _MAX_CRASHES)
             return ZERO
-        with in_hand.open("ab") as file:
+        with attempts.open("ab") as file:
             file.write(b".")
-        vector = self._meant(text)
-        in_hand.unlink()
+        vector = self._embed_or_skip(text)
+        attempts.unlink()
         return vector
 
-    def _meant(self, text: str) -> Vector:
+    def _embed_or_skip(self, text: str) -> Vector:
         try:
-            return self._model.piece(text)
+            return self._model.embed_chunk(text)
         except MemoryError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the piece does not wait for ever
-            _LOG.error("a piece is found by its words alone: %s in the model", type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - whatever the error is, the chunk must leave the queue
+            _LOG.error("skipping a chunk after %s in the model: only words find it", type(error).__name__)
             return ZERO
 
 
 def main() -> None:
-    """Embed until the input ends or SIGTERM comes."""
-    begun = child_main.begin()
-    if begun is None:
+    """Embed until the input ends or SIGTERM arrives."""
+    received = child_main.receive_assignment()
+    if received is None:
         return
-    assignment, ended = begun
-    assert assignment.embedder is not None  # or it would not have been started
+    assignment, stop = received
+    assert assignment.embedder is not None  # otherwise the supervisor would not have started this process
     model = Model()
-    threading.Thread(target=give_up_when_it_hangs, args=(model,), daemon=True).start()
+    threading.Thread(target=exit_if_stuck, args=(model,), daemon=True).start()
     socket = Path(assignment.embedder)
-    socket.unlink(missing_ok=True)  # of one that was killed
-    pieces = Pieces(model, socket.parent)
+    socket.unlink(missing_ok=True)  # left by an embedder that was killed
+    chunks = CrashTolerantEmbedder(model, socket.parent)
     database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_size=1)
-    turns = Turns(database, pieces.vector)
-    with answering(assignment.embedder, model.query):
-        while not ended.wait(_PAUSE):
-            embed_what_waits(turns, ended)
+    schedule = EmbeddingSchedule(database, chunks.embed)
+    with serve_queries(assignment.embedder, model.embed_query):
+        while not stop.wait(_POLL_SECONDS):
+            embed_queued_chunks(schedule, stop)
     database.close()
 
 
-def give_up_when_it_hangs(model: Model, seconds: float = _HANGS) -> None:
-    """Look after it for ever; end the process when no vector comes any more: another is started."""
-    while not model.hangs(seconds):
+def exit_if_stuck(model: Model, seconds: float = _STUCK_SECONDS) -> None:
+    """Watch *model*, and exit the process when it is stuck. The supervisor starts another."""
+    while not model.is_stuck(seconds):
         time.sleep(min(1.0, seconds))
-    _LOG.critical("no vector comes any more")
+    _LOG.critical("the model is stuck: exiting")
     os._exit(1)
 
 
-def embed_what_waits(turns: Turns, ended: StopSignal) -> None:
-    """Until nothing waits at any level."""
+def embed_queued_chunks(schedule: EmbeddingSchedule, stop: StopSignal) -> None:
+    """Embed until no chunk is queued at any level."""
     try:
-        while not ended.is_set() and turns.embed_some():
+        while not stop.is_set() and schedule.embed_next_batch():
             pass
-    except MunimentError as error:  # away, or restarted: tried again
-        _LOG.warning("pieces wait for their vectors: %s", type(error).__name__)
+    except MunimentError as error:  # the database is unavailable; the caller tries again
+        _LOG.warning("chunks stay queued: %s", type(error).__name__)
 
 
-class Turns:
-    """Whose pieces are next: the lowest level's, after a few batches one of the next; in it, each agent's in turn."""
+class EmbeddingSchedule:
+    """Which chunks to embed next.
+
+    The lowest level comes first, but the next higher one gets a turn after a few batches. Within a level, agents take
+    turns.
+    """
 
     def __init__(self, database: Database, embed: ChunkEmbedder) -> None:
         self._database = database
@@ -181,35 +187,35 @@ class Turns:
         self._batches = Counter[Classification]()
         self._last: dict[Classification, Position] = {}
         self._not_before: dict[Classification, float] = {}
-        """A level at which something happened that nobody foresaw is left alone, and no other: law 2."""
+        """When to resume a level after an unexpected error. Other levels continue: they must not notice it."""
 
-    def embed_some(self) -> bool:
-        """One batch. False: nothing waits."""
+    def embed_next_batch(self) -> bool:
+        """Embed one batch. False if nothing is queued."""
         passed = False
         for level in Classification:
-            if self._batches[level] == _IN_A_ROW:
+            if self._batches[level] == _MAX_BATCHES_IN_A_ROW:
                 self._batches[level], passed = 0, True
-            elif self._embed_some_at(level):
+            elif self._try_level(level):
                 self._batches[level] += 1
                 return True
         return passed
 
-    def _embed_some_at(self, level: Classification) -> bool:
+    def _try_level(self, level: Classification) -> bool:
         if time.monotonic() < self._not_before.get(level, 0.0):
             return False
         try:
-            return self._serve(level)
+            return self._embed_level(level)
         except MunimentError:
             raise
-        except Exception as error:  # noqa: BLE001 - the other levels go on, and this one is tried again
-            _LOG.error("pieces wait for their vectors: %s\n%s", type(error).__name__, location_of(error))
-            self._not_before[level] = time.monotonic() + _PAUSE_AFTER_AN_ERROR
+        except Exception as error:  # noqa: BLE001 - the other levels continue, and this one is tried again
+            _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
+            self._not_before[level] = time.monotonic() + _SECONDS_AFTER_ERROR
             return False
 
-    def _serve(self, level: Classification) -> bool:
+    def _embed_level(self, level: Classification) -> bool:
         with self._database.connection(level.role, Deadline()) as connection:
             last = embed_batch(connection, self._embed, self._last.get(level, START))
-            if last is None and level in self._last:  # from the first agent on again
+            if last is None and level in self._last:  # start over at the first agent
                 last = embed_batch(connection, self._embed, START)
         self._last[level] = last or START
         return last is not None

@@ -1,4 +1,4 @@
-"""The way from a worker to the embedder: a level and a text to a unix socket in a private folder, its vector back."""
+"""How workers query the embedder: they send a level and a text to a Unix socket, and receive the embedding."""
 
 from __future__ import annotations
 
@@ -19,25 +19,28 @@ from muniment_server.search.embeddings import DIMENSIONS, MAX_CHARS, Vector
 from muniment_server.search.search import QueryEmbedder
 
 _LOG = logging.getLogger("muniment.embedder")
-_SECONDS = 0.5
-"""How long a query waits for its vector. It takes 20 ms on a core of its own, at most 200."""
-_SECONDS_IN_QUEUE = 0.4
-"""What has waited longer would mostly come too late: it is not computed any more."""
-_SECONDS_TO_READ = 0.1
-_MOST_WAITING = 8
-_MOST_BYTES = 1 + 4 * MAX_CHARS
-_TIMEOUTS = 3
-_SECONDS_WITHOUT = 1.0
-"""How long nobody asks after that many timeouts in a row."""
+_TIMEOUT_SECONDS = 0.5
+"""How long a query waits for its embedding, which takes 20 ms on a free core, 200 ms at most."""
+_MAX_QUEUE_SECONDS = 0.4
+"""A query that was queued for longer is dropped: its embedding would mostly arrive too late."""
+_RECEIVE_SECONDS = 0.1
+_ACCEPT_SECONDS = 0.05
+"""How often the server checks whether to stop."""
+_MAX_QUEUED = 8
+_MAX_QUERY_BYTES = 1 + 4 * MAX_CHARS
+_VECTOR_BYTES = DIMENSIONS * array("h").itemsize
+_MAX_TIMEOUTS = 3
+_BACKOFF_SECONDS = 1.0
+"""How long a level sends no queries after that many timeouts in a row."""
 
 
-def asking(path: str) -> QueryEmbedder:
-    """A query embedder that asks the embedder at *path*; None if that is away, slow or overloaded."""
-    return _Asking(path)
+def query_embedder(path: str) -> QueryEmbedder:
+    """A query embedder that uses the process at *path*. It returns None if that is down, slow or overloaded."""
+    return _Client(path)
 
 
-class _Asking:
-    """Each level finds out for itself whether there is an answer: what higher ones do tells a lower one nothing."""
+class _Client:
+    """Counts timeouts separately for each level: a low level must learn nothing from queries of higher ones."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -48,43 +51,42 @@ class _Asking:
         if time.monotonic() < self._not_before.get(level, 0.0):
             return None
         try:
-            vector = self._ask(text, level)
+            vector = self._send(text, level)
         except TimeoutError:
             self._timeouts[level] += 1
-            if self._timeouts[level] >= _TIMEOUTS:
-                self._not_before[level] = time.monotonic() + _SECONDS_WITHOUT
+            if self._timeouts[level] >= _MAX_TIMEOUTS:
+                self._not_before[level] = time.monotonic() + _BACKOFF_SECONDS
             return None
-        except OSError:  # away, which costs no time
+        except OSError:  # no embedder is running; this fails at once, so no backoff is needed
             return None
         self._timeouts[level] = 0
         return vector
 
-    def _ask(self, text: str, level: Classification) -> Vector | None:
+    def _send(self, text: str, level: Classification) -> Vector | None:
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(_SECONDS)
+            connection.settimeout(_TIMEOUT_SECONDS)
             connection.connect(self._path)
             connection.sendall(bytes([level]) + text.encode())
             connection.shutdown(socket.SHUT_WR)
-            answer = _received(connection, DIMENSIONS * array("h").itemsize)
-        vector = array("h", answer) if len(answer) == DIMENSIONS * array("h").itemsize else None
-        return vector and vector.tolist()
+            answer = _receive(connection, _VECTOR_BYTES)
+        return array("h", answer).tolist() if len(answer) == _VECTOR_BYTES else None
 
 
-def _received(connection: socket.socket, most: int) -> bytes:
+def _receive(connection: socket.socket, max_bytes: int) -> bytes:
     with connection.makefile("rb") as stream:
-        return stream.read(most)
+        return stream.read(max_bytes)
 
 
 @dataclass(frozen=True, order=True)
 class _Query:
     level: int
-    since: float
+    queued_at: float
     text: str = field(compare=False)
     connection: socket.socket = field(compare=False)
 
 
 class _Queue:
-    """A few queries: the lowest level first, its eldest first. When it is full, the last is turned away at once."""
+    """A short queue of queries: lowest level first, then oldest first. When it is full, the last one is rejected."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -94,13 +96,13 @@ class _Queue:
     def put(self, query: _Query) -> None:
         with self._changed:
             insort(self._queries, query)
-            for last in self._queries[_MOST_WAITING:]:
-                last.connection.close()
-            del self._queries[_MOST_WAITING:]
+            for rejected in self._queries[_MAX_QUEUED:]:
+                rejected.connection.close()
+            del self._queries[_MAX_QUEUED:]
             self._changed.notify()
 
     def take(self) -> _Query | None:
-        """The next one, waited for. None: there will be none."""
+        """Wait for the next query. None once the queue is closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._queries or self._closed)
             return self._queries.pop(0) if self._queries else None
@@ -112,49 +114,49 @@ class _Queue:
 
 
 @contextmanager
-def answering(path: str, vector: Callable[[str], Vector]) -> Iterator[None]:
-    """Answer at *path*, one query at a time. At the end, those that wait are answered."""
-    queue, ended = _Queue(), threading.Event()
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(path)
-        listening.listen()
-        listening.settimeout(0.05)  # as often it is looked whether it ended
+def serve_queries(path: str, embed: Callable[[str], Vector]) -> Iterator[None]:
+    """Serve queries at *path*, one at a time. At the end, queued queries are still answered."""
+    queue, stopping = _Queue(), threading.Event()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        listener.settimeout(_ACCEPT_SECONDS)
         threads = [
-            threading.Thread(target=_receive, args=(listening, queue, ended), daemon=True),
-            threading.Thread(target=_answer, args=(queue, vector), daemon=True),
+            threading.Thread(target=_accept_queries, args=(listener, queue, stopping), daemon=True),
+            threading.Thread(target=_answer_queries, args=(queue, embed), daemon=True),
         ]
         for thread in threads:
             thread.start()
         try:
             yield
         finally:
-            ended.set()
+            stopping.set()
             threads[0].join()
             queue.close()
             threads[1].join()
 
 
-def _receive(listening: socket.socket, queue: _Queue, ended: threading.Event) -> None:
-    while not ended.is_set():
-        with contextlib.suppress(OSError):  # who breaks off is gone
-            connection, _ = listening.accept()
+def _accept_queries(listener: socket.socket, queue: _Queue, stopping: threading.Event) -> None:
+    while not stopping.is_set():
+        with contextlib.suppress(OSError):  # no connection yet, or the client has disconnected
+            connection, _ = listener.accept()
             try:
-                connection.settimeout(_SECONDS_TO_READ)
-                level, *text = _received(connection, _MOST_BYTES) or b"\0"
+                connection.settimeout(_RECEIVE_SECONDS)
+                level, *text = _receive(connection, _MAX_QUERY_BYTES) or b"\0"
             except OSError:
                 connection.close()
                 raise
             queue.put(_Query(level, time.monotonic(), bytes(text).decode("utf-8", "replace"), connection))
 
 
-def _answer(queue: _Queue, vector: Callable[[str], Vector]) -> None:
+def _answer_queries(queue: _Queue, embed: Callable[[str], Vector]) -> None:
     while (query := queue.take()) is not None:
         with query.connection:
-            if time.monotonic() - query.since > _SECONDS_IN_QUEUE:
+            if time.monotonic() - query.queued_at > _MAX_QUEUE_SECONDS:
                 continue
             try:
-                query.connection.sendall(array("h", vector(query.text)).tobytes())
-            except OSError:  # it did not wait
+                query.connection.sendall(array("h", embed(query.text)).tobytes())
+            except OSError:  # the client has disconnected
                 pass
-            except Exception as error:  # noqa: BLE001 - the next one is answered all the same
-                _LOG.error("a query has no vector: %s", type(error).__name__)
+            except Exception as error:  # noqa: BLE001 - the next query must still be answered
+                _LOG.error("cannot embed a query: %s", type(error).__name__)

@@ -1,4 +1,4 @@
-"""What a process that holds plaintext gives up."""
+"""Hardening of the processes that hold plaintext."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _PR_SET_DUMPABLE = 4
 
 
 def forbid_core_dumps() -> None:
-    """No core dump of this process: neither to a file nor, on Linux, to a collector.
+    """Disable core dumps of this process, to files and, on Linux, to a collector.
 
-    One byte is too small for a file, and Linux then feeds no collector either; at 0 it would. A limit that is
-    0 already stays 0: only root could raise it.
+    The limit is one byte, not zero: that is too small for a file, and at zero Linux would still feed a collector.
+    A hard limit that is already zero stays, because only root could raise it.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     lowest = 1 if hard == resource.RLIM_INFINITY else min(1, hard)

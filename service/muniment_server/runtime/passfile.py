@@ -28,8 +28,8 @@ def migrate_with_passfile(admin: str, passfile: Path, *, rotate: bool = False) -
     unknown = set(roles.SERVING) - missing - known
     if unknown and not rotate:
         raise PassfileError(
-            f"{passfile} has no password of {', '.join(sorted(unknown))}, which exist: "
-            "name the passfile they are in, or give --rotate for new passwords"
+            f"{passfile} has no password for the existing roles {', '.join(sorted(unknown))}: "
+            "name the passfile that has them, or give them new passwords with --rotate"
         )
     changing = roles.SERVING if rotate else tuple(role for role in roles.SERVING if role in missing)
     if not changing:
@@ -42,16 +42,16 @@ def migrate_with_passfile(admin: str, passfile: Path, *, rotate: bool = False) -
 
 
 def with_passfile(url: str, passfile: Path | None) -> str:
-    """The conninfo of the server: *url*, which names host and database but no user, and its passfile."""
+    """The conninfo of the server: *url*, which names a host and a database but no user, with *passfile*."""
     given = libpq.conninfo_to_dict(url)
     if "user" in given or "password" in given:
-        raise PassfileError("the URL must name host and database, not a user: the server logs in as its own roles")
-    primary = libpq.make_conninfo(url, target_session_attrs="read-write")  # of several hosts
+        raise PassfileError("the URL must name a host and a database, but no user: the server logs in as its own roles")
+    primary = libpq.make_conninfo(url, target_session_attrs="read-write")  # if there are several hosts
     return libpq.make_conninfo(primary, passfile=str(passfile)) if passfile else primary
 
 
 def _write(passfile: Path, passwords: Mapping[str, str], kept: list[str]) -> Path:
-    """Write the new file beside the old one, so that there is a complete one at any time."""
+    """Write the new file beside the old one, so that a complete file exists at all times."""
     lines = [line for line in kept if _role(line) not in passwords]
     lines += [f"*:*:*:{role}:{password}" for role, password in passwords.items()]
     part = passfile.with_name(passfile.name + ".part")

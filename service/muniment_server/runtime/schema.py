@@ -1,8 +1,8 @@
-"""Migrating a database, with what a migration leaves to Python."""
+"""Migrates a database, including the step that SQL cannot do: indexing existing items for search."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import psycopg
 
@@ -15,13 +15,8 @@ def migrate(admin: str, *, passwords: Mapping[str, str] | None = None) -> list[s
     """Migrate the database of the conninfo *admin*, and rebuild the search index if needed; return what was done."""
     done = migrations.migrate(admin, passwords=passwords)
     if any(migrations.SEARCH_MIGRATION in step for step in done):
-        done += _indexed(admin)
+        with psycopg.connect(operator_conninfo(admin), autocommit=True) as connection:
+            count = sum(step.items for step in reindex(connection))
+        if count:
+            done.append(f"indexed {count} items for search")
     return done
-
-
-def _indexed(admin: str) -> Iterator[str]:
-    """Items that were written before the current index: their terms are found in Python, not by a migration."""
-    with psycopg.connect(operator_conninfo(admin), autocommit=True) as connection:
-        count = sum(step.items for step in reindex(connection))
-    if count:
-        yield f"indexed {count} items for search"

@@ -1,4 +1,4 @@
-"""When a process is to end: set from a signal's handler or another thread, awaited by one."""
+"""A signal that a process should stop: set by a signal handler or another thread, awaited by one thread."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import queue
 
 
 class StopSignal:
-    """What a handler may set, whatever it interrupts, like a SimpleQueue.
+    """A flag that a signal handler may set, whatever code it interrupts, because SimpleQueue is reentrant.
 
-    In a threading.Event it would wait for ever for the lock of the wait that it interrupted.
+    threading.Event is not: a handler that interrupts its `wait` deadlocks on the lock that `wait` holds.
     """
 
     def __init__(self) -> None:
-        self._asked = queue.SimpleQueue[None]()
+        self._requests = queue.SimpleQueue[None]()
         self._set = False
 
     def set(self) -> None:
-        """From now on it is time to end."""
-        self._asked.put(None)
+        """Request the stop."""
+        self._requests.put(None)
 
     def is_set(self) -> bool:
-        """Whether it is time to end. For the thread that waits."""
+        """Whether to stop. Only for the thread that waits."""
         return self.wait(0.0)
 
     def wait(self, seconds: float) -> bool:
-        """Whether it is time to end, now or within *seconds*. For one thread."""
+        """Wait up to *seconds* for the signal; return whether to stop. Only for one thread."""
         if not self._set:
             try:
-                self._asked.get(timeout=seconds)
+                self._requests.get(timeout=seconds)
                 self._set = True
             except queue.Empty:
                 pass

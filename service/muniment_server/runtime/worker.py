@@ -1,4 +1,4 @@
-"""One worker process: a server over its own connections. Started by the supervisor, ended by the end of its input."""
+"""One worker process: a server with its own database connections. Started by the supervisor."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ from muniment_server.postgres.pool import Database
 from muniment_server.runtime import child_main
 from muniment_server.runtime.assignment import READY, Assignment
 from muniment_server.runtime.configuration import LONG_THREADS, STREAM_THREADS
-from muniment_server.runtime.embedder_socket import asking
+from muniment_server.runtime.embedder_socket import query_embedder
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.transport.pools import Limits
 from muniment_server.transport.server import Server
 
-_SECONDS_BETWEEN_CHECKS = 60.0
-_SECONDS_WHILE_CLOSED = 1.0
-_SECONDS_FOR_A_CHECK = 5.0
+_CHECK_SECONDS = 60.0
+_CHECK_SECONDS_WHILE_CLOSED = 1.0
+_CHECK_TIMEOUT = 5.0
 _LOG = logging.getLogger("muniment.worker")
 
 
 def main() -> None:
-    """Serve until the input ends or SIGTERM comes."""
-    begun = child_main.begin()
-    if begun is not None:
-        _serve(*begun)
+    """Serve until the input ends or SIGTERM arrives."""
+    received = child_main.receive_assignment()
+    if received is not None:
+        _serve(*received)
 
 
-def _serve(assignment: Assignment, ended: StopSignal) -> None:
+def _serve(assignment: Assignment, stop: StopSignal) -> None:
     limits = Limits(
         threads=assignment.threads,
         long_threads=LONG_THREADS,
         stream_threads=STREAM_THREADS,
-        max_in_flight=assignment.most_in_flight,
+        max_in_flight=assignment.max_in_flight,
     )
     database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_size=limits.connections)
     scopes = Scopes(database, RandomIds(), audit_reads_from=Classification(assignment.audit_reads_from))
     server = Server(
         scopes,
-        asking(assignment.embedder) if assignment.embedder else no_embedder,
+        query_embedder(assignment.embedder) if assignment.embedder else no_embedder,
         limits=limits,
         open_reflection=assignment.development,
         share_port=True,
@@ -61,29 +61,29 @@ def _serve(assignment: Assignment, ended: StopSignal) -> None:
     server.listen(assignment.listen, _credentials(assignment.tls))
     server.start()
     check_grants(server, database, connections=assignment.connections)
-    _say_ready()
-    while not ended.wait(_SECONDS_BETWEEN_CHECKS if server.gate.open else _SECONDS_WHILE_CLOSED):
+    _report_ready()
+    while not stop.wait(_CHECK_SECONDS if server.gate.open else _CHECK_SECONDS_WHILE_CLOSED):
         check_grants(server, database, connections=assignment.connections)
     server.stop(assignment.drain_seconds)
     database.close()
 
 
-def _say_ready() -> None:
-    """Tell the supervisor. If it died meanwhile the input has ended, and the port, which others share, is let go."""
+def _report_ready() -> None:
+    """Report to the supervisor. If it has died, the input has ended, and this worker stops anyway."""
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.write(f"{READY}\n")
         sys.stdout.flush()
 
 
 def check_grants(server: Server, database: Database, *, connections: int) -> None:
-    """Verify the grants: open the gate if they are as they must be, and close it otherwise."""
+    """Verify the grants: open the gate if they match the grant matrix, and close it otherwise."""
     try:
-        with database.connection(roles.CONTROL, Deadline(_SECONDS_FOR_A_CHECK)) as connection:
+        with database.connection(roles.CONTROL, Deadline(_CHECK_TIMEOUT)) as connection:
             problems = grants.problems(connection, connections=connections)
-    except Unavailable:  # calls find that out for themselves
-        _LOG.warning("the grants could not be verified: the database is away")
+    except Unavailable:  # calls fail on their own; the gate stays as it is
+        _LOG.warning("the grants could not be verified: the database is unavailable")
         return
-    except (MunimentError, psycopg.Error) as error:  # without the right to read them, they are not verified
+    except (MunimentError, psycopg.Error) as error:  # grants that cannot be read are not verified
         problems = [f"the grants could not be read ({type(error).__name__}): run `muniment doctor`"]
     for problem in problems:
         _LOG.critical("gate closed: %s", problem)
