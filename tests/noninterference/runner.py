@@ -33,6 +33,11 @@ LENGTH = 130
 class Leak(AssertionError):
     """The observer can tell the worlds apart."""
 
+    def __init__(self, message: str, *, failed: bool) -> None:
+        super().__init__(message)
+        self.failed = failed
+        """Whether all that the observer sees is that a call fails in one world: INTERNAL, and nothing of an answer."""
+
 
 class Fault(AssertionError):
     """INTERNAL, or something said that must not be: a guard is broken even if nothing leaked."""
@@ -203,7 +208,8 @@ class Program:
         both_broken = a.code is b.code is grpc.StatusCode.INTERNAL  # each with an incident of its own: a fault
         if a != b and self._judge != "model" and not both_broken:
             raise Leak(
-                f"level {self._observer} can tell the worlds apart:\nA {_shown(operation, a)}\nB {_shown(operation, b)}"
+                f"level {self._observer} can tell the worlds apart:\nA {_shown(operation, a)}\nB {_shown(operation, b)}",
+                failed=grpc.StatusCode.INTERNAL in {a.code, b.code},
             )
 
     def _check(self, which: int, expected: Any, operation: Operation, outcome: Outcome) -> None:
