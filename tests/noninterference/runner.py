@@ -208,7 +208,7 @@ class Program:
         both_broken = a.code is b.code is grpc.StatusCode.INTERNAL  # each with an incident of its own: a fault
         if a != b and self._judge != "model" and not both_broken:
             raise Leak(
-                f"level {self._observer} tells the worlds apart:\nA {_shown(operation, a)}\nB {_shown(operation, b)}",
+                f"level {self._observer} sees different worlds:\nA {_shown(operation, a)}\nB {_shown(operation, b)}",
                 failed=grpc.StatusCode.INTERNAL in {a.code, b.code},
             )
 

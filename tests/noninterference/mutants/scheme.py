@@ -87,7 +87,7 @@ class Mutant:
 
     @property
     def leaks(self) -> bool:
-        """Whether a session would see, or be told apart by, what is above it."""
+        """Whether a session would see what is above it, or answer differently because of it."""
         return self.killer in {"worlds", "egress"}
 
     @property
