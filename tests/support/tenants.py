@@ -42,7 +42,7 @@ def host(shared: Service, tenant: str) -> Caller:
 
 @pytest.fixture
 def session(shared: Service, tenant: str) -> Callable[..., Caller]:
-    """Opens a new session of this test's tenant: of `alice`, unless told otherwise."""
+    """Opens a new session of this test's tenant: of `alice`, by default."""
     return lambda level, **named: shared.session(level, tenant=tenant, **named)
 
 
