@@ -219,7 +219,7 @@ def test_an_etag_is_judged_against_the_version_that_is_edited(at, plan, seen, le
 
 
 @pytest.mark.parametrize("reason", REFUSED)
-def test_a_stale_etag_is_told_before_what_does_not_fit(at, plan, reason):
+def test_a_stale_etag_is_refused_before_what_does_not_fit(at, plan, reason):
     """The edit was meant for another text: whether it fits this one says nothing."""
     stale = plan(content="zero").etag
     plan()
@@ -239,7 +239,7 @@ def test_the_etag_of_a_higher_version_is_as_stale_as_one_that_never_was(at, plan
 
 
 def test_a_shared_block_of_the_label_is_not_edited(host, session):
-    """The consumer has no block of its own, and writes nobody else's."""
+    """The consumer has no block of its own, and writes no one else's."""
     session(PUBLIC, agent_id="bob")
     reader = session(PUBLIC)
     host.create_shared_block(owner_agent_id="bob", label="plan", content="one\ntwo")
@@ -299,7 +299,7 @@ def test_an_edit_is_of_what_is_seen_after_a_raise(session, host, at, plan, low, 
 
 
 def test_concurrent_edits_all_count(session, at, plan):
-    """Each reads under the lock: none is lost, and nobody needs an etag."""
+    """Each reads under the lock: none is lost, and no one needs an etag."""
     plan(content="")
     sessions = [session(PUBLIC) for _ in range(6)]
 
@@ -317,7 +317,7 @@ def test_concurrent_edits_all_count(session, at, plan):
     assert sorted(lines) == sorted(f"{name}{number}" for name in "abcdef" for number in range(5))
 
 
-def test_an_edit_waits_for_another_writer_of_the_shelf_and_sees_what_it_wrote(service):
+def test_an_edit_waits_for_the_write_lock_and_sees_what_the_other_writer_wrote(service):
     """Were the version read before the lock, the update in between would be lost."""
     session, other = service.session(PUBLIC), service.session(PUBLIC)
     session.update_block(label="plan", content="one")

@@ -227,8 +227,8 @@ def test_c10_the_answer_to_an_update_is_the_same_whether_or_not_a_higher_version
 
     for made in (above, alone):
         assert made.create_time == made.update_time
-        for told_apart in ("label", "etag", "create_time", "update_time"):
-            made.ClearField(told_apart)
+        for unlike in ("label", "etag", "create_time", "update_time"):
+            made.ClearField(unlike)
     assert above == alone
 
 
@@ -487,7 +487,7 @@ def crowd(shared):
 
 
 @pytest.mark.parametrize(("asked", "given"), [(0, 50), (1, 1), (250, 250), (251, 250), (2**31 - 1, 250)])
-def test_a_page_has_50_blocks_unless_told_otherwise_and_250_at_most(crowd, asked, given):
+def test_a_page_has_50_blocks_by_default_and_250_at_most(crowd, asked, given):
     assert len(crowd.list_blocks(page_size=asked).blocks) == given
 
 

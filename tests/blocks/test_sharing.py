@@ -180,16 +180,16 @@ def test_two_spellings_of_one_label_are_one_declaration(host):
 
 @pytest.mark.parametrize("content", ["", "text"])
 def test_of_eight_that_declare_at_once_one_succeeds(database, content):
-    """And all the others are told what they would be told later: none is a fault, none waits for ever.
+    """And all the others hear what they would hear later: none is a fault, none waits for ever.
 
     They start while the agent is held: without a lock of their own all would have looked before any has declared.
     """
     with serving(database, limits=Limits(threads=8)) as service:
         service.agent("owner")
-        host, told = service.host(), []
+        host, outcomes = service.host(), []
 
         def declare():
-            told.append(host.observe("CreateSharedBlock", **PLAN, content=content).code.name)
+            outcomes.append(host.observe("CreateSharedBlock", **PLAN, content=content).code.name)
 
         threads = [threading.Thread(target=declare) for _ in range(8)]
         with database.as_owner() as admin, admin.transaction():
@@ -200,7 +200,7 @@ def test_of_eight_that_declare_at_once_one_succeeds(database, content):
         for thread in threads:
             thread.join(60)
 
-        assert sorted(told) == ["ALREADY_EXISTS"] * 7 + ["OK"]
+        assert sorted(outcomes) == ["ALREADY_EXISTS"] * 7 + ["OK"]
         assert len(recorded(host, "CreateSharedBlock")) == 1
 
 

@@ -76,7 +76,7 @@ def test_no_refusal_looks_like_a_fault_of_the_server(kind):
     assert status.code_of(example(kind))[0] is not grpc.StatusCode.INTERNAL
 
 
-def test_every_reason_of_the_contract_is_told():
+def test_every_reason_of_the_contract_is_sent():
     assert {entry.reason for entry in (*status._TABLE.values(), status._INTERNAL)} == REASONS
 
 
@@ -85,9 +85,9 @@ def test_the_code_of_each_reason_is_that_of_its_example():
     from_comments = {}
     for match in re.finditer(r"// Example, (?P<code>[A-Z_]+):[^;]*?ERROR_REASON_(?P<reason>[A-Z_]+) =", _error_proto()):
         from_comments[match["reason"]] = match["code"]
-    told = {entry.reason: entry.code.name for entry in (*status._TABLE.values(), status._INTERNAL)}
+    sent = {entry.reason: entry.code.name for entry in (*status._TABLE.values(), status._INTERNAL)}
 
-    assert told == from_comments
+    assert sent == from_comments
 
 
 def _error_proto():
@@ -113,8 +113,8 @@ def test_the_drawing_is_indented_as_the_classes_inherit():
 
 
 @pytest.mark.parametrize("kind", [kind for kind in OURS if kind not in ABSTRACT], ids=lambda kind: kind.__name__)
-def test_what_an_error_was_raised_with_is_never_told(kind):
-    """Fields of an error are told, such as the previews of BudgetExceeded; its words never are."""
+def test_what_an_error_was_raised_with_is_never_sent(kind):
+    """Fields of an error are sent, such as the previews of BudgetExceeded; its words never are."""
     error = example(kind)
     error.args = ("CANARY key 'plan'",)
 
@@ -122,11 +122,11 @@ def test_what_an_error_was_raised_with_is_never_told(kind):
 
 
 @pytest.mark.parametrize("error", [ValueError("CANARY"), KeyError("CANARY"), AssertionError(), SystemError("CANARY")])
-def test_c50_what_nobody_foresaw_is_internal_with_a_fixed_text(error):
-    told = status.status_of(error, incident=uuid.UUID(int=7))
+def test_c50_what_no_one_foresaw_is_internal_with_a_fixed_text(error):
+    sent = status.status_of(error, incident=uuid.UUID(int=7))
 
-    assert told.code is grpc.StatusCode.INTERNAL
-    assert told.details == "internal error: the server's log describes it under this incident id"
+    assert sent.code is grpc.StatusCode.INTERNAL
+    assert sent.details == "internal error: the server's log describes it under this incident id"
     assert details_of(error, incident=uuid.UUID(int=7)) == {
         error_details_pb2.ErrorInfo: error_details_pb2.ErrorInfo(
             reason="INTERNAL", domain="muniment.v1", metadata={"incident": str(uuid.UUID(int=7))}
@@ -141,11 +141,11 @@ def test_error_info_names_reason_and_domain():
 
 
 def test_the_packed_status_says_the_same_as_the_headers():
-    told = status.status_of(errors.EtagStale())
-    packed = status_pb2.Status.FromString(dict(told.trailing_metadata)["grpc-status-details-bin"])
+    sent = status.status_of(errors.EtagStale())
+    packed = status_pb2.Status.FromString(dict(sent.trailing_metadata)["grpc-status-details-bin"])
 
-    assert (packed.code, packed.message) == (code_pb2.ABORTED, told.details)
-    assert told.code is grpc.StatusCode.ABORTED
+    assert (packed.code, packed.message) == (code_pb2.ABORTED, sent.details)
+    assert sent.code is grpc.StatusCode.ABORTED
 
 
 def test_overload_says_when_to_try_again():
@@ -157,16 +157,16 @@ def test_overload_says_when_to_try_again():
 def test_a_status_stays_under_4_kib_with_32_long_violations():
     """Above about 8 KiB clients see RESOURCE_EXHAUSTED in its place."""
     violations = [errors.FieldViolation("x" * 5_000 + str(number), "must not be " + "y" * 60) for number in range(32)]
-    told = status.status_of(errors.InvalidArgument(*violations))
+    sent = status.status_of(errors.InvalidArgument(*violations))
 
-    assert len(dict(told.trailing_metadata)["grpc-status-details-bin"]) < 4096
+    assert len(dict(sent.trailing_metadata)["grpc-status-details-bin"]) < 4096
 
 
 def test_a_status_stays_under_4_kib_with_ten_previews_of_four_byte_characters():
     """The text of every status is far shorter than the limit leaves room for."""
-    told = status.status_of(over_budget("\U0001f600" * 40, entries=10))
+    sent = status.status_of(over_budget("\U0001f600" * 40, entries=10))
 
-    assert len(dict(told.trailing_metadata)["grpc-status-details-bin"]) < 4096
+    assert len(dict(sent.trailing_metadata)["grpc-status-details-bin"]) < 4096
 
 
 def test_a_refused_budget_says_what_a_caller_needs_to_make_room():
@@ -191,9 +191,9 @@ def test_any_refusal_of_a_stream_says_how_far_it_came(kind):
     error = example(kind)
     error.detail = progress_to_proto(ImportProgress(stored_count=200, existing_count=3))
 
-    told = details_of(error)[passage_pb2.ImportProgress]
+    sent = details_of(error)[passage_pb2.ImportProgress]
 
-    assert told == passage_pb2.ImportProgress(stored_count=200, existing_count=3)
+    assert sent == passage_pb2.ImportProgress(stored_count=200, existing_count=3)
 
 
 def test_other_refusals_say_nothing_of_progress():

@@ -11,7 +11,7 @@ import pytest
 from muniment_server.embedded_postgres import UnusableDirectory, conninfo_of_running
 from tests.support.embedded import SYSTEM_15, as_root, query
 
-NOBODY = 65534
+UNPRIVILEGED = 65534
 UNKNOWN = 54321
 
 
@@ -35,7 +35,7 @@ def test_root_stays_with_the_account_that_owns_the_data(embedded, directory):
     with embedded():
         pass
     for path in [directory / "data", *(directory / "data").rglob("*"), directory / "run"]:
-        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+        os.chown(path, UNPRIVILEGED, UNPRIVILEGED, follow_symlinks=False)
 
     with embedded() as server:
         assert owner_of(server.pid) == "nobody"
@@ -47,10 +47,10 @@ def test_root_stays_with_the_account_that_owns_the_data(embedded, directory):
 def test_an_ordinary_user_runs_it_as_itself(supervisor, parent, bindir):
     if bindir is not None and not bindir.exists():
         pytest.skip(f"no system Postgres 15 in {bindir}")
-    os.chown(parent, NOBODY, NOBODY)
+    os.chown(parent, UNPRIVILEGED, UNPRIVILEGED)
     options = {} if bindir is None else {"bindir": str(bindir)}
 
-    process = supervisor(parent / "pg", uid=NOBODY, **options)
+    process = supervisor(parent / "pg", uid=UNPRIVILEGED, **options)
 
     assert process.said.get("greeting") == "muniment é", process.said
     assert owner_of(process.said["pid"]) == "nobody"
@@ -60,17 +60,17 @@ def test_an_ordinary_user_runs_it_as_itself(supervisor, parent, bindir):
 
 @as_root
 def test_an_ordinary_user_is_taken_over_from_like_root(supervisor, parent):
-    os.chown(parent, NOBODY, NOBODY)
-    first = supervisor(parent / "pg", uid=NOBODY)
+    os.chown(parent, UNPRIVILEGED, UNPRIVILEGED)
+    first = supervisor(parent / "pg", uid=UNPRIVILEGED)
     first.kill()
 
-    second = supervisor(parent / "pg", uid=NOBODY)
+    second = supervisor(parent / "pg", uid=UNPRIVILEGED)
 
     assert second.said.get("greeting") == "muniment é", second.said
 
 
 @as_root
-def test_a_user_without_a_passwd_entry_is_told_what_is_missing(supervisor, parent):
+def test_a_user_without_a_passwd_entry_hears_what_is_missing(supervisor, parent):
     os.chown(parent, UNKNOWN, UNKNOWN)
 
     process = supervisor(parent / "pg", uid=UNKNOWN)
@@ -80,18 +80,18 @@ def test_a_user_without_a_passwd_entry_is_told_what_is_missing(supervisor, paren
 
 
 @as_root
-def test_an_ordinary_user_in_anothers_directory_is_told_so(supervisor, embedded, directory):
+def test_an_ordinary_user_in_anothers_directory_is_refused(supervisor, embedded, directory):
     with embedded():
         pass
 
-    process = supervisor(directory, uid=NOBODY)
+    process = supervisor(directory, uid=UNPRIVILEGED)
 
     assert process.said["error"] == "UnusableDirectory"
     assert "run as the user who made it" in process.said["message"]
 
 
 @as_root
-def test_a_command_of_a_user_who_may_not_look_is_told_so(embedded, directory):
+def test_a_command_of_a_user_who_may_not_look_is_refused(embedded, directory):
     """Not that nothing runs."""
     with embedded():
         os.seteuid(4321)

@@ -28,7 +28,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether process *pid* has ended; as a zombie nobody reaps, perhaps."""
+    """Whether process *pid* has ended; as a zombie no one reaps, perhaps."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):

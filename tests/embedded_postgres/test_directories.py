@@ -19,7 +19,7 @@ def test_a_second_server_in_this_process_is_refused(embedded, directory):
         embedded().start()
 
 
-def test_a_second_server_is_refused_and_told_by_whom(embedded, supervisor, directory):
+def test_a_second_server_is_refused_and_hears_by_whom(embedded, supervisor, directory):
     process = supervisor(directory)
 
     with pytest.raises(DirectoryInUse, match=f"process {process.process.pid}: stop that server first"):

@@ -56,7 +56,7 @@ def test_roles_may_grow_from_one_start_to_the_next(embedded):
         assert query(server.conninfo(user="new"), "SELECT current_user") == "new"
 
 
-def test_it_is_durable_unless_told_otherwise(embedded):
+def test_it_is_durable_by_default(embedded):
     with embedded(durable=True) as server:
         conninfo = server.conninfo(user="postgres")
         shown = [query(conninfo, f"SHOW {name}") for name in ("fsync", "full_page_writes", "synchronous_commit")]
@@ -118,7 +118,7 @@ def test_a_thread_may_not_start_it(embedded):
     assert "main thread" in str(refusals[0])
 
 
-def test_a_caller_who_asks_too_early_is_told(embedded):
+def test_a_caller_who_asks_too_early_gets_an_error(embedded):
     with pytest.raises(EmbeddedPostgresError, match="call start"):
         embedded().conninfo(user="postgres")
 

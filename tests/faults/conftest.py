@@ -16,7 +16,7 @@ _LOG_SHOWN = 10_000
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[EmbeddedPostgres]:
-    """In place of that of the other tests: the walls of a database without fsync do not stand."""
+    """In place of that of the other tests: the server refuses a database without fsync."""
     with running_postgres(durable=True) as server:
         yield server
 

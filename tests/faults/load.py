@@ -31,7 +31,7 @@ from muniment_server.domain.items import ItemKind
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 TYPED = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED"}
-"""What a caller may be told while something is broken. CANCELLED is grpc's own word, for calls that a worker had not
+"""The answers a caller may get while something is broken. CANCELLED is grpc's own word, for calls that a worker had not
 picked up when it stopped.
 """
 AGENT = "alice"
@@ -47,7 +47,7 @@ _NOTE = 300
 _LINES = 100
 """Appended to one block, about a quarter of them."""
 _REFUSED = {"FAILED_PRECONDITION", "NOT_FOUND"}
-"""What a writer is told while nothing is broken: the budget is full; the block or the note is not there."""
+"""The answers a writer may get while nothing is broken: the budget is full; the block or the note is not there."""
 
 
 class Save(NamedTuple):
@@ -88,7 +88,7 @@ class Writer:
         self.over_budget = 0
         self.codes: Counter[str] = Counter()
         self.surprises: list[str] = []
-        """What the caller was told that it should not have been."""
+        """What the caller was answered that it should not have been."""
         self.last_success_begun = 0.0
         """When the call began that was acknowledged last."""
 
@@ -157,7 +157,7 @@ class Writer:
 
     def _send(self, saves: list[Save], call: Any, request: Any, *, again: bool) -> str:
         """The status of a call, of its last run if it is sent *again*; empty when nothing was ever heard of it."""
-        while (answer := self._told(call, request)) in TYPED:
+        while (answer := self._answer(call, request)) in TYPED:
             if not again or self._load.over:
                 self.unknown += saves
                 return ""
@@ -166,7 +166,7 @@ class Writer:
             self.acknowledged += saves
         return answer
 
-    def _told(self, call: Any, request: Any) -> str:
+    def _answer(self, call: Any, request: Any) -> str:
         begun = time.monotonic()
         try:
             call(iter(request) if isinstance(request, list) else request, metadata=self._metadata, timeout=_TIMEOUT)
@@ -264,7 +264,7 @@ class Load:
 
     @property
     def surprises(self) -> list[str]:
-        """All that anybody was told that is not of the documented statuses of a fault."""
+        """All that anyone was answered that is not of the documented statuses of a fault."""
         return [surprise for caller in self._callers for surprise in caller.surprises]
 
     @contextmanager
@@ -316,7 +316,7 @@ class Load:
 
 
 def channel_to(address: str) -> grpc.Channel:
-    """A connection that is nobody else's, and is tried again soon when it breaks."""
+    """A connection that is no one else's, and is tried again soon when it breaks."""
     return grpc.insecure_channel(
         address,
         options=[

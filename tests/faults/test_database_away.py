@@ -37,7 +37,7 @@ def test_calls_fail_typed_or_succeed_later_and_nothing_is_lost(server: ServerPro
         recovery = wait_until(lambda: load.recovered_since(again), "recovery")
 
     assert set(impatient) <= TYPED
-    assert set(answers) <= {"NOT_FOUND", *TYPED}  # NOT_FOUND is the answer: nobody saved it
+    assert set(answers) <= {"NOT_FOUND", *TYPED}  # NOT_FOUND is the answer: no one saved it
     assert load.surprises == []
     with server.as_owner() as owner:
         assert promises.broken(owner, load) == []

@@ -1,4 +1,4 @@
-"""The embedder: killed, ended, hanging, not installed. Searches go on by words, and by meaning when it is back."""
+"""The embedder: killed, ended, hanging, not installed. Searches go on by words, and by embeddings when it is back."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_an_embedder_that_does_not_answer_is_left_alone_for_a_second(tmp_path):
 
 
 def test_queries_are_computed_one_at_a_time_the_lowest_level_first_and_few_wait(tmp_path):
-    """What waited for long is not computed: nobody waits for it any more."""
+    """What waited for long is not computed: no one waits for it any more."""
     path, begun, go_on = str(tmp_path / "s"), threading.Event(), threading.Event()
     computed: list[str] = []
 
@@ -155,8 +155,8 @@ def test_an_embedder_in_which_a_vector_hangs_ends_itself():
     assert b"the model is stuck" in ended.stderr
 
 
-def test_a_piece_of_which_three_embedders_died_is_left_to_its_words(tmp_path):
-    """So that it does not keep all others waiting. What a process has let go, or another piece, counts nothing."""
+def test_a_chunk_of_which_three_embedders_died_is_left_to_its_words(tmp_path):
+    """So that it does not keep all others waiting. What a process has let go, or another chunk, counts nothing."""
     dying = """if True:
         import os, sys
         from pathlib import Path

@@ -1,4 +1,4 @@
-"""More calls than a server takes on: the excess is refused at once, and told when to come again."""
+"""More calls than a server takes on: the excess is refused at once, and says when to come again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.services import Caller, Service, serving
 
 _CALLS = 300
 _IN_FLIGHT = 4
-_PATIENCE = 5.0
+_SECONDS = 5.0
 _SAVE = "/muniment.v1.MemoryService/SaveMemory"
 
 
@@ -50,7 +50,7 @@ def test_the_excess_is_refused_at_once_and_the_rest_is_served(small: Service) ->
         row.rollback()
         served = [call.result().memory.content for call in calls if call not in refused]
 
-    assert Counter(map(_told, refused)) == {("RESOURCE_EXHAUSTED", True): _CALLS - _IN_FLIGHT}
+    assert Counter(map(_answered, refused)) == {("RESOURCE_EXHAUSTED", True): _CALLS - _IN_FLIGHT}
     assert served == ["x"] * _IN_FLIGHT
     print(f"overload: {len(refused)} of {_CALLS} refused in {took:.2f} s, with RetryInfo")
 
@@ -67,7 +67,7 @@ def _save(session: Caller, channel: grpc.Channel, number: int) -> Any:
     return MemoryServiceStub(channel).SaveMemory.future(request, metadata=session.metadata, timeout=10)
 
 
-def _told(call: Any) -> tuple[str, bool]:
+def _answered(call: Any) -> tuple[str, bool]:
     """The code of a refused call, and whether it says when to come again."""
     status = rpc_status.from_call(call.exception())
     details = status.details if status is not None else []
@@ -88,7 +88,7 @@ def test_a_client_that_never_sends_its_request_does_not_stop_the_others(timeout:
     """It sends the headers of a call, and nothing more: the server's one thread must not wait for it for long."""
     session = small.session(Classification.PUBLIC)
     with _stalled(session, timeout):
-        saved = session.save_memory(key="plan", content="x", timeout=_PATIENCE)
+        saved = session.save_memory(key="plan", content="x", timeout=_SECONDS)
 
     assert saved.memory.content == "x"
 

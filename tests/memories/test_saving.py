@@ -46,9 +46,9 @@ def test_c10_the_answer_to_a_save_is_the_same_whether_or_not_a_higher_version_ex
     above, alone = (at(low).save_memory(key=key, content="low").memory for key in ("above", "alone"))
 
     for saved in (above, alone):
-        for told_apart in ("key", "etag", "create_time", "update_time"):
-            assert saved.HasField(told_apart) if told_apart.endswith("time") else getattr(saved, told_apart)
-            saved.ClearField(told_apart)
+        for unlike in ("key", "etag", "create_time", "update_time"):
+            assert saved.HasField(unlike) if unlike.endswith("time") else getattr(saved, unlike)
+            saved.ClearField(unlike)
     assert above == alone
 
 

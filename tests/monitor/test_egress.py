@@ -170,10 +170,10 @@ class Connection:
     """What the interceptors say to the caller."""
 
     def __init__(self):
-        self.told = None
+        self.sent = None
 
     def abort_with_status(self, status):
-        self.told = status
+        self.sent = status
         raise Ended
 
 
@@ -187,41 +187,41 @@ class Quoting:
         raise over_budget(self._level)
 
 
-def told_by(servicer, limit):
-    """What a session at *limit* is told by *servicer* behind the outermost and the innermost interceptor."""
+def sent_by(servicer, limit):
+    """What a session at *limit* is sent by *servicer* behind the outermost and the innermost interceptor."""
     connection = Connection()
     call = _call(session(limit), connection)
     with pytest.raises(Ended):
         MapErrors()(call, lambda call: EgressFilter()(call, servicer))
-    return connection.told
+    return connection.sent
 
 
 @pytest.mark.parametrize(("label", "limit"), PAIRS)
 def test_a_refusal_quotes_only_what_the_caller_may_read(label, limit, caplog):
     """Above it the refusal is held back whole, as INTERNAL, with an alarm and without the quotation."""
     with caplog.at_level(logging.INFO):
-        told = told_by(Quoting(label), limit)
+        sent = sent_by(Quoting(label), limit)
 
     expected = grpc.StatusCode.FAILED_PRECONDITION if label <= limit else grpc.StatusCode.INTERNAL
     alarms = [record for record in caplog.records if record.levelno == logging.CRITICAL]
-    assert told.code is expected
-    assert ("CANARY" in str(told.trailing_metadata)) is (label <= limit)
+    assert sent.code is expected
+    assert ("CANARY" in str(sent.trailing_metadata)) is (label <= limit)
     assert bool(alarms) is (label > limit)
     assert "CANARY" not in caplog.text
 
 
 @pytest.mark.parametrize("label", [0, 5, -1, 99])
 def test_a_quotation_without_a_known_label_is_held_back(label):
-    told = told_by(Quoting(label), Classification.RESTRICTED)
+    sent = sent_by(Quoting(label), Classification.RESTRICTED)
 
-    assert told.code is grpc.StatusCode.INTERNAL
-    assert "CANARY" not in str(told.trailing_metadata)
+    assert sent.code is grpc.StatusCode.INTERNAL
+    assert "CANARY" not in str(sent.trailing_metadata)
 
 
-def test_what_may_be_quoted_is_told_whole():
-    told = details_of(over_budget(Classification.PUBLIC))
+def test_what_may_be_quoted_is_sent_whole():
+    sent = details_of(over_budget(Classification.PUBLIC))
 
-    assert [entry.preview for entry in told[note_pb2.BudgetExceeded].entries] == ["CANARY"]
+    assert [entry.preview for entry in sent[note_pb2.BudgetExceeded].entries] == ["CANARY"]
 
 
 def _call(principal, connection=None):

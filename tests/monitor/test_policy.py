@@ -94,7 +94,7 @@ def test_a_hole_in_a_policy_is_named(options, hole):
 
 
 def test_a_method_without_a_policy_stops_the_server(monkeypatch):
-    """Law 8: what nobody declared is denied, from the start."""
+    """Law 8: what no one declared is denied, from the start."""
     monkeypatch.setattr(server, "SERVICES", (*SERVICES, made_up(declared=False)))
     scopes = Scopes(Database(lambda _: "", pool_size=1), RandomIds(), audit_reads_from=Classification.CONFIDENTIAL)
 

@@ -201,7 +201,7 @@ def test_a_shadowed_version_does_not_count(at, limit, low, high):
 
 @pytest.mark.parametrize(("low", "high"), UP)
 def test_a_high_view_may_be_over_the_limit_and_says_so(at, limit, low, high):
-    """Both fit where they were written; together they do not, and nobody is told to make room for the other."""
+    """Both fit where they were written; together they do not, and no one is asked to make room for the other."""
     limit(memory=10)
     at(high).add_note(content="h" * 10, note_id=A)
     at(low).add_note(content="l" * 10)
@@ -375,7 +375,7 @@ def test_a_shadowed_version_is_not_in_a_refusal(at, limit):
 
 
 def test_a_refusal_shows_the_notes_as_they_are_and_not_as_they_would_be(at, limit):
-    """Nothing was changed: the ids of notes that were not added would help nobody."""
+    """Nothing was changed: the ids of notes that were not added would help no one."""
     limit(memory=5)
     at(PUBLIC).add_note(content="12345", note_id=A)
 

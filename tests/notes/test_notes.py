@@ -533,7 +533,7 @@ def test_a_note_that_is_not_there_or_taken_is_not_recorded(at, host):
     ],
 )
 def test_no_audit_row_no_effect(service, rpc, fields):
-    """Not even a refusal that ought to be recorded is told."""
+    """Not even a refusal that ought to be recorded is sent."""
     session = service.session(PUBLIC)
     session.add_note(content="text", note_id=ID)
     with service.database.as_owner() as owner:

@@ -119,12 +119,12 @@ def crowd(shared):
 
 
 @pytest.mark.parametrize(("asked", "given"), [(0, 50), (1, 1), (250, 250), (251, 250), (2**31 - 1, 250)])
-def test_a_page_has_50_notes_unless_told_otherwise_and_250_at_most(crowd, asked, given):
+def test_a_page_has_50_notes_by_default_and_250_at_most(crowd, asked, given):
     assert len(crowd.list_notes(page_size=asked).notes) == given
 
 
 @pytest.mark.parametrize(("asked", "given"), [(0, 10), (1, 1), (100, 100), (101, 100), (2**31 - 1, 100)])
-def test_a_search_returns_10_notes_unless_told_otherwise_and_100_at_most(crowd, asked, given):
+def test_a_search_returns_10_notes_by_default_and_100_at_most(crowd, asked, given):
     assert len(crowd.search_notes(query="whale", max_results=asked).results) == given
 
 

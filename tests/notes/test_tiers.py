@@ -117,11 +117,11 @@ def test_a_tier_that_is_off_takes_no_additions_and_no_updates(at, host, switch, 
     before = events(host)
 
     refusals = [refusal(call, **fields) for call, fields in calls(at(level), tier)]
-    told = [event for event in events(host) if event not in before]
+    recorded = [event for event in events(host) if event not in before]
 
     assert refusals == [OFF] * 4
     assert seen(at(level), tier) == {A: "text"}
-    assert [(event.outcome, event.classification) for event in told] == [("TIER_DISABLED", level)] * 4
+    assert [(event.outcome, event.classification) for event in recorded] == [("TIER_DISABLED", level)] * 4
 
 
 @pytest.mark.parametrize("tier", TIERS)

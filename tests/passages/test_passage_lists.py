@@ -128,12 +128,12 @@ def test_what_is_listed_and_found_is_what_get_returns(library):
 
 
 @pytest.mark.parametrize(("asked", "given"), [(0, 50), (1, 1), (120, 120), (2**31 - 1, 120)])
-def test_a_page_has_50_passages_unless_told_otherwise(library, asked, given):
+def test_a_page_has_50_passages_by_default(library, asked, given):
     assert len(library.list_passages(page_size=asked).passages) == given
 
 
 @pytest.mark.parametrize(("asked", "given"), [(0, 10), (1, 1), (100, 100), (101, 100), (2**31 - 1, 100)])
-def test_a_search_returns_10_passages_unless_told_otherwise_and_100_at_most(library, asked, given):
+def test_a_search_returns_10_passages_by_default_and_100_at_most(library, asked, given):
     assert len(library.search_passages(query="whale", max_results=asked).results) == given
 
 

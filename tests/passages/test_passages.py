@@ -182,8 +182,8 @@ def test_c10_c12_an_id_that_is_taken_above_is_as_one_that_is_free(at, low, high,
 
     for stored in (taken, free):
         assert stored.event_time == stored.create_time
-        for told_apart in ("passage_id", "create_time", "event_time"):
-            stored.ClearField(told_apart)
+        for unlike in ("passage_id", "create_time", "event_time"):
+            stored.ClearField(unlike)
     assert taken == free
     assert get(at(high)) == above
 
@@ -208,27 +208,27 @@ def test_under_two_passages_of_one_id_the_higher_judges_the_next_one(at):
 
 
 def test_storing_one_id_at_once_stores_one_passage(session):
-    """All are told of the one that is there."""
-    sessions, told = [session(PUBLIC) for _ in range(6)], []
-    together(*(lambda own=own: told.append(store(own, passage_id=ID)) for own in sessions))
+    """All hear of the one that is there."""
+    sessions, found = [session(PUBLIC) for _ in range(6)], []
+    together(*(lambda own=own: found.append(store(own, passage_id=ID)) for own in sessions))
 
-    assert len(told) == 6
-    assert all(passage == told[0] for passage in told)
+    assert len(found) == 6
+    assert all(passage == found[0] for passage in found)
     assert all_ids(sessions[0]) == [ID]
 
 
 def test_of_several_contents_under_one_id_at_once_one_is_stored(session):
-    sessions, told = [session(PUBLIC) for _ in range(6)], []
+    sessions, found = [session(PUBLIC) for _ in range(6)], []
     together(
         *(
-            lambda own=own, text=str(number): told.append(
+            lambda own=own, text=str(number): found.append(
                 own.observe("StorePassage", content=text, passage_id=ID).code.name
             )
             for number, own in enumerate(sessions)
         )
     )
 
-    assert sorted(told) == ["ALREADY_EXISTS"] * 5 + ["OK"]
+    assert sorted(found) == ["ALREADY_EXISTS"] * 5 + ["OK"]
 
 
 # --- Get
@@ -425,7 +425,7 @@ def test_a_delete_reveals_no_expired_passage(service, clock):
     assert high.delete_passage(passage_id=ID).revealed == 0
 
 
-def test_an_expired_passage_above_is_not_told_below(service, clock):
+def test_an_expired_passage_above_does_not_show_below(service, clock):
     low, high = service.session(PUBLIC), service.session(RESTRICTED)
     store(high, "high", passage_id=ID, expire_time=in_future(hours=1))
     clock.advance(hours=2)

@@ -168,7 +168,7 @@ def test_a_raise_waits_for_a_writer_of_its_conversation(crowded):
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_c41_no_write_at_the_old_level_after_a_raise(crowded, level):
-    """What waited for the raise finds its window empty, and writes at the new level or not at all."""
+    """What waited for the raise finds no session, and writes at the new level or not at all."""
     session = crowded.session(PUBLIC, conversation_id="race")
     crowded.host().raise_taint(session_id=session.session_id, taint=level)
 

@@ -144,7 +144,7 @@ def test_a_read_looks_at_as_much_of_many_items_as_of_few(world, analyzed, query)
 
     if analyzed:
         assert buffers(many) <= most
-        assert rows(many, "session") <= 4  # by the window, and by the windows in it: never those of others
+        assert rows(many, "session") <= 4  # by the view, and by the views in it: never those of others
     if not analyzed and query not in _READS_ALL_WITHOUT_STATISTICS:
         assert rows(many, "item") <= _MOST_ROWS
 

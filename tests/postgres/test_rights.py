@@ -1,4 +1,4 @@
-"""The grants, tried: every role does everything to every table and window, and only the matrix lets it."""
+"""The grants, tried: every role does everything to every table and view, and only the matrix lets it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOCKS = ("FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE", "FOR KEY SHARE")
 
 
 def relations(database):
-    """Every table and window of ours: name, whether it is a table, and its columns that may be written."""
+    """Every table and view of ours: name, whether it is a table, and its columns that may be written."""
     with database.as_owner() as owner:
         rows = owner.execute(
             "SELECT n.nspname || '.' || c.relname AS name, c.relkind = 'r' AS is_table, a.attname,"
@@ -57,7 +57,7 @@ def works(connection, statement):
 
 
 def rights_of(role):
-    """What the matrix gives *role*, by table and window."""
+    """What the matrix gives *role*, by table and view."""
     found = defaultdict(set)
     for fact in grants.matrix():
         if fact.subject == role:
@@ -66,7 +66,7 @@ def rights_of(role):
 
 
 def expected(rights, is_table, tried):
-    """Whether the matrix allows it. A window is never written through; a lock needs both SELECT and an UPDATE."""
+    """Whether the matrix allows it. A view is never written through; a lock needs both SELECT and an UPDATE."""
     selects = {right for right in rights if right.startswith("SELECT")}
     if tried in LOCKS:
         return bool(selects) and any(right.startswith("UPDATE") for right in rights)

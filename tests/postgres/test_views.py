@@ -1,4 +1,4 @@
-"""The windows: what a level's connection can see and do, even with SQL of an attacker's choice."""
+"""The level views: what a level's connection can see and do, even with SQL of an attacker's choice."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_c01_the_items_a_connection_sees_are_those_at_or_below_its_level(filled,
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_c07_a_window_with_its_owners_rights_would_leak(filled, low, high):
+def test_c07_a_view_with_its_owners_rights_would_leak(filled, low, high):
     """Why `security_invoker` is pinned: the same view without it shows a higher table to a role without any grant."""
     with filled.as_admin() as admin, admin.transaction(force_rollback=True):
         admin.execute("SET LOCAL ROLE muniment_owner")
@@ -69,7 +69,7 @@ $$ BEGIN RAISE NOTICE 'heard %', session_id; RETURN true; END $$
 
 
 def heard(admin, role):
-    """The sessions that a cheap, talkative predicate of *role* is told of."""
+    """The sessions that a cheap, talkative predicate of *role* hears of."""
     said = []
 
     def handler(notice: psycopg.errors.Diagnostic) -> None:
@@ -116,7 +116,7 @@ def test_c08_without_the_barrier_it_would(filled, level):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_c08_the_window_on_sessions_shows_no_token(filled, level):
+def test_c08_the_view_on_sessions_shows_no_token(filled, level):
     with filled.connect(level.role) as connection:
         columns = rows(
             connection,
@@ -132,14 +132,14 @@ def test_c08_the_window_on_sessions_shows_no_token(filled, level):
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("window", BARRED)
-def test_c08_a_window_shows_only_what_concerns_open_sessions_of_its_level(filled, level, window):
+def test_c08_a_view_shows_only_what_concerns_open_sessions_of_its_level(filled, level, view):
     with filled.as_owner() as owner:
         own = sessions_at(owner, level)
     with filled.connect(level.role) as connection:
-        found = {session_id for (session_id,) in rows(connection, f"SELECT session_id FROM {window}")}
+        found = {session_id for (session_id,) in rows(connection, f"SELECT session_id FROM {view}")}
 
     assert found <= own
-    assert found == (set() if window == "link" else own)
+    assert found == (set() if view == "link" else own)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -173,7 +173,7 @@ def test_c49_and_it_does_lock(filled, level):
                 other.execute(lock, session)
 
 
-def test_c49_on_the_whole_window_it_could_lower_the_taint(filled):
+def test_c49_on_the_whole_view_it_could_lower_the_taint(filled):
     """Why UPDATE is granted on one meaningless column: on all of a plain view the taint falls."""
     with filled.as_admin() as admin, admin.transaction(force_rollback=True):
         admin.execute("SET LOCAL ROLE muniment_owner")

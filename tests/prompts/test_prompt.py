@@ -477,7 +477,7 @@ def test_a_prompt_that_is_too_large_is_refused_also_when_it_is_not_modified(bare
     assert refusal(bare.render_prompt, if_none_match="x") == TOO_LARGE
 
 
-def test_blocks_that_are_too_large_are_in_nobodys_way_who_does_not_ask_for_them(bare, filled):
+def test_blocks_that_are_too_large_are_in_no_ones_way_who_does_not_ask_for_them(bare, filled):
     filled(2 * 1024 * 1024 + 1)
     bare.add_note(content="note")
 

@@ -1,4 +1,4 @@
-"""Searches among so many pieces that words are counted in a sample, which is made small here."""
+"""Searches among so many chunks that words are counted in a sample, which is made small here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUERY = "whale zebra meeting in the harbour"
 
 @pytest.fixture
 def sampled(monkeypatch):
-    """Words are counted in 20 pieces, grams in 10, and never exactly when they are in one of them."""
+    """Words are counted in 20 chunks, grams in 10, and never exactly when they are in one of them."""
     monkeypatch.setattr(search, "MAX_SAMPLED", 20)
     monkeypatch.setattr(search, "FEW_SAMPLED", 10)
     monkeypatch.setattr(search, "MAX_STEMS_COUNTED", 1)
@@ -98,7 +98,7 @@ def test_a_sample_does_not_hang_on_the_plan(database, sampled):
 
 
 def test_words_that_weigh_nothing_are_found(service, monkeypatch):
-    """In more than a million pieces a word that is in all of them comes to no millionth."""
+    """In more than a million chunks a word that is in all of them comes to no millionth."""
     session = service.session(PUBLIC)
     fill(session)
     monkeypatch.setattr(Term, "weight", lambda *_: 0.0)

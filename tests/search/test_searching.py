@@ -497,7 +497,7 @@ def test_an_agent_that_is_deleted_leaves_nothing_in_the_index(service):
 
 
 def test_a_long_passage_with_all_the_tags_there_may_be_is_stored(at):
-    """Repeated in each of its pieces, they took half a minute."""
+    """Repeated in each of its chunks, they took half a minute."""
     tags = [f"label{number:02} " + "\ufdfa" * 50 for number in range(32)]
     stored = at(PUBLIC).store_passage(content="whale. " * 30_000, tags=tags, timeout=20)
 

@@ -1,4 +1,4 @@
-"""Search by meaning, through the service. Most tests take a quick embedder, in whose eyes some words mean the same."""
+"""Semantic search, through the service. Most tests take a quick embedder, in whose eyes some words mean the same."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from tests.support.services import Caller, serving
 
 
 @pytest.fixture
-def meaning(database):
+def service(database):
     """A server whose embedder is the quick one."""
     with serving(database, embed=quick) as service:
         yield service
 
 
 @pytest.fixture
-def at(meaning):
+def at(service):
     sessions: dict[Classification, Caller] = {}
 
     def session_at(level):
-        return sessions.setdefault(level, meaning.session(level))
+        return sessions.setdefault(level, service.session(level))
 
     return session_at
 
@@ -139,20 +139,20 @@ def test_texts_that_have_nothing_in_common_are_no_match(database, model):
 # What is said of it, and how both halves come together.
 
 
-def test_a_search_says_whether_meaning_was_compared(meaning, at):
+def test_a_search_says_whether_embeddings_were_compared(service, at):
     save(at(PUBLIC), dog="my dog barks")
     before = at(PUBLIC).search_memories(query="hound").semantic
-    embed_all(meaning.database, Quick())
+    embed_all(service.database, Quick())
 
     assert not before
     assert at(PUBLIC).search_memories(query="hound").semantic
     assert not at(PUBLIC).search_memories(query="hound", tags=["none"]).semantic
-    assert not meaning.session(PUBLIC, agent_id="other").search_memories(query="hound").semantic
+    assert not service.session(PUBLIC, agent_id="other").search_memories(query="hound").semantic
 
 
-def test_what_is_not_embedded_yet_is_found_by_its_words(meaning, at):
+def test_what_is_not_embedded_yet_is_found_by_its_words(service, at):
     save(at(PUBLIC), dog="my dog barks")
-    embed_all(meaning.database, Quick())
+    embed_all(service.database, Quick())
     save(at(PUBLIC), new="a hound was here")
 
     assert found(at(PUBLIC), "hound") == ["new", "dog"]
@@ -168,9 +168,9 @@ def test_without_an_answer_of_the_embedder_search_goes_by_words(database):
     assert (keys(answer), answer.semantic) == (["hound"], False)
 
 
-def test_words_and_meaning_add_up(meaning, at):
+def test_words_and_embeddings_add_up(service, at):
     save(at(PUBLIC), both="a hound", word="a hound in a long text about other things", meant="a dog", none="zebra")
-    embed_all(meaning.database, Quick())
+    embed_all(service.database, Quick())
 
     results = at(PUBLIC).search_memories(query="a hound").results
 
@@ -179,14 +179,14 @@ def test_words_and_meaning_add_up(meaning, at):
     assert results[0].score == 1.0
 
 
-def test_vectors_of_another_embedder_are_not_compared(meaning, at):
+def test_vectors_of_another_embedder_are_not_compared(service, at):
     save(at(PUBLIC), dog="my dog barks")
-    embed_all(meaning.database, Quick())
-    with meaning.database.as_owner() as owner:
+    embed_all(service.database, Quick())
+    with service.database.as_owner() as owner:
         owner.execute("UPDATE muniment_public.meaning SET embedder = 99")
     answer = at(PUBLIC).search_memories(query="hound")
 
-    with operating(meaning.database.admin) as operator:
+    with operating(service.database.admin) as operator:
         counts = [operator.waiting_chunks()]
         list(operator.reindex())
         counts.append(operator.waiting_chunks())
@@ -199,29 +199,29 @@ def test_vectors_of_another_embedder_are_not_compared(meaning, at):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_a_shadowed_version_does_not_resurface_by_its_meaning(meaning, at, low, high):
+def test_a_shadowed_version_does_not_resurface_by_its_embedding(service, at, low, high):
     save(at(low), plan="dog")
     save(at(high), plan="zebra")
-    embed_all(meaning.database, Quick())
+    embed_all(service.database, Quick())
 
     assert found(at(high), "hound") == []
     assert found(at(low), "hound") == ["plan"]
 
 
-def test_shadowed_versions_crowd_out_nothing(meaning, at):
+def test_shadowed_versions_crowd_out_nothing(service, at):
     """Two hundred are compared: none of them may be one that is not seen."""
     for level, content in ((PUBLIC, "dog"), (INTERNAL, "zebra")):
         save(at(level), **{f"k{number}": content for number in range(205)})
     save(at(PUBLIC), seen="dog and cat")
-    embed_all(meaning.database, Quick())
+    embed_all(service.database, Quick())
 
     assert found(at(INTERNAL), "hound") == ["seen"]
 
 
-def test_nothing_above_is_found_by_meaning(meaning, at):
+def test_nothing_above_is_found_by_its_embedding(service, at):
     for level in LEVELS:
         save(at(level), **{level.name: "dog"})
-    embed_all(meaning.database, Quick())
+    embed_all(service.database, Quick())
 
     assert {level: sorted(found(at(level), "hound")) for level in LEVELS} == {
         level: sorted(lower.name for lower in LEVELS if lower <= level) for level in LEVELS
@@ -231,11 +231,11 @@ def test_nothing_above_is_found_by_meaning(meaning, at):
 @pytest.mark.parametrize(
     ("low", "high", "vectors"), [(INTERNAL, RESTRICTED, True), (PUBLIC, INTERNAL, False)], ids=["vectors", "no vectors"]
 )
-def test_answers_are_the_same_bytes_whatever_is_above(meaning, at, low, high, vectors):
+def test_answers_are_the_same_bytes_whatever_is_above(service, at, low, high, vectors):
     """1,500 higher items full of the query's own words: before they are written, before and after they are embedded."""
     fill(at(low))
     if vectors:
-        embed_all(meaning.database, Quick())
+        embed_all(service.database, Quick())
     before = searches(at(low))
     stored = at(high).import_passages(
         *(
@@ -250,7 +250,7 @@ def test_answers_are_the_same_bytes_whatever_is_above(meaning, at, low, high, ve
         at(high).add_note(content=f"hound automobile {number}")
     with_waiting = searches(at(low))
     if vectors:
-        embed_all(meaning.database, Quick())
+        embed_all(service.database, Quick())
 
     assert stored.stored_count == 1400
     assert with_waiting == before
@@ -258,7 +258,7 @@ def test_answers_are_the_same_bytes_whatever_is_above(meaning, at, low, high, ve
     assert searches(at(high)) != before
 
 
-def test_answers_by_meaning_do_not_hang_on_the_plan(database):
+def test_semantic_answers_do_not_hang_on_the_plan(database):
     """Bit for bit, whatever way the rows come."""
     with serving(database, embed=quick) as service:
         session = service.session(INTERNAL)
@@ -278,7 +278,7 @@ def test_answers_by_meaning_do_not_hang_on_the_plan(database):
 # Filters, and how many are looked at.
 
 
-def test_filters_are_looked_at_before_any_cut(meaning, at):
+def test_filters_are_looked_at_before_any_cut(service, at):
     """1,100 that are more alike do not crowd out the three that are asked for."""
     at(PUBLIC).import_passages(
         *({"content": "dog", "tags": ["other"], "thread": f"x{number}"} for number in range(1100)),
@@ -288,7 +288,7 @@ def test_filters_are_looked_at_before_any_cut(meaning, at):
         at(PUBLIC).store_passage(content=f"dog and {word}", tags=["wanted"], thread="w").passage.passage_id
         for word in ("cat", "cow", "hen")
     ]
-    embed_all(meaning.database, Quick())
+    embed_all(service.database, Quick())
     search = at(PUBLIC).search_passages
 
     for fields in ({"tags": ["wanted"]}, {"tags": ["wanted"], "tag_match": ANY}, {"thread": "w"}):
@@ -305,36 +305,36 @@ def rows(database, statement):
         return [tuple(row) for row in owner.execute(statement.encode()).fetchall()]
 
 
-def test_what_is_deleted_takes_its_vectors_along(meaning, at):
+def test_what_is_deleted_takes_its_vectors_along(service, at):
     save(at(PUBLIC), kept="dog", gone="dog " * 400, over="dog")
     passage = at(PUBLIC).store_passage(content="dog").passage.passage_id
-    embed_all(meaning.database, Quick())
+    embed_all(service.database, Quick())
     at(PUBLIC).delete_memory(key="gone")
     at(PUBLIC).delete_passage(passage_id=passage)
     save(at(PUBLIC), over="zebra")
 
-    left = rows(meaning.database, "SELECT name, embedder FROM muniment_public.meaning ORDER BY name")
+    left = rows(service.database, "SELECT name, embedder FROM muniment_public.meaning ORDER BY name")
 
     assert left == [("kept", 1), ("over", None)]
 
 
-def test_an_agent_that_is_deleted_leaves_no_vector(meaning, at):
+def test_an_agent_that_is_deleted_leaves_no_vector(service, at):
     save(at(PUBLIC), dog="dog")
     passages(at(RESTRICTED), "t", "dog", "barks")
-    embed_all(meaning.database, Quick())
-    meaning.host().delete_agent(agent_id="alice")
+    embed_all(service.database, Quick())
+    service.host().delete_agent(agent_id="alice")
 
-    assert rows(meaning.database, "SELECT 1 FROM muniment_public.meaning, muniment_restricted.meaning") == []
-    assert rows(meaning.database, "SELECT 1 FROM muniment_restricted.meaning") == []
+    assert rows(service.database, "SELECT 1 FROM muniment_public.meaning, muniment_restricted.meaning") == []
+    assert rows(service.database, "SELECT 1 FROM muniment_restricted.meaning") == []
 
 
-def test_a_turn_is_meant_together_with_the_one_before_it_until_that_is_deleted(meaning, at):
+def test_a_turn_is_meant_together_with_the_one_before_it_until_that_is_deleted(service, at):
     first, second, _ = passages(at(PUBLIC), "t", "Where do you live?", "In Kochi", "By the sea", author="Anu")
     before, after = Quick(), Quick()
-    embed_all(meaning.database, before)
+    embed_all(service.database, before)
     at(PUBLIC).delete_passage(passage_id=first)
-    waiting = rows(meaning.database, "SELECT name, signs, vector FROM muniment_public.meaning WHERE embedder IS NULL")
-    embed_all(meaning.database, after)
+    waiting = rows(service.database, "SELECT name, signs, vector FROM muniment_public.meaning WHERE embedder IS NULL")
+    embed_all(service.database, after)
 
     assert sorted(before.chunks) == [
         "Anu: In Kochi\nAnu: By the sea", "Anu: Where do you live?", "Anu: Where do you live?\nAnu: In Kochi",
@@ -343,10 +343,10 @@ def test_a_turn_is_meant_together_with_the_one_before_it_until_that_is_deleted(m
     assert after.chunks == ["Anu: In Kochi"]
 
 
-def test_a_turn_is_not_meant_together_with_one_that_is_being_deleted(meaning, at):
+def test_a_turn_is_not_meant_together_with_one_that_is_being_deleted(service, at):
     (first,) = passages(at(PUBLIC), "t", "my secret")
     later = {"thread": "t", "event_time": {"seconds": 1_000_000_001}}
-    with ThreadPoolExecutor(1) as pool, meaning.database.as_owner() as owner:
+    with ThreadPoolExecutor(1) as pool, service.database.as_owner() as owner:
         with owner.transaction():
             owner.execute("UPDATE muniment_public.item SET delete_time = now() WHERE name = %s", [first])
             owner.execute("DELETE FROM muniment_public.chunk WHERE name = %s", [first])
@@ -356,10 +356,10 @@ def test_a_turn_is_not_meant_together_with_one_that_is_being_deleted(meaning, at
         storing.result()
 
     assert was_waiting
-    assert rows(meaning.database, "SELECT prior FROM muniment_public.meaning") == [(None,)]
+    assert rows(service.database, "SELECT prior FROM muniment_public.meaning") == [(None,)]
 
 
-def test_a_turn_is_not_meant_together_with_what_expires_is_long_or_of_another_level(meaning, at):
+def test_a_turn_is_not_meant_together_with_what_expires_is_long_or_of_another_level(service, at):
     expiring = {"expire_time": {"seconds": 4_000_000_000}}
     passages(at(PUBLIC), "one", "of public")
     passages(at(INTERNAL), "one", "of internal", start=1_000_000_001)
@@ -368,7 +368,7 @@ def test_a_turn_is_not_meant_together_with_what_expires_is_long_or_of_another_le
     passages(at(PUBLIC), "three", "long. " * 200)
     passages(at(PUBLIC), "three", "short", start=1_000_000_001)
     model = Quick()
-    embed_all(meaning.database, model)
+    embed_all(service.database, model)
 
     assert [text for text in model.chunks if "\n" in text] == []
 
@@ -378,7 +378,7 @@ def test_a_turn_is_not_meant_together_with_what_expires_is_long_or_of_another_le
 
 @pytest.fixture
 def meanwhile(monkeypatch):
-    """What is to happen once, between the statement that compares meanings and the one that reads what was found."""
+    """What is to happen once, between the statement that compares embeddings and the one that reads what was found."""
     acts: list[Callable[[], object]] = []
     compare = search._similar
 
@@ -392,19 +392,19 @@ def meanwhile(monkeypatch):
     return acts.append
 
 
-def test_what_was_replaced_after_it_was_compared_is_no_match(meaning, at, meanwhile):
+def test_what_was_replaced_after_it_was_compared_is_no_match(service, at, meanwhile):
     """The new text was never compared: it must not be shown as what was meant."""
     save(at(PUBLIC), plan="dog", other="dog and cat")
-    embed_all(meaning.database, Quick())
-    meanwhile(lambda: save(meaning.session(PUBLIC), plan="zebra"))
+    embed_all(service.database, Quick())
+    meanwhile(lambda: save(service.session(PUBLIC), plan="zebra"))
 
     assert found(at(PUBLIC), "hound") == ["other"]
 
 
-def test_what_was_replaced_after_it_was_compared_is_found_by_its_words(meaning, at, meanwhile):
+def test_what_was_replaced_after_it_was_compared_is_found_by_its_words(service, at, meanwhile):
     save(at(PUBLIC), plan="dog", other="one hound")
-    embed_all(meaning.database, Quick())
-    meanwhile(lambda: save(meaning.session(PUBLIC), plan="a hound and a zebra"))
+    embed_all(service.database, Quick())
+    meanwhile(lambda: save(service.session(PUBLIC), plan="a hound and a zebra"))
     results = at(PUBLIC).search_memories(query="hound").results
 
     assert {result.memory.key: result.snippet for result in results} == {
@@ -413,15 +413,15 @@ def test_what_was_replaced_after_it_was_compared_is_found_by_its_words(meaning, 
 
 
 @pytest.mark.parametrize(("low", "high"), [(PUBLIC, INTERNAL), (INTERNAL, RESTRICTED)])
-def test_what_was_deleted_after_it_was_compared_is_no_match(meaning, at, meanwhile, low, high):
+def test_what_was_deleted_after_it_was_compared_is_no_match(service, at, meanwhile, low, high):
     """Nor is the lower version that is seen again."""
     save(at(low), plan="zebra")
     save(at(high), plan="dog", gone="dog")
-    embed_all(meaning.database, Quick())
+    embed_all(service.database, Quick())
 
     def delete():
         for key in ("plan", "gone"):
-            meaning.session(high).delete_memory(key=key)
+            service.session(high).delete_memory(key=key)
 
     meanwhile(delete)
 
@@ -429,29 +429,29 @@ def test_what_was_deleted_after_it_was_compared_is_no_match(meaning, at, meanwhi
 
 
 @pytest.mark.parametrize(("low", "high"), [(PUBLIC, INTERNAL), (INTERNAL, RESTRICTED)])
-def test_what_was_shadowed_after_it_was_compared_is_no_match(meaning, at, meanwhile, low, high):
+def test_what_was_shadowed_after_it_was_compared_is_no_match(service, at, meanwhile, low, high):
     save(at(low), plan="dog")
-    embed_all(meaning.database, Quick())
-    meanwhile(lambda: save(meaning.session(high), plan="zebra"))
+    embed_all(service.database, Quick())
+    meanwhile(lambda: save(service.session(high), plan="zebra"))
 
     assert found(at(high), "hound") == []
     assert found(at(low), "hound") == ["plan"]
 
 
-def test_the_audit_counts_what_is_shown_of_what_was_compared(meaning, at, meanwhile):
+def test_the_audit_counts_what_is_shown_of_what_was_compared(service, at, meanwhile):
     save(at(RESTRICTED), plan="dog")
-    embed_all(meaning.database, Quick())
-    meanwhile(lambda: save(meaning.session(RESTRICTED), plan="zebra"))
+    embed_all(service.database, Quick())
+    meanwhile(lambda: save(service.session(RESTRICTED), plan="zebra"))
     found(at(RESTRICTED), "hound")
 
     counted = "SELECT result_count, item_id FROM muniment_restricted.audit WHERE method = 'SearchMemories'"
-    assert rows(meaning.database, counted) == [(0, None)]
+    assert rows(service.database, counted) == [(0, None)]
 
 
 # The embedder at its work.
 
 
-def test_the_lowest_level_is_always_first(meaning, at):
+def test_the_lowest_level_is_always_first(service, at):
     """Also when something comes in below while a higher level is at it: after the batch in hand."""
 
     def answer(text):
@@ -462,19 +462,19 @@ def test_the_lowest_level_is_always_first(meaning, at):
     save(at(RESTRICTED), **{f"k{number}": "high" for number in range(40)})
     save(at(INTERNAL), early="low")
     model = Quick(answer)
-    embed_all(meaning.database, model)
+    embed_all(service.database, model)
 
     assert model.chunks[0] == "early: low"
     assert model.chunks.index("late: low") <= 1 + 16
     assert len(model.chunks) == 42
 
 
-def test_a_higher_level_has_a_batch_after_a_few(meaning, at):
+def test_a_higher_level_has_a_batch_after_a_few(service, at):
     save(at(PUBLIC), **{f"k{number}": "low" for number in range(100)})
     save(at(INTERNAL), **{f"k{number}": "middle" for number in range(20)})
     save(at(RESTRICTED), one="high")
     model = Quick()
-    embed_all(meaning.database, model)
+    embed_all(service.database, model)
     levels = [text.split(": ")[1] for text in model.chunks]
 
     assert levels[: 4 * 16] == ["low"] * 4 * 16
@@ -482,29 +482,29 @@ def test_a_higher_level_has_a_batch_after_a_few(meaning, at):
     assert len(levels) == 121
 
 
-def test_the_agents_of_a_level_are_served_in_turn(meaning, at):
+def test_the_agents_of_a_level_are_served_in_turn(service, at):
     save(at(PUBLIC), **{f"k{number}": "many" for number in range(60)})
-    save(meaning.session(PUBLIC, agent_id="other"), **{f"k{number}": "few" for number in range(20)})
+    save(service.session(PUBLIC, agent_id="other"), **{f"k{number}": "few" for number in range(20)})
     model = Quick()
-    embed_all(meaning.database, model)
+    embed_all(service.database, model)
     agents = [text.split(": ")[1] for text in model.chunks]
 
     assert agents[:32] in (["many"] * 16 + ["few"] * 16, ["few"] * 16 + ["many"] * 16)  # their numbers are random
     assert len(agents) == 80
 
 
-def test_a_batch_of_costly_pieces_is_short(meaning, at):
+def test_a_batch_of_costly_chunks_is_short(service, at):
     def answer(text):
         time.sleep(0.3)
         return quick(text)
 
     save(at(PUBLIC), **{f"k{number}": "costly" for number in range(5)})
     model = Quick(answer)
-    with meaning.database.connect(PUBLIC.role) as connection:
+    with service.database.connect(PUBLIC.role) as connection:
         embed_batch(connection, lambda text, _: model.embed_chunk(text), START)
 
     assert len(model.chunks) == 2
-    assert rows(meaning.database, "SELECT count(embedder) FROM muniment_public.meaning") == [(2,)]
+    assert rows(service.database, "SELECT count(embedder) FROM muniment_public.meaning") == [(2,)]
 
 
 def test_no_text_takes_long(model):
@@ -514,13 +514,13 @@ def test_no_text_takes_long(model):
     model.embed_query(text)
     query = time.process_time()
     model.embed_chunk(text)
-    piece = time.process_time()
+    chunk = time.process_time()
 
     assert query - before < 1
-    assert piece - query < 2
+    assert chunk - query < 2
 
 
-def test_of_a_long_text_a_query_is_its_beginning_and_a_piece_its_end(model):
+def test_of_a_long_text_a_query_is_its_beginning_and_a_chunk_its_end(model):
     """The end: there a turn stands, after the one before it."""
     filler = "".join(chr(0x4E00 + 97 * number % 20_000) for number in range(900))
 
@@ -531,13 +531,13 @@ def test_of_a_long_text_a_query_is_its_beginning_and_a_piece_its_end(model):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_at_one_level_the_embedder_reads_that_level_only(meaning, at, level):
+def test_at_one_level_the_embedder_reads_that_level_only(service, at, level):
     for each in LEVELS:
         save(at(each), **{each.name: "text"})
         passages(at(each), "t", f"first {each.name}", f"second {each.name}")
     model = Quick()
-    roles = RoleDatabase(meaning.database.conninfo, pool_size=1)
-    with meaning.database.connect(level.role) as connection:
+    roles = RoleDatabase(service.database.conninfo, pool_size=1)
+    with service.database.connect(level.role) as connection:
         while embed_batch(connection, lambda text, _: model.embed_chunk(text), START):
             pass
     roles.close()
@@ -547,7 +547,7 @@ def test_at_one_level_the_embedder_reads_that_level_only(meaning, at, level):
     assert [text for text in model.chunks if any(other in text for other in others)] == []
 
 
-def test_what_is_deleted_while_it_is_embedded_gets_no_vector(meaning, at):
+def test_what_is_deleted_while_it_is_embedded_gets_no_vector(service, at):
     first, second = passages(at(PUBLIC), "t", "my secret", "and so on")
 
     def answer(text):
@@ -556,13 +556,13 @@ def test_what_is_deleted_while_it_is_embedded_gets_no_vector(meaning, at):
         return quick(text)
 
     model = Quick(answer)
-    embed_all(meaning.database, model)
+    embed_all(service.database, model)
 
     assert model.chunks[-1] == "and so on"
-    assert rows(meaning.database, "SELECT name, embedder FROM muniment_public.meaning") == [(second, 1)]
+    assert rows(service.database, "SELECT name, embedder FROM muniment_public.meaning") == [(second, 1)]
 
 
-def test_what_is_found_by_meaning_does_not_end_the_search_by_words(meaning, at, monkeypatch):
+def test_what_is_found_by_its_embedding_does_not_end_the_search_by_words(service, at, monkeypatch):
     """The rarest word, which is looked for first, has no match that passes the filter."""
     monkeypatch.setattr(ranking, "MAX_FIRST", 2)
     for number in range(4):
@@ -570,7 +570,7 @@ def test_what_is_found_by_meaning_does_not_end_the_search_by_words(meaning, at, 
     for number in range(6):
         at(PUBLIC).save_memory(key=f"invoice{number}", content=f"the invoice of account {number}", tags=["wanted"])
         at(PUBLIC).save_memory(key=f"dog{number}", content=f"dog {number}", tags=["wanted"])
-    embed_all(meaning.database, Quick())
+    embed_all(service.database, Quick())
 
     answer = at(PUBLIC).search_memories(query="quartz invoice hound", tags=["wanted"], max_results=5)
 
@@ -590,13 +590,13 @@ def is_no_number(_):
 
 
 @pytest.mark.parametrize("failure", [raises, is_no_number])
-def test_a_piece_at_which_the_model_fails_is_found_by_its_words_alone(meaning, at, tmp_path, caplog, failure):
+def test_a_chunk_at_which_the_model_fails_is_found_by_its_words_alone(service, at, tmp_path, caplog, failure):
     save(at(PUBLIC), alone="my secret hound")
     alone = CrashTolerantEmbedder(Quick(failure), tmp_path)
-    embed_by(meaning.database, alone.embed, StopSignal())
+    embed_by(service.database, alone.embed, StopSignal())
     only = at(PUBLIC).search_memories(query="dog")
     save(at(PUBLIC), dog="dog", other="zebra")
-    embed_all(meaning.database, Quick())
+    embed_all(service.database, Quick())
 
     assert (keys(only), only.semantic) == ([], True)
     assert found(at(PUBLIC), "dog") == ["dog"]
@@ -607,7 +607,7 @@ def test_a_piece_at_which_the_model_fails_is_found_by_its_words_alone(meaning, a
 
 
 @pytest.mark.parametrize(("failing", "other"), [(PUBLIC, INTERNAL), (INTERNAL, PUBLIC)])
-def test_after_an_error_that_nobody_foresaw_the_other_levels_go_on(meaning, at, caplog, failing, other):
+def test_after_an_error_that_no_one_foresaw_the_other_levels_go_on(service, at, caplog, failing, other):
     """At once. It is logged without what it says: that may quote a text."""
     asked = []
 
@@ -618,9 +618,9 @@ def test_after_an_error_that_nobody_foresaw_the_other_levels_go_on(meaning, at, 
         return quick(text)
 
     def embedded(level):
-        return rows(meaning.database, f"SELECT embedder FROM {level.role}.meaning")
+        return rows(service.database, f"SELECT embedder FROM {level.role}.meaning")
 
-    with closing(RoleDatabase(meaning.database.conninfo, pool_size=1)) as database:
+    with closing(RoleDatabase(service.database.conninfo, pool_size=1)) as database:
         turns = EmbeddingSchedule(database, vector)
         save(at(failing), waits="my secret")
         embed_queued_chunks(turns, StopSignal())

@@ -65,12 +65,12 @@ def test_a_session_needs_an_explicit_taint(host, alice):
     assert invalid(open_session, host=host) == ["taint"]
 
 
-def test_a_session_lives_24_hours_unless_told_otherwise(host, alice):
+def test_a_session_lives_24_hours_by_default(host, alice):
     assert lifetime(open_session(host, taint=PUBLIC).session) == timedelta(hours=24)
 
 
 @pytest.mark.parametrize("seconds", [1, 60, 2592000])
-def test_a_session_lives_as_long_as_it_is_told_up_to_30_days(host, alice, seconds):
+def test_a_session_lives_as_long_as_asked_up_to_30_days(host, alice, seconds):
     opened = open_session(host, taint=PUBLIC, ttl={"seconds": seconds})
 
     assert lifetime(opened.session) == timedelta(seconds=seconds)

@@ -102,13 +102,13 @@ def test_c53_closed_reflection_is_for_hosts(closed):
     assert {service.name for service in answer.list_services_response.service} >= OURS
 
 
-def test_c53_closed_reflection_tells_nobody_else_a_thing(closed):
+def test_c53_closed_reflection_tells_no_one_else_a_thing(closed):
     """Without credentials or with one that is none: one UNAUTHENTICATED. As a session: not for this kind of caller."""
     session = closed.session(PUBLIC)
     errors = [refused(closed.channel), refused(closed.channel, (("authorization", "Bearer x"),))]
-    told = {(error.code(), error.details(), tuple(error.trailing_metadata())) for error in errors}
+    answers = {(error.code(), error.details(), tuple(error.trailing_metadata())) for error in errors}
 
-    assert len(told) == 1
+    assert len(answers) == 1
     assert errors[0].code() is grpc.StatusCode.UNAUTHENTICATED
     assert refused(closed.channel, session.metadata).code() is grpc.StatusCode.PERMISSION_DENIED
 

@@ -159,7 +159,7 @@ def first_done(calls):
 
 
 @pytest.mark.parametrize("count", [20, 100, 300])
-def test_c87_stalled_streams_stop_nobody_else(service, count):
+def test_c87_stalled_streams_stop_no_one_else(service, count):
     """Not calls, not searches, not health, and not hosts. Three hundred are more than calls may be in flight."""
     session, other = service.session(PUBLIC), service.session(PUBLIC)
     other.save_memory(key="plan", content="whale")

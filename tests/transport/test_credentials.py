@@ -1,4 +1,4 @@
-"""Who is let in, and that nobody else learns anything."""
+"""Who is let in, and that no one else learns anything."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Bare(Caller):
 
 
 def forms(session_token, host_key):
-    """Metadata that names nobody, by what is wrong with it."""
+    """Metadata that names no one, by what is wrong with it."""
     kind, tenant, secret = session_token[:6], session_token.split("_")[2], session_token.split("_", 3)[3]
     unknown = tokens.mint(TokenKind.SESSION, tenant=TenantNumber(int(tenant)), secret=b"\0" * 32)
     elsewhere = tokens.mint(TokenKind.SESSION, tenant=TenantNumber(2**63 - 1), secret=b"\0" * 32)
@@ -54,8 +54,8 @@ def forms(session_token, host_key):
 
 
 @pytest.fixture
-def nobody(host, session):
-    """Callers that nobody knows, and sessions that were closed, cold and warm: by what is wrong."""
+def strangers(host, session):
+    """Callers that no one knows, and sessions that were closed, cold and warm: by what is wrong."""
     own = session(PUBLIC)
     found = {name: Bare(host.channel, *metadata) for name, metadata in forms(own.token, host.token).items()}
     for name, warm in (("closed", False), ("closed and remembered", True)):
@@ -67,21 +67,21 @@ def nobody(host, session):
     return found
 
 
-def test_whoever_is_nobody_hears_one_unauthenticated(nobody):
+def test_whoever_is_unknown_hears_one_unauthenticated(strangers):
     """Byte for byte: absent, garbled, unknown, closed, doubled header, wrong scheme."""
-    outcomes = {name: caller.observe("GetMemory", key="plan") for name, caller in nobody.items()}
+    outcomes = {name: caller.observe("GetMemory", key="plan") for name, caller in strangers.items()}
 
     assert reason_of(outcomes["absent"]) == "CREDENTIAL_INVALID"
     assert {name: outcome for name, outcome in outcomes.items() if outcome != outcomes["absent"]} == {}
 
 
 @pytest.mark.parametrize("rpc", METHODS)
-def test_whoever_is_nobody_hears_the_same_whatever_the_method(nobody, rpc):
+def test_whoever_is_unknown_hears_the_same_whatever_the_method(strangers, rpc):
     """Also where the request, empty as it is, breaks rules."""
-    outcomes = {name: caller.observe(rpc) for name, caller in nobody.items()}
+    outcomes = {name: caller.observe(rpc) for name, caller in strangers.items()}
 
     assert {name: outcome for name, outcome in outcomes.items() if outcome != outcomes["absent"]} == {}
-    assert outcomes["absent"] == nobody["absent"].observe("GetMemory", key="plan")
+    assert outcomes["absent"] == strangers["absent"].observe("GetMemory", key="plan")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_closed_session_is_unauthenticated_whatever_else_is_wrong(host, sessio
     assert closed.observe(rpc, **fields) == Bare(host.channel).observe(rpc, **fields)
 
 
-def test_bytes_that_are_no_message_are_unauthenticated_from_nobody(host, session):
+def test_bytes_that_are_no_message_are_unauthenticated_from_no_one(host, session):
     closed = session(PUBLIC)
     closed.list_memories()
     host.close_session(session_id=closed.session_id)
@@ -147,7 +147,7 @@ def test_bytes_that_are_no_message_are_unauthenticated_from_nobody(host, session
         assert refusal(lambda caller=caller: caller.send("GetMemory", b"\xff\xff")) == CLOSED
 
 
-def test_an_unknown_method_is_unauthenticated_from_nobody_also_while_it_is_remembered(host, session):
+def test_an_unknown_method_is_unauthenticated_from_no_one_also_while_it_is_remembered(host, session):
     closed = session(PUBLIC)
     closed.list_memories()
     host.close_session(session_id=closed.session_id)

@@ -1,4 +1,4 @@
-"""Overload, deadlines, faults: what a caller is told, and that the server is as before afterwards."""
+"""Overload, deadlines, faults: what a caller hears, and that the server is as before afterwards."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_a_database_that_is_back_is_served(service, away):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_c50_a_fault_is_told_by_an_incident_only(service, level, caplog):
+def test_c50_a_fault_shows_an_incident_only(service, level, caplog):
     session = service.session(level)
     with service.database.as_owner() as owner:
         owner.execute(f"REVOKE SELECT ON {level.role}.item FROM {level.role}".encode())
@@ -185,7 +185,7 @@ FORCED = {
 
 
 @pytest.mark.parametrize("fault", FORCED)
-def test_c14_no_word_of_the_driver_is_told(service, fault, caplog):
+def test_c14_no_word_of_the_driver_is_sent(service, fault, caplog):
     session = service.session(PUBLIC)
     session.save_memory(key="first", content="CANARY")
     with service.database.as_owner() as owner:

@@ -107,8 +107,8 @@ def contents(session):
 
 def progress(outcome):
     """(stored, existing) in the detail of a failure; None when there is none."""
-    told = detail(outcome, passage_pb2.ImportProgress)
-    return (told.stored_count, told.existing_count)
+    counted = detail(outcome, passage_pb2.ImportProgress)
+    return (counted.stored_count, counted.existing_count)
 
 
 def has_progress(outcome):
@@ -291,15 +291,15 @@ def test_ids_of_another_agent_are_free(session):
 def test_streams_of_the_same_ids_at_once_store_each_once(session):
     """In different orders: a deadlock would be run again, or not be at all."""
     given = with_ids(150)
-    sessions, told = [session(PUBLIC) for _ in range(4)], []
+    sessions, counted = [session(PUBLIC) for _ in range(4)], []
 
     def run(own, seed):
-        told.append(counts(own.import_passages(*random.Random(seed).sample(given, len(given)))))
+        counted.append(counts(own.import_passages(*random.Random(seed).sample(given, len(given)))))
 
     together(*(lambda own=own, seed=seed: run(own, seed) for seed, own in enumerate(sessions)))
 
-    assert [sum(pair) for pair in told] == [150] * 4
-    assert sum(new for new, _ in told) == 150 == len(stored(session(PUBLIC)))
+    assert [sum(pair) for pair in counted] == [150] * 4
+    assert sum(new for new, _ in counted) == 150 == len(stored(session(PUBLIC)))
 
 
 # --- Conflicts and bad messages
@@ -329,7 +329,7 @@ def test_the_counts_name_the_place_of_a_conflict(at):
     assert len(stored(at(PUBLIC))) == 7 + 2
 
 
-def test_of_several_conflicts_the_first_is_told(at):
+def test_of_several_conflicts_the_first_is_reported(at):
     old = with_ids(3)
     at(PUBLIC).import_passages(*old)
     others = [{**each, "content": "other"} for each in old]
@@ -381,7 +381,7 @@ def test_an_expiry_in_the_past_loses_nothing_that_came_before_it(at, before):
     assert progress(outcome) == (len(stored(at(PUBLIC))), 0) == (before, 0)
 
 
-def test_a_batch_that_the_database_undoes_is_not_told_as_stored(service, monkeypatch):
+def test_a_batch_that_the_database_undoes_is_not_reported_as_stored(service, monkeypatch):
     """A stream is not run again: the second run had only the rest of the messages, and said OK."""
     session = service.session(PUBLIC)
     sound = repository.store_batch
@@ -537,7 +537,7 @@ def test_the_end_of_the_session_ends_the_stream(stream, session, host, how):
 
 
 def test_a_bad_message_after_the_end_of_the_session_is_unauthenticated(stream, session):
-    """What is wrong with its messages is not told to one who is not let in any more."""
+    """What is wrong with its messages is not revealed to one who is not let in any more."""
     own = session(PUBLIC)
     running = stream(own, *some(110))
     wait_for(session(PUBLIC), 100)

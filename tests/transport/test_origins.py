@@ -243,7 +243,7 @@ def test_neither_key_nor_agent_nor_level_is_logged_on_a_save(at, caplog):
 
 @pytest.mark.parametrize("method", [method.name for service in SERVICES for method in service.methods])
 def test_every_policy_that_is_declared_is_enforced(at, host, method):
-    """Whoever a method is not for is refused; nobody else is."""
+    """Whoever a method is not for is refused; no one else is."""
     answers = {who: reason_of(caller.observe(method)) for who, caller in {"host": host, "session": at(PUBLIC)}.items()}
     refused = {who for who, reason in answers.items() if reason == "PRINCIPAL_NOT_ALLOWED"}
 
@@ -290,7 +290,7 @@ def test_nothing_but_a_reset_lowers_a_conversation(host, session):
     assert host.reset_session(session_id=own.session_id).session.taint == PUBLIC
 
 
-def test_a_method_that_nobody_declared_is_denied(at):
+def test_a_method_that_no_one_declared_is_denied(at):
     teleport = at(PUBLIC).channel.unary_unary("/muniment.v1.MemoryService/Teleport")
 
     outcome = failure_of(lambda: teleport(b"", metadata=at(PUBLIC).metadata, timeout=20))

@@ -265,7 +265,7 @@ def test_every_reason_of_the_contract_is_provoked():
 
 
 @pytest.mark.parametrize("reason", PROVOKED)
-def test_the_reason_is_told_with_its_code(service, reason):
+def test_the_reason_is_sent_with_its_code(service, reason):
     provoke, code = PROVOKED[reason]
     outcome = provoke(service)
     info = detail(outcome, error_details_pb2.ErrorInfo)

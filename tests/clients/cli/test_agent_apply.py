@@ -73,7 +73,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(muniment, apply, names):
         ("    language: no\n", "put it in quotes"),
         ("    language: en\n    language: pt\n", "stands there twice"),
         ("    blocks: {}\n", "must hold a block"),
-        ("  not an id: {}\n", "agents.not an id: agent_id is not of the form"),
+        ("  not an id: {}\n", "agents.not an id: agent_id does not have the required form"),
         ("  more: *more\n", "undefined alias"),
         (f"  # {'x' * 1024**2}\n", "larger than 1 MiB"),
     ],
@@ -90,7 +90,7 @@ def test_a_file_of_the_wrong_form_is_refused_before_anything_is_changed(muniment
     ("wrong", "why"),
     [
         ('    display_name: "a\\tb"\n', "display_name must not contain control characters"),
-        ("    language: no_such\n", "language is not of the form"),
+        ("    language: no_such\n", "language does not have the required form"),
         ("    memory_char_limit: 1000001\n", "memory_settings.memory_char_limit is out of range"),
         ("    blocks: {a b: x}\n", "initial_blocks[0].label must be letters"),
         ('    blocks: {a: "x\\0"}\n', "initial_blocks[0].content must not contain U+0000"),
