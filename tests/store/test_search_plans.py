@@ -11,7 +11,7 @@ import pytest
 from muniment_server.items.store import Items
 from psycopg.rows import namedtuple_row
 
-from muniment_server.admin.operator import operating
+from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MemoryNotFound
 from muniment_server.domain.ids import RandomIds
@@ -61,7 +61,7 @@ def loaded(postgres: EmbeddedPostgres) -> Iterator[Database]:
 def test_what_is_loaded_is_what_the_service_would_write(loaded):
     before = _index(loaded)
 
-    with operating(loaded.admin) as operator:
+    with connect_operator(loaded.admin) as operator:
         assert set(operator.broken_index().values()) == {0}
         list(operator.reindex())
 
