@@ -26,7 +26,7 @@ def _made_of(name: str, patch: Patch, probe: Callable[..., None]) -> Mutant:
 
 
 def _edit(old: str, new: str) -> Patch:
-    return edit(ITEMS, "search_meaning", old, new)
+    return edit(ITEMS, "search_embeddings", old, new)
 
 
 _ANY_VERSION = (
@@ -38,7 +38,7 @@ _ANY_VERSION = (
 )
 """A vector may be that of another version than the piece it is joined to."""
 MEANING = (
-    _compared("M10 a search by meaning has no shadow", "model", cut(ITEMS, "search_meaning", _SHADOW)),
+    _compared("M10 a search by meaning has no shadow", "model", cut(ITEMS, "search_embeddings", _SHADOW)),
     _compared(
         "M09 a search by meaning filters tags before the shadow",
         "model",
@@ -56,7 +56,7 @@ MEANING = (
         "M16 meanings are compared without the fence", "fault", _edit(" AND session.session_id = %(session_id)s", "")
     ),
     _compared(
-        "meanings of any agent are compared", "model", _edit(_OF_THE_AGENT, "(meaning.kind, meaning.embedder) = (")
+        "meanings of any agent are compared", "model", _edit(_OF_THE_AGENT, "(embedding.kind, embedding.embedder) = (")
     ),
     _compared("a search by meaning in any tier", "model", _edit("chunk.tier = %(tier)s", "TRUE"), about="notes"),
     _compared(
