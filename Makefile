@@ -6,6 +6,7 @@ UV ?= uv
 LISTEN ?= 127.0.0.1:50051
 DATA_DIR ?= .muniment
 ARGS ?=
+DEEP_LOG ?= tests/prove-deep-$(shell date +%F).log
 
 BIN := .venv/bin
 # Where the generators of `make proto` are: each language's own, and buf.
@@ -13,7 +14,7 @@ GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/ru
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-clients test-python test-go test-typescript test-java test-rust check format bench \
+.PHONY: help run test prove prove-deep test-clients test-python test-go test-typescript test-java test-rust check format bench \
         bench-search eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust
 
 help: ## Print this help
@@ -22,8 +23,23 @@ help: ## Print this help
 run: .venv/.stamp ## Run a server with a database of its own: LISTEN=host:port DATA_DIR=folder
 	$(BIN)/muniment serve --dev --listen $(LISTEN) --data-dir $(DATA_DIR)
 
-test: .venv/.stamp ## Run the tests: ARGS="-k name", ARGS="-n 0 --pdb"
-	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadgroup $(ARGS)
+PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
+# Neighbours stay on one worker, which makes their fixtures once, until another has nothing left to do.
+TEST := $(PYTEST) --dist worksteal -m 'not proof'
+# Each test goes where there is room, but for the groups in tests/support/scheduling.py.
+PROVE := $(PYTEST) --dist loadscope -m 'proof or scales'
+
+test: .venv/.stamp ## Test each behaviour once, in minutes: ARGS="-k name", ARGS="-n 0 --pdb"
+	$(TEST) $(ARGS)
+
+prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those that meet chance: ARGS="tests/races"
+	$(PROVE) --runs 200 --kills 40 --programs 96 $(ARGS)
+
+# -rP: the figures of each race, also where it passes.
+prove-deep: .venv/.stamp ## The same for hours, with a dated log to commit: ARGS="--seed 7"
+	@{ date -u '+%F %R UTC'; git describe --always --dirty; nproc; } | paste -sd' ' > $(DEEP_LOG)
+	$(PROVE) -rP --runs 2000 --kills 2000 --programs 1000 --queries 20000 $(ARGS) >> $(DEEP_LOG); \
+	    status=$$?; tail -n 1 $(DEEP_LOG); echo 'Its log: $(DEEP_LOG)'; exit $$status
 
 test-clients: .venv/.stamp ## Test each client whose toolchain is here, and that all of them see the same service
 	clients=$$($(BIN)/python -m tests.conformance --available) && \

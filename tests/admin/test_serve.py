@@ -173,7 +173,7 @@ def test_ctrl_c_ends_it_in_order_even_while_it_starts(folder, data_dir):
     with subprocess.Popen(
         command, cwd=folder, env=environment_in(folder), stdout=-1, stderr=-1, text=True, start_new_session=True
     ) as process:
-        wait_until(lambda: "app.worker" in "".join(children_of(process.pid).values()), "no worker is started")
+        wait_until(lambda: "runtime.worker" in "".join(children_of(process.pid).values()), "no worker is started")
         os.killpg(process.pid, signal.SIGINT)
         said, errors = process.communicate(timeout=30)
     assert (process.returncode, "Traceback" in errors) == (0, False), errors

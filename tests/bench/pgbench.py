@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 
 from muniment_server.embedded_postgres import find_bindir
-from muniment_server.postgres import queries
+from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.bench.measure import Result
 
 _CONSTANT = {
@@ -62,7 +62,7 @@ def saves(conninfo: str, *, tenant: int, session_id: str, clients: int, seconds:
 
 def _statement(*, tenant: int, session_id: uuid.UUID) -> str:
     values = _CONSTANT | {"tenant": str(tenant), "session_id": f"'{session_id}'"}
-    return re.sub(r"%\((\w+)\)s", lambda match: values[match[1]], queries.load("items")["save_item"])
+    return re.sub(r"%\((\w+)\)s", lambda match: values[match[1]], SESSION_QUERIES["save_item"])
 
 
 def _latencies(folder: Path) -> list[float]:

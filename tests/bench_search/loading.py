@@ -12,9 +12,10 @@ from psycopg.rows import namedtuple_row
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.items import ItemKind
-from muniment_server.postgres import queries
+from muniment_server.monitor.queries import SESSION_QUERIES
+from muniment_server.monitor.session_scope import Statement
 from muniment_server.postgres.pool import operator_conninfo
-from muniment_server.search.index import index_query, text_of
+from muniment_server.search import index
 
 SHARES = {
     Classification.PUBLIC: 0.6, Classification.INTERNAL: 0.25,
@@ -23,7 +24,6 @@ SHARES = {
 """Which part of the items is at each level."""
 _BATCH = 500
 _FOLDED_ONCE_IN = 64
-_QUERIES = queries.load("search", "meaning")
 _AGENTS = """
 WITH agent AS (
     INSERT INTO vault.agent (tenant, agent, agent_id, display_name, language, memory_enabled, user_profile_enabled,
@@ -77,7 +77,7 @@ def _load_level(
     conninfo: Callable[[str], str], owner: psycopg.Connection[Any], level: Classification, owners: Sequence[Owner],
     texts: Iterator[str], count: int, done: Callable[[int], None],
 ) -> None:  # fmt: skip
-    made_again = [_dropped(owner, level, index) for index in _WORDS]
+    made_again = [_dropped(owner, level, name) for name in _WORDS]
     with psycopg.connect(conninfo(level.role), autocommit=True, row_factory=namedtuple_row) as writer:
         writer.execute("SET synchronous_commit = off")
         changes = 0
@@ -87,7 +87,7 @@ def _load_level(
                 _remember(owner, writer, one, batch)
                 changes += 1
                 if changes % _FOLDED_ONCE_IN == 0:
-                    _run(writer, "fold_stats", one, kind=ItemKind.MEMORY, fold_id=uuid.uuid4())
+                    _run(writer, one, Statement("fold_stats", {"kind": ItemKind.MEMORY, "fold_id": uuid.uuid4()}))
                 left -= len(batch)
                 done(len(batch))
     for statement in made_again:
@@ -101,23 +101,14 @@ def _remember(
     with owner.cursor() as cursor, cursor.copy(_COPY.replace("{level}", one.level.role).encode()) as copy:
         for name, change_id, content in items:
             copy.write_row((one.tenant, one.agent, int(ItemKind.MEMORY), name, uuid.uuid4(), change_id, content))
-    texts = [
-        {**text_of(ItemKind.MEMORY, name, content), "change_id": str(change_id)} for name, change_id, content in items
-    ]
-    query = index_query(ItemKind.MEMORY, texts)
-    _run(writer, query.name, one, change_id=uuid.uuid4(), **query.parameters)
-    _run(
-        writer,
-        "queue_pieces",
-        one,
-        kind=ItemKind.MEMORY,
-        names=query.parameters["names"],
-        changes=query.parameters["changes"],
-    )
+    entries = [index.entry(ItemKind.MEMORY, name, change_id, content) for name, change_id, content in items]
+    _run(writer, one, index.index_statement(ItemKind.MEMORY, entries), change_id=uuid.uuid4())
+    _run(writer, one, index.queue_statement(ItemKind.MEMORY, entries))
 
 
-def _run(writer: psycopg.Connection[Any], query: str, one: Owner, **parameters: object) -> None:
-    writer.execute(_QUERIES[query], {**parameters, "tenant": one.tenant, "session_id": one.session_id})
+def _run(writer: psycopg.Connection[Any], one: Owner, statement: Statement, **parameters: object) -> None:
+    session = {"tenant": one.tenant, "session_id": one.session_id}
+    writer.execute(SESSION_QUERIES[statement.name], {**statement.parameters, **parameters, **session})
 
 
 def _part(count: int, place: int, parts: int) -> int:

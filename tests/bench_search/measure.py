@@ -10,20 +10,21 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import psycopg
-from muniment_server.items.store import Items
 from psycopg.rows import namedtuple_row
 
 import muniment
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import MemoryNotFound
-from muniment_server.domain.ids import RandomIds
+from muniment_server.domain.ids import RandomIds, SessionId
 from muniment_server.domain.items import ItemKind
 from muniment_server.domain.principals import SessionIdentity
-from muniment_server.monitor.session_scope import Fence
+from muniment_server.items import item_store
+from muniment_server.items.item_store import NewVersion
+from muniment_server.monitor.policy import Flow
+from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.postgres import pool
-from muniment_server.postgres.deadline import Call
 from muniment_server.postgres.pool import RoleConnection
-from muniment_server.search.embeddings import nobody
+from muniment_server.search.embeddings import no_embedder
+from muniment_server.search.search import Searcher
 from tests.bench.processes import Service
 
 MOST = 10
@@ -63,17 +64,21 @@ class TimedConnection(RoleConnection):
 
     spent: float = 0.0
 
+    def pipeline(self) -> Any:
+        """None: each statement is waited for, so that it can be timed."""
+        return nullcontext()
+
+
+class TimedCursor(psycopg.Cursor[Any]):
+    """A cursor of a TimedConnection."""
+
     def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
         begun = time.perf_counter()
         try:
             return super().execute(query, params, **options)
         finally:
-            if params is not None:
-                self.spent += (time.perf_counter() - begun) * 1000
-
-    def pipeline(self) -> Any:
-        """None: each statement is waited for, so that it can be timed."""
-        return nullcontext()
+            if params is not None and isinstance(self.connection, TimedConnection):
+                self.connection.spent += (time.perf_counter() - begun) * 1000
 
 
 class Bench:
@@ -84,14 +89,16 @@ class Bench:
         self._session = self._host.open_session(agent_id, muniment.Classification(int(level)))
         self._connection = TimedConnection.connect(
             service.conninfo(level.role), autocommit=True, row_factory=namedtuple_row, options=pool._SETTINGS,
-            prepare_threshold=0,
+            prepare_threshold=0, cursor_factory=TimedCursor,
         )  # fmt: skip
         with psycopg.connect(service.conninfo("postgres")) as admin:
             row: Any = admin.execute(_TENANT_AND_AGENT, [agent_id]).fetchone()
         self._of = {"tenant": row[0], "agent": row[1], "scope": f"'@{row[1]}:1'", "limit": MOST}
-        identity = SessionIdentity(row[0], uuid.UUID(self._session.session_id), level)
-        fence = Fence(self._connection, identity, Call("SearchMemories"), RandomIds(), audit_reads=False, embed=nobody)
-        self._items = Items(fence, ItemKind.MEMORY, MemoryNotFound)
+        identity = SessionIdentity(row[0], SessionId(uuid.UUID(self._session.session_id)), level)
+        self._scope = SessionScope(
+            self._connection, identity, RandomIds(), method="SearchMemories", flow=Flow.WRITE, audit_reads=False
+        )
+        self._searcher = Searcher(no_embedder)
 
     def close(self) -> None:
         """Close what it has opened."""
@@ -106,11 +113,12 @@ class Bench:
 
     def statements(self, query: str) -> float:
         """Milliseconds of its statements alone."""
-        return self._spent(lambda: self._items.search(query, limit=MOST))
+        return self._spent(lambda: self._searcher.search(self._scope, ItemKind.MEMORY, query, limit=MOST))
 
     def save(self, content: str) -> float:
         """Milliseconds of the statements of a new memory and its index, without the commit."""
-        return self._spent(lambda: self._items.save(str(uuid.uuid4()), content, tags=[], expire_time=None, etag=None))
+        new = NewVersion(ItemKind.MEMORY, str(uuid.uuid4()), content)
+        return self._spent(lambda: item_store.save(self._scope, new))
 
     def ilike(self, query: str) -> float:
         """Milliseconds of ILIKE of any word, by how many words are there."""

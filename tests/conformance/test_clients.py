@@ -13,10 +13,7 @@ from tests.conformance.clients import CLIENTS, Client
 from tests.conformance.servers import TRANSPORTS, data_folder, serving
 from tests.conformance.suite import Suite
 
-pytestmark = [
-    pytest.mark.proof,
-    pytest.mark.xdist_group("conformance"),  # one process, or there is nothing to compare with
-]
+pytestmark = pytest.mark.proof
 _REQUIRED = os.environ.get("REQUIRE_ALL_CLIENTS") == "1"
 
 

@@ -1,4 +1,4 @@
-"""The egress guard: the last wall, which can only fire when another is broken."""
+"""The egress filter: the last guard, which can only fire if one below it is broken."""
 
 from __future__ import annotations
 
@@ -23,13 +23,18 @@ from muniment.v1 import (
     session_pb2,
     session_service_pb2,
 )
-from muniment_server.domain.budgets import Tier, Usage
+from muniment_server.domain.budgets import BudgetEntry, Tier, Usage
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import BudgetEntry, BudgetExceeded, EgressViolation
+from muniment_server.domain.errors import BudgetExceeded, EgressViolation
+from muniment_server.domain.ids import HostKeyId, RandomIds, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor import egress, policy
-from muniment_server.monitor.call import CallContext
-from muniment_server.monitor.interceptors import GuardEgress, TellErrors
+from muniment_server.monitor.call import Call
+from muniment_server.monitor.interceptors import EgressFilter, MapErrors
+from muniment_server.monitor.scopes import Scopes
+from muniment_server.notes.wire import budget_exceeded_to_proto
+from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.pool import Database
 from muniment_server.transport.server import SERVICES
 from tests.support.statuses import details_of
 
@@ -98,10 +103,10 @@ def test_an_answer_leaves_only_upward(label, limit):
 
 @pytest.mark.parametrize("label", [0, 5, -1, 99])
 def test_an_item_without_a_known_label_is_held_back_and_raises_an_alarm(label, caplog):
-    call = _call(SessionIdentity(1, UUID(int=1), Classification.RESTRICTED))
+    call = _call(session(Classification.RESTRICTED))
 
     with caplog.at_level(logging.CRITICAL), pytest.raises(EgressViolation):
-        GuardEgress()(call, lambda _: memory_service_pb2.GetMemoryResponse(memory=memory(label)))
+        EgressFilter()(call, lambda _: memory_service_pb2.GetMemoryResponse(memory=memory(label)))
 
     assert [record.levelname for record in caplog.records] == ["CRITICAL"]
 
@@ -117,22 +122,22 @@ def test_an_empty_answer_must_be_labelled_too():
 
 @pytest.mark.parametrize("limit", list(Classification)[:3])
 def test_what_is_above_a_session_is_held_back_and_raises_an_alarm(limit, caplog):
-    call = _call(SessionIdentity(1, UUID(int=1), limit))
+    call = _call(session(limit))
     too_high = memory_service_pb2.GetMemoryResponse(memory=memory(limit + 1))
 
     with caplog.at_level(logging.CRITICAL), pytest.raises(EgressViolation):
-        GuardEgress()(call, lambda _: too_high)
+        EgressFilter()(call, lambda _: too_high)
 
     assert [record.levelname for record in caplog.records] == ["CRITICAL"]
     assert "CANARY" not in caplog.text
 
 
 def test_what_is_above_the_ceiling_of_a_host_is_held_back():
-    call = _call(HostIdentity(1, UUID(int=1), Classification.INTERNAL))
+    call = _call(HostIdentity(TenantNumber(1), HostKeyId(UUID(int=1)), Classification.INTERNAL))
     too_high = session_service_pb2.GetSessionResponse(session=session_pb2.Session(taint=CONFIDENTIAL))
 
     with pytest.raises(EgressViolation):
-        GuardEgress()(call, lambda _: too_high)
+        EgressFilter()(call, lambda _: too_high)
 
 
 def test_every_answer_to_a_session_that_has_a_label_is_among_the_shapes():
@@ -152,7 +157,9 @@ def over_budget(level):
     entry = BudgetEntry(
         note_id=str(UUID(int=7)), length_chars=9, preview="CANARY", own_level=True, classification=level
     )
-    return BudgetExceeded(Usage(Tier.MEMORY, 9, 9), would_be_chars=10, entries=(entry,))
+    error = BudgetExceeded(Usage(Tier.MEMORY, 9, 9), would_be_chars=10, entries=(entry,))
+    error.detail = budget_exceeded_to_proto(error)
+    return error
 
 
 class Ended(Exception):
@@ -160,7 +167,7 @@ class Ended(Exception):
 
 
 class Connection:
-    """What the walls say to the caller."""
+    """What the interceptors say to the caller."""
 
     def __init__(self):
         self.told = None
@@ -181,11 +188,11 @@ class Quoting:
 
 
 def told_by(servicer, limit):
-    """What a session at *limit* is told by *servicer* behind the outermost and the innermost wall."""
+    """What a session at *limit* is told by *servicer* behind the outermost and the innermost interceptor."""
     connection = Connection()
-    call = _call(SessionIdentity(1, UUID(int=1), limit), connection)
+    call = _call(session(limit), connection)
     with pytest.raises(Ended):
-        TellErrors()(call, lambda call: GuardEgress()(call, servicer))
+        MapErrors()(call, lambda call: EgressFilter()(call, servicer))
     return connection.told
 
 
@@ -218,4 +225,16 @@ def test_what_may_be_quoted_is_told_whole():
 
 
 def _call(principal, connection=None):
-    return CallContext(method=GET, grpc_context=connection, receive=bytes, principal=principal)
+    database = Database(lambda _: "", pool_size=1)  # nothing is asked of it
+    return Call(
+        method=GET,
+        grpc_context=connection,
+        receive=bytes,
+        deadline=Deadline(),
+        scopes=Scopes(database, RandomIds(), audit_reads_from=Classification.CONFIDENTIAL),
+        principal=principal,
+    )
+
+
+def session(taint):
+    return SessionIdentity(TenantNumber(1), SessionId(UUID(int=1)), taint)

@@ -1,4 +1,4 @@
-"""Errors: every one of ours is told, every reason of the contract is used, nothing else is ever said."""
+"""Errors: each has a status, every reason of the contract is used, and nothing else is ever sent."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from muniment.v1 import classification_pb2, error_pb2, note_pb2, passage_pb2
 from muniment_server.domain import errors
-from muniment_server.domain.budgets import Tier, Usage
+from muniment_server.domain.budgets import BudgetEntry, Tier, Usage
 from muniment_server.domain.classification import Classification
 from muniment_server.monitor import status
+from muniment_server.notes.wire import budget_exceeded_to_proto
+from muniment_server.passages.repository import ImportProgress
+from muniment_server.passages.wire import progress_to_proto
 from tests.support.statuses import details_of
 
 REASONS = {
@@ -38,11 +41,11 @@ def example(kind):
 
 def over_budget(preview, *, entries):
     """A refusal whose entries all have this preview."""
-    return errors.BudgetExceeded(
+    error = errors.BudgetExceeded(
         Usage(Tier.USER, 1_000_000, 1_000_000),
         would_be_chars=7_000_000,
         entries=(
-            errors.BudgetEntry(
+            BudgetEntry(
                 note_id=str(uuid.UUID(int=2**128 - 1)),
                 length_chars=65_536,
                 preview=preview,
@@ -52,6 +55,8 @@ def over_budget(preview, *, entries):
         )
         * entries,
     )
+    error.detail = budget_exceeded_to_proto(error)
+    return error
 
 
 def _is_refusal(kind):
@@ -60,7 +65,7 @@ def _is_refusal(kind):
 
 @pytest.mark.parametrize("kind", [kind for kind in OURS if kind not in ABSTRACT], ids=lambda kind: kind.__name__)
 def test_every_error_has_a_code_and_a_reason_of_the_contract(kind):
-    code, reason = status.told(example(kind))
+    code, reason = status.code_of(example(kind))
 
     assert reason in REASONS
     assert code is not grpc.StatusCode.UNKNOWN
@@ -68,7 +73,7 @@ def test_every_error_has_a_code_and_a_reason_of_the_contract(kind):
 
 @pytest.mark.parametrize("kind", [*filter(_is_refusal, OURS)], ids=lambda kind: kind.__name__)
 def test_no_refusal_looks_like_a_fault_of_the_server(kind):
-    assert status.told(example(kind))[0] is not grpc.StatusCode.INTERNAL
+    assert status.code_of(example(kind))[0] is not grpc.StatusCode.INTERNAL
 
 
 def test_every_reason_of_the_contract_is_told():
@@ -184,7 +189,7 @@ def test_a_refused_budget_says_what_a_caller_needs_to_make_room():
 @pytest.mark.parametrize("kind", [*filter(_is_refusal, OURS)], ids=lambda kind: kind.__name__)
 def test_any_refusal_of_a_stream_says_how_far_it_came(kind):
     error = example(kind)
-    error.progress = errors.ImportProgress(stored_count=200, existing_count=3)
+    error.detail = progress_to_proto(ImportProgress(stored_count=200, existing_count=3))
 
     told = details_of(error)[passage_pb2.ImportProgress]
 

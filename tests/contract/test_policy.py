@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
-from muniment_server.monitor.store import Store
 
 from muniment.v1 import classification_pb2, policy_pb2
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.monitor import policy
 from muniment_server.monitor.policy import PolicyError
+from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres.pool import Database
+from muniment_server.search.embeddings import no_embedder
 from muniment_server.transport import server
 from muniment_server.transport.pools import Limits
 from muniment_server.transport.server import SERVICES, Server
@@ -95,10 +96,10 @@ def test_a_hole_in_a_policy_is_named(options, hole):
 def test_tf22_a_method_without_a_policy_stops_the_server(monkeypatch):
     """Law 8: what nobody declared is denied, from the start."""
     monkeypatch.setattr(server, "SERVICES", (*SERVICES, made_up(declared=False)))
-    store = Store(Database(lambda _: "", pool_size=1), RandomIds(), audit_reads_from=Classification.CONFIDENTIAL)
+    scopes = Scopes(Database(lambda _: "", pool_size=1), RandomIds(), audit_reads_from=Classification.CONFIDENTIAL)
 
     with pytest.raises(PolicyError, match=r"vault\.Vault\.Peek"):
-        Server(store, limits=Limits(), open_reflection=True)
+        Server(scopes, no_embedder, limits=Limits(), open_reflection=True)
 
 
 def test_c47_hosts_may_name_a_level():

@@ -1,59 +1,72 @@
-"""The walls that every call passes stand in one order."""
+"""The interceptors that every call passes, in one order."""
 
 from __future__ import annotations
 
 import pytest
-from muniment_server.monitor.store import Store
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
+from muniment_server.domain.items import PAGE_BYTES
+from muniment_server.monitor.authentication import Credentials
 from muniment_server.monitor.interceptors import (
     Authenticate,
     Authorize,
-    FollowTaint,
+    EgressFilter,
     Gate,
-    GuardEgress,
-    TellErrors,
+    MapErrors,
     Validate,
+    in_order,
 )
+from muniment_server.monitor.retry import RetryOnTaintChange
+from muniment_server.monitor.scopes import Scopes
+from muniment_server.monitor.validation import Validator, load_pool
 from muniment_server.postgres.pool import Database
+from muniment_server.search.embeddings import no_embedder
 from muniment_server.transport import server
-from muniment_server.transport.dispatch import _LONG, PutBehindWalls
-from muniment_server.transport.server import Limits, Server
+from muniment_server.transport.dispatch import _LONG, Dispatcher
+from muniment_server.transport.pools import Limits
+from muniment_server.transport.server import Server
+
+ORDER = [MapErrors, Gate, Authenticate, RetryOnTaintChange, Authorize, Validate, EgressFilter]
 
 
 @pytest.fixture
-def interceptor(monkeypatch):
-    """The interceptor that a server is made with."""
+def scopes():
+    """Scopes over no database: nothing is asked of it."""
+    database = Database(lambda _: "", pool_size=1)
+    yield Scopes(database, RandomIds(), audit_reads_from=Classification.CONFIDENTIAL)
+    database.close()
+
+
+@pytest.fixture
+def dispatcher(monkeypatch, scopes):
+    """The dispatcher that a server is made with."""
     made = []
 
-    class Spy(PutBehindWalls):
+    class Spy(Dispatcher):
         def __init__(self, *arguments, **named):
             super().__init__(*arguments, **named)
             made.append(self)
 
-    monkeypatch.setattr(server, "PutBehindWalls", Spy)
-    store = Store(Database(lambda _: "", pool_size=1), RandomIds(), audit_reads_from=Classification.CONFIDENTIAL)
-    Server(store, limits=Limits(), open_reflection=False)
+    monkeypatch.setattr(server, "Dispatcher", Spy)
+    Server(scopes, no_embedder, limits=Limits(), open_reflection=False)
     (only,) = made
     return only
 
 
-def test_the_walls_stand_in_the_pinned_order(interceptor):
-    """Errors are told outermost; who calls is known before what is asked is looked at; egress is guarded innermost."""
-    assert [type(wall) for wall in interceptor._walls] == [
-        TellErrors,
-        Gate,
-        Authenticate,
-        FollowTaint,
-        Authorize,
-        Validate,
-        GuardEgress,
-    ]
+def test_the_interceptors_stand_in_the_pinned_order(scopes):
+    """Errors are mapped outermost; who calls is known before what is asked is looked at; the filter is innermost."""
+    interceptors = in_order(Gate(), Credentials(scopes), Validator(load_pool(), []))
+
+    assert [type(interceptor) for interceptor in interceptors] == ORDER
 
 
-def test_every_method_of_the_contract_is_known_to_the_interceptor(interceptor):
-    assert set(interceptor._methods) == {
+def test_every_call_of_a_server_passes_all_of_them(dispatcher):
+    assert [type(interceptor) for interceptor in dispatcher._interceptors] == ORDER
+
+
+def test_every_method_of_the_contract_is_known_to_the_dispatcher(dispatcher):
+    assert set(dispatcher._methods) == {
         f"/{service.full_name}/{method.name}" for service in server.SERVICES for method in service.methods
     }
 
@@ -76,4 +89,4 @@ def test_c53_channelz_is_off_and_never_served():
 
 
 def test_c52_a_page_fits_into_a_message():
-    assert server._OPTIONS["grpc.max_send_message_length"] >= 3 * 1024 * 1024 + 512 * 1024
+    assert server._OPTIONS["grpc.max_send_message_length"] >= PAGE_BYTES + 512 * 1024

@@ -1,4 +1,4 @@
-"""What a text means, as whole numbers."""
+"""Embeddings as vectors of integers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import unicodedata
 from muniment_server.search.embeddings import (
     DIMENSIONS,
     FLOOR,
+    MAX_CHARS,
+    MAX_MATCHES,
     MEAN,
-    MOST,
-    MOST_CHARS,
-    WEIGHT,
+    SEMANTIC_WEIGHT,
     readable,
     scores,
     signs,
@@ -39,7 +39,7 @@ def test_signs_are_bits():
 def test_an_embedder_reads_no_nul_no_half_character_and_no_end_of_a_long_text():
     assert readable("a\0b") == "a b"
     assert readable("a\ud800b") == "a?b"
-    assert len(readable("a" * 100_000)) == MOST_CHARS
+    assert len(readable("a" * 100_000)) == MAX_CHARS
 
 
 def test_an_embedder_reads_no_character_that_it_would_have_to_take_apart():
@@ -47,15 +47,15 @@ def test_an_embedder_reads_no_character_that_it_would_have_to_take_apart():
     read = readable("a\ufdfa" * 500)
 
     assert read == unicodedata.normalize("NFKC", read)
-    assert len(read) == MOST_CHARS
+    assert len(read) == MAX_CHARS
 
 
 def test_the_most_alike_gets_all_and_what_is_no_match_nothing():
     assert scores([]) == []
     assert scores([FLOOR]) == []
-    assert scores([FLOOR + 1]) == [WEIGHT]
-    assert scores([FLOOR + 200, FLOOR + 100, FLOOR, -5]) == [WEIGHT, WEIGHT // 2]
+    assert scores([FLOOR + 1]) == [SEMANTIC_WEIGHT]
+    assert scores([FLOOR + 200, FLOOR + 100, FLOOR, -5]) == [SEMANTIC_WEIGHT, SEMANTIC_WEIGHT // 2]
 
 
 def test_the_most_alike_match_even_if_all_are_as_alike():
-    assert scores([FLOOR + 1] * (MOST + 1)) == [WEIGHT] * MOST
+    assert scores([FLOOR + 1] * (MAX_MATCHES + 1)) == [SEMANTIC_WEIGHT] * MAX_MATCHES

@@ -1,4 +1,4 @@
-"""What edits of notes come to: the judgement, against examples and against a model of a few lines."""
+"""What edits of notes write: the plan, against examples and against a model of a few lines."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from muniment_server.domain import errors
-from muniment_server.domain.budgets import DEFAULT_MEMORY_SETTINGS, Tier, Usage
+from muniment_server.domain.budgets import DEFAULT_MEMORY_SETTINGS, BudgetEntry, Tier, Usage
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import ItemId
 from muniment_server.domain.items import Version
 from muniment_server.domain.notes import (
     AddNote,
@@ -20,10 +21,10 @@ from muniment_server.domain.notes import (
     DeleteStep,
     KeepStep,
     Note,
+    NoteSet,
     SaveStep,
-    Shelf,
     UpdateNote,
-    judge,
+    plan_edits,
 )
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
@@ -38,42 +39,42 @@ def note(note_id, content, level=PUBLIC, tier=MEMORY, minute=0):
         tier=tier,
         content=content,
         classification=level,
-        version=Version(uuid5(NAMESPACE_OID, f"{note_id} {level}"), 1),
+        version=Version(ItemId(uuid5(NAMESPACE_OID, f"{note_id} {level}")), 1),
         create_time=BEGUN + timedelta(minutes=minute),
         update_time=BEGUN,
     )
 
 
-def shelf(*versions, taint=PUBLIC, **changed):
-    return Shelf(taint, replace(DEFAULT_MEMORY_SETTINGS, **changed), versions)
+def note_set(*versions, taint=PUBLIC, **changed):
+    return NoteSet(taint, replace(DEFAULT_MEMORY_SETTINGS, **changed), versions)
 
 
-def steps(shelf, *edits, tier=MEMORY):
-    return list(judge(shelf, tier, edits).steps)
+def steps(notes, *edits, tier=MEMORY):
+    return list(plan_edits(notes, tier, edits).steps)
 
 
-def used(shelf, *edits, tier=MEMORY):
-    return judge(shelf, tier, edits).usage.used_chars
+def used(notes, *edits, tier=MEMORY):
+    return plan_edits(notes, tier, edits).usage.used_chars
 
 
 # What is seen.
 
 
 def test_notes_are_seen_oldest_first_and_of_one_time_by_id():
-    found = shelf(note("c", "x", minute=1), note("b", "x", minute=2), note("a", "x", minute=2), note("d", "x"))
+    found = note_set(note("c", "x", minute=1), note("b", "x", minute=2), note("a", "x", minute=2), note("d", "x"))
 
     assert [each.note_id for each in found.notes(MEMORY)] == ["d", "c", "a", "b"]
 
 
 def test_of_several_versions_the_highest_is_seen():
-    found = shelf(note("a", "low"), note("a", "top", CONFIDENTIAL), note("a", "mid", INTERNAL), taint=RESTRICTED)
+    found = note_set(note("a", "low"), note("a", "top", CONFIDENTIAL), note("a", "mid", INTERNAL), taint=RESTRICTED)
 
     assert [each.content for each in found.notes(MEMORY)] == ["top"]
 
 
 def test_c12_a_note_is_shadowed_before_it_is_held_against_the_tier():
     """Two levels may have chosen one id for notes of different tiers: only the higher one is seen, in its tier."""
-    found = shelf(note("a", "low", tier=MEMORY), note("a", "high", INTERNAL, tier=USER), taint=INTERNAL)
+    found = note_set(note("a", "low", tier=MEMORY), note("a", "high", INTERNAL, tier=USER), taint=INTERNAL)
 
     assert found.notes(MEMORY) == []
     assert [each.content for each in found.notes(USER)] == ["high"]
@@ -97,7 +98,7 @@ def test_c12_a_note_is_shadowed_before_it_is_held_against_the_tier():
     ],
 )
 def test_d34_usage_counts_code_points_and_three_for_each_separator(contents, expected):
-    found = shelf(*(note(str(number), content) for number, content in enumerate(contents)))
+    found = note_set(*(note(str(number), content) for number, content in enumerate(contents)))
 
     assert found.usage(MEMORY).used_chars == expected == len("\n§\n".join(contents))
 
@@ -117,48 +118,48 @@ def test_d35_percent_is_rounded_down_and_not_capped(used_chars, limit_chars, per
 
 
 def test_an_addition_is_saved_in_the_place_it_was_given():
-    assert steps(shelf(), AddNote("a", "one"), AddNote("b", "two")) == [
+    assert steps(note_set(), AddNote("a", "one"), AddNote("b", "two")) == [
         SaveStep("a", "one", 0),
         SaveStep("b", "two", 1),
     ]
 
 
 def test_d39_an_own_note_with_the_same_text_is_kept():
-    assert steps(shelf(note("a", "text")), AddNote("b", "text")) == [KeepStep("a")]
+    assert steps(note_set(note("a", "text")), AddNote("b", "text")) == [KeepStep("a")]
 
 
 def test_d39_two_additions_of_one_text_are_one_note():
-    assert steps(shelf(), AddNote("a", "text"), AddNote("b", "text")) == [SaveStep("a", "text", 0), KeepStep("a")]
+    assert steps(note_set(), AddNote("a", "text"), AddNote("b", "text")) == [SaveStep("a", "text", 0), KeepStep("a")]
 
 
 def test_d39_the_same_text_in_the_other_tier_or_below_is_another_note():
-    other_tier, below = shelf(note("a", "text", tier=USER)), shelf(note("a", "text"), taint=INTERNAL)
+    other_tier, below = note_set(note("a", "text", tier=USER)), note_set(note("a", "text"), taint=INTERNAL)
 
     assert steps(other_tier, AddNote("b", "text")) == steps(below, AddNote("b", "text")) == [SaveStep("b", "text", 0)]
 
 
 @pytest.mark.parametrize("content", ["text ", " text", "Text", "te\u0301xt", "text\n"])
 def test_d39_only_an_exact_duplicate_is_one(content):
-    assert steps(shelf(note("a", "text")), AddNote("b", content)) == [SaveStep("b", content, 0)]
+    assert steps(note_set(note("a", "text")), AddNote("b", content)) == [SaveStep("b", content, 0)]
 
 
 @pytest.mark.parametrize("taint", [PUBLIC, INTERNAL])
 def test_an_id_that_is_visible_with_the_same_text_and_tier_is_kept(taint):
-    assert steps(shelf(note("a", "text"), taint=taint), AddNote("a", "text")) == [KeepStep("a")]
+    assert steps(note_set(note("a", "text"), taint=taint), AddNote("a", "text")) == [KeepStep("a")]
 
 
 @pytest.mark.parametrize("taken", [note("a", "other"), note("a", "text", tier=USER)])
 def test_an_id_that_is_visible_with_another_text_or_tier_is_taken(taken):
     with pytest.raises(errors.NoteExists):
-        judge(shelf(taken, taint=INTERNAL), MEMORY, [AddNote("a", "text")])
+        plan_edits(note_set(taken, taint=INTERNAL), MEMORY, [AddNote("a", "text")])
 
 
 def test_updating_into_a_duplicate_is_allowed():
-    assert steps(shelf(note("a", "text"), note("b", "x")), UpdateNote("b", "text")) == [SaveStep("b", "text", 0)]
+    assert steps(note_set(note("a", "text"), note("b", "x")), UpdateNote("b", "text")) == [SaveStep("b", "text", 0)]
 
 
 def test_a_lower_note_is_updated_at_the_own_level():
-    found = shelf(note("a", "low", PUBLIC), taint=RESTRICTED)
+    found = note_set(note("a", "low", PUBLIC), taint=RESTRICTED)
 
     assert steps(found, UpdateNote("a", "high"), DeleteNote("a")) == [SaveStep("a", "high", 0), DeleteStep("a")]
 
@@ -166,7 +167,7 @@ def test_a_lower_note_is_updated_at_the_own_level():
 def test_a_note_that_an_edit_wrote_is_seen_by_those_after_it():
     edits = [AddNote("a", "one"), UpdateNote("a", "two"), DeleteNote("a"), AddNote("a", "three")]
 
-    assert steps(shelf(), *edits) == [
+    assert steps(note_set(), *edits) == [
         SaveStep("a", "one", 0),
         SaveStep("a", "two", 1),
         DeleteStep("a"),
@@ -177,14 +178,14 @@ def test_a_note_that_an_edit_wrote_is_seen_by_those_after_it():
 def test_a_note_that_an_edit_deleted_is_gone_for_those_after_it():
     for edit in (UpdateNote("a", "x"), DeleteNote("a")):
         with pytest.raises(errors.NoteNotFound):
-            judge(shelf(note("a", "text")), MEMORY, [DeleteNote("a"), edit])
+            plan_edits(note_set(note("a", "text")), MEMORY, [DeleteNote("a"), edit])
 
 
 def test_a_lower_version_that_a_delete_reveals_cannot_be_deleted():
-    found = shelf(note("a", "low"), note("a", "high", INTERNAL), taint=INTERNAL)
+    found = note_set(note("a", "low"), note("a", "high", INTERNAL), taint=INTERNAL)
 
     with pytest.raises(errors.WriteLevelMismatch):
-        judge(found, MEMORY, [DeleteNote("a"), DeleteNote("a")])
+        plan_edits(found, MEMORY, [DeleteNote("a"), DeleteNote("a")])
 
 
 @pytest.mark.parametrize("edit", [UpdateNote("a", "x"), DeleteNote("a")])
@@ -193,17 +194,17 @@ def test_d33_a_note_of_the_other_tier_is_not_found_and_the_error_says_where_it_i
     (other,) = set(Tier) - {tier}
 
     with pytest.raises(error):
-        judge(shelf(note("a", "text", tier=tier)), other, [edit])
+        plan_edits(note_set(note("a", "text", tier=tier)), other, [edit])
 
 
 @pytest.mark.parametrize("edit", [AddNote("b", "x"), AddNote("a", "text"), UpdateNote("a", "x")])
 def test_d41_a_disabled_tier_takes_neither_additions_nor_updates(edit):
     with pytest.raises(errors.TierDisabled):
-        judge(shelf(note("a", "text"), memory_enabled=False), MEMORY, [edit])
+        plan_edits(note_set(note("a", "text"), memory_enabled=False), MEMORY, [edit])
 
 
 def test_d41_a_disabled_tier_takes_deletes_and_leaves_the_other_tier_alone():
-    found = shelf(note("a", "text"), memory_enabled=False)
+    found = note_set(note("a", "text"), memory_enabled=False)
 
     assert steps(found, DeleteNote("a")) == [DeleteStep("a")]
     assert steps(found, AddNote("b", "x"), tier=USER) == [SaveStep("b", "x", 0)]
@@ -211,20 +212,20 @@ def test_d41_a_disabled_tier_takes_deletes_and_leaves_the_other_tier_alone():
 
 def test_an_etag_names_the_version_that_is_seen():
     low, high = note("a", "low"), note("a", "high", INTERNAL)
-    found = shelf(low, high, taint=INTERNAL)
+    found = note_set(low, high, taint=INTERNAL)
 
     assert steps(found, UpdateNote("a", "x", etag=high.version)) == [SaveStep("a", "x", 0)]
     assert steps(found, DeleteNote("a", etag=high.version)) == [DeleteStep("a")]
     for edit in (UpdateNote("a", "x", etag=low.version), DeleteNote("a", etag=low.version)):
         with pytest.raises(errors.EtagStale):
-            judge(found, MEMORY, [edit])
+            plan_edits(found, MEMORY, [edit])
 
 
 def test_a_version_that_an_edit_wrote_has_no_etag_yet():
     own = note("a", "text")
 
     with pytest.raises(errors.EtagStale):
-        judge(shelf(own), MEMORY, [UpdateNote("a", "new"), UpdateNote("a", "newer", etag=own.version)])
+        plan_edits(note_set(own), MEMORY, [UpdateNote("a", "new"), UpdateNote("a", "newer", etag=own.version)])
 
 
 # The budget.
@@ -232,49 +233,49 @@ def test_a_version_that_an_edit_wrote_has_no_etag_yet():
 
 @pytest.mark.parametrize("content", ["x" * 10, "\U0001f600" * 10, "e\u0301" * 5])
 def test_d37_exactly_at_the_limit_is_allowed_and_one_over_is_not(content):
-    assert used(shelf(memory_char_limit=10), AddNote("a", content)) == 10
+    assert used(note_set(memory_char_limit=10), AddNote("a", content)) == 10
     with pytest.raises(errors.BudgetExceeded) as refused:
-        judge(shelf(memory_char_limit=9), MEMORY, [AddNote("a", content)])
+        plan_edits(note_set(memory_char_limit=9), MEMORY, [AddNote("a", content)])
 
     assert (refused.value.usage, refused.value.would_be_chars) == (Usage(MEMORY, 0, 9), 10)
 
 
 def test_the_separator_counts_against_the_limit():
-    found = shelf(note("a", "12345"), memory_char_limit=10)
+    found = note_set(note("a", "12345"), memory_char_limit=10)
 
     assert used(found, AddNote("b", "12")) == 10
     with pytest.raises(errors.BudgetExceeded):
-        judge(found, MEMORY, [AddNote("b", "123")])
+        plan_edits(found, MEMORY, [AddNote("b", "123")])
 
 
 def test_the_budget_is_held_against_what_the_edits_end_in():
-    found = shelf(note("a", "x" * 10), memory_char_limit=10)
+    found = note_set(note("a", "x" * 10), memory_char_limit=10)
 
     assert used(found, AddNote("b", "y" * 10), DeleteNote("a")) == 10
 
 
 def test_each_tier_has_its_own_budget():
-    found = shelf(note("a", "x" * 10), memory_char_limit=10, user_char_limit=5)
+    found = note_set(note("a", "x" * 10), memory_char_limit=10, user_char_limit=5)
 
     assert used(found, AddNote("b", "12345"), tier=USER) == 5
     with pytest.raises(errors.BudgetExceeded):
-        judge(found, USER, [AddNote("b", "123456")])
+        plan_edits(found, USER, [AddNote("b", "123456")])
 
 
 def test_an_edit_that_does_not_increase_usage_is_allowed_above_the_limit():
     """A high view counts what lower sessions wrote, and a host may lower the limit."""
-    found = shelf(note("a", "x" * 20), note("b", "y", INTERNAL), taint=INTERNAL, memory_char_limit=10)
+    found = note_set(note("a", "x" * 20), note("b", "y", INTERNAL), taint=INTERNAL, memory_char_limit=10)
 
     assert used(found, UpdateNote("a", "x" * 20)) == 24
     assert used(found, UpdateNote("a", "x" * 19)) == 23
     assert used(found, DeleteNote("b"), AddNote("c", "z")) == 24
     with pytest.raises(errors.BudgetExceeded):
-        judge(found, MEMORY, [UpdateNote("b", "yy")])
+        plan_edits(found, MEMORY, [UpdateNote("b", "yy")])
 
 
-def test_a_delete_is_never_judged():
+def test_a_delete_is_never_held_against_the_budget():
     """Not even when it reveals a longer version."""
-    found = shelf(note("a", "x" * 20), note("a", "y", INTERNAL), taint=INTERNAL, memory_char_limit=10)
+    found = note_set(note("a", "x" * 20), note("a", "y", INTERNAL), taint=INTERNAL, memory_char_limit=10)
 
     assert used(found, DeleteNote("a")) == 20
 
@@ -283,23 +284,23 @@ def test_a_note_that_is_in_the_other_tier_above_does_not_count():
     """Nor does what is below it: the session does not see that."""
     hidden = [note("a", "x" * 10), note("a", "y", INTERNAL, tier=USER)]
 
-    assert used(shelf(*hidden, taint=INTERNAL, memory_char_limit=10), AddNote("b", "z" * 10)) == 10
+    assert used(note_set(*hidden, taint=INTERNAL, memory_char_limit=10), AddNote("b", "z" * 10)) == 10
 
 
 def test_limit_0_takes_nothing_but_less():
-    found = shelf(note("a", "text"), memory_char_limit=0)
+    found = note_set(note("a", "text"), memory_char_limit=0)
 
     assert used(found, UpdateNote("a", "tex")) == 3
     assert used(found, DeleteNote("a")) == 0
     with pytest.raises(errors.BudgetExceeded):
-        judge(found, MEMORY, [AddNote("b", "x")])
+        plan_edits(found, MEMORY, [AddNote("b", "x")])
 
 
 def test_a_refusal_shows_the_ten_largest_notes_largest_first():
     notes = [note(f"n{length:02}", "x" * length) for length in range(1, 13)]
 
     with pytest.raises(errors.BudgetExceeded) as refused:
-        judge(shelf(*notes, memory_char_limit=111), MEMORY, [AddNote("new", "y" * 100)])
+        plan_edits(note_set(*notes, memory_char_limit=111), MEMORY, [AddNote("new", "y" * 100)])
 
     assert [entry.note_id for entry in refused.value.entries] == [f"n{length:02}" for length in range(12, 2, -1)]
     assert [entry.length_chars for entry in refused.value.entries] == list(range(12, 2, -1))
@@ -309,7 +310,7 @@ def test_of_notes_of_one_length_the_oldest_is_shown_first():
     notes = [note("b", "xx", minute=1), note("a", "yy", minute=2), note("c", "zz")]
 
     with pytest.raises(errors.BudgetExceeded) as refused:
-        judge(shelf(*notes, memory_char_limit=12), MEMORY, [AddNote("new", "y")])
+        plan_edits(note_set(*notes, memory_char_limit=12), MEMORY, [AddNote("new", "y")])
 
     assert [entry.note_id for entry in refused.value.entries] == ["c", "b", "a"]
 
@@ -324,11 +325,11 @@ def test_a_refusal_shows_the_notes_as_they_are_with_their_levels():
     ]
 
     with pytest.raises(errors.BudgetExceeded) as refused:
-        judge(shelf(*versions, taint=INTERNAL, memory_char_limit=48), MEMORY, [UpdateNote("own", "longer")])
+        plan_edits(note_set(*versions, taint=INTERNAL, memory_char_limit=48), MEMORY, [UpdateNote("own", "longer")])
 
     assert refused.value.entries == (
-        errors.BudgetEntry("low", 41, "\U0001f600" * 40, own_level=False, classification=PUBLIC),
-        errors.BudgetEntry("own", 4, "seen", own_level=True, classification=INTERNAL),
+        BudgetEntry("low", 41, "\U0001f600" * 40, own_level=False, classification=PUBLIC),
+        BudgetEntry("own", 4, "seen", own_level=True, classification=INTERNAL),
     )
 
 
@@ -443,18 +444,18 @@ def outcome_of(call, *arguments):
     limit=20,
     enabled=True,
 )
-def test_the_judgement_is_that_of_the_model(world, taint, tier, edits, limit, enabled):
+def test_the_plan_is_that_of_the_model(world, taint, tier, edits, limit, enabled):
     """The same refusal, or steps that make the same notes of the same usage."""
     visible = {where: what for where, what in world.items() if where[1] <= taint}
     model = Model(visible, taint, enabled, limit)
-    found = shelf(
+    found = note_set(
         *(note(name, text, level, of) for (name, level), (of, text) in visible.items()),
         taint=taint,
         **{"memory_enabled" if tier is MEMORY else "user_profile_enabled": enabled},
         **{"memory_char_limit" if tier is MEMORY else "user_char_limit": limit},
     )
     before = model.used(tier)
-    plan, kept = outcome_of(judge, found, tier, edits), outcome_of(model.run, tier, edits)
+    plan, kept = outcome_of(plan_edits, found, tier, edits), outcome_of(model.run, tier, edits)
 
     if isinstance(kept, Refused):
         assert type(plan).__name__ == kept.error
@@ -489,6 +490,6 @@ def test_the_order_in_which_versions_are_read_does_not_matter(order):
         note("c", "other"),
         note("c", "new", INTERNAL),
     ]
-    plan = judge(shelf(*[versions[at] for at in order], taint=INTERNAL), MEMORY, [AddNote("new", "twin")])
+    plan = plan_edits(note_set(*[versions[at] for at in order], taint=INTERNAL), MEMORY, [AddNote("new", "twin")])
 
-    assert plan == judge(shelf(*versions, taint=INTERNAL), MEMORY, [AddNote("new", "twin")])
+    assert plan == plan_edits(note_set(*versions, taint=INTERNAL), MEMORY, [AddNote("new", "twin")])

@@ -10,12 +10,13 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import InvalidArgument, InvalidPageToken, TaintChanged
+from muniment_server.domain.ids import ItemId
 from muniment_server.domain.items import Version
-from muniment_server.monitor import paging
+from muniment_server.items import paging
 from muniment_server.monitor.paging import Pager
 
 PAGER = Pager(b"hash of a token", "ListMemories", ("tag",), Classification.INTERNAL)
-VERSION = Version(UUID("0af8a6cc-3f3d-4a05-9d3a-6f8ed4f3c7a1"), 7)
+VERSION = Version(ItemId(UUID("0af8a6cc-3f3d-4a05-9d3a-6f8ed4f3c7a1")), 7)
 
 
 def flipped(token: str) -> list[str]:
@@ -104,7 +105,7 @@ def test_an_etag_gives_back_the_version_it_names():
 
 
 def test_etags_of_different_versions_differ():
-    versions = [VERSION, Version(VERSION.item_id, 8), Version(UUID(int=VERSION.item_id.int + 1), 7)]
+    versions = [VERSION, Version(VERSION.item_id, 8), Version(ItemId(UUID(int=VERSION.item_id.int + 1)), 7)]
 
     assert len(set(map(paging.etag, versions))) == 3
 

@@ -5,35 +5,36 @@ from __future__ import annotations
 import pytest
 
 from muniment_server.search.grams import words
-from muniment_server.search.ranking import Corpus, Term, Wanted, wanted
+from muniment_server.search.ranking import Candidates, Corpus, Term, candidate_queries
+from muniment_server.search.tsquery import any_of
 
-CORPUS = Corpus(pieces=40_000, stems=400_000, grams=4_000_000)
-"""Looked for first is what occurs in no more than 2,000 pieces."""
+CORPUS = Corpus(chunks=40_000, stems=400_000, grams=4_000_000)
+"""Looked for first is what occurs in no more than 2,000 chunks."""
 
 
 def looked_for(evidence=(), grams=(), **stems):
     terms = [Term(text, count, is_gram=False) for text, count in stems.items()]
     terms += [Term(text, count, is_gram=True) for text, count in grams]
-    return wanted(CORPUS, terms, evidence)
+    return candidate_queries(CORPUS, terms, evidence)
 
 
 def test_the_rarest_words_come_first_then_all():
     assert looked_for(whale=1500, zebra=500, sea=600) == [
-        Wanted("('zebra') | ('sea')", ""),
-        Wanted("('zebra') | ('sea') | ('whale')", ""),
+        Candidates((("zebra",), ("sea",)), ()),
+        Candidates((("zebra",), ("sea",), ("whale",)), ()),
     ]
 
 
 def test_of_frequent_words_two_at_once_come_first_then_the_rarest_then_all():
     assert looked_for(whale=9000, zebra=5000, sea=7000) == [
-        Wanted("('zebra' & 'sea') | ('zebra' & 'whale')", ""),
-        Wanted("('zebra')", ""),
-        Wanted("('zebra') | ('sea') | ('whale')", ""),
+        Candidates((("zebra", "sea"), ("zebra", "whale")), ()),
+        Candidates((("zebra",),), ()),
+        Candidates((("zebra",), ("sea",), ("whale",)), ()),
     ]
 
 
 def test_a_single_word_is_looked_for_however_frequent():
-    assert looked_for(whale=9000) == [Wanted("('whale')", "")]
+    assert looked_for(whale=9000) == [Candidates((("whale",),), ())]
 
 
 def test_frequent_grams_wait_for_the_words():
@@ -41,27 +42,35 @@ def test_frequent_grams_wait_for_the_words():
     grams = [("_wha", 9000), ("whal", 8000), ("zebr", 30), ("ebra", 20)]
 
     assert looked_for(pairs[:1], grams[:2], sea=10) == [
-        Wanted("('sea')", ""),
-        Wanted("('sea')", "('_wha' & 'whal')"),
+        Candidates((("sea",),), ()),
+        Candidates((("sea",),), (("_wha", "whal"),)),
     ]
-    assert looked_for(pairs, grams, sea=10)[0] == Wanted("('sea')", "('zebr' & 'ebra')")
+    assert looked_for(pairs, grams, sea=10)[0] == Candidates((("sea",),), (("zebr", "ebra"),))
 
 
 def test_grams_alone_are_looked_for_however_frequent():
-    assert looked_for([("展望",)], [("展望", 9000)]) == [Wanted("", "('展望')")]
+    assert looked_for([("展望",)], [("展望", 9000)]) == [Candidates((), (("展望",),))]
 
 
 def test_what_does_not_occur_is_not_looked_for():
-    assert looked_for([("_who", "whol")], [("_who", 5), ("whol", 0)], whale=0, zebra=1) == [Wanted("('zebra')", "")]
-    assert looked_for(whale=0) == [Wanted("", "")]
+    assert looked_for([("_who", "whol")], [("_who", 5), ("whol", 0)], whale=0, zebra=1) == [
+        Candidates((("zebra",),), ())
+    ]
+    assert looked_for(whale=0) == [Candidates((), ())]
 
 
-@pytest.mark.parametrize(("evidence", "found"), [((), "('the')"), ([("_wha", "whal")], "")])
+@pytest.mark.parametrize(("evidence", "found"), [((), (("the",),)), ([("_wha", "whal")], ())])
 def test_stop_words_are_looked_for_when_there_is_nothing_else(evidence, found):
     terms = [Term("the", 9000, is_gram=False, is_stop=True)]
 
-    assert wanted(CORPUS, terms, evidence) == [Wanted(found, "")]
+    assert candidate_queries(CORPUS, terms, evidence) == [Candidates(found, ())]
 
 
 def test_a_character_that_stands_for_many_becomes_no_more_than_four():
     assert sum(len(word) for _, word in words("\ufdfa" * 100)) <= 400
+
+
+def test_a_query_has_each_combination_in_brackets_and_each_term_in_quotes():
+    assert any_of([("zebra", "sea"), ("whale",)]) == "('zebra' & 'sea') | ('whale')"
+    assert any_of([("it's", "a\\b")]) == r"('it''s' & 'a\\b')"
+    assert any_of([]) == ""

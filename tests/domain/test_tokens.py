@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from muniment_server.domain import tokens
-from muniment_server.domain.ids import RandomIds
+from muniment_server.domain.ids import RandomIds, TenantNumber
 from muniment_server.domain.tokens import Token, TokenKind
 
 SECRET = bytes(range(32))
@@ -15,16 +15,16 @@ TOKEN = "mun_s_7_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
 
 
 def test_a_token_names_its_kind_and_tenant_and_carries_256_bits():
-    assert tokens.mint(TokenKind.SESSION, tenant=7, secret=SECRET) == TOKEN
+    assert tokens.mint(TokenKind.SESSION, tenant=TenantNumber(7), secret=SECRET) == TOKEN
     assert len(RandomIds().new_secret()) * 8 == 256
 
 
 def test_of_a_token_only_what_is_looked_up_is_kept():
-    assert tokens.parse(TOKEN) == Token(TokenKind.SESSION, 7, hashlib.sha256(TOKEN.encode()).digest())
+    assert tokens.parse(TOKEN) == Token(TokenKind.SESSION, TenantNumber(7), hashlib.sha256(TOKEN.encode()).digest())
 
 
 def test_a_host_key_is_told_from_a_session_token():
-    parsed = tokens.parse(tokens.mint(TokenKind.HOST, tenant=2**63 - 1, secret=SECRET))
+    parsed = tokens.parse(tokens.mint(TokenKind.HOST, tenant=TenantNumber(2**63 - 1), secret=SECRET))
 
     assert parsed is not None
     assert (parsed.kind, parsed.tenant) == (TokenKind.HOST, 2**63 - 1)

@@ -12,8 +12,9 @@ import pytest
 
 from muniment.v1 import policy_pb2
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import ItemId
 from muniment_server.domain.items import Version
-from muniment_server.monitor import paging
+from muniment_server.items import paging
 from muniment_server.transport.server import SERVICES
 from tests.support.invariants import broken_invariants
 from tests.support.services import Caller, Service
@@ -32,7 +33,7 @@ SELECT (SELECT array_agg(agent::text ORDER BY agent::text) FROM vault.agent) AS 
        (SELECT array_agg(conversation::text ORDER BY conversation::text) FROM vault.conversation) AS conversations
 """
 
-_STALE = paging.etag(Version(uuid.UUID(int=1), 1))
+_STALE = paging.etag(Version(ItemId(uuid.UUID(int=1)), 1))
 _OF_ITEMS = {"MemoryService", "NoteService", "BlockService", "PassageService", "PromptService"}
 At = Callable[[Classification], Caller]
 

@@ -1,4 +1,4 @@
-"""The gate closes while the walls in the database do not stand, and opens when they do again.
+"""The gate closes while the grants in the database are not as they must be, and opens when they are again.
 
 A worker looks once a minute. Here its look is called directly, on a real server.
 """
@@ -15,7 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from muniment_server.domain.classification import Classification
 from muniment_server.monitor.interceptors import Gate
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.worker import check_walls
+from muniment_server.runtime.worker import check_grants
 from tests.support.databases import Database
 from tests.support.services import Caller, Service
 
@@ -34,11 +34,11 @@ _BREACHES = {
         "REVOKE INSERT ON muniment_public.audit FROM muniment_public",
         "GRANT INSERT ON muniment_public.audit TO muniment_public",
     ),
-    "a window without barrier": (
+    "a view without barrier": (
         "ALTER VIEW muniment_public.session SET (security_barrier = false)",
         "ALTER VIEW muniment_public.session SET (security_barrier = true)",
     ),
-    "nobody may look": (
+    "no right to look": (
         "REVOKE SELECT ON vault.migration FROM muniment_control",
         "GRANT SELECT ON vault.migration TO muniment_control",
     ),
@@ -53,7 +53,7 @@ _BREACHES = {
 def look(service: Service, database: Database) -> Iterator[Callable[[], None]]:
     """What a worker does once a minute."""
     connections = RoleDatabase(database.conninfo, pool_size=1)
-    yield lambda: check_walls(service.server, connections, connections=10)
+    yield lambda: check_grants(service.server, connections, connections=10)
     connections.close()
 
 
@@ -73,7 +73,7 @@ def _codes(service: Service, session: Caller) -> set[grpc.StatusCode]:
 
 
 @pytest.mark.parametrize("breach", _BREACHES)
-def test_nothing_passes_while_a_wall_is_down(
+def test_nothing_passes_while_the_grants_are_wrong(
     breach: str, service: Service, look: Callable[[], None], at: Callable[[Classification], Caller]
 ) -> None:
     session = at(PUBLIC)
@@ -103,7 +103,7 @@ def test_a_database_that_cannot_be_looked_at_leaves_the_gate_as_it_is(
     service.server.set_serving(standing)
     away = RoleDatabase(lambda role: database.conninfo(role).replace(database.name, "not_there"), pool_size=1)
 
-    check_walls(service.server, away, connections=10)
+    check_grants(service.server, away, connections=10)
     away.close()
 
     assert _health(service) == (_SERVING if standing else _NOT_SERVING)

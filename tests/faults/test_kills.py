@@ -19,7 +19,6 @@ from tests.faults.processes import WORKERS, ServerProcess, runs, wait_until
 _VICTIMS = ("worker", "supervisor", "postmaster", "backend")
 _CHECKPOINT = 10
 _SLOWEST_RECOVERY = 15.0
-_ORPHANS = 3
 _MOST_WRITES = 40
 """How many are acknowledged between a recovery and the next kill, at most."""
 
@@ -91,10 +90,12 @@ def test_what_was_acknowledged_survives_every_kill(
     print(f"recovery, seconds: {_seconds(killer.recoveries)}")
 
 
-def test_a_worker_whose_supervisor_dies_while_it_loads_does_not_stay(server: ServerProcess, load: Load) -> None:
+def test_a_worker_whose_supervisor_dies_while_it_loads_does_not_stay(
+    kills: int, server: ServerProcess, load: Load
+) -> None:
     """It shares the port with the next server's workers: what it took and never answered would be lost callers."""
     with load.running():
-        for _ in range(_ORPHANS):
+        for _ in range(max(1, kills // 10)):
             _orphan_one_that_loads(server, load)
 
 

@@ -33,7 +33,7 @@ _SAVE = "/muniment.v1.MemoryService/SaveMemory"
 @pytest.fixture
 def small(database: Database) -> Iterator[Service]:
     """A server with one thread, that takes on four calls."""
-    with serving(database, limits=Limits(threads=1, most_in_flight=_IN_FLIGHT)) as served:
+    with serving(database, limits=Limits(threads=1, max_in_flight=_IN_FLIGHT)) as served:
         yield served
 
 

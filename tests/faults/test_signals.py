@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from muniment_server.runtime.stop_signal import StopSignal
+
 _ROUNDS = """
 import random, signal
 from {module} import {name}
@@ -34,7 +36,7 @@ def hangs(module: str, name: str, *, seconds: float) -> bool:
 
 
 def test_an_ending_that_interrupts_the_wait_for_it_ends_it():
-    assert not hangs(Ending.__module__, Ending.__name__, seconds=60)  # takes 3
+    assert not hangs(StopSignal.__module__, StopSignal.__name__, seconds=60)  # takes 3
 
 
 @pytest.mark.proof
@@ -44,7 +46,7 @@ def test_an_event_would_wait_for_ever():
 
 
 def test_it_is_awaited_for_a_time_and_stays_set():
-    ending = Ending()
+    ending = StopSignal()
     before = (ending.is_set(), ending.wait(0.01))
     ending.set()
     ending.set()

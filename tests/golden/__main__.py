@@ -7,7 +7,7 @@ import logging
 import sys
 
 from tests.golden.comparison import FOLDER, Changes, changed_texts, differences
-from tests.golden.internals import private_postgres
+from tests.golden.internals import running_postgres
 from tests.golden.playing import play
 
 
@@ -16,7 +16,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)  # the server logs the faults that it is made to have
-    with private_postgres() as postgres:
+    with running_postgres() as postgres:
         transcripts = play(postgres)
     return check(transcripts) if arguments.check else write(transcripts)
 

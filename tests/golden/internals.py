@@ -17,16 +17,16 @@ from typing import Any
 import psycopg
 
 from muniment_server.domain import tokens
+from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.search.embeddings import Vector
 from muniment_server.transport.pools import Limits
-from tests.noninterference.worlds import private_postgres
-from tests.support.databases import Database, cloned
+from tests.support.databases import Database, cloned, running_postgres
 from tests.support.meanings import Quick, embed_all, quick
 from tests.support.services import Service, serving
 
-__all__ = ["BEGINNING", "EmbeddedPostgres", "Stand", "private_postgres", "standing"]
+__all__ = ["BEGINNING", "EmbeddedPostgres", "Stand", "running_postgres", "standing"]
 
 BEGINNING = datetime(2030, 1, 1, tzinfo=UTC)
 _KEY = b"golden"
@@ -99,7 +99,7 @@ class Stand:
     def add_host(self, tenant: str, ceiling: int) -> str:
         """A new host key of *tenant*, which is the same in every run."""
         secret = derived(f"host/{tenant}/{ceiling}")
-        number = int.from_bytes(derived(f"tenant/{tenant}")[:3])
+        number = TenantNumber(int.from_bytes(derived(f"tenant/{tenant}")[:3]))
         self._owner.execute(
             "INSERT INTO vault.tenant (tenant, name) OVERRIDING SYSTEM VALUE VALUES (%s, %s) ON CONFLICT DO NOTHING",
             [number, tenant],

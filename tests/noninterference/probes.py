@@ -14,11 +14,13 @@ import psycopg
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
-from muniment_server.search.searcher import Search
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
-from muniment_server.monitor import policy, session_scope
+from muniment_server.monitor import policy
+from muniment_server.monitor.queries import SESSION_QUERIES
+from muniment_server.search import search
+from muniment_server.search.embedding_queue import START, embed_batch
 from tests.noninterference.values import METHODS
 from tests.noninterference.worlds import BEGINNING, PATHS, World, meaning_of
 from tests.support.services import Outcome
@@ -42,9 +44,10 @@ class Probed:
         operation = f"{self.name}.{next(_numbers)}"
         return self.world.call(operation, self.now, PATHS[rpc], [request], [("authorization", f"Bearer {token}")])
 
-    def session(self, level: Classification) -> tuple[str, str]:
+    def session(self, level: Classification, agent_id: str = "alice") -> tuple[str, str]:
         """The token and the id of a new session."""
-        answer = self.call(self.host, "OpenSession", agent_id="alice", taint=level).response
+        self.call(self.host, "CreateAgent", agent_id=agent_id)
+        answer = self.call(self.host, "OpenSession", agent_id=agent_id, taint=level).response
         opened: Any = GetMessageClass(METHODS["OpenSession"].output_type).FromString(answer)
         return opened.token, opened.session.session_id
 
@@ -70,7 +73,7 @@ def _assert_raise_waits(probed: Probed, session_id: str, query: str, **parameter
     parameters |= {"item_id": uuid.uuid4(), "change_id": uuid.uuid4()}
     request = GetMessageClass(METHODS["RaiseTaint"].input_type)(session_id=session_id, taint=2)
     with psycopg.connect(probed.world.database.conninfo("muniment_public")) as writer:
-        writer.execute(session_scope._QUERIES[query].encode(), parameters)
+        writer.execute(SESSION_QUERIES[query].encode(), parameters)
         call: Any = probed.world.channel.unary_unary(PATHS["RaiseTaint"])
         with pytest.raises(Exception, match="DEADLINE_EXCEEDED"):
             call(request.SerializeToString(), metadata=(("authorization", f"Bearer {probed.host}"),), timeout=0.4)
@@ -78,7 +81,7 @@ def _assert_raise_waits(probed: Probed, session_id: str, query: str, **parameter
 
 
 def no_level_lowers_a_taint(world: World) -> None:
-    """A level's role may lock its sessions, not change them: neither through the window nor behind it."""
+    """A level's role may lock its sessions, not change them: neither through the view nor behind it."""
     Probed(world).session(Classification.INTERNAL)
     for table in ("session", "vault.conversation"):
         with world.database.connect("muniment_internal") as internal, pytest.raises(psycopg.Error):
@@ -118,15 +121,15 @@ def what_is_shown_was_compared(world: World) -> None:
     token, _ = probed.session(Classification.INTERNAL)
     probed.call(token, "SaveMemory", key="plan", content="running")
     world.embed(Classification.INTERNAL)
-    compare = Search._by_meaning
+    compare = search._similar
 
-    def compare_and_wait(search: Search, filters: Any) -> Any:
-        found = compare(search, filters)
+    def compare_and_wait(*arguments: Any) -> Any:
+        found = compare(*arguments)
         probed.call(token, "SaveMemory", key="plan", content="budget")
         return found
 
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(Search, "_by_meaning", compare_and_wait)
+        monkeypatch.setattr(search, "_similar", compare_and_wait)
         assert _search(probed, token) == (True, [])
 
 
@@ -146,6 +149,18 @@ def _search(probed: Probed, token: str) -> tuple[bool, list[str]]:
     response = probed.call(token, "SearchMemories", query="name").response
     answer: Any = GetMessageClass(METHODS["SearchMemories"].output_type).FromString(response)
     return answer.semantic, [result.memory.key for result in answer.results]
+
+
+def scores_depend_on_the_own_agent_only(world: World) -> None:
+    """What another agent of the tenant stores changes no score."""
+    probed = Probed(world)
+    alice, bob = probed.session(Classification.INTERNAL)[0], probed.session(Classification.INTERNAL, "bob")[0]
+    probed.call(alice, "SaveMemory", key="plan", content="the whale and the budget")
+    probed.call(alice, "SaveMemory", key="other", content="the budget")
+    before = probed.call(alice, "SearchMemories", query="whale budget").response
+    for number in range(9):
+        probed.call(bob, "SaveMemory", key=f"b{number}", content="a whale, and nothing about money")
+    assert probed.call(alice, "SearchMemories", query="whale budget").response == before
 
 
 class _Thread:
@@ -197,7 +212,7 @@ def a_vector_parts_with_what_is_deleted_meanwhile(world: World) -> None:
             thread.delete(first)
         return meaning_of(text)
 
-    embed_some(world.embedders[1], delete_and_answer, FIRST)
+    embed_batch(world.embedders[1], delete_and_answer, START)
     assert thread.vectors() == [(False, False)]
 
 
@@ -248,6 +263,7 @@ PROBES = (
     no_level_lowers_a_taint,
     every_effect_is_audited,
     search_knows_what_there_is,
+    scores_depend_on_the_own_agent_only,
     what_is_shown_was_compared,
     what_has_expired_is_not_compared,
     a_vector_parts_with_what_is_deleted,

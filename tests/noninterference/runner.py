@@ -35,7 +35,7 @@ class Leak(AssertionError):
 
 
 class Fault(AssertionError):
-    """INTERNAL, or something said that must not be: a wall is broken even if nothing leaked."""
+    """INTERNAL, or something said that must not be: a guard is broken even if nothing leaked."""
 
 
 class Skip(Exception):
@@ -59,7 +59,7 @@ class Report:
 
 
 class Alarms(logging.Handler):
-    """What the server logs: the egress guard's alarms, and canaries that have no business there."""
+    """What the server logs: the egress filter's alarms, and canaries that have no business there."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Each mutant is noticed by the check it names; one that another wall covers, only when that wall is broken too."""
+"""Each mutant is noticed by the check it names; one that another guard covers, only when that guard is broken too."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def test_a_broken_schema_is_noticed(postgres, mutant):
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("mutant", [one for one in MUTANTS if one.killer == "walls"], ids=str)
-def test_a_broken_wall_stops_the_server_from_starting(sound, mutant):
+@pytest.mark.parametrize("mutant", [one for one in MUTANTS if one.killer == "grants"], ids=str)
+def test_a_broken_grant_stops_the_server_from_starting(sound, mutant):
     """The damage is done in a transaction, and undone with it: roles are not a database's own."""
     with sound[0].database.as_admin() as admin:
         undamaged = differences(admin)

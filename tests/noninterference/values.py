@@ -146,7 +146,7 @@ class Version:
 
 Levels = dict[int, Version]
 """The live versions of one name."""
-Shelf = dict[str, Levels]
+ByName = dict[str, Levels]
 """The items of one kind, by name."""
 
 
@@ -161,10 +161,10 @@ class Agent:
 
     shown: agent_pb2.Agent
     conversations: dict[str, Conversation] = field(default_factory=dict)
-    memories: Shelf = field(default_factory=dict)
-    notes: Shelf = field(default_factory=dict)
-    blocks: Shelf = field(default_factory=dict)
-    passages: Shelf = field(default_factory=dict)
+    memories: ByName = field(default_factory=dict)
+    notes: ByName = field(default_factory=dict)
+    blocks: ByName = field(default_factory=dict)
+    passages: ByName = field(default_factory=dict)
     shared: dict[str, list[Agent]] = field(default_factory=dict)
 
 

@@ -24,6 +24,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.search.embedding_queue import START, embed_batch
+from muniment_server.search.embeddings import Vector
 from muniment_server.transport.server import SERVICES
 from tests.support.databases import Database, cloned
 from tests.support.meanings import quick

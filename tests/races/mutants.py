@@ -1,4 +1,4 @@
-"""Queries with one wall taken out, to prove that a race would show it."""
+"""Queries with one guard taken out, to prove that a race would show it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muniment_server.postgres import pool
 
 @contextmanager
 def spoiled(queries: Mapping[str, str], name: str, right: str, wrong: str) -> Iterator[None]:
-    """The named query with the first *right* replaced by *wrong*, in the table that the store executes from."""
+    """The named query with the first *right* replaced by *wrong*, in the table that the scopes execute from."""
     assert right in queries[name], f"{name} reads otherwise by now: choose another mutant"
     with mock.patch.dict(cast("dict[str, str]", queries), {name: queries[name].replace(right, wrong, 1)}):
         yield

@@ -14,7 +14,7 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.items import ItemKind
-from muniment_server.monitor import session_scope
+from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.races import ledgers
 from tests.races.crew import Crew, code_of, opened, runs_until
 from tests.races.mutants import spoiled
@@ -23,7 +23,7 @@ from tests.support.services import Caller, Service
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 _WRITERS = 8
-_SHELF_LOCK = "shelf.agent = (SELECT fence.agent FROM fence) FOR NO KEY UPDATE"
+_WRITE_LOCK = "shelf.agent = (SELECT session.agent FROM session) FOR NO KEY UPDATE"
 _LABEL = "log"
 
 
@@ -75,15 +75,15 @@ def _append(session: Caller, who: str, times: int) -> None:
 
 
 @pytest.mark.proof
-def test_without_the_lock_of_the_shelf_lines_would_be_lost(sessions: list[Caller], crew: Crew) -> None:
+def test_without_the_write_lock_lines_would_be_lost(sessions: list[Caller], crew: Crew) -> None:
     appends = 40
     sessions[0].update_block(label=_LABEL, content="first")
-    with spoiled(fence._QUERIES, "lock_shelf", _SHELF_LOCK, _SHELF_LOCK.removesuffix(" FOR NO KEY UPDATE")):
+    with spoiled(SESSION_QUERIES, "lock_writes", _WRITE_LOCK, _WRITE_LOCK.removesuffix(" FOR NO KEY UPDATE")):
         crew.together(*(partial(_append, session, f"{i}", appends) for i, session in enumerate(sessions)))
 
     lost = _WRITERS * appends + 1 - len(sessions[0].get_block(label=_LABEL).block.content.split("\n"))
     assert lost > 0
-    print(f"appends, mutant without the lock of the shelf: {lost} of {_WRITERS * appends} lines lost")
+    print(f"appends, mutant without the write lock: {lost} of {_WRITERS * appends} lines lost")
 
 
 class Mix:
@@ -161,12 +161,12 @@ def test_no_edit_is_made_of_a_text_that_was_overwritten(
 
 
 @pytest.mark.proof
-def test_without_the_lock_of_the_shelf_they_would_be(
+def test_without_the_write_lock_they_would_be(
     arena: Service, crew: Crew, sessions: list[Caller], agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     mix = _mixed(arena, crew, sessions, agent)
-    with spoiled(session_scope._QUERIES, "lock_shelf", _SHELF_LOCK, _SHELF_LOCK.removesuffix(" FOR NO KEY UPDATE")):
+    with spoiled(SESSION_QUERIES, "lock_writes", _WRITE_LOCK, _WRITE_LOCK.removesuffix(" FOR NO KEY UPDATE")):
         runs, found = runs_until(lambda: len(_misbuilt(_versions(owner, agent), "lowest")), mix.run, most=20, batch=1)
 
     assert found > 0
-    print(f"edits, mutant without the lock of the shelf: {found} misbuilt in {runs} runs")
+    print(f"edits, mutant without the write lock: {found} misbuilt in {runs} runs")

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.monitor import host_scope
+from muniment_server.monitor.queries import HOST_QUERIES
 from tests.races.crew import Crew, code_of, deadlocks, opened, runs_until, stagger
 from tests.races.mutants import spoiled
 from tests.support.services import Caller, Service
@@ -255,7 +255,7 @@ def test_a_deletion_that_does_not_wait_for_writers_would_show(
     """Without the second step it deadlocks with them."""
     race = Race(arena, crew, owner, agent, deleters=1)
     before = deadlocks(owner)
-    with spoiled(host_scope.QUERIES, "lock_conversations", "FOR UPDATE", ""):
+    with spoiled(HOST_QUERIES, "lock_conversations", "FOR UPDATE", ""):
         runs, found = runs_until(lambda: deadlocks(owner) - before, race.run, most=100, batch=5)
 
     assert found > 0

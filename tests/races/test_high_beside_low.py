@@ -1,6 +1,6 @@
 """Law 6: a high session never makes a low one wait, nor a host that works elsewhere.
 
-At the level of the store for the high side, which holds in one transaction all that its role may lock; over gRPC for
+At the level of the database for the high side, which holds in one transaction all that its role may lock; over gRPC for
 the low side, with a lock timeout of 50 ms, so that whoever waits for it is told UNAVAILABLE.
 """
 
@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from muniment_server.monitor import session_scope
+from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.races.crew import code_of
 from tests.races.mutants import impatience
 from tests.support.databases import cloned
@@ -114,7 +114,7 @@ def _holding_all(arena: Service, high: Caller) -> Iterator[set[str]]:
 
 
 def _write(connection: psycopg.Connection[Any], arena: Service, high: Caller) -> None:
-    """What a session at the highest level does, under the lock of its shelf: save names of every kind that lower
+    """What a session at the highest level does, under the write lock: save names of every kind that lower
     levels have, and new ones; delete its own.
     """
     who = {"tenant": int(high.token.split("_")[2]), "session_id": high.session_id}
@@ -123,10 +123,10 @@ def _write(connection: psycopg.Connection[Any], arena: Service, high: Caller) ->
 
     def run(query: str, **fields: object) -> None:
         ids = {"item_id": arena.ids.new_uuid(), "change_id": arena.ids.new_uuid(), "method": "SaveMemory"}
-        done = connection.execute(session_scope._QUERIES[query].encode(), {**who, **etag, **new, **ids, **fields})
+        done = connection.execute(SESSION_QUERIES[query].encode(), {**who, **etag, **new, **ids, **fields})
         assert done.rowcount == 1
 
-    run("lock_shelf")
+    run("lock_writes")
     for kind, names in {1: ("plan", "old", "high"), 2: (_NOTE, _OLD_NOTE), 3: ("plan", "old", "high")}.items():
         for name in names:
             run("save_item", kind=kind, name=name)

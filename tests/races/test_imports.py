@@ -17,7 +17,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.items import ItemKind
-from muniment_server.monitor import session_scope
+from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.races import ledgers
 from tests.races.crew import Crew, deadlocks, opened, runs_until
 from tests.races.mutants import spoiled
@@ -168,7 +168,7 @@ def test_of_two_stores_of_one_expired_id_one_stores(
 def test_batches_in_the_order_they_are_given_would_deadlock(race: Race, owner: psycopg.Connection[Any]) -> None:
     before = deadlocks(owner)
     with spoiled(
-        session_scope._QUERIES,
+        SESSION_QUERIES,
         "store_passages",
         "ORDER BY given.name ON CONFLICT",
         "ORDER BY given.position ON CONFLICT",

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.monitor import session_scope
+from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.races.crew import Crew, opened, runs_until
 from tests.races.mutants import spoiled
 from tests.support.invariants import broken
@@ -29,7 +29,7 @@ _FIT = 21
 _TRIES = 4
 """Of each writer; together they are more than fit."""
 _LISTS = 12
-_SHELF_LOCK = "shelf.agent = (SELECT session_scope.agent FROM fence) FOR NO KEY UPDATE"
+_WRITE_LOCK = "shelf.agent = (SELECT session.agent FROM session) FOR NO KEY UPDATE"
 _OUTCOMES = """
 SELECT audit.method, audit.outcome, count(*)
   FROM {level}.audit JOIN vault.agent USING (tenant, agent)
@@ -106,16 +106,16 @@ def test_just_as_many_notes_are_kept_as_fit(
 
 
 @pytest.mark.proof
-def test_without_the_lock_of_the_shelf_it_would_be_overspent(
+def test_without_the_write_lock_it_would_be_overspent(
     arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     race = Fill(arena, crew, agent, one_session=False)
-    with spoiled(session_scope._QUERIES, "lock_shelf", _SHELF_LOCK, _SHELF_LOCK.removesuffix(" FOR NO KEY UPDATE")):
+    with spoiled(SESSION_QUERIES, "lock_writes", _WRITE_LOCK, _WRITE_LOCK.removesuffix(" FOR NO KEY UPDATE")):
         runs, over = runs_until(race.over, race.run, most=40, batch=1)
 
     assert over > 0
     assert max(used for used, _ in _used(owner, agent, INTERNAL).values()) > _LIMIT
-    print(f"notes to the budget, mutant without the lock of the shelf: overspent in {over} of {runs} rounds")
+    print(f"notes to the budget, mutant without the write lock: overspent in {over} of {runs} rounds")
 
 
 class Seen(NamedTuple):

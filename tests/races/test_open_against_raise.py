@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.monitor import host_scope, session_scope
+from muniment_server.monitor.queries import HOST_QUERIES, SESSION_QUERIES
 from tests.races import ledgers
 from tests.races.commits import Commits
 from tests.races.crew import Crew, code_of, opened, runs_until, stagger
@@ -109,7 +109,7 @@ def test_the_taint_is_the_highest_that_was_acknowledged(
 @pytest.mark.proof
 def test_an_open_that_lowers_the_mark_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     commits = Commits(owner, agent)
-    with spoiled(host_scope.QUERIES, "open_session", "greatest(marked.taint, excluded.taint)", "excluded.taint"):
+    with spoiled(HOST_QUERIES, "open_session", "greatest(marked.taint, excluded.taint)", "excluded.taint"):
         runs, wrong = runs_until(lambda: race.wrong_taints(commits.taints()), race.run, most=400)
 
     assert wrong > 0
@@ -124,7 +124,7 @@ def test_an_open_that_goes_by_its_snapshot_would_show(race: Race, agent: str, ow
         SELECT seen.taint FROM vault.conversation AS seen
          WHERE (seen.tenant, seen.agent, seen.conversation_id)
                = (marked.tenant, marked.agent, marked.conversation_id)))"""
-    with spoiled(host_scope.QUERIES, "open_session", "greatest(marked.taint, excluded.taint)", seen):
+    with spoiled(HOST_QUERIES, "open_session", "greatest(marked.taint, excluded.taint)", seen):
         runs, wrong = runs_until(lambda: race.wrong_taints(commits.taints()), race.run, most=1500)
 
     assert wrong > 0
@@ -132,8 +132,8 @@ def test_an_open_that_goes_by_its_snapshot_would_show(race: Race, agent: str, ow
 
 
 @pytest.mark.proof
-def test_a_weaker_fence_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
-    with spoiled(session_scope._QUERIES, "save_item", "FOR NO KEY UPDATE", "FOR KEY SHARE"):
+def test_a_weaker_session_lock_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
+    with spoiled(SESSION_QUERIES, "save_item", "FOR NO KEY UPDATE", "FOR KEY SHARE"):
         runs, late = runs_until(Commits(owner, agent).below_a_rise, race.run, most=900)
 
     assert late > 0

@@ -21,7 +21,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from muniment.v1.memory_pb2 import Memory
 from muniment_server.domain.classification import Classification
-from muniment_server.monitor import session_scope
+from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.races import ledgers
 from tests.races.crew import Crew, code_of, opened, runs_until
 from tests.races.mutants import spoiled
@@ -80,7 +80,7 @@ def test_an_etag_that_is_not_judged_on_the_row_itself_would_show(
     counters = sessions(INTERNAL)
     counters[0].save_memory(key="counter", content="0")
     judged = "OR (own.item_id, own.revision) = (%(etag_item)s, %(etag_revision)s)"
-    with spoiled(session_scope._QUERIES, "save_item", judged, "OR own.item_id = %(etag_item)s"):
+    with spoiled(SESSION_QUERIES, "save_item", judged, "OR own.item_id = %(etag_item)s"):
         counted = crew.together(*(partial(_increment, session, 40) for session in counters))
 
     answers: Counter[str] = sum(counted, Counter())
@@ -167,7 +167,7 @@ def test_a_revision_counted_from_the_snapshot_would_show(
                 WHERE (seen.tenant, seen.agent, seen.kind, seen.name)
                       = (excluded.tenant, excluded.agent, excluded.kind, excluded.name)
                   AND seen.delete_time IS NULL)"""
-    with spoiled(session_scope._QUERIES, "save_item", "ELSE own.revision + 1 END", f"ELSE coalesce({seen}, 1) + 1 END"):
+    with spoiled(SESSION_QUERIES, "save_item", "ELSE own.revision + 1 END", f"ELSE coalesce({seen}, 1) + 1 END"):
         runs, refused = runs_until(lambda: race.refused["INTERNAL"], race.run, most=400)
 
     assert refused > 0
@@ -182,11 +182,9 @@ def test_a_ledger_that_copies_what_the_snapshot_shows_would_show(
     race = FirstSaves(crew, sessions(PUBLIC, _MEETING))
     seen = """coalesce((SELECT seen.content FROM item AS seen
                          WHERE (seen.tenant, seen.agent, seen.kind, seen.name)
-                               = (%(tenant)s, fence.agent, %(kind)s, %(name)s)
+                               = (%(tenant)s, session.agent, %(kind)s, %(name)s)
                            AND seen.delete_time IS NULL), %(content)s)"""
-    with spoiled(
-        session_scope._QUERIES, "save_item", "%(kind)s, %(name)s, put.content,", f"%(kind)s, %(name)s, {seen},"
-    ):
+    with spoiled(SESSION_QUERIES, "save_item", "%(kind)s, %(name)s, put.content,", f"%(kind)s, %(name)s, {seen},"):
         runs, lost = runs_until(lambda: race.lost(ledgers.versions(owner, agent)), race.run, most=400)
     owner.execute("DELETE FROM vault.agent WHERE agent_id = %s", [agent])  # its ledgers are broken, as they should
 

@@ -18,7 +18,7 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.items import ItemKind
-from muniment_server.monitor import session_scope
+from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.races import ledgers
 from tests.races.commits import Commits
 from tests.races.crew import Crew, code_of, opened, runs_until, stagger
@@ -96,8 +96,8 @@ def test_nothing_is_committed_at_the_old_level_after_a_raise(
 
 @pytest.mark.proof
 @pytest.mark.parametrize("lock", ["FOR KEY SHARE", ""], ids=["key share", "no lock"])
-def test_a_weaker_fence_would_show(lock: str, race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
-    with spoiled(session_scope._QUERIES, "save_item", "FOR NO KEY UPDATE", lock):
+def test_a_weaker_session_lock_would_show(lock: str, race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
+    with spoiled(SESSION_QUERIES, "save_item", "FOR NO KEY UPDATE", lock):
         runs, late = runs_until(Commits(owner, agent).below_a_rise, race.run, most=900)
 
     assert late > 0
@@ -202,14 +202,14 @@ def test_of_no_kind_anything_is_committed_at_the_old_level_after_a_raise(
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("query", ["lock_shelf", "store_passages"])
-def test_a_weaker_fence_of_other_kinds_would_show(
+@pytest.mark.parametrize("query", ["lock_writes", "store_passages"])
+def test_a_weaker_session_lock_of_other_kinds_would_show(
     query: str, others: OtherKinds, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
-    """Notes and blocks are kept out twice: by the lock of the shelf, and by the save itself."""
+    """Notes and blocks are kept out twice: by the write lock, and by the save itself."""
     with (
-        spoiled(session_scope._QUERIES, query, "FOR NO KEY UPDATE", ""),
-        spoiled(session_scope._QUERIES, "save_item", "FOR NO KEY UPDATE", ""),
+        spoiled(SESSION_QUERIES, query, "FOR NO KEY UPDATE", ""),
+        spoiled(SESSION_QUERIES, "save_item", "FOR NO KEY UPDATE", ""),
     ):
         runs, late = runs_until(Commits(owner, agent).below_a_rise, others.run, most=600)
 

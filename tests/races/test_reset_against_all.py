@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.monitor import host_scope, session_scope
+from muniment_server.monitor.queries import HOST_QUERIES, SESSION_QUERIES
 from tests.races import ledgers
 from tests.races.commits import Commits
 from tests.races.crew import Crew, code_of, opened, runs_until, stagger
@@ -107,7 +107,7 @@ def test_a_reset_ends_all_that_was_before_it(runs: int, race: Race, agent: str, 
 @pytest.mark.proof
 def test_a_raise_that_locks_no_session_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     """A plain UPDATE of the conversation raises the successor."""
-    with spoiled(host_scope.QUERIES, "raise_taint", "FOR NO KEY UPDATE", ""):
+    with spoiled(HOST_QUERIES, "raise_taint", "FOR NO KEY UPDATE", ""):
         runs, raised = runs_until(Commits(owner, agent).raised_after_a_reset, race.run, most=900)
 
     assert raised > 0
@@ -118,9 +118,9 @@ def test_a_raise_that_locks_no_session_would_show(race: Race, agent: str, owner:
 def test_a_reset_in_one_statement_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     """A session opened while the reset waits is not seen by it."""
     with (
-        spoiled(host_scope.QUERIES, "lock_session", "FOR NO KEY UPDATE", ""),
+        spoiled(HOST_QUERIES, "lock_session", "FOR NO KEY UPDATE", ""),
         spoiled(
-            host_scope.QUERIES,
+            HOST_QUERIES,
             "reset_session",
             "session.taint <= %(ceiling)s",
             "session.taint <= %(ceiling)s FOR NO KEY UPDATE",
@@ -133,8 +133,8 @@ def test_a_reset_in_one_statement_would_show(race: Race, agent: str, owner: psyc
 
 
 @pytest.mark.proof
-def test_a_weaker_fence_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
-    with spoiled(session_scope._QUERIES, "save_item", "FOR NO KEY UPDATE", ""):
+def test_a_weaker_session_lock_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
+    with spoiled(SESSION_QUERIES, "save_item", "FOR NO KEY UPDATE", ""):
         runs, late = runs_until(Commits(owner, agent).after_a_reset, race.run, most=900)
 
     assert late > 0

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.monitor import host_scope, session_scope
+from muniment_server.monitor.queries import HOST_QUERIES, SESSION_QUERIES
 from muniment_server.postgres import roles
 from tests.races.crew import Crew, opened
 from tests.races.mutants import spoiled
@@ -73,7 +73,9 @@ def _wait_for(loop: Loop, times: int) -> None:
         time.sleep(0.001)
 
 
-def test_a_raise_is_in_turn_behind_writers_that_hold_the_fence_for_long(arena: Service, crew: Crew, agent: str) -> None:
+def test_a_raise_is_in_turn_behind_writers_that_hold_the_session_lock_for_long(
+    arena: Service, crew: Crew, agent: str
+) -> None:
     seconds = _raise_under_holders(arena, crew, agent)
 
     assert seconds is not None
@@ -81,9 +83,9 @@ def test_a_raise_is_in_turn_behind_writers_that_hold_the_fence_for_long(arena: S
 
 
 @pytest.mark.proof
-def test_a_fence_that_writers_share_would_starve_it(arena: Service, crew: Crew, agent: str) -> None:
+def test_a_session_lock_that_writers_share_would_starve_it(arena: Service, crew: Crew, agent: str) -> None:
     """FOR SHARE keeps the old level out as well, but later sharers join past the raise that waits."""
-    with spoiled(session_scope._QUERIES, "save_item", "FOR NO KEY UPDATE", "FOR SHARE"):
+    with spoiled(SESSION_QUERIES, "save_item", "FOR NO KEY UPDATE", "FOR SHARE"):
         seconds = _raise_under_holders(arena, crew, agent)
 
     assert seconds is None
@@ -91,9 +93,9 @@ def test_a_fence_that_writers_share_would_starve_it(arena: Service, crew: Crew, 
 
 
 def _raise_under_holders(arena: Service, crew: Crew, agent: str) -> float | None:
-    """How long a raise takes while the fence is held again and again; None when patience ends before.
+    """How long a raise takes while the session lock is held again and again; None when patience ends before.
 
-    At the level of the store, on connections of the roles, where a transaction can be made as long as needed.
+    At the level of the database, on connections of the roles, where a transaction can be made as long as needed.
     """
     arena.agent(agent)
     session = opened(arena, agent, PUBLIC)
@@ -123,7 +125,7 @@ def _hold(arena: Service, session: Caller, loop: Loop, i: int) -> None:
 def _save_slowly(arena: Service, connection: psycopg.Connection[Any], session: Caller, i: int) -> None:
     with connection.transaction():
         connection.execute(
-            session_scope._QUERIES["save_item"].encode(),
+            SESSION_QUERIES["save_item"].encode(),
             {
                 **_who(arena, session), "kind": 1, "name": f"{i}", "content": f"{time.monotonic()}", "tags": [],
                 "tier": 1, "position": 0, "expire_time": None, "etag_item": None, "etag_revision": None,
@@ -139,7 +141,7 @@ def _raise(arena: Service, session: Caller) -> None:
         connection.execute(f"SET statement_timeout = '{_PATIENCE}'".encode())
         key = connection.execute("SELECT host_key_id FROM vault.host_key LIMIT 1").fetchone()
         raised = connection.execute(
-            host_scope.QUERIES["raise_taint"].encode(),
+            HOST_QUERIES["raise_taint"].encode(),
             {**_who(arena, session), "taint": 2, "reason": None, "host_key_id": key.host_key_id},  # type: ignore[union-attr]
         )
         assert raised.rowcount == 1

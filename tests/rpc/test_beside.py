@@ -58,24 +58,24 @@ def test_health_follows_the_gate(service):
 
 def test_health_answers_under_overload(shared, monkeypatch):
     """Otherwise a busy server would be taken for a dead one."""
-    interceptor = shared.server.grpc._state.interceptor_pipeline.interceptors[0]
-    monkeypatch.setattr(interceptor._pool, "_most", 0)
+    dispatcher = shared.server.grpc._state.interceptor_pipeline.interceptors[0]
+    monkeypatch.setattr(dispatcher.pool, "_max_in_flight", 0)
 
     assert health(shared) == SERVING
 
 
-@pytest.mark.parametrize("full", ["_pool", "_long_pool", "_stream_pool"])
+@pytest.mark.parametrize("full", ["pool", "_long_pool", "_stream_pool"])
 def test_threads_that_have_enough_to_do_do_not_have_other_calls_refused(service, monkeypatch, full):
     """Queued renders, or idle streams, once had every call of a worker refused."""
     session = service.session(PUBLIC)
     session.save_memory(key="plan", content="whale")
     calls = {
-        "_pool": lambda: session.get_memory(key="plan"),
+        "pool": lambda: session.get_memory(key="plan"),
         "_long_pool": lambda: session.search_memories(query="whale"),
         "_stream_pool": lambda: session.import_passages({"content": "x"}),
     }
-    interceptor = service.server.grpc._state.interceptor_pipeline.interceptors[0]
-    monkeypatch.setattr(getattr(interceptor, full), "_most", 0)
+    dispatcher = service.server.grpc._state.interceptor_pipeline.interceptors[0]
+    monkeypatch.setattr(getattr(dispatcher, full), "_max_in_flight", 0)
 
     refused = calls.pop(full)
     assert reason_of(failure_of(refused)) == "OVERLOADED"
@@ -129,6 +129,6 @@ def test_c50_a_fault_under_closed_reflection_says_no_word_of_the_driver(closed, 
 def test_closed_reflection_while_the_database_is_away_is_unavailable(closed):
     host = closed.host()
     host.list_agents()
-    closed.store._database.close()
+    closed.scopes._database.close()
 
     assert refused(closed.channel, host.metadata).code() is grpc.StatusCode.UNAVAILABLE

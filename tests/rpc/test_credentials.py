@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 from muniment_server.domain import tokens
+from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.tokens import TokenKind
 from tests.rpc.answers import CONFIDENTIAL, INTERNAL, PUBLIC, refusal
 from tests.support.methods import FOR_HOSTS, FOR_SESSIONS, METHODS
@@ -28,8 +29,8 @@ class Bare(Caller):
 def forms(session_token, host_key):
     """Metadata that names nobody, by what is wrong with it."""
     kind, tenant, secret = session_token[:6], session_token.split("_")[2], session_token.split("_", 3)[3]
-    unknown = tokens.mint(TokenKind.SESSION, tenant=int(tenant), secret=b"\0" * 32)
-    elsewhere = tokens.mint(TokenKind.SESSION, tenant=2**63 - 1, secret=b"\0" * 32)
+    unknown = tokens.mint(TokenKind.SESSION, tenant=TenantNumber(int(tenant)), secret=b"\0" * 32)
+    elsewhere = tokens.mint(TokenKind.SESSION, tenant=TenantNumber(2**63 - 1), secret=b"\0" * 32)
     bearer = {
         "empty": "", "garbled": "x", "unknown": unknown, "of no tenant": elsewhere,
         "cut short": session_token[:-1], "too long": session_token + "A", "in another case": session_token.lower(),

@@ -8,10 +8,10 @@ import grpc
 import psycopg
 import pytest
 from google.rpc import error_details_pb2
-from muniment_server.items.store import Items
 
 from muniment_server.domain.errors import Conflict
-from muniment_server.postgres import pool as store_database
+from muniment_server.items import item_store
+from muniment_server.postgres import pool
 from muniment_server.transport.pools import Limits
 from tests.rpc.answers import CONFIDENTIAL, LEVELS, PUBLIC, detail, fields_of, in_future, invalid, refusal
 from tests.support.concurrency import in_background, locked, wait_until_blocked
@@ -23,7 +23,7 @@ DRIVER_WORDS = re.compile(r"permission|relation|denied|psycopg|column|constraint
 @pytest.fixture
 def small(database):
     """A server with one thread, which takes two calls."""
-    with serving(database, limits=Limits(threads=1, most_in_flight=2)) as served:
+    with serving(database, limits=Limits(threads=1, max_in_flight=2)) as served:
         yield served
 
 
@@ -84,8 +84,8 @@ def test_a_caller_who_goes_away_cancels_the_statement(small):
 
 def test_a_lock_that_is_not_let_go_is_unavailable(database, monkeypatch):
     """The connection's own limit: no session waits for ever."""
-    short = store_database._SETTINGS.replace("lock_timeout=5s", "lock_timeout=50ms")
-    monkeypatch.setattr(store_database, "_SETTINGS", short)
+    short = pool._SETTINGS.replace("lock_timeout=5s", "lock_timeout=50ms")
+    monkeypatch.setattr(pool, "_SETTINGS", short)
     with serving(database) as service:
         session = service.session(PUBLIC)
         with locked(service, session):
@@ -202,16 +202,16 @@ def test_c81_what_the_database_undid_for_anothers_sake_is_run_again(service, mon
     """A deadlock's victim is no fault that a caller sees."""
     session = service.session(PUBLIC)
     attempts = []
-    get = Items.get
+    get = item_store.get
 
-    def victim_at_first(self, name):
+    def victim_at_first(scope, kind, name):
         attempts.append(name)
         if len(attempts) == 1:
             raise Conflict
-        return get(self, name)
+        return get(scope, kind, name)
 
     session.save_memory(key="plan", content="text")
-    monkeypatch.setattr(Items, "get", victim_at_first)
+    monkeypatch.setattr(item_store, "get", victim_at_first)
 
     assert session.get_memory(key="plan").memory.content == "text"
     assert len(attempts) == 2

@@ -15,7 +15,8 @@ import pytest
 
 from muniment.v1 import passage_pb2, passage_service_pb2
 from muniment_server.domain.errors import Conflict
-from muniment_server.passages.repository import Passages
+from muniment_server.items import item_store
+from muniment_server.passages import repository
 from muniment_server.transport import dispatch, receive_timeout
 from tests.rpc.answers import (
     INTERNAL,
@@ -383,14 +384,14 @@ def test_an_expiry_in_the_past_loses_nothing_that_came_before_it(at, before):
 def test_a_batch_that_the_database_undoes_is_not_told_as_stored(service, monkeypatch):
     """A stream is not run again: the second run had only the rest of the messages, and said OK."""
     session = service.session(PUBLIC)
-    sound = Passages.store_batch
+    sound = repository.store_batch
 
-    def store_batch(view, batch, so_far):
+    def store_batch(scope, batch, so_far):
         if so_far.stored_count:
             raise Conflict
-        return sound(view, batch, so_far)
+        return sound(scope, batch, so_far)
 
-    monkeypatch.setattr(Passages, "store_batch", store_batch)
+    monkeypatch.setattr(repository, "store_batch", store_batch)
     outcome = session.observe_import(*some(250))
 
     assert (outcome.code.name, reason_of(outcome), progress(outcome)) == ("UNAVAILABLE", "UNAVAILABLE", (100, 0))
@@ -399,7 +400,7 @@ def test_a_batch_that_the_database_undoes_is_not_told_as_stored(service, monkeyp
 
 def test_a_stream_ends_however_busy_its_sender_is(stream, service, monkeypatch):
     """It holds a thread that others wait for."""
-    monkeypatch.setattr(dispatch, "_LONGEST_STREAM", 0.5)
+    monkeypatch.setattr(dispatch, "_MAX_STREAM_SECONDS", 0.5)
     session = service.session(PUBLIC)
     running = stream(session)
     threading.Thread(target=trickle, args=[running], daemon=True).start()
@@ -417,7 +418,7 @@ def trickle(running):
 @pytest.mark.parametrize("call", ["StorePassage", "ImportPassages"])
 def test_what_the_database_never_decides_is_not_asked_for_ever(service, monkeypatch, call):
     session = service.session(PUBLIC)
-    monkeypatch.setattr(Passages, "_store", lambda _, batch: [SimpleNamespace(outcome=None) for _ in batch])
+    monkeypatch.setattr(item_store, "store_passages", lambda _, batch: [SimpleNamespace(outcome=None) for _ in batch])
     outcome = session.observe_import(*some(1)) if call == "ImportPassages" else session.observe(call, content="x")
 
     assert (outcome.code.name, reason_of(outcome)) == ("UNAVAILABLE", "UNAVAILABLE")
@@ -614,7 +615,7 @@ def test_a_caller_who_goes_away_cancels_the_statement(stream, service):
 def impatient(monkeypatch):
     """Streams may rest for a tenth of a second only."""
     monkeypatch.setattr(receive_timeout, "_SECONDS_IN_STREAM", 0.1)
-    monkeypatch.setattr(receive_timeout, "_LOOK_EVERY", 0.02)
+    monkeypatch.setattr(receive_timeout, "_CHECK_INTERVAL", 0.02)
 
 
 @pytest.mark.parametrize("sent", [0, 1, 150])
@@ -639,7 +640,7 @@ def test_c87_after_streams_that_rested_others_are_served(impatient, stream, serv
 
 def test_each_message_has_its_own_ten_seconds(monkeypatch):
     """A stream may last, as long as it goes on."""
-    now, watch, context = [0.0], receive_timeout.Patience(), cast(grpc.ServicerContext, object())
+    now, watch, context = [0.0], receive_timeout.ReceiveTimeout(), cast(grpc.ServicerContext, object())
     monkeypatch.setattr(receive_timeout, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def messages():

@@ -9,13 +9,14 @@ from contextlib import closing
 
 import psycopg
 import pytest
-from muniment_server.search.searcher import Search
 
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedder import CrashTolerantEmbedder, EmbeddingSchedule, Model, embed_queued_chunks
-from muniment_server.search import ranking
+from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.search import ranking, search
+from muniment_server.search.embedding_queue import START, embed_batch
 from muniment_server.search.embeddings import DIMENSIONS, vector_of
 from tests.rpc.answers import INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
 from tests.support.meanings import Quick, embed_all, embed_by, quick
@@ -186,9 +187,9 @@ def test_vectors_of_another_embedder_are_not_compared(meaning, at):
     answer = at(PUBLIC).search_memories(query="hound")
 
     with connect_operator(meaning.database.admin) as operator:
-        counts = [operator.waiting_pieces()]
+        counts = [operator.waiting_chunks()]
         list(operator.reindex())
-        counts.append(operator.waiting_pieces())
+        counts.append(operator.waiting_chunks())
 
     assert (keys(answer), answer.semantic) == ([], False)
     assert counts == [(0, 1), (1, 0)]
@@ -379,15 +380,15 @@ def test_a_turn_is_not_meant_together_with_what_expires_is_long_or_of_another_le
 def meanwhile(monkeypatch):
     """What is to happen once, between the statement that compares meanings and the one that reads what was found."""
     acts: list[Callable[[], object]] = []
-    compare = Search._by_meaning
+    compare = search._similar
 
-    def compare_and_wait(self, filters):
-        found = compare(self, filters)
+    def compare_and_wait(*arguments):
+        found = compare(*arguments)
         while acts:
             acts.pop()()
         return found
 
-    monkeypatch.setattr(Search, "_by_meaning", compare_and_wait)
+    monkeypatch.setattr(search, "_similar", compare_and_wait)
     return acts.append
 
 
@@ -500,7 +501,7 @@ def test_a_batch_of_costly_pieces_is_short(meaning, at):
     save(at(PUBLIC), **{f"k{number}": "costly" for number in range(5)})
     model = Quick(answer)
     with meaning.database.connect(PUBLIC.role) as connection:
-        embed_some(connection, lambda text, _: model.embed_chunk(text), FIRST)
+        embed_batch(connection, lambda text, _: model.embed_chunk(text), START)
 
     assert len(model.pieces) == 2
     assert rows(meaning.database, "SELECT count(embedder) FROM muniment_public.meaning") == [(2,)]
@@ -537,7 +538,7 @@ def test_at_one_level_the_embedder_reads_that_level_only(meaning, at, level):
     model = Quick()
     roles = RoleDatabase(meaning.database.conninfo, pool_size=1)
     with meaning.database.connect(level.role) as connection:
-        while embed_some(connection, lambda text, _: model.embed_chunk(text), FIRST):
+        while embed_batch(connection, lambda text, _: model.embed_chunk(text), START):
             pass
     roles.close()
 
@@ -563,7 +564,7 @@ def test_what_is_deleted_while_it_is_embedded_gets_no_vector(meaning, at):
 
 def test_what_is_found_by_meaning_does_not_end_the_search_by_words(meaning, at, monkeypatch):
     """The rarest word, which is looked for first, has no match that passes the filter."""
-    monkeypatch.setattr(ranking, "MOST_FIRST", 2)
+    monkeypatch.setattr(ranking, "MAX_FIRST", 2)
     for number in range(4):
         at(PUBLIC).save_memory(key=f"quartz{number}", content=f"quartz {number}", tags=["other"])
     for number in range(6):
@@ -592,7 +593,7 @@ def is_no_number(_):
 def test_a_piece_at_which_the_model_fails_is_found_by_its_words_alone(meaning, at, tmp_path, caplog, failure):
     save(at(PUBLIC), alone="my secret hound")
     alone = CrashTolerantEmbedder(Quick(failure), tmp_path)
-    embed_by(meaning.database, alone.embed, Ending())
+    embed_by(meaning.database, alone.embed, StopSignal())
     only = at(PUBLIC).search_memories(query="dog")
     save(at(PUBLIC), dog="dog", other="zebra")
     embed_all(meaning.database, Quick())
@@ -622,12 +623,12 @@ def test_after_an_error_that_nobody_foresaw_the_other_levels_go_on(meaning, at, 
     with closing(RoleDatabase(meaning.database.conninfo, pool_size=1)) as database:
         turns = EmbeddingSchedule(database, vector)
         save(at(failing), waits="my secret")
-        embed_queued_chunks(turns, Ending())
+        embed_queued_chunks(turns, StopSignal())
         save(at(other), dog="dog")
-        embed_queued_chunks(turns, Ending())
+        embed_queued_chunks(turns, StopSignal())
 
     assert asked == ["waits: my secret", "dog: dog"]
     assert (embedded(failing), embedded(other)) == ([(None,)], [(1,)])
     assert "DataError" in caplog.text
-    assert "embed_some" in caplog.text
+    assert "embed_batch" in caplog.text
     assert "secret" not in caplog.text

@@ -92,7 +92,7 @@ def taint_changed(service):
 
 
 def overloaded(service):
-    with serving(service.database, limits=Limits(threads=1, most_in_flight=1)) as small:
+    with serving(service.database, limits=Limits(threads=1, max_in_flight=1)) as small:
         session = small.session(PUBLIC)
         with locked(small, session):
             thread, _ = in_background(session.save_memory, key="plan", content="text")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muniment_server.search import searcher
+from muniment_server.search import search
 from muniment_server.search.ranking import Term
 from tests.rpc.answers import PUBLIC, UP
 from tests.support.searches import SCANS
@@ -17,10 +17,10 @@ QUERY = "whale zebra meeting in the harbour"
 @pytest.fixture
 def sampled(monkeypatch):
     """Words are counted in 20 pieces, grams in 10, and never exactly when they are in one of them."""
-    monkeypatch.setattr(searcher, "MOST_SAMPLED", 20)
-    monkeypatch.setattr(searcher, "FEW_SAMPLED", 10)
-    monkeypatch.setattr(searcher, "MOST_STEMS_COUNTED", 1)
-    monkeypatch.setattr(searcher, "MOST_GRAMS_COUNTED", 1)
+    monkeypatch.setattr(search, "MAX_SAMPLED", 20)
+    monkeypatch.setattr(search, "FEW_SAMPLED", 10)
+    monkeypatch.setattr(search, "MAX_STEMS_COUNTED", 1)
+    monkeypatch.setattr(search, "MAX_GRAMS_COUNTED", 1)
 
 
 def fill(session, *, start=0):
@@ -42,9 +42,9 @@ def test_words_are_counted_in_a_sample(service, monkeypatch):
     session = service.session(PUBLIC)
     fill(session)
     exact = scores(session)
-    monkeypatch.setattr(searcher, "MOST_SAMPLED", 20)
-    monkeypatch.setattr(searcher, "FEW_SAMPLED", 10)
-    monkeypatch.setattr(searcher, "MOST_STEMS_COUNTED", 1)
+    monkeypatch.setattr(search, "MAX_SAMPLED", 20)
+    monkeypatch.setattr(search, "FEW_SAMPLED", 10)
+    monkeypatch.setattr(search, "MAX_STEMS_COUNTED", 1)
 
     counted_in_some = scores(session)
 

@@ -1,4 +1,4 @@
-"""What the text of a named query must keep to (reference/statements.md 9). Each rule says what it found."""
+"""What the text of a named query must keep to, as it is sent. Each rule says what it found."""
 
 from __future__ import annotations
 
@@ -26,27 +26,58 @@ def problems(text: str) -> Iterator[str]:
     yield from _forbidden(flat)
 
 
-def _ctes(text: str) -> set[str]:
-    return set(re.findall(r"(?:WITH|,) (?:RECURSIVE )?(\w+) AS (?:(?:NOT )?MATERIALIZED )?\(", text))
+def main_statement(text: str) -> str:
+    """What stands behind the common table expressions."""
+    return text[max((end for _, _, end in _expressions(text)), default=0) :]
 
 
-def _relations(text: str) -> Iterator[tuple[str, str]]:
-    """(relation, the name it goes by) of every table or window that the text reads or changes."""
+def _relations(text: str) -> Iterator[tuple[str, str, str]]:
+    """(relation, the name it goes by, the SELECT it stands in) of every table or view that the text reads or changes.
+
+    A common table expression of the same name counts only behind its end: inside of it, the name is the view's.
+    """
+    expressions = {name: end for name, _, end in _expressions(text)}
     pattern = r"\b(?:FROM|JOIN|UPDATE|DELETE FROM) ((?:\w+\.)?\w+)(?: AS (\w+))?(?=[\s;)]|$)"
     for match in re.finditer(pattern, text):
         relation, alias = match[1], match[2]
         before = text[: match.start()].rstrip()
         if re.search(r"FOR NO KEY$|FOR$|DO$|DISTINCT$", before) or relation.lower() in _KEYWORDS:
             continue
-        if relation in _ctes(text):
+        if expressions.get(relation, len(text)) <= match.start():
             continue
-        yield relation, alias or relation.split(".")[-1]
+        yield relation, alias or relation.split(".")[-1], _around(text, match.start())
+
+
+def _expressions(text: str) -> Iterator[tuple[str, int, int]]:
+    """(name, start, end) of every common table expression."""
+    for match in re.finditer(r"(?:WITH|,) (?:RECURSIVE )?(\w+) AS (?:(?:NOT )?MATERIALIZED )?\(", text):
+        yield match[1], match.end(), _end(text, match.end())
+
+
+def _end(text: str, start: int) -> int:
+    """Where the parenthesis ends that began before *start*; the end of the text if none did."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += (text[place] == "(") - (text[place] == ")")
+        if depth == 0:
+            return place
+    return len(text)
+
+
+def _around(text: str, place: int) -> str:
+    """The text within the innermost parentheses around *place*; the main statement if there are none."""
+    depth = 0
+    for start in range(place - 1, -1, -1):
+        depth += (text[start] == ")") - (text[start] == "(")
+        if depth < 0:
+            return text[start + 1 : _end(text, start + 1)]
+    return main_statement(text)
 
 
 def _untenanted(text: str) -> Iterator[str]:
-    """Every table and window has its own `X.tenant = %(tenant)s`: nothing else keeps tenants apart."""
-    for relation, name in _relations(text):
-        if f"{name}.tenant = {_TENANT}" not in text:
+    """Every table and view has its own `X.tenant = %(tenant)s` where it is named: nothing else keeps tenants apart."""
+    for relation, name, select in _relations(text):
+        if f"{name}.tenant = {_TENANT}" not in select:
             yield f"{relation} is not held to the tenant"
 
 

@@ -3,23 +3,57 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
 
+from muniment_server.monitor.queries import (
+    AUDIT_FILES,
+    AUDIT_QUERIES,
+    HOST_FILES,
+    HOST_QUERIES,
+    SESSION_FILES,
+    SESSION_QUERIES,
+)
 from muniment_server.postgres import queries, roles
 
+File: TypeAlias = tuple[str, str]
+"""A package and the name of a file in it."""
+
+SCOPE: File = ("muniment_server.monitor", "scope.sql")
+"""The relations of sessions, which are composed in front of their queries."""
+AUDIT_SCOPE: File = ("muniment_server.monitor", "audit.sql")
+"""The relations of the auditor."""
+RELATIONS = {SCOPE: roles.LEVELS, AUDIT_SCOPE: (roles.AUDITOR,)}
 SERVED = {
-    **dict.fromkeys(("items", "notes", "blocks", "passages", "search", "meaning"), roles.LEVELS),
-    **dict.fromkeys(("hosts", "sharing"), (roles.CONTROL,)),
-    "audit": (roles.AUDITOR,),
+    **dict.fromkeys(SESSION_FILES, roles.LEVELS),
+    **dict.fromkeys(HOST_FILES, (roles.CONTROL,)),
+    **dict.fromkeys(AUDIT_FILES, (roles.AUDITOR,)),
 }
 """The files of what principals ask for, and the roles that run them."""
-ANYBODY = {"catalog": (roles.CONTROL,), "connection": roles.SERVING}
+UNSCOPED = {
+    ("muniment_server.monitor", "catalog.sql"): (roles.CONTROL,),
+    ("muniment_server.postgres", "connection.sql"): roles.SERVING,
+}
 """The files of what the server asks for itself."""
-EMBEDDER = {"embedding": roles.LEVELS}
-"""The file of what the embedder does, in no session, for all tenants: outside of the fence."""
-OPERATORS = {"operator": (roles.OWNER,), "history": (roles.OWNER,)}
+EMBEDDER = {("muniment_server.search", "embedding_queue.sql"): roles.LEVELS}
+"""The file of what the embedder does, in no session, for all tenants: without the session predicate."""
+OPERATORS = {
+    ("muniment_server.admin", "operator.sql"): (roles.OWNER,),
+    ("muniment_server.admin", "history.sql"): (roles.OWNER,),
+    ("muniment_server.search", "reindex.sql"): (roles.OWNER,),
+}
 """The files of what operators do at the terminal, across tenants."""
+FILES = {**RELATIONS, **SERVED, **UNSCOPED, **EMBEDDER, **OPERATORS}
+"""Every file of named queries."""
+
+COMPOSED = {
+    **dict.fromkeys(SESSION_FILES, SESSION_QUERIES),
+    **dict.fromkeys(HOST_FILES, HOST_QUERIES),
+    **dict.fromkeys(AUDIT_FILES, AUDIT_QUERIES),
+}
+"""The queries that are served, as they are sent."""
+
+_PARAMETER = re.compile(r"%\((\w+)\)s")
 
 LITERALS = {
     "tenant": "7::bigint", "agent": "5::bigint", "owner": "5::bigint", "consumer": "6::bigint",
@@ -33,7 +67,7 @@ LITERALS = {
     "start_time": "NULL::timestamptz", "end_time": "NULL::timestamptz", "before_time": "now()",
     "thread": "NULL::text", "before_event": "now()", "before_create": "now()", "before_name": "''", "count": "1",
     "texts": """'[{"name": "n", "change_id": "00000000-0000-0000-0000-000000000009", "language": "english",
-                   "header": "n", "pieces": [{"number": 0, "start": 0, "size": 4, "sample": 1,
+                   "header": "n", "chunks": [{"number": 0, "start": 0, "size": 4, "sample": 1,
                                "grams": ["text"]}]}]'::jsonb""",
     "names": "'{n}'::text[]", "stemmers": """'{"ta": "tamil"}'""", "words": "'{whale}'", "grams": "'{_wha}'::text[]",
     "stems": "'{''whale''}'::text[]",
@@ -49,30 +83,36 @@ LITERALS = {
 }  # fmt: skip
 """A value for every parameter; what is not here is an id."""
 
-_PARAMETER = re.compile(r"%\((\w+)\)s")
-
 
 class Named(NamedTuple):
     """One named query, for one role."""
 
-    file: str
+    file: File
     name: str
     text: str
     role: str
 
     def __str__(self) -> str:
-        return f"{self.file}.{self.name}-{self.role.removeprefix('muniment_')}"
+        package, _, file = ".".join(self.file).removeprefix("muniment_server.").removesuffix(".sql").partition(".")
+        query = f"{package}.{file}.{self.name}"
+        return f"{query}-{self.role.removeprefix('muniment_')}" if self.role else query
 
 
-def named(*files: Mapping[str, tuple[str, ...]]) -> list[Named]:
-    """The queries of these files, each once for every role that runs it."""
+def named(*files: Mapping[File, tuple[str, ...]]) -> list[Named]:
+    """The queries of these files as they are sent, each once for every role that runs it."""
     return [
-        Named(file, name, text, role)
+        Named(file, name, COMPOSED.get(file, own)[name], role)
         for group in files
         for file, serving in group.items()
-        for name, text in queries.load(file).items()
+        for own in (queries.load(*file),)
+        for name in own
         for role in serving
     ]
+
+
+def once(*files: Iterable[File]) -> list[Named]:
+    """The queries of these files as they are sent, each once."""
+    return named(*(dict.fromkeys(group, ("",)) for group in files))
 
 
 def numbered(text: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What a plan of EXPLAIN (ANALYZE, BUFFERS, FORMAT json) says it cost."""
+"""What a plan says about how much a statement looked at, in the format JSON of EXPLAIN (ANALYZE, BUFFERS)."""
 
 from __future__ import annotations
 

@@ -44,9 +44,9 @@ FAULTS = {
     "ALTER ROLE muniment_control REPLICATION": "muniment_control: replicates",
     "ALTER TABLE muniment_public.item OWNER TO muniment_public": "muniment_public: owns on muniment_public.item",
     "ALTER SCHEMA muniment_restricted OWNER TO muniment_control": "owns on schema muniment_restricted",
-    "ALTER VIEW muniment_public.visible RESET (security_invoker)": "missing: window: security_invoker=true",
+    "ALTER VIEW muniment_public.visible RESET (security_invoker)": "missing: view: security_invoker=true",
     "ALTER VIEW muniment_public.visible SET (security_invoker = false)": "security_invoker=false",
-    "ALTER VIEW muniment_public.session RESET (security_barrier)": "missing: window: security_barrier=true",
+    "ALTER VIEW muniment_public.session RESET (security_barrier)": "missing: view: security_barrier=true",
     "ALTER TABLE muniment_public.item DROP CONSTRAINT item_is_public": "missing: pinned: CHECK ((level = 1))",
     "ALTER TABLE muniment_public.audit DROP CONSTRAINT audit_is_public": "missing: pinned: CHECK ((level = 1))",
     "ALTER TABLE muniment_public.item DROP CONSTRAINT item_is_public,"
@@ -61,7 +61,7 @@ FAULTS = {
     " RETURN (SELECT content FROM muniment_restricted.item LIMIT 1)": "public.leak",
     "GRANT SET ON PARAMETER session_replication_role TO muniment_public": "session_replication_role",
 }
-"""What spoils the walls, and a part of what must be said of it."""
+"""What spoils the grants, and a part of what must be said of it."""
 
 
 def test_on_a_migrated_database_the_grants_equal_the_matrix(migrated):
@@ -77,7 +77,7 @@ def test_every_serving_role_may_compare_them(migrated, role):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_c75_a_fault_in_the_walls_is_found(migrated, fault):
+def test_c75_a_fault_in_the_grants_is_found(migrated, fault):
     with migrated.as_admin() as admin, admin.transaction(force_rollback=True):
         admin.execute(fault.format(database=migrated.name).encode())
         found = grants.differences(admin)

@@ -11,6 +11,8 @@ from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import migrate
 from muniment_server.postgres.pool import operator_conninfo
+from muniment_server.runtime import schema
+from muniment_server.search.reindex import Reindexed
 from tests.rpc.clock import Clock
 from tests.support.services import serving
 
@@ -67,12 +69,12 @@ def test_an_agent_that_is_deleted_meanwhile_has_nothing_to_index(service):
     with connect_operator(service.database.admin) as operator:
         reindexed = operator.reindex()
         first = next(reindexed)
-        (other,) = agents - {first[1]}
+        (other,) = agents - {first.agent_id}
         service.host().delete_agent(agent_id=other)
         rest = list(reindexed)
 
-    assert first == (PUBLIC, first[1], 1)
-    assert [(agent_id, items) for _, agent_id, items in rest if agent_id == other] == [(other, 0)] * 4
+    assert first == Reindexed(PUBLIC, first.agent_id, 1)
+    assert [each.items for each in rest if each.agent_id == other] == [0] * 4
 
 
 def test_purge_takes_what_expired_out_of_the_index(database):
@@ -117,10 +119,10 @@ def test_an_upgrade_indexes_what_was_there(postgres, database):
             "   FROM vault.tenant, generate_series(1, 450) AS n"
         )
 
-    done = migrate.migrate(old.admin)
+    done = schema.migrate(old.admin)
 
     assert done[-1] == "indexed 450 items for search"
-    assert migrate.migrate(old.admin) == []
+    assert schema.migrate(old.admin) == []
     assert broken(old) == 0
     with serving(old) as service:
         assert len(service.session(PUBLIC).search_memories(query="whale", max_results=100).results) == 100

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.postgres import queries
+from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.races.mutants import impatience
 from tests.store.named import filled, parameters
 from tests.support.invariants import broken_invariants
@@ -47,7 +47,6 @@ def crowded(service):
 def holding(service, level):
     """A transaction at *level*, with every lock it can get: a save, a delete, and every row it may lock."""
     opened = service.session(level, conversation_id="holder")
-    texts = queries.load("items", "notes", "passages", "search")
     with service.database.connect(level.role) as connection:
         (row,) = connection.execute(
             "SELECT tenant, agent FROM session WHERE session_id = %s", [opened.session_id]
@@ -62,11 +61,13 @@ def holding(service, level):
         }  # fmt: skip
 
         def run(query: str, name: str = "", kind: int = 1) -> None:
-            ids = {each: f"'{uuid.uuid4()}'::uuid" for each in parameters(texts[query]) if each not in literals}
-            connection.execute(filled(texts[query], literals | ids | {"name": f"'{name}'", "kind": str(kind)}).encode())
+            text = SESSION_QUERIES[query]
+            ids = {each: f"'{uuid.uuid4()}'::uuid" for each in parameters(text) if each not in literals}
+            given = literals | ids | {"name": f"'{name}'", "kind": str(kind)}
+            connection.execute(filled(text, given).encode())
 
         with connection.transaction(force_rollback=True):
-            run("lock_shelf")
+            run("lock_writes")
             for kind, name in ((1, "plan"), (2, NOTE), (3, "plan")):
                 run("save_item", name, kind)
                 run("save_item", "new", kind)

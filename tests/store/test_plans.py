@@ -15,7 +15,7 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from muniment_server.postgres import queries
+from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.store.named import LITERALS, numbered, parameters
 from tests.store.plans import buffers, rows
 from tests.support.databases import Database, cloned
@@ -25,7 +25,6 @@ PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 SMALL, LARGE = 200, 20_000
 _NOISE = 300
 """Other agents of the tenant, each with a session at every level, blocks, notes and a link."""
-_TEXTS = queries.load("items", "notes", "blocks", "passages")
 _ITEMS = """
 INSERT INTO {level}.item (tenant, agent, kind, name, item_id, change_id, content, event_time, create_time)
 SELECT %(tenant)s, %(agent)s, %(kind)s, lpad(n::text, 6, '0') || CASE WHEN n %% 100 <> 0 THEN '{level}' ELSE '' END,
@@ -63,7 +62,7 @@ class World(NamedTuple):
 
     def plan(self, query: str, who: str, **literals: str) -> Any:
         """How a named query ran, the second time, for the agent *who* at RESTRICTED."""
-        text = _TEXTS[query]
+        text = SESSION_QUERIES[query]
         values = {
             **{name: LITERALS.get(name, f"'{uuid.uuid4()}'::uuid") for name in parameters(text)},
             "tenant": f"{self.tenant}::bigint", "session_id": f"'{self.sessions[who]}'::uuid",

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+import psycopg
 import pytest
-from muniment_server.items.store import Items
-from psycopg.rows import namedtuple_row
+from psycopg.rows import namedtuple_row, tuple_row
 
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import MemoryNotFound
 from muniment_server.domain.ids import RandomIds
 from muniment_server.domain.items import ItemKind
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from muniment_server.monitor.session_scope import Fence
-from muniment_server.postgres import pool as store_database
-from muniment_server.postgres.deadline import Call
+from muniment_server.monitor.policy import Flow
+from muniment_server.monitor.session_scope import SessionScope
+from muniment_server.postgres import pool
 from muniment_server.postgres.pool import RoleConnection
-from muniment_server.search.embeddings import nobody
+from muniment_server.search.embeddings import no_embedder
+from muniment_server.search.search import Searcher
 from tests.bench_search.loading import load
 from tests.store.plans import buffers
 from tests.support.databases import Database, cloned
@@ -38,10 +37,15 @@ class ExplainedConnection(RoleConnection):
 
     plans: list[tuple[str, Any]]
 
+
+class ExplainedCursor(psycopg.Cursor[Any]):
+    """A cursor of an ExplainedConnection."""
+
     def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
-        if params is not None and query.lstrip().startswith("WITH"):
-            explained = super().execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + query, params, prepare=True)
-            self.plans.append((query, explained.fetchall()[0][0][0]["Plan"]))
+        if params is not None and isinstance(self.connection, ExplainedConnection):
+            with psycopg.Cursor(self.connection, row_factory=tuple_row) as plain:
+                plain.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + query, params, prepare=True)
+                self.connection.plans.append((query, plain.fetchall()[0][0][0]["Plan"]))
         return super().execute(query, params, **options)
 
 
@@ -77,13 +81,20 @@ def test_a_search_looks_at_a_part_of_many_items(loaded, level):
         ).fetchall()
     with closing(
         ExplainedConnection.connect(
-            loaded.conninfo(level.role), autocommit=True, row_factory=namedtuple_row, options=store_database._SETTINGS
+            loaded.conninfo(level.role),
+            autocommit=True,
+            row_factory=namedtuple_row,
+            options=pool._SETTINGS,
+            cursor_factory=ExplainedCursor,
         )
     ) as connection:
         connection.plans = []
-        identity = SessionIdentity(session.tenant, uuid.UUID(str(session.session_id)), level)
-        fence = Fence(connection, identity, Call("SearchMemories"), RandomIds(), audit_reads=False, embed=nobody)
-        found = Items(fence, ItemKind.MEMORY, MemoryNotFound).search("word7x38 word3x20 word1x2", limit=10).matches
+        identity = SessionIdentity(session.tenant, session.session_id, level)
+        scope = SessionScope(
+            connection, identity, RandomIds(), method="SearchMemories", flow=Flow.READ, audit_reads=False
+        )
+        query = "word7x38 word3x20 word1x2"
+        found = Searcher(no_embedder).search(scope, ItemKind.MEMORY, query, limit=10).matches
 
     assert len(found) == 10
     assert len(connection.plans) == 2

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.postgres.deadline import Lifetime
+from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import Database as RoleDatabase
 from tests.support.databases import cloned
 from tests.support.services import serving
@@ -256,7 +256,7 @@ def test_a_level_has_the_settings_that_bound_it(filled, role):
         connection.execute("ALTER ROLE CURRENT_USER SET lock_timeout = 0")
     served = RoleDatabase(filled.conninfo, pool_size=1)
     try:
-        with served.connection(role, Lifetime()) as connection:
+        with served.connection(role, Deadline()) as connection:
             found = {name: rows(connection, f"SHOW {name}")[0][0] for name in _BOUNDS}
     finally:
         served.close()

@@ -28,8 +28,8 @@ _BLANK_LINE = "\n\n"
 # Unicode's Default_Ignorable_Code_Points and the braille blank, in three sets.
 #
 # Characters that languages need are kept, and ignored when a line is compared with structure: soft hyphen;
-# grapheme joiner (Hebrew, Slovak); LRM, RLM, ALM; Khmer vowels; zero width space (Khmer, Thai, Burmese), joiner and non-joiner; the selectors
-# of Mongolian and emoji; the controls of Duployan.
+# grapheme joiner (Hebrew, Slovak); LRM, RLM, ALM; Khmer vowels; zero width space (Khmer, Thai, Burmese), joiner and
+# non-joiner; the selectors of Mongolian and emoji; the controls of Duployan.
 _NOTHING = r"\u00AD\u034F\u061C\u17B4\u17B5\u180B-\u180D\u180F\u200B-\u200F\uFE00-\uFE0F\U0001BCA0-\U0001BCA3"
 # Blanks are kept, too: Hangul fillers (old Korean), the Mongolian vowel separator, the braille blank. Some fonts give
 # them a width and some do not: a line is compared both ways.

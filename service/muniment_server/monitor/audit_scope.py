@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from muniment_server.domain.principals import HostIdentity
+from muniment_server.monitor.policy import PolicyViolation
 from muniment_server.monitor.queries import AUDIT_QUERIES
 from muniment_server.postgres.rows import row_of
 
@@ -19,9 +20,16 @@ class AuditScope:
     def __init__(self, connection: psycopg.Connection[Any], host: HostIdentity) -> None:
         self._connection = connection
         self._host = host
+        self._ended = False
+
+    def end(self) -> None:
+        """End the scope with its call: whoever keeps it can do nothing with it, and not in the name of another call."""
+        self._ended = True
 
     def rows(self, name: str, row: type[_R], /, **parameters: object) -> list[_R]:
         """Run a named query. Whatever the parameters say, it runs for this host."""
+        if self._ended:
+            raise PolicyViolation(f"{name} is run in a scope after its end")
         cursor: Any = self._connection.cursor(row_factory=row_of(row))
         identity = {"tenant": self._host.tenant, "ceiling": self._host.ceiling}
         rows: list[_R] = cursor.execute(AUDIT_QUERIES[name], {**parameters, **identity}).fetchall()

@@ -15,7 +15,7 @@ from muniment_server.domain.tokens import Token
 from muniment_server.monitor.audit_scope import AuditScope
 from muniment_server.monitor.host_scope import HostScope
 from muniment_server.monitor.paging import Pager
-from muniment_server.monitor.policy import Method
+from muniment_server.monitor.policy import Method, PolicyViolation
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.postgres.deadline import Deadline
@@ -25,11 +25,8 @@ _NO_DEADLINE = 365 * 24 * 3600.0
 
 
 @dataclass(slots=True)
-class CallContext:
-    """One call. Interceptors fill in what those behind them need.
-
-    The scopes that a servicer opens are those of the authenticated principal: it cannot ask for another one.
-    """
+class Call:
+    """One call. Interceptors fill in what those behind them need. A servicer does not see it: see CallContext."""
 
     method: Method
     grpc_context: grpc.ServicerContext
@@ -44,48 +41,90 @@ class CallContext:
     request: Message | Iterator[Message] | None = None
 
     @property
-    def session(self) -> SessionIdentity:
-        """The caller of a method for sessions."""
-        assert isinstance(self.principal, SessionIdentity)
-        return self.principal
-
-    @property
     def host(self) -> HostIdentity:
         """The caller of a method for hosts."""
         assert isinstance(self.principal, HostIdentity)
         return self.principal
 
+    def for_servicer(self) -> CallContext:
+        """The same call, as its servicer sees it."""
+        assert self.token is not None
+        assert self.principal is not None
+        return CallContext(self.scopes, self.method, self.deadline, self.token, self.principal)
+
+
+class CallContext:
+    """What a servicer sees of its call: it opens the scopes of the authenticated principal, and no others.
+
+    Neither the call itself nor grpc's context is in its reach: it can change nothing that an interceptor relies on.
+    """
+
+    __slots__ = ("_deadline", "_ended", "_method", "_principal", "_scopes", "_token")
+
+    def __init__(
+        self,
+        scopes: Scopes,
+        method: Method,
+        deadline: Deadline,
+        token: Token,
+        principal: HostIdentity | SessionIdentity,
+    ) -> None:
+        self._scopes = scopes
+        self._method = method
+        self._deadline = deadline
+        self._token = token
+        self._principal = principal
+        self._ended = False
+
+    def end(self) -> None:
+        """End the context with its call: whoever keeps it opens no scope in the name of this caller."""
+        self._ended = True
+
+    @property
+    def principal(self) -> HostIdentity | SessionIdentity:
+        """The authenticated caller."""
+        return self._principal
+
     def session_scope(self) -> AbstractContextManager[SessionScope]:
         """What the calling session may do."""
-        return self.scopes.of_session(self.session, self.method, self.deadline)
+        return self._scopes.of_session(self._session(), self._method, self._deadline)
 
     def host_scope(self) -> AbstractContextManager[HostScope]:
         """What the calling host may do."""
-        return self.scopes.of_host(self.host, self.method, self.deadline)
+        return self._scopes.of_host(self._host(), self._method, self._deadline)
 
     def audit_scope(self) -> AbstractContextManager[AuditScope]:
         """What the calling host may read of the audit log."""
-        return self.scopes.of_auditor(self.host, self.deadline)
+        return self._scopes.of_auditor(self._host(), self._deadline)
 
     def close_session(self) -> None:
         """Close the calling session."""
-        self.scopes.close_own_session(self.session, self.deadline)
+        self._scopes.close_own_session(self._session(), self._deadline)
 
     def pager(self, *filters: object) -> Pager:
         """Makes and reads the page tokens of this method, for this caller and these filters."""
-        assert self.token is not None
-        taint = self.principal.taint if isinstance(self.principal, SessionIdentity) else None
-        return Pager(self.token.hash, self.method.name, filters, taint)
+        taint = self._principal.taint if isinstance(self._principal, SessionIdentity) else None
+        return Pager(self._token.hash, self._method.name, filters, taint)
+
+    def _session(self) -> SessionIdentity:
+        if self._ended or not isinstance(self._principal, SessionIdentity):
+            raise PolicyViolation(f"{self._method.name} opens the scope of a session after the call, or for a host")
+        return self._principal
+
+    def _host(self) -> HostIdentity:
+        if self._ended or not isinstance(self._principal, HostIdentity):
+            raise PolicyViolation(f"{self._method.name} opens the scope of a host after the call, or for a session")
+        return self._principal
 
 
-Proceed = Callable[[CallContext], Message]
+Proceed = Callable[[Call], Message]
 """The rest of the way: the interceptors behind this one, and the servicer."""
 
 
 class Interceptor(Protocol):
     """A step that every call passes: it lets the call proceed, or raises."""
 
-    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+    def __call__(self, call: Call, proceed: Proceed) -> Message:
         """Return the response of the rest of the way."""
         ...
 

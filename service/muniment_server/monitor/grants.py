@@ -31,6 +31,8 @@ _LEVEL_TABLES = ("item", "revision", "shelf", "audit", "chunk", "stat", "meaning
 _LEVEL_VIEWS = (
     "session", "agent", "link", "visible", "shared_visible", "visible_chunk", "visible_stat", "visible_meaning",
 )  # fmt: skip
+LEVEL_RELATIONS = frozenset({*_LEVEL_TABLES, *_LEVEL_VIEWS})
+"""What a query of a level finds by a name without a schema."""
 _HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link")
 
 

@@ -11,7 +11,8 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import CeilingExceeded
 from muniment_server.domain.ids import IdSource, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity
-from muniment_server.monitor.queries import HOST_QUERIES
+from muniment_server.monitor.policy import PolicyViolation
+from muniment_server.monitor.queries import HOST_QUERIES, HOST_STATEMENTS
 from muniment_server.postgres.pool import RoleConnection
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import transaction
@@ -27,6 +28,11 @@ class HostScope:
         self._host = host
         self._ids = ids
         self._method = method
+        self._ended = False
+
+    def end(self) -> None:
+        """End the scope with its call: whoever keeps it can do nothing with it, and not in the name of another call."""
+        self._ended = True
 
     @property
     def tenant(self) -> TenantNumber:
@@ -47,16 +53,16 @@ class HostScope:
 
     def execute(self, name: str, /, **parameters: object) -> None:
         """Run a named statement whose rows do not matter, such as a lock."""
-        self._execute(name, parameters)
+        self._run(name, parameters)
 
     def rows(self, name: str, row: type[_R], /, **parameters: object) -> list[_R | None]:
         """Run a named query. None stands for a row of nulls."""
-        rows: list[_R | None] = self._execute(name, parameters, row).fetchall()
+        rows: list[_R | None] = self._run(name, parameters, row).fetchall()
         return rows
 
     def first(self, name: str, row: type[_R], /, **parameters: object) -> _R | None:
         """Run a named query and return its first row, or None."""
-        found: _R | None = self._execute(name, parameters, row).fetchone()
+        found: _R | None = self._run(name, parameters, row).fetchone()
         return found
 
     def change(self, name: str, row: type[_R], /, **parameters: object) -> _R | None:
@@ -65,7 +71,7 @@ class HostScope:
 
     def send(self, name: str, row: type[_R], /, **parameters: object) -> Callable[[], _R | None]:
         """The same as `first` within a transaction, without waiting: the row is there once it is called."""
-        cursor = self._execute(name, parameters, row)
+        cursor = self._run(name, parameters, row)
         return lambda: cursor.fetchone()
 
     @contextmanager
@@ -89,22 +95,29 @@ class HostScope:
         self, outcome: str, *, level: Classification, agent_id: str | None = None, session_id: SessionId | None = None
     ) -> None:
         """Write the audit row of a refused call."""
-        self.execute(
-            "record_host_refusal",
-            change_id=self.new_uuid(),
-            level=level,
-            agent_id=agent_id,
-            session_id=session_id,
-            method=self._method,
-            outcome=outcome,
-        )
+        parameters = {
+            "change_id": self.new_uuid(),
+            "level": level,
+            "agent_id": agent_id,
+            "session_id": session_id,
+            "outcome": outcome,
+        }
+        self._execute("record_host_refusal", parameters)
+
+    def _run(self, name: str, parameters: Mapping[str, object], row: type[Any] | None = None) -> Any:
+        if name not in HOST_STATEMENTS:
+            raise PolicyViolation(f"a noun may not run {name}")
+        return self._execute(name, parameters, row)
 
     def _execute(self, name: str, parameters: Mapping[str, object], row: type[Any] | None = None) -> Any:
-        """Run a named query. Whatever the parameters say, it runs as this host."""
+        """Run a named query. Whatever the parameters say, it runs as this host and method."""
+        if self._ended:
+            raise PolicyViolation(f"{self._method} uses a scope after its end")
         cursor: Any = self._connection.cursor(row_factory=row_of(row)) if row else self._connection.cursor()
         identity = {
             "tenant": self._host.tenant,
             "host_key_id": self._host.host_key_id,
             "ceiling": self._host.ceiling,
+            "method": self._method,
         }
         return cursor.execute(HOST_QUERIES[name], {**parameters, **identity})

@@ -11,19 +11,20 @@ from typing import NoReturn
 import grpc
 from google.protobuf.message import Message
 
+from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import (
     DeadlineExceeded,
     EgressViolation,
     FieldViolation,
     InvalidArgument,
+    MunimentError,
     PrincipalNotAllowed,
-    Refusal,
     Unavailable,
 )
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor import egress, status
 from muniment_server.monitor.authentication import Credentials, bearer_token
-from muniment_server.monitor.call import CallContext, Interceptor, Proceed
+from muniment_server.monitor.call import Call, Interceptor, Proceed
 from muniment_server.monitor.retry import RetryOnTaintChange
 from muniment_server.monitor.validation import Validator
 from muniment_server.postgres.driver_errors import location_of
@@ -52,14 +53,14 @@ def in_order(gate: Gate, credentials: Credentials, validator: Validator) -> tupl
 class MapErrors:
     """Turns every error into a status of the fixed table. Logs codes and reasons, never what was sent."""
 
-    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+    def __call__(self, call: Call, proceed: Proceed) -> Message:
         start = time.monotonic()
         try:
             return proceed(call)
         except Exception as error:  # noqa: BLE001 - the one place where unforeseen errors become INTERNAL
             self._abort(call, error, start)
 
-    def _abort(self, call: CallContext, error: Exception, start: float) -> NoReturn:
+    def _abort(self, call: Call, error: Exception, start: float) -> NoReturn:
         code, reason = status.code_of(error)
         incident = uuid.uuid4() if code is grpc.StatusCode.INTERNAL else None
         elapsed = round((time.monotonic() - start) * 1000)
@@ -79,7 +80,7 @@ class Gate:
     def __init__(self) -> None:
         self.open = False
 
-    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+    def __call__(self, call: Call, proceed: Proceed) -> Message:
         if not self.open:
             raise Unavailable
         return proceed(call)
@@ -91,7 +92,7 @@ class Authenticate:
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
 
-    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+    def __call__(self, call: Call, proceed: Proceed) -> Message:
         call.token = bearer_token(call.grpc_context)
         call.principal = self._credentials.principal(call.token, call.deadline)
         return proceed(call)
@@ -100,7 +101,7 @@ class Authenticate:
 class Authorize:
     """Checks the caller against the policy of the method. A denied call leaves an audit row."""
 
-    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+    def __call__(self, call: Call, proceed: Proceed) -> Message:
         if not self._is_allowed(call):
             assert call.principal is not None
             call.scopes.record_wrong_principal(call.principal, call.method, call.deadline)
@@ -108,7 +109,7 @@ class Authorize:
         return proceed(call)
 
     @staticmethod
-    def _is_allowed(call: CallContext) -> bool:
+    def _is_allowed(call: Call) -> bool:
         if isinstance(call.principal, SessionIdentity):
             return call.method.for_sessions
         return isinstance(call.principal, HostIdentity) and call.method.for_hosts
@@ -120,18 +121,18 @@ class Validate:
     def __init__(self, validator: Validator) -> None:
         self._validator = validator
 
-    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+    def __call__(self, call: Call, proceed: Proceed) -> Message:
         call.request = self._stream(call) if call.method.takes_stream else self._one(call)
         return proceed(call)
 
-    def _one(self, call: CallContext) -> Message:
+    def _one(self, call: Call) -> Message:
         if call.request_bytes is None:
             call.request_bytes = call.receive()
         if call.request_bytes is None:
             raise InvalidArgument(FieldViolation("", "is missing: send one message"))
         return self._validator.parse(call.method.request_type, call.request_bytes)
 
-    def _stream(self, call: CallContext) -> Iterator[Message]:
+    def _stream(self, call: Call) -> Iterator[Message]:
         """Each message is checked when the servicer asks for it: it already has those before."""
         while (message := call.receive()) is not None:
             if call.deadline.remaining() == 0:
@@ -140,22 +141,22 @@ class Validate:
 
 
 class EgressFilter:
-    """Holds back every message with a label above the caller: responses, and the details of refusals."""
+    """Holds back every message with a label above the caller: responses, and the details of errors."""
 
-    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+    def __call__(self, call: Call, proceed: Proceed) -> Message:
+        principal = call.principal
+        limit = principal.taint if isinstance(principal, SessionIdentity) else call.host.ceiling
         try:
             response = proceed(call)
-        except Refusal as refusal:
-            for detail in status.details(refusal):
-                self._check(call, detail)
+        except MunimentError as error:
+            for detail in status.details(error):
+                self._check(call, detail, limit)
             raise
-        self._check(call, response)
+        self._check(call, response, limit)
         return response
 
     @staticmethod
-    def _check(call: CallContext, message: Message) -> None:
-        principal = call.principal
-        limit = principal.taint if isinstance(principal, SessionIdentity) else call.host.ceiling
+    def _check(call: Call, message: Message, limit: Classification) -> None:
         if not egress.may_leave(message, limit):
             _LOG.critical("%s: held back a response above the caller's level", call.method.name)
             raise EgressViolation

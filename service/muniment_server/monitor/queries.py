@@ -10,9 +10,11 @@ The queries of hosts are trusted as a whole: each is held to the host's tenant b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from muniment_server.monitor.grants import LEVEL_RELATIONS
+from muniment_server.monitor.names import names
 from muniment_server.postgres.queries import flattened, load, read, split
 
 SESSION_FILES: Final = (
@@ -44,14 +46,16 @@ TRUSTED: Final = frozenset(
 )
 """The query files that may name tables: an error in one of them can mix up agents, though never levels."""
 
+_FUNCTIONS: Final = frozenset(
+    "bit_count bool_or coalesce count greatest max min nullif octet_length replace round row_number sum to_tsvector"
+    " ts_lexize unnest".split()
+)
+"""The functions that the queries of nouns may call: none of them reads a relation that its arguments name."""
 _LOCKED = re.compile(r"^-- session: locked$", re.MULTILINE)
-_RELATION = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|USING|TABLE)\s+(?:ONLY\s+)?([\w.\"]+)(?![\w.\"]|\s*\()")
-_EXPRESSION = re.compile(r"(?:\bWITH|,)\s+(\w+)\s+AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\(")
-_NO_RELATION = frozenset({"LATERAL", "SELECT", "SET"})
 
 
 class UnscopedQuery(RuntimeError):
-    """A query names a relation that its file may not name. The server does not start."""
+    """A query names or does what its file may not. The server does not start."""
 
 
 def session_queries() -> Mapping[str, str]:
@@ -70,16 +74,25 @@ def host_queries() -> Mapping[str, str]:
 
 
 def check_names(name: str, text: str, relations: Mapping[str, str]) -> None:
-    """Check that *text* names nothing but *relations* and its own expressions. Raises UnscopedQuery."""
-    allowed = {*relations, *_EXPRESSION.findall(text), *_NO_RELATION}
-    for relation in _RELATION.findall(text):
-        if relation not in allowed:
-            raise UnscopedQuery(f"{name} names {relation}: only a query file in TRUSTED may")
+    """Check that *text* names nothing but *relations* and expressions of its own, and does not write.
+
+    Raises UnscopedQuery.
+    """
+    found = names(text)
+    faults = {
+        "names": found.relations - relations.keys() - found.expressions,
+        "calls": found.functions - _FUNCTIONS,
+        "hides": {one for one in found.expressions if one in LEVEL_RELATIONS or one.startswith("pg_")},
+        "contains": found.refused,
+    }
+    for fault, what in faults.items():
+        if what:
+            raise UnscopedQuery(f"{name} {fault} {', '.join(sorted(what))}: only a query file in TRUSTED may")
 
 
 def composed(text: str, relations: Mapping[str, str], *, locked: bool = False) -> str:
     """*text* behind those of *relations* that it names."""
-    expressions = ", ".join(_expressions(set(_RELATION.findall(text)), relations, locked=locked))
+    expressions = ", ".join(_expressions(names(text).relations, relations, locked=locked))
     if text.startswith("WITH "):
         return f"WITH {expressions}, {text.removeprefix('WITH ')}"
     return f"WITH {expressions} {text}"
@@ -105,6 +118,17 @@ def _expressions(named: set[str], relations: Mapping[str, str], *, locked: bool)
             yield f"{relation} AS NOT MATERIALIZED ({body})"
 
 
+def _names(files: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """The queries in *files*, but for those that the monitor alone runs."""
+    return frozenset(name for package, file in files if package != __package__ for name in load(package, file))
+
+
 SESSION_QUERIES: Final = session_queries()
+READS: Final = _names(file for file in SESSION_FILES if file not in TRUSTED)
+"""What a noun may look up as a session. These queries name no table, so they cannot write."""
+WRITES: Final = _names(file for file in SESSION_FILES if file in TRUSTED)
+"""What a noun may write as a session."""
+HOST_STATEMENTS: Final = _names(HOST_FILES)
+"""What a noun may run as a host."""
 HOST_QUERIES: Final = host_queries()
 AUDIT_QUERIES: Final = audit_queries()

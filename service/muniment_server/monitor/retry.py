@@ -17,7 +17,7 @@ from muniment_server.domain.errors import (
 )
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor.authentication import Credentials
-from muniment_server.monitor.call import CallContext, Proceed
+from muniment_server.monitor.call import Call, Proceed
 
 _MAX_RUNS = 4
 """Levels only rise, and there are four."""
@@ -38,7 +38,7 @@ class RetryOnTaintChange:
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
 
-    def __call__(self, call: CallContext, proceed: Proceed) -> Message:
+    def __call__(self, call: Call, proceed: Proceed) -> Message:
         last: MunimentError = TaintChanged()
         for _ in range(_MAX_RUNS):
             try:
@@ -56,14 +56,14 @@ class RetryOnTaintChange:
                 call.principal = current
         raise last
 
-    def _confirmed(self, call: CallContext, refusal: MunimentError) -> SessionIdentity | HostIdentity:
+    def _confirmed(self, call: Call, refusal: MunimentError) -> SessionIdentity | HostIdentity:
         try:
             return self._current(call)
         except Unauthenticated as ended:
             ended.detail = refusal.detail
             raise
 
-    def _current(self, call: CallContext) -> SessionIdentity | HostIdentity:
+    def _current(self, call: Call) -> SessionIdentity | HostIdentity:
         """The principal as the database has it now."""
         if not isinstance(call.principal, SessionIdentity):
             assert call.principal is not None

@@ -38,20 +38,21 @@ SELECT shared_visible.*
  WHERE shared_visible.tenant = %(tenant)s
    AND shared_visible.session_id = %(session_id)s;
 
+-- name: visible_chunk_by_term
+-- The chunks of the agent's items, for searches by term. No index serves IS NOT DISTINCT FROM, so that Postgres does not choose
+-- one that reads all chunks of the agent: the terms themselves contain the agent. In front of visible_chunk, which would
+-- otherwise take the place of the view here.
+SELECT visible_chunk.*
+  FROM visible_chunk
+ WHERE visible_chunk.tenant = %(tenant)s
+   AND visible_chunk.agent IS NOT DISTINCT FROM (SELECT session.agent FROM session);
+
 -- name: visible_chunk
 -- The chunks of the agent's items.
 SELECT visible_chunk.*
   FROM visible_chunk
  WHERE visible_chunk.tenant = %(tenant)s
    AND visible_chunk.agent = (SELECT session.agent FROM session);
-
--- name: visible_chunk_by_term
--- The same for searches by term. No index serves IS NOT DISTINCT FROM, so that Postgres does not choose one that reads all
--- chunks of the agent: the terms themselves contain the agent.
-SELECT visible_chunk.*
-  FROM visible_chunk
- WHERE visible_chunk.tenant = %(tenant)s
-   AND visible_chunk.agent IS NOT DISTINCT FROM (SELECT session.agent FROM session);
 
 -- name: visible_stat
 -- The term statistics of the agent.

@@ -59,20 +59,31 @@ class Scopes:
                 flow=method.flow,
                 audit_reads=self._audit_reads_from.can_flow_to(session.taint),
             )
-            yield scope
-            scope.require_audit()
+            try:
+                yield scope
+                scope.require_audit()
+            finally:
+                scope.end()
 
     @contextmanager
     def of_host(self, host: HostIdentity, method: Method, deadline: Deadline) -> Iterator[HostScope]:
         """The scope of *host*."""
         with self._database.connection(roles.CONTROL, deadline) as connection:
-            yield HostScope(connection, host, self._ids, method=method.name)
+            scope = HostScope(connection, host, self._ids, method=method.name)
+            try:
+                yield scope
+            finally:
+                scope.end()
 
     @contextmanager
     def of_auditor(self, host: HostIdentity, deadline: Deadline) -> Iterator[AuditScope]:
         """What *host* may read of the audit log."""
         with self._database.connection(roles.AUDITOR, deadline) as connection:
-            yield AuditScope(connection, host)
+            scope = AuditScope(connection, host)
+            try:
+                yield scope
+            finally:
+                scope.end()
 
     def close_own_session(self, session: SessionIdentity, deadline: Deadline) -> None:
         """Close *session* itself. Raises StaleSession if it is not open any more."""

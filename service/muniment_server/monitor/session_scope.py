@@ -27,7 +27,7 @@ from muniment_server.domain.items import ItemKind, Version
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.domain.session import Session
 from muniment_server.monitor.policy import Flow, PolicyViolation
-from muniment_server.monitor.queries import SESSION_QUERIES
+from muniment_server.monitor.queries import READS, SESSION_QUERIES, WRITES
 from muniment_server.postgres.pool import RoleConnection
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import transaction
@@ -99,6 +99,7 @@ class SessionScope:
         self._audit_reads = audit_reads
         self._unaudited = False
         """Whether something was read and no audit row has been written since."""
+        self._ended = False
 
     @property
     def taint(self) -> Classification:
@@ -111,16 +112,18 @@ class SessionScope:
 
     def session(self) -> Session:
         """The session itself. Raises StaleSession."""
-        return self.look_up(Query("get_own_session", Session, {}))[0]
+        return self._read(Query("get_own_session", Session, {}))[0]
 
     def look_up(self, query: Query[_R]) -> list[_R]:
         """Run a query. The caller owes a `record_read`, which says what of its rows is shown. Raises StaleSession."""
+        _require(query.name, READS)
         self._unaudited = True
-        rows = self._connection.read(SESSION_QUERIES[query.name], self._parameters(query.parameters), row_of(query.row))
-        return _found(rows)
+        return self._read(query)
 
     def look_up_both(self, one: Query[_R], other: Query[_S]) -> tuple[list[_R], list[_S]]:
         """The same for two queries, in one round trip."""
+        _require(one.name, READS)
+        _require(other.name, READS)
         self._unaudited = True
         with self._connection.pipeline():
             first = self._execute(one.name, one.parameters, one.row)
@@ -137,7 +140,6 @@ class SessionScope:
         only = shown[0] if len(shown) == 1 else None
         parameters = {
             "change_id": self.new_uuid(),
-            "method": self._method,
             "kind": kind,
             "item_id": only and only.item_id,
             "revision": only and only.revision,
@@ -186,22 +188,35 @@ class SessionScope:
         _must_write_one(refused)
         raise refusal
 
+    def end(self) -> None:
+        """End the scope with its call: whoever keeps it can do nothing with it, and not in the name of another call."""
+        self._ended = True
+
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        if self._flow is not Flow.WRITE:
-            raise PolicyViolation(f"{self._method} writes, and its policy does not say so")
+        self._require_write_flow()
         with transaction(self._connection):
             yield
 
+    def _require_write_flow(self) -> None:
+        if self._flow is not Flow.WRITE:
+            raise PolicyViolation(f"{self._method} writes, and its policy does not say so")
+
+    def _read(self, query: Query[_R]) -> list[_R]:
+        rows = self._connection.read(SESSION_QUERIES[query.name], self._parameters(query.parameters), row_of(query.row))
+        return _found(rows)
+
     def _write(self, query: Query[_R], *then: Statement) -> Any:
-        cursor = self._execute(query.name, {**query.parameters, "method": self._method}, query.row)
+        self._require_write_flow()
+        for name in (query.name, *(statement.name for statement in then)):
+            _require(name, WRITES)
+        cursor = self._execute(query.name, query.parameters, query.row)
         for statement in then:
             self._execute(statement.name, statement.parameters)
         return cursor
 
     def _refuse(self, outcome: str) -> Any:
-        parameters = {"change_id": self.new_uuid(), "method": self._method, "outcome": outcome}
-        return self._execute("record_refusal", parameters)
+        return self._execute("record_refusal", {"change_id": self.new_uuid(), "outcome": outcome})
 
     def _execute(self, name: str, parameters: Mapping[str, object], row: type[Any] | None = None) -> Any:
         """Run a named query in a pipeline; return its cursor."""
@@ -209,8 +224,11 @@ class SessionScope:
         return cursor.execute(SESSION_QUERIES[name], self._parameters(parameters))
 
     def _parameters(self, given: Mapping[str, object]) -> dict[str, object]:
-        """*given*, as this session. Whatever they say, they cannot name another one."""
-        return {**given, "tenant": self._session.tenant, "session_id": self._session.session_id}
+        """*given*, as this session and method. Whatever they say, they cannot name another one."""
+        if self._ended:
+            raise PolicyViolation(f"{self._method} uses a scope after its end")
+        identity = {"tenant": self._session.tenant, "session_id": self._session.session_id, "method": self._method}
+        return {**given, **identity}
 
 
 class WriteLock:
@@ -227,12 +245,18 @@ class WriteLock:
 
     def look_up(self, query: Query[_R]) -> list[_R]:
         """Run a query under the lock. Raises StaleSession."""
+        _require(query.name, READS)
         return _found(self._scope._execute(query.name, query.parameters, query.row).fetchall())
 
     def write(self, query: Query[_R], *then: Statement) -> Pending[_R]:
         """Run a write with its audit row, and what maintains what depends on it. Its row is there after the commit."""
         self.has_written = True
         return Pending(self._scope._write(query, *then))
+
+
+def _require(name: str, allowed: frozenset[str]) -> None:
+    if name not in allowed:
+        raise PolicyViolation(f"a noun may not run {name} so")
 
 
 def _rows(cursor: Any) -> list[Any]:

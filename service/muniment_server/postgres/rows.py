@@ -29,7 +29,7 @@ def _factory(row: Any) -> Any:
     enums = _enums(row)
 
     def make(values: Sequence[Any]) -> Any:
-        if not any(value is not None for value in values):
+        if values.count(None) == len(values):
             return None
         if enums:
             values = list(values)

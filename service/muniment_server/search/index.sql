@@ -3,11 +3,7 @@
 -- name: index_items
 -- Make the index of some names match their live own-level versions. In the transaction of the write, after it: under its
 -- locks, and in a statement of its own, since one that waits for a lock does not see what it waited for.
-WITH given AS MATERIALIZED (
-    SELECT given.*
-      FROM jsonb_to_recordset(%(texts)s) AS given (name text, change_id uuid, language text, chunks jsonb)
-),
-live AS MATERIALIZED (
+WITH live AS MATERIALIZED (
     SELECT own.*
       FROM item AS own
      WHERE own.tenant = %(tenant)s
@@ -15,11 +11,6 @@ live AS MATERIALIZED (
        AND own.kind = %(kind)s
        AND own.name = ANY(%(names)s)
        AND own.delete_time IS NULL
-),
-stated AS MATERIALIZED (
-    SELECT coalesce(%(stemmers)s::jsonb ->> lower(split_part(agent.language, '-', 1)), 'simple') AS language
-      FROM agent
-     WHERE agent.language <> ''
 ),
 gone AS (
     DELETE FROM chunk AS gone
@@ -40,7 +31,14 @@ parted AS ( -- embeddings that include the text of a deleted item are made again
 ),
 text AS MATERIALIZED (
     SELECT live.*, part.number, part.start, part.size, part.sample, part.grams, jsonb_array_length(given.chunks) = 1 AS is_whole,
-           coalesce((SELECT stated.language FROM stated), given.language) AS language,
+           coalesce(
+               (
+                   SELECT coalesce(%(stemmers)s::jsonb ->> lower(split_part(agent.language, '-', 1)), 'simple')
+                     FROM agent
+                    WHERE agent.language <> ''
+               ),
+               given.language
+           ) AS language,
            concat_ws(' ', part.header, to_char(coalesce(live.event_time, live.update_time) AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY'))
            || E'\n' || substr(live.content, part.start + 1, part.size) AS words,
            CASE WHEN live.thread IS NOT NULL
@@ -48,7 +46,8 @@ text AS MATERIALIZED (
                      || to_char(live.create_time AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS') || live.name END AS place,
            '@' || live.agent || ':' || live.kind AS scope
       FROM live
-           JOIN given ON (given.name, given.change_id) = (live.name, live.change_id)
+           JOIN jsonb_to_recordset(%(texts)s) AS given (name text, change_id uuid, language text, chunks jsonb)
+                ON (given.name, given.change_id) = (live.name, live.change_id)
            CROSS JOIN jsonb_to_recordset(given.chunks)
                       AS part (number integer, start integer, size integer, sample integer, header text, grams text[])
 ),
@@ -63,11 +62,11 @@ made AS (
       FROM text
            CROSS JOIN LATERAL (SELECT to_tsvector(('vault.' || text.language)::regconfig, text.words) AS stems) AS word
            CROSS JOIN LATERAL ( -- the frequency is the weight label of a stem: looking up a label costs a tenth of unpacking positions
-               SELECT coalesce(sum(cardinality(stem.positions)), 0) AS count,
-                      coalesce(array_agg(stem.lexeme) FILTER (WHERE cardinality(stem.positions) = 2), '{}') AS twice,
-                      coalesce(array_agg(stem.lexeme) FILTER (WHERE cardinality(stem.positions) = 3), '{}') AS thrice,
-                      coalesce(array_agg(stem.lexeme) FILTER (WHERE cardinality(stem.positions) > 3), '{}') AS often
-                 FROM unnest(word.stems) AS stem
+               SELECT coalesce(sum(stem.times), 0) AS count,
+                      coalesce(array_agg(stem.lexeme) FILTER (WHERE stem.times = 2), '{}') AS twice,
+                      coalesce(array_agg(stem.lexeme) FILTER (WHERE stem.times = 3), '{}') AS thrice,
+                      coalesce(array_agg(stem.lexeme) FILTER (WHERE stem.times > 3), '{}') AS often
+                 FROM (SELECT each.lexeme, cardinality(each.positions) AS times FROM unnest(word.stems) AS each) AS stem
            ) AS stem
         ON CONFLICT DO NOTHING -- during a rebuild, others may have indexed new items
  RETURNING made.language, made.stem_count, made.gram_count

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from muniment_server.domain.errors import DeadlineExceeded, MethodUnknown, Overloaded
 from muniment_server.monitor import status
-from muniment_server.monitor.call import CallContext, Interceptor, Proceed, seconds_left
+from muniment_server.monitor.call import Call, Interceptor, Proceed, seconds_left
 from muniment_server.monitor.interceptors import Authorize
 from muniment_server.monitor.policy import Method
 from muniment_server.monitor.scopes import Scopes
@@ -155,15 +155,23 @@ class Dispatcher(grpc.ServerInterceptor):
         if not context.add_callback(deadline.expire):
             context.abort_with_status(status.status_of(DeadlineExceeded()))
         receive = partial(self._receive_timeout.receive, requests, context, in_stream=method.takes_stream)
-        return proceed(CallContext(method, context, receive, deadline, self._scopes))
+        return proceed(Call(method, context, receive, deadline, self._scopes))
 
 
 def _servicer(handler: Handler) -> Proceed:
     behavior: Any = handler.unary_unary or handler.stream_unary  # takes a CallContext, not grpc's context
-    return lambda call: behavior(call.request, call)
+
+    def serve(call: Call) -> Message:
+        context = call.for_servicer()
+        try:
+            return cast(Message, behavior(call.request, context))
+        finally:
+            context.end()
+
+    return serve
 
 
-def _unknown(_: CallContext) -> Message:
+def _unknown(_: Call) -> Message:
     raise MethodUnknown
 
 

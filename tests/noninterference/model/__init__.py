@@ -32,6 +32,7 @@ from tests.noninterference.values import (
     METHODS,
     NAMES,
     Agent,
+    ByName,
     Conversation,
     Disagreement,
     Found,
@@ -39,7 +40,6 @@ from tests.noninterference.values import (
     Refusal,
     Refused,
     Session,
-    Shelf,
     Untold,
     agree,
     details_of,
@@ -209,7 +209,7 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
         agree(rpc, expected.usage is None or expected.usage == answer.usage, f"the usage is {expected.usage}")
 
 
-def _rename(shelf: Shelf, names: dict[str, str]) -> None:
+def _rename(shelf: ByName, names: dict[str, str]) -> None:
     for placeholder in names.keys() & shelf.keys():
         shelf[names[placeholder]] = shelf.pop(placeholder)
 

@@ -8,7 +8,7 @@ from muniment.v1 import agent_pb2, agent_service_pb2, audit_service_pb2
 from tests.noninterference.model.blocks import FIRST_BLOCKS
 from tests.noninterference.model.ground import Ground
 from tests.noninterference.rules import label_of
-from tests.noninterference.values import LATER, Refused, Shelf, Untold, page_size, stamp
+from tests.noninterference.values import LATER, ByName, Refused, Untold, page_size, stamp
 
 
 class Agents(Ground):
@@ -33,7 +33,7 @@ class Agents(Ground):
             )
         )
 
-    def _blocks_at_first(self, request: agent_service_pb2.CreateAgentRequest) -> Shelf:
+    def _blocks_at_first(self, request: agent_service_pb2.CreateAgentRequest) -> ByName:
         given = [(label_of(block.label), block.content) for block in request.initial_blocks]
         if len(dict(given)) < len(given):
             raise Refused("FIELD_INVALID")

@@ -13,12 +13,12 @@ from tests.noninterference.rules import words_of
 from tests.noninterference.values import (
     LATER,
     Agent,
+    ByName,
     Found,
     Levels,
     Page,
     Refused,
     Session,
-    Shelf,
     Version,
     exact_words_of,
     stems_of,
@@ -55,7 +55,7 @@ class Ground:
         self._made = 0
         self._text_etags: dict[str, str] = {}
         self._rendered = ""
-        self._first_blocks: Shelf = {}
+        self._first_blocks: ByName = {}
         self._page: tuple[tuple[object, ...], Any] = ((), None)
 
     def session(self, token: str) -> Session | None:
@@ -86,11 +86,11 @@ class Ground:
 
     # Versions.
 
-    def seen(self, shelf: Shelf, name: str, taint: int) -> Levels:
+    def seen(self, shelf: ByName, name: str, taint: int) -> Levels:
         """The live versions of *name* at or below *taint*."""
         return {at: one for at, one in shelf.get(name, {}).items() if at <= taint and self._lives(one)}
 
-    def all_seen(self, shelf: Shelf, taint: int) -> Iterator[tuple[str, int, Version]]:
+    def all_seen(self, shelf: ByName, taint: int) -> Iterator[tuple[str, int, Version]]:
         """The highest visible version of each name, with its level."""
         for name in sorted(shelf):
             if seen := self.seen(shelf, name, taint):
@@ -123,7 +123,7 @@ class Ground:
         known = self._etags.get(etag) or self._told.etags.get(etag)
         return bool(etag) and (version is None or version.etag != known)
 
-    def _delete(self, shelf: Shelf, name: str, taint: int, etag: str, *, not_found: str) -> Any:
+    def _delete(self, shelf: ByName, name: str, taint: int, etag: str, *, not_found: str) -> Any:
         """Delete the own-level version; return the level that is revealed."""
         seen = self.seen(shelf, name, taint)
         if taint not in seen:

@@ -14,12 +14,12 @@ from tests.noninterference.model.ground import Ground
 from tests.noninterference.rules import words_of
 from tests.noninterference.values import (
     Agent,
+    ByName,
     Disagreement,
     Found,
     Levels,
     Refused,
     Session,
-    Shelf,
     Version,
     join,
     page_size,
@@ -83,7 +83,7 @@ class Notes(Ground):
         usage = usage_of(session.agent, request.tier or 1, notes)
         return self._found(session.agent, request.query, texts, shown, request.max_results, usage=usage)
 
-    def notes_of(self, shelf: Shelf, taint: int, tier: int) -> Listed:
+    def notes_of(self, shelf: ByName, taint: int, tier: int) -> Listed:
         """The visible notes of a tier, oldest first. A version in the other tier hides one in this."""
         return sorted((one for one in self.all_seen(shelf, taint) if one[2].tier == tier), key=_place)
 
@@ -96,7 +96,7 @@ class _Draft:
         self._agent = agent
         self._taint = taint
         self._tier = tier or 1
-        self._shelf = deepcopy(agent.notes)
+        self._notes_by_name = deepcopy(agent.notes)
         self._before = model.notes_of(agent.notes, taint, self._tier)
 
     def add(self, content: str, note_id: str, position: int) -> note_pb2.Note:
@@ -112,7 +112,7 @@ class _Draft:
                 return _shown(name, level, version)
         note = self._model._new(content, position, tier=self._tier)
         note_id = note_id or self._model._new_name()
-        self._shelf.setdefault(note_id, {})[self._taint] = note
+        self._notes_by_name.setdefault(note_id, {})[self._taint] = note
         return _shown(note_id, self._taint, note)
 
     def update(self, note_id: str, content: str, position: int, etag: str = "") -> note_pb2.Note:
@@ -125,14 +125,14 @@ class _Draft:
         if own is None:
             own = self._model._new(content, position, tier=self._tier)
             own.created = top.created
-            self._shelf[note_id][self._taint] = own
+            self._notes_by_name[note_id][self._taint] = own
         else:
             self._model._overwrite(own, content, position=position)
         return _shown(note_id, self._taint, own)
 
     def delete(self, note_id: str, etag: str = "") -> Any:
         self._seen_in_tier(note_id)
-        return self._model._delete(self._shelf, note_id, self._taint, etag, not_found="NOTE_NOT_FOUND")
+        return self._model._delete(self._notes_by_name, note_id, self._taint, etag, not_found="NOTE_NOT_FOUND")
 
     def keep(self, *, judged: bool = True, only_judged: bool = False) -> note_pb2.Usage:
         """Judge what the tier ends in, keep it, and say what it takes."""
@@ -141,7 +141,7 @@ class _Draft:
         if judged and after.used_chars > max(after.limit_chars, before.used_chars):
             raise Refused("BUDGET_EXCEEDED", self._refusal(before, after))
         if not only_judged:
-            self._agent.notes = self._shelf
+            self._agent.notes = self._notes_by_name
         return after
 
     def _check_enabled(self) -> None:
@@ -150,7 +150,7 @@ class _Draft:
             raise Refused("TIER_DISABLED")
 
     def _seen(self, note_id: str) -> Levels:
-        return self._model.seen(self._shelf, note_id, self._taint)
+        return self._model.seen(self._notes_by_name, note_id, self._taint)
 
     def _seen_in_tier(self, note_id: str) -> Levels:
         seen = self._seen(note_id)
@@ -159,7 +159,7 @@ class _Draft:
         return seen
 
     def _notes(self) -> Listed:
-        return self._model.notes_of(self._shelf, self._taint, self._tier)
+        return self._model.notes_of(self._notes_by_name, self._taint, self._tier)
 
     def _refusal(self, before: note_pb2.Usage, after: note_pb2.Usage) -> note_pb2.BudgetExceeded:
         return note_pb2.BudgetExceeded(

@@ -6,12 +6,12 @@ one of
 
 * `worlds`: the observer below can tell the two worlds apart, with the model's judgement switched off;
 * `model`: the service answers otherwise than the reference model;
-* `egress`: an answer above the taint was there, and the egress guard held it back;
-* `fault`: another wall (a grant, a constraint) turned it into INTERNAL, or something was said that must not be;
-* `walls`: the comparison of the catalogue with the matrix, which stops the server from starting;
+* `egress`: an answer above the taint was there, and the egress filter held it back;
+* `fault`: another guard (a grant, a constraint) turned it into INTERNAL, or something was said that must not be;
+* `grants`: the comparison of the catalog with the matrix, which stops the server from starting;
 * a probe: one pointed check of `probes.py`.
 
-Where another wall stands behind the one that is broken, the mutant alone changes nothing that can be
+Where another guard stands behind the one that is broken, the mutant alone changes nothing that can be
 observed. Such a mutant names its `covered_by`, must pass, and stands beside one that breaks both.
 """
 
@@ -28,32 +28,39 @@ from tests.noninterference.mutants.passages import PASSAGES, PROMPTS
 from tests.noninterference.mutants.reading import LATTICE, ORDER
 from tests.noninterference.mutants.scheme import Mutant as Mutant
 from tests.noninterference.mutants.scheme import applied as applied
+from tests.noninterference.mutants.scope import SCOPE
 from tests.noninterference.mutants.search import SEARCH
 from tests.noninterference.mutants.writing import EXISTENCE, WRITES
 
 _FIRST: dict[str, int] = {
     "M05 get takes the lowest": 2,
+    "embeddings of any agent are compared": 3,
+    "M12 how many chunks hold a word is counted over all levels": 4,
+    "a refusal tells of own notes only": 2,
+    "over the limit nothing may be shortened": 2,
+    "a host closes sessions above its ceiling": 3,
+    "M05 search takes the lowest": 2,
     "M09 list filters tags before the shadow": 2,
     "M09 search filters tags before the shadow": 4,
     "M10 list limits before the shadow": 2,
     "M10 search has no shadow": 2,
     "M12 scores count over all levels": 2,
-    "M12 how many pieces there are is counted over all levels": 3,
-    "M14 taint from the metadata, window without taint": 2,
+    "M12 how many chunks there are is counted over all levels": 8,
+    "M14 taint from the metadata, view without taint": 3,
     "M34 an expired row still stands": 2,
     "a save's etag is judged against a lower version": 2,
     "a delete ignores the etag": 3,
     "M26 the driver's detail is forwarded": 6,
     "M31 writes touch the agent": 5,
     "M32 delete tells what is above from nothing": 2,
-    "M42 page tokens are any filter's": 6,
+    "M42 page tokens are any filter's": 8,
     "M43 page tokens outlive a raise": 9,
     "keys are not normalised": 2,
     "M45 the conversation's mark is skipped": 2,
-    "M69 the window does not ask for the taint": 6,
-    "M69 the window does not ask for the taint, no egress guard": 9,
-    "M70 the window shows closed sessions": 2,
-    "M70 the window shows expired sessions": 5,
+    "M69 the view does not ask for the taint": 6,
+    "M69 the view does not ask for the taint, no egress filter": 2,
+    "M70 the view shows closed sessions": 3,
+    "M70 the view shows expired sessions": 11,
     "M74 requests are logged": 3,
     "M89 sessions of any tenant": 2,
     "M09 notes are held against the tier before the shadow": 5,
@@ -67,8 +74,8 @@ _FIRST: dict[str, int] = {
     "M13 a page of blocks goes on after the label": 2,
     "a higher shared block comes before the own one": 4,
     "M03 shared blocks of any session are read": 4,
-    "M60 an owner's window over what is shared, served": 2,
-    "M60 an owner's window over what is shared, no egress guard": 6,
+    "M60 an owner's view over what is shared, served": 3,
+    "M60 an owner's view over what is shared, no egress filter": 6,
     "M23 a label is unique across levels": 2,
     "the first of several places is replaced": 4,
     "lines end where Unicode says": 5,
@@ -85,7 +92,7 @@ _FIRST: dict[str, int] = {
     "M32 a delete of a passage tells what is above from nothing": 7,
     "M10 a search by meaning has no shadow": 4,
     "M09 a search by meaning filters tags before the shadow": 6,
-    "the piece of another version is judged": 2,
+    "the chunk of another version is judged": 3,
     "M12 vectors of all levels are compared": 2,
     "a search by meaning in any thread": 3,
 }
@@ -94,6 +101,6 @@ MUTANTS = tuple(
     replace(mutant, seed=_FIRST.get(mutant.name, 1))
     for mutant in (
         *(*LATTICE, *ORDER, *WRITES, *EXISTENCE, *PAGES_AND_TEXT, *STATE, *GRANTS, *OTHER),
-        *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS, *SEARCH, *MEANING),
+        *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS, *SEARCH, *MEANING, *SCOPE),
     )
 )

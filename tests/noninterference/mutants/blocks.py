@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from muniment_server.domain import blocks
 from muniment_server.domain.errors import LineOutOfRange, TextNotFound
-from muniment_server.items import store
+from muniment_server.items import item_store
 from muniment_server.monitor import egress
 from tests.noninterference.mutants.damage import ANY_LINK, EVERYTHING_SHARED, ONE_NAME_FOR_ALL_LEVELS, PEEK
 from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, edit, setting
 
-_SEEN_BY_SESSION = " AND shared.session_id = %(session_id)s"
-_OWN_LABEL = "(visible.agent, visible.kind, visible.name) = (session.agent, %(kind)s, %(name)s)"
+_SEEN_BY_SESSION = " AND shared_visible.session_id = %(session_id)s"
+_OWN_LABEL = "(visible.kind, visible.name) = (%(kind)s, %(name)s)"
 _CREATED = "WHERE %(content)s = '' OR EXISTS (SELECT FROM made)"
 
 
@@ -73,22 +73,22 @@ BLOCKS = (
         ),
     ),
     block(
-        "M16 blocks are listed without the fence",
-        "model",
+        "M16 blocks are listed without the session predicate",
+        "fault",
         edit(
             ITEMS,
             "list_blocks",
-            "WHERE session.tenant = %(tenant)s AND session.session_id = %(session_id)s ORDER BY",
-            "WHERE session.tenant = %(tenant)s ORDER BY",
+            " AND session.session_id = %(session_id)s",
+            "",
         ),
     ),
     block("M03 shared blocks of any session are read", "model", edit(ITEMS, "get_block", _SEEN_BY_SESSION, "")),
     block("M03 shared blocks of any session are listed", "model", edit(ITEMS, "list_blocks", _SEEN_BY_SESSION, "")),
     block("M89 every link is everybody's", "model", damage=ANY_LINK),
-    Mutant("M60 an owner's window over what is shared", "walls", damage=EVERYTHING_SHARED),
-    block("M60 an owner's window over what is shared, served", "egress", damage=EVERYTHING_SHARED),
+    Mutant("M60 an owner's view over what is shared", "grants", damage=EVERYTHING_SHARED),
+    block("M60 an owner's view over what is shared, served", "egress", damage=EVERYTHING_SHARED),
     block(
-        "M60 an owner's window over what is shared, no egress guard",
+        "M60 an owner's view over what is shared, no egress filter",
         "worlds",
         setting(egress, "may_leave", lambda *_: True),
         damage=EVERYTHING_SHARED,
@@ -99,9 +99,9 @@ BLOCKS = (
         edit(
             ITEMS,
             "save_item",
-            "SELECT %(tenant)s, fence.agent, %(kind)s, %(name)s, %(item_id)s",
+            "SELECT %(tenant)s, session.agent, %(kind)s, %(name)s, %(item_id)s",
             "SELECT %(tenant)s, coalesce((SELECT min(link.owner) FROM link WHERE link.tenant = %(tenant)s"
-            " AND link.session_id = %(session_id)s AND link.label = %(name)s), fence.agent),"
+            " AND link.session_id = %(session_id)s AND link.label = %(name)s), session.agent),"
             " %(kind)s, %(name)s, %(item_id)s",
         ),
     ),
@@ -124,7 +124,7 @@ BLOCKS = (
     block(
         "a block's etag is ignored",
         "model",
-        setting(store, "_etag", lambda _: {"etag_item": None, "etag_revision": None}),
+        setting(item_store, "_etag_parameters", lambda _: {"etag_item": None, "etag_revision": None}),
     ),
     block("the first of several places is replaced", "model", setting(blocks, "_replaced", _any_place)),
     block("what is put in is no line of its own", "model", setting(blocks, "_inserted", _within_lines)),

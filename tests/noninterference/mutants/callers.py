@@ -9,10 +9,10 @@ from typing import Any
 
 from muniment_server.domain import text
 from muniment_server.domain.errors import Unauthenticated
-from muniment_server.monitor import egress, interceptors, paging, policy, session_scope
+from muniment_server.items import paging as item_paging
+from muniment_server.monitor import egress, host_scope, interceptors, paging, policy, retry, session_scope
 from muniment_server.monitor.authentication import Credentials
 from muniment_server.postgres import pool
-from muniment_server.sessions import repository
 from tests.noninterference import probes
 from tests.noninterference.mutants.damage import (
     NO_CLOSE,
@@ -22,8 +22,8 @@ from tests.noninterference.mutants.damage import (
 from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, edit, setting
 
 
-def _remember_forever(self: Any, token: Any, lifetime: Any) -> Any:
-    session = self._sessions.get(token) or self._store.find_session(token, lifetime)
+def _remember_forever(self: Any, token: Any, deadline: Any) -> Any:
+    session = self._sessions.get(token) or self._scopes.find_session(token, deadline)
     if session is None:
         raise Unauthenticated
     self._sessions[token] = session
@@ -33,10 +33,10 @@ def _remember_forever(self: Any, token: Any, lifetime: Any) -> Any:
 _principal = Credentials.principal
 
 
-def _remember_hosts(self: Any, token: Any, lifetime: Any) -> Any:
+def _remember_hosts(self: Any, token: Any, deadline: Any) -> Any:
     known = self.__dict__.setdefault("hosts", {})
     if token not in known:
-        known[token] = _principal(self, token, lifetime)
+        known[token] = _principal(self, token, deadline)
     return known[token]
 
 
@@ -59,8 +59,8 @@ _token, _last = paging.Pager.token, paging.Pager.last
 _connection = pool.Database.connection
 
 
-def _one_pool_for_two(self: Any, role: str, lifetime: Any) -> Any:
-    return _connection(self, role.replace("muniment_internal", "muniment_confidential"), lifetime)
+def _one_pool_for_two(self: Any, role: str, deadline: Any) -> Any:
+    return _connection(self, role.replace("muniment_internal", "muniment_confidential"), deadline)
 
 
 _validate = interceptors.Validate.__call__
@@ -82,7 +82,7 @@ _PAGES_AND_TEXT = (
     ),
     Mutant("keys are not normalised", "model", (setting(text, "key", lambda key: key),)),
     Mutant("tags keep repetitions", "model", (setting(text, "tags", list),)),
-    Mutant("pages are one too long", "model", (setting(paging, "page_size", lambda asked: (asked or 50) + 1),)),
+    Mutant("pages are one too long", "model", (setting(item_paging, "page_size", lambda asked: (asked or 50) + 1),)),
 )
 _STATE = (
     Mutant(
@@ -99,13 +99,13 @@ _STATE = (
     Mutant(
         "M49 the ceiling is not checked first",
         "model",
-        (setting(repository.Sessions, "_check_ceiling", lambda *_, **__: None),),
+        (setting(host_scope.HostScope, "require_ceiling", lambda *_, **__: None),),
     ),
     Mutant(
         "M49 the ceiling is not checked on open",
         "model",
         (
-            setting(repository.Sessions, "_check_ceiling", lambda *_, **__: None),
+            setting(host_scope.HostScope, "require_ceiling", lambda *_, **__: None),
             edit(HOSTS, "open_session", "%(taint)s::smallint <= (", "0 < ("),
         ),
     ),
@@ -113,7 +113,7 @@ _STATE = (
         "M50 the ceiling is not checked on raise",
         "model",
         (
-            setting(repository.Sessions, "_check_ceiling", lambda *_, **__: None),
+            setting(host_scope.HostScope, "require_ceiling", lambda *_, **__: None),
             edit(HOSTS, "raise_taint", "greatest(session.taint, %(taint)s::smallint) <= (", "0 < ("),
         ),
     ),
@@ -131,7 +131,7 @@ _STATE = (
     Mutant(
         "M51 refusals on a remembered session are not confirmed",
         "closed is closed",
-        (setting(interceptors.FollowTaint, "_UNCONFIRMED", ()),),
+        (setting(retry.RetryOnTaintChange, "_UNCONFIRMED", ()),),
         probe=probes.closed_is_closed,
     ),
     Mutant(
@@ -140,21 +140,21 @@ _STATE = (
         (setting(Credentials, "principal", _remember_hosts),),
         probe=probes.revoked_is_revoked,
     ),
-    Mutant("M69 the window does not ask for the taint", "egress", damage=NO_TAINT),
+    Mutant("M69 the view does not ask for the taint", "egress", damage=NO_TAINT),
     Mutant(
-        "M69 the window does not ask for the taint, no egress guard",
+        "M69 the view does not ask for the taint, no egress filter",
         "worlds",
         (setting(egress, "may_leave", lambda *_: True),),
         damage=NO_TAINT,
     ),
-    Mutant("M70 the window shows closed sessions", "model", damage=NO_CLOSE),
-    Mutant("M70 the window shows expired sessions", "model", damage=NO_EXPIRY),
+    Mutant("M70 the view shows closed sessions", "model", damage=NO_CLOSE),
+    Mutant("M70 the view shows expired sessions", "model", damage=NO_EXPIRY),
 )
 OTHER = (
     Mutant(
         "M73 reads are not audited",
         "every effect is audited",
-        (setting(session_scope.Fence, "_log_read", lambda *_: None),),
+        (setting(session_scope.SessionScope, "record_read", lambda *_: None),),
         probe=probes.every_effect_is_audited,
     ),
     Mutant(
@@ -174,12 +174,12 @@ OTHER = (
     Mutant(
         "M86 the policy allows all",
         "fault",
-        (setting(interceptors.Authorize, "_allowed", staticmethod(lambda _: True)),),
+        (setting(interceptors.Authorize, "_is_allowed", staticmethod(lambda _: True)),),
     ),
     Mutant(
         "M87 a method without policy is served",
         "no policy, no start",
-        (setting(policy, "_holes", lambda _: iter(())),),
+        (setting(policy, "_gaps", lambda _: iter(())),),
         probe=probes.no_policy_no_start,
     ),
     Mutant(
@@ -189,8 +189,8 @@ OTHER = (
             edit(
                 ITEMS,
                 "get_item",
-                "(visible.agent, visible.kind, visible.name) = (session.agent, %(kind)s, %(name)s)",
-                "(visible.kind, visible.name) = (%(kind)s, %(name)s)",
+                " AND visible.agent = (SELECT session.agent FROM session)",
+                "",
             ),
         ),
     ),
@@ -201,8 +201,8 @@ OTHER = (
             edit(
                 ITEMS,
                 "list_items",
-                "(visible.agent, visible.kind) = (session.agent, %(kind)s)",
-                "visible.kind = %(kind)s",
+                " AND visible.agent = (SELECT session.agent FROM session)",
+                "",
             ),
         ),
     ),

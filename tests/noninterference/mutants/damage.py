@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tests.noninterference.mutants.scheme import LEVELS, window
+from tests.noninterference.mutants.scheme import LEVELS, view
 
 
-def as_restricted(window: str) -> tuple[str, ...]:
-    """The window of PUBLIC has its owner's rights, over every level."""
+def as_restricted(view: str) -> tuple[str, ...]:
+    """The view of PUBLIC has its owner's rights, over every level."""
     return (
-        f"""DO $$ BEGIN EXECUTE 'CREATE OR REPLACE VIEW muniment_public.{window} AS '
-                  || pg_get_viewdef('muniment_restricted.{window}'::regclass); END $$""",
-        f"ALTER VIEW muniment_public.{window} RESET (security_invoker)",
+        f"""DO $$ BEGIN EXECUTE 'CREATE OR REPLACE VIEW muniment_public.{view} AS '
+                  || pg_get_viewdef('muniment_restricted.{view}'::regclass); END $$""",
+        f"ALTER VIEW muniment_public.{view} RESET (security_invoker)",
     )
 
 
@@ -85,17 +85,17 @@ NO_TAINT = (
         )
     ),
 )
-NO_CLOSE = window("session", "(session.close_time IS NULL)", "true", options=SESSION_OPTIONS)
-NO_EXPIRY = window("session", "(session.expire_time > vault.clock())", "true", options=SESSION_OPTIONS)
+NO_CLOSE = view("session", "(session.close_time IS NULL)", "true", options=SESSION_OPTIONS)
+NO_EXPIRY = view("session", "(session.expire_time > vault.clock())", "true", options=SESSION_OPTIONS)
 VISIBLE_OPTIONS = "security_invoker = true"
 EVERYTHING_SHARED = (
-    # The window that has its owner's rights, over every level of what is shared.
+    # The view that has its owner's rights, over every level of what is shared.
     """DO $$ BEGIN EXECUTE 'CREATE OR REPLACE VIEW muniment_public.shared_visible AS '
               || replace(pg_get_viewdef('muniment_public.shared_visible'::regclass), 'JOIN muniment_public.visible ON',
                          'JOIN (' || rtrim(pg_get_viewdef('muniment_restricted.visible'::regclass), ';')
                          || ') AS visible ON'); END $$""",
     "ALTER VIEW muniment_public.shared_visible RESET (security_invoker)",
 )
-ANY_LINK = window("link", "(block_link.consumer = session.agent)", "true", options=SESSION_OPTIONS)
-ALL_MEANINGS = as_restricted("visible_meaning")
-EXPIRED_PIECES = window("visible_chunk", "(expire_time > vault.clock())", "true", options=VISIBLE_OPTIONS)
+ANY_LINK = view("link", "(block_link.consumer = session.agent)", "true", options=SESSION_OPTIONS)
+ALL_EMBEDDINGS = as_restricted("visible_meaning")
+EXPIRED_CHUNKS = view("visible_chunk", "(expire_time > vault.clock())", "true", options=VISIBLE_OPTIONS)

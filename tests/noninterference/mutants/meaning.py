@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from muniment_server.search.searcher import Search
-
-from muniment_server.search import embedding_queue
+from muniment_server.search import embedding_queue, search
 from tests.noninterference import probes
-from tests.noninterference.mutants.damage import ALL_MEANINGS, EXPIRED_PIECES
+from tests.noninterference.mutants.damage import ALL_EMBEDDINGS, EXPIRED_CHUNKS
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, setting
 
 _SHADOW = r"AND 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > nearest\.level \)"
-_OF_THE_AGENT = "(meaning.agent, meaning.kind, meaning.embedder) = ((SELECT fence.agent FROM fence), "
 
 
 def _compared(name: str, killer: str, *patches: Patch, damage: tuple[str, ...] = (), about: str = "memories") -> Mutant:
@@ -32,11 +29,11 @@ def _edit(old: str, new: str) -> Patch:
 _ANY_VERSION = (
     _edit("chunk.name, chunk.change_id, chunk.piece)", "chunk.name, chunk.piece)"),
     _edit(
-        "(nearest.agent, nearest.kind, nearest.name, nearest.change_id, nearest.piece)",
-        "(nearest.agent, nearest.kind, nearest.name, nearest.piece)",
+        "(nearest.kind, nearest.name, nearest.change_id, nearest.piece)",
+        "(nearest.kind, nearest.name, nearest.piece)",
     ),
 )
-"""A vector may be that of another version than the piece it is joined to."""
+"""A vector may be that of another version than the chunk it is joined to."""
 MEANING = (
     _compared("M10 a search by meaning has no shadow", "model", cut(ITEMS, "search_embeddings", _SHADOW)),
     _compared(
@@ -44,19 +41,26 @@ MEANING = (
         "model",
         _edit("AND above.level > nearest.level", "AND above.level > nearest.level AND above.tags @> %(tags)s::text[]"),
     ),
-    _compared("the piece of another version is judged", "model", *_ANY_VERSION),
+    _compared("the chunk of another version is judged", "model", *_ANY_VERSION),
     Mutant(
         "M12 vectors of all levels are looked at",
         "",
-        damage=ALL_MEANINGS,
-        covered_by="what is compared is a visible piece of the same version",
+        damage=ALL_EMBEDDINGS,
+        covered_by="what is compared is a visible chunk of the same version",
     ),
-    _compared("M12 vectors of all levels are compared", "worlds", *_ANY_VERSION, damage=ALL_MEANINGS),
+    _compared("M12 vectors of all levels are compared", "worlds", *_ANY_VERSION, damage=ALL_EMBEDDINGS),
     _compared(
-        "M16 meanings are compared without the fence", "fault", _edit(" AND session.session_id = %(session_id)s", "")
+        "M16 embeddings are compared without the session predicate",
+        "fault",
+        _edit(" AND session.session_id = %(session_id)s", ""),
     ),
     _compared(
-        "meanings of any agent are compared", "model", _edit(_OF_THE_AGENT, "(embedding.kind, embedding.embedder) = (")
+        "embeddings of any agent are compared",
+        "model",
+        *(
+            _edit(f" AND {relation}.agent = (SELECT session.agent FROM session)", "")
+            for relation in ("visible_meaning", "visible_chunk")
+        ),
     ),
     _compared("a search by meaning in any tier", "model", _edit("chunk.tier = %(tier)s", "TRUE"), about="notes"),
     _compared(
@@ -66,15 +70,15 @@ MEANING = (
         about="passages",
     ),
     Mutant(
-        "M34 an expired piece is compared",
+        "M34 an expired chunk is compared",
         "what is shown was compared",
-        damage=EXPIRED_PIECES,
+        damage=EXPIRED_CHUNKS,
         probe=probes.what_has_expired_is_not_compared,
     ),
     Mutant(
         "what was compared is shown, whatever it is now",
         "what is shown was compared",
-        (setting(Search, "_is_current", lambda *_: True),),
+        (setting(search, "_is_current", lambda *_: True),),
         probe=probes.what_is_shown_was_compared,
     ),
     _made_of(
@@ -89,14 +93,14 @@ MEANING = (
     ),
     _made_of(
         "what is to expire is in the next turn's vector",
-        edit(ITEMS, "queue_pieces", " AND prior.expire_time IS NULL", ""),
+        edit(ITEMS, "queue_chunks", " AND prior.expire_time IS NULL", ""),
         probes.a_vector_holds_the_turn_before_it_only,
     ),
     _made_of(
         "a turn of another thread is in a vector",
         edit(
             ITEMS,
-            "queue_pieces",
+            "queue_chunks",
             "(earlier.agent, earlier.thread, earlier.piece) = (own.agent, own.thread, 0)",
             "(earlier.agent, earlier.piece) = (own.agent, 0)",
         ),

@@ -7,49 +7,50 @@ from typing import Any
 import grpc
 
 from muniment_server.domain import errors, notes
-from muniment_server.domain.notes import DeleteNote, KeepStep, Shelf
+from muniment_server.domain.classification import unshadowed
+from muniment_server.domain.notes import DeleteNote, KeepStep, NoteSet
 from muniment_server.monitor import status
-from muniment_server.notes import repository as store_notes
-from muniment_server.notes.repository import EditedNotes, Notes
+from muniment_server.notes import repository
+from muniment_server.notes.repository import EditedNotes
 from tests.noninterference.mutants.damage import HIDDEN_CHARS, ONE_NAME_FOR_ALL_LEVELS, PEEK
-from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, edit, setting
+from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, edit, replacing, setting
 
-_Desk = notes._Desk
-_add, _update, _edit = _Desk._add, _Desk._update, Notes.edit
+_Draft = notes._Draft
+_add, _update, _edit = _Draft._add, _Draft._update, repository.edit
 
 
 def _own_usage(self: Any) -> Any:
-    own = (versions.get(self._shelf.taint) for versions in self._texts.values())
-    return self._shelf.usage_of(self._tier, [len(text.content) for text in own if text and text.tier is self._tier])
+    own = (versions.get(self._notes.taint) for versions in self._texts.values())
+    return self._notes.usage_of(self._tier, [len(text.content) for text in own if text and text.tier is self._tier])
 
 
 def _usage_in_bytes(self: Any) -> Any:
-    seen = map(notes._highest, self._texts.values())
-    return self._shelf.usage_of(self._tier, [len(text.content.encode()) for text in seen if text.tier is self._tier])
+    seen = map(unshadowed, self._texts.values())
+    return self._notes.usage_of(self._tier, [len(text.content.encode()) for text in seen if text.tier is self._tier])
 
 
 def _tier_first(self: Any, tier: Any) -> Any:
     in_tier = (
         {level: note for level, note in versions.items() if note.tier is tier} for versions in self.versions.values()
     )
-    return sorted(map(notes._highest, filter(None, in_tier)), key=lambda note: (note.create_time, note.note_id))
+    return sorted(map(unshadowed, filter(None, in_tier)), key=lambda note: (note.create_time, note.note_id))
 
 
 def _index_any(self: Any, note_id: str) -> None:
-    seen = notes._highest(self._texts[note_id])
+    seen = unshadowed(self._texts[note_id])
     if seen.tier is self._tier:
         self._own.setdefault(seen.content, set()).add(note_id)
 
 
 def _add_by_own_level(self: Any, note_id: str, content: str, position: int) -> Any:
-    if note_id in self._texts and self._shelf.taint not in self._texts[note_id]:
+    if note_id in self._texts and self._notes.taint not in self._texts[note_id]:
         self._must_be_enabled()
         return self._write(note_id, content, position)
     return _add(self, note_id, content, position)
 
 
 def _add_twice(self: Any, note_id: str, content: str, position: int) -> Any:
-    if note_id in self._texts and notes._highest(self._texts[note_id]).tier is self._tier:
+    if note_id in self._texts and unshadowed(self._texts[note_id]).tier is self._tier:
         return KeepStep(note_id)
     return _add(self, note_id, content, position)
 
@@ -58,42 +59,42 @@ def _update_any_version(self: Any, note_id: str, content: str, etag: Any, positi
     return _update(self, note_id, content, None, position)
 
 
-def _judge(*, refuses: Any) -> Any:
-    """As `judge`, but for when it refuses."""
+def _planned(*, refuses: Any) -> Any:
+    """As `plan_edits`, but for when it refuses."""
 
-    def judge(shelf: Any, tier: Any, edits: Any) -> Any:
-        desk = _Desk(shelf, tier)
-        before = desk.usage()
+    def plan_edits(note_set: Any, tier: Any, edits: Any) -> Any:
+        draft = _Draft(note_set, tier)
+        before = draft.usage()
         taken, usages = [], []
         for position, one in enumerate(edits):
-            taken.append(desk.take(one, position))
-            usages.append(desk.usage())
+            taken.append(draft.apply(one, position))
+            usages.append(draft.usage())
         only_deletes = all(isinstance(one, DeleteNote) for one in edits)
         if refuses(before, usages, only_deletes):
             over = max(usages, key=lambda usage: usage.used_chars)
-            raise errors.BudgetExceeded(before, would_be_chars=over.used_chars, entries=notes._largest(shelf, tier))
+            raise errors.BudgetExceeded(before, would_be_chars=over.used_chars, entries=notes._largest(note_set, tier))
         return notes.Plan(tuple(taken), usages[-1])
 
-    return judge
+    return plan_edits
 
 
-def _judged(refuses: Any) -> Patch:
-    return setting(store_notes, "judge", _judge(refuses=refuses))
+def _refusing(refuses: Any) -> Patch:
+    return setting(repository, "plan_edits", _planned(refuses=refuses))
 
 
-def _always_written(self: Any, tier: Any, edits: Any, *, validate_only: bool = False) -> Any:
-    edited = _edit(self, tier, edits)
+def _always_written(scope: Any, tier: Any, edits: Any, *, validate_only: bool = False) -> Any:
+    edited = _edit(scope, tier, edits)
     return EditedNotes((), (), edited.usage) if validate_only else edited
 
 
-def _own_entries(shelf: Any, tier: Any) -> Any:
-    return tuple(entry for entry in _largest(shelf, tier) if entry.own_level)
+def _own_entries(note_set: Any, tier: Any) -> Any:
+    return tuple(entry for entry in _largest(note_set, tier) if entry.own_level)
 
 
 _largest = notes._largest
-_FENCED = " AND session.session_id = %(session_id)s"
+_OF_THE_SESSION = " AND session.session_id = %(session_id)s"
 _LIMITS = ", ".join(
-    f"agent.{limit} - vault.hidden_chars(%(tenant)s, fence.agent, {tier}, fence.taint) AS {limit}"
+    f"agent.{limit} - vault.hidden_chars(%(tenant)s, session.agent, {tier}, session.taint) AS {limit}"
     for tier, limit in ((1, "memory_char_limit"), (2, "user_char_limit"))
 )
 
@@ -103,8 +104,10 @@ def note(name: str, killer: str, *patches: Patch, damage: tuple[str, ...] = (), 
 
 
 NOTES = (
-    note("M05 of a note the lowest version is seen", "model", setting(notes, "_highest", lambda some: some[min(some)])),
-    note("M09 notes are held against the tier before the shadow", "model", setting(Shelf, "notes", _tier_first)),
+    note(
+        "M05 of a note the lowest version is seen", "model", setting(notes, "unshadowed", lambda some: some[min(some)])
+    ),
+    note("M09 notes are held against the tier before the shadow", "model", setting(NoteSet, "notes", _tier_first)),
     note(
         "M09 a search holds notes against the tier before the shadow",
         "model",
@@ -116,12 +119,14 @@ NOTES = (
         ),
     ),
     note(
-        "M15 the shelf is locked without the fence", "fault", edit(ITEMS, "lock_shelf", f"{_FENCED} FOR NO", " FOR NO")
+        "M15 writes are locked without the session predicate",
+        "fault",
+        edit(ITEMS, "lock_writes", f"{_OF_THE_SESSION} FOR NO", " FOR NO"),
     ),
     note(
-        "M16 notes are read without the fence",
+        "M16 notes are read without the session predicate",
         "fault",
-        edit(ITEMS, "note_versions", f"{_FENCED} ) SELECT", " ) SELECT"),
+        edit(ITEMS, "note_versions", _OF_THE_SESSION, ""),
     ),
     note(
         "M20 a lower note is edited in place",
@@ -133,16 +138,14 @@ NOTES = (
         "M24 a note of the other tier is PERMISSION_DENIED",
         "model",
         *(
-            lambda monkeypatch, kind=kind: monkeypatch.setitem(
-                status._TABLE, kind, status._TABLE[kind]._replace(code=grpc.StatusCode.PERMISSION_DENIED)
-            )
+            replacing(status._TABLE, kind, status._TABLE[kind]._replace(code=grpc.StatusCode.PERMISSION_DENIED))
             for kind in (errors.NoteIsAgentNote, errors.NoteIsUserProfile)
         ),
     ),
-    note("M25 a duplicate is one of any level", "model", setting(_Desk, "_index", _index_any)),
-    note("a duplicate is another note", "model", setting(_Desk, "_index", lambda *_: None)),
-    note("M44 an id to add under is looked up at the own level", "model", setting(_Desk, "_add", _add_by_own_level)),
-    note("an id to add under is taken for the note it names", "model", setting(_Desk, "_add", _add_twice)),
+    note("M25 a duplicate is one of any level", "model", setting(_Draft, "_index", _index_any)),
+    note("a duplicate is another note", "model", setting(_Draft, "_index", lambda *_: None)),
+    note("M44 an id to add under is looked up at the own level", "model", setting(_Draft, "_add", _add_by_own_level)),
+    note("an id to add under is taken for the note it names", "model", setting(_Draft, "_add", _add_twice)),
     note(
         "M30 a note over a lower one has a create_time of its own",
         "model",
@@ -154,9 +157,9 @@ NOTES = (
         edit(
             ITEMS,
             "save_item",
-            "ELSE fence.time + %(position)s",
-            "WHEN vault.peek(%(tenant)s, fence.agent, %(name)s) IS NOT NULL THEN fence.time - interval '1 day'"
-            " ELSE fence.time + %(position)s",
+            "ELSE session.time + %(position)s",
+            "WHEN vault.peek(%(tenant)s, session.agent, %(name)s) IS NOT NULL THEN session.time - interval '1 day'"
+            " ELSE session.time + %(position)s",
         ),
         damage=PEEK,
     ),
@@ -168,7 +171,6 @@ NOTES = (
     note(
         "M35 usage counts what is above",
         "worlds",
-        edit(ITEMS, "note_versions", "SELECT session.agent FROM", "SELECT session.agent, session.taint FROM"),
         edit(
             ITEMS,
             "note_versions",
@@ -177,13 +179,13 @@ NOTES = (
         ),
         damage=HIDDEN_CHARS,
     ),
-    note("M36 usage counts the own level only", "model", setting(_Desk, "usage", _own_usage)),
-    note("usage counts bytes", "model", setting(_Desk, "usage", _usage_in_bytes)),
+    note("M36 usage counts the own level only", "model", setting(_Draft, "usage", _own_usage)),
+    note("usage counts bytes", "model", setting(_Draft, "usage", _usage_in_bytes)),
     note("usage does not count what joins notes", "model", setting(notes, "SEPARATOR", "")),
     note(
         "exactly at the limit is refused",
         "model",
-        _judged(
+        _refusing(
             lambda before, after, only_deletes: (
                 not only_deletes and after[-1].used_chars >= max(after[-1].limit_chars, before.used_chars + 1)
             )
@@ -192,7 +194,7 @@ NOTES = (
     note(
         "one over the limit is allowed",
         "model",
-        _judged(
+        _refusing(
             lambda before, after, only_deletes: (
                 not only_deletes and after[-1].used_chars > max(after[-1].limit_chars + 1, before.used_chars)
             )
@@ -201,17 +203,19 @@ NOTES = (
     note(
         "over the limit nothing may be shortened",
         "model",
-        _judged(lambda before, after, only_deletes: not only_deletes and after[-1].used_chars > after[-1].limit_chars),
+        _refusing(
+            lambda before, after, only_deletes: not only_deletes and after[-1].used_chars > after[-1].limit_chars
+        ),
     ),
     note(
         "a delete is judged",
         "model",
-        _judged(lambda before, after, _: after[-1].used_chars > max(after[-1].limit_chars, before.used_chars)),
+        _refusing(lambda before, after, _: after[-1].used_chars > max(after[-1].limit_chars, before.used_chars)),
     ),
     note(
         "the budget is held against each edit",
         "model",
-        _judged(
+        _refusing(
             lambda before, after, only_deletes: (
                 not only_deletes
                 and any(usage.used_chars > max(usage.limit_chars, before.used_chars) for usage in after)
@@ -219,7 +223,7 @@ NOTES = (
         ),
     ),
     note("a refusal tells of own notes only", "model", setting(notes, "_largest", _own_entries)),
-    note("a tier that is off takes notes", "model", setting(_Desk, "_must_be_enabled", lambda _: None)),
-    note("an update ignores the etag", "model", setting(_Desk, "_update", _update_any_version)),
-    note("edits that are only to be judged are made", "model", setting(Notes, "edit", _always_written)),
+    note("a tier that is off takes notes", "model", setting(_Draft, "_must_be_enabled", lambda _: None)),
+    note("an update ignores the etag", "model", setting(_Draft, "_update", _update_any_version)),
+    note("edits that are only to be judged are made", "model", setting(repository, "edit", _always_written)),
 )

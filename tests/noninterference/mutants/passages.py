@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from muniment_server.domain.notes import Shelf
-from muniment_server.monitor import convert, egress, paging
-from muniment_server.passages import servicer as servicer
-from muniment_server.prompts.repository import Prompts
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.notes import NoteSet
+from muniment_server.items import paging, wire
+from muniment_server.monitor import egress
+from muniment_server.passages import batches, servicer
+from muniment_server.prompts import repository as prompts
+from muniment_server.prompts import servicer as prompt_servicer
 from tests.noninterference.mutants.damage import ONE_NAME_FOR_ALL_LEVELS, PEEK
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, setting
 
@@ -16,14 +19,14 @@ _SHADOW = r"AND seen\.level = \( SELECT max\(above\.level\).*?seen\.name\) \)"
 _SEARCH_SHADOW = (
     r"(AND|WHERE) 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > \w+\.level \)"
 )
-_OF_THE_NAME = "(above.agent, above.kind, above.name) = (session.agent, 4, seen.name)"
+_OF_THE_NAME = "(above.kind, above.name) = (4, seen.name)"
 _BEFORE = (
     "(seen.event_time, seen.create_time, seen.name)"
     " < (%(before_event)s::timestamptz, %(before_create)s::timestamptz, %(before_name)s)"
 )
 _THREAD = "AND (%(thread)s::text IS NULL OR seen.thread = %(thread)s)"
 _IN_PLACE = "given.position * interval '1 microsecond'"
-_read = Prompts.read
+_read = prompts.read
 _etag_of_text = paging.etag_of_text
 
 
@@ -34,13 +37,13 @@ def _without_what_came_before(given: Iterator[Any]) -> Iterator[list[Any]]:
 _remembered: dict[Any, Any] = {}
 
 
-def _remember(self: Any, *, blocks: bool, tiers: Any) -> Any:
+def _remember(scope: Any, *, blocks: bool, tiers: Any) -> Any:
     """The prompt of a tenant's highest level is made once."""
-    key = self._fence._connection.info.dbname, self._fence.session.tenant, blocks, tuple(tiers)
+    key = scope._connection.info.dbname, scope._session.tenant, blocks, tuple(tiers)
     taint, prompt = _remembered.get(key, (0, None))
-    if taint <= self._fence.session.taint:
-        prompt = _read(self, blocks=blocks, tiers=tiers)
-        _remembered[key] = self._fence.session.taint, prompt
+    if taint <= scope.taint:
+        prompt = _read(scope, blocks=blocks, tiers=tiers)
+        _remembered[key] = scope.taint, prompt
     return prompt
 
 
@@ -87,20 +90,26 @@ PASSAGES = (
         edit(ITEMS, "list_passages", _BEFORE, "seen.event_time < %(before_event)s::timestamptz"),
     ),
     passage(
-        "M15 passages are stored without the fence",
+        "M15 passages are stored without the session predicate",
         "fault",
         edit(ITEMS, "store_passages", " AND session.session_id = %(session_id)s", ""),
     ),
     passage(
-        "M16 passages are listed without the fence",
-        "model",
+        "M16 passages are listed without the session predicate",
+        "fault",
         edit(ITEMS, "list_passages", " AND session.session_id = %(session_id)s", ""),
     ),
     passage("M23 a passage id is unique across levels", "worlds", damage=(*PEEK, *ONE_NAME_FOR_ALL_LEVELS)),
     passage(
         "M44 a passage is known at the own level only",
         "model",
-        edit(ITEMS, "store_passages", "JOIN visible ON", "JOIN item AS visible ON visible.delete_time IS NULL AND"),
+        edit(
+            ITEMS,
+            "store_passages",
+            "JOIN visible ON",
+            "JOIN item AS visible ON visible.tenant = %(tenant)s"
+            " AND visible.agent = (SELECT session.agent FROM session) AND visible.delete_time IS NULL AND",
+        ),
     ),
     passage(
         "M39 an import counts what is above",
@@ -109,7 +118,7 @@ PASSAGES = (
             ITEMS,
             "store_passages",
             "SELECT CASE WHEN stored.item_id IS NOT NULL",
-            "SELECT CASE WHEN vault.peek(%(tenant)s, fence.agent, given.name) > fence.taint THEN 'EXISTS'"
+            "SELECT CASE WHEN vault.peek(%(tenant)s, session.agent, given.name) > session.taint THEN 'EXISTS'"
             " WHEN stored.item_id IS NOT NULL",
         ),
         damage=PEEK,
@@ -121,7 +130,7 @@ PASSAGES = (
             ITEMS,
             "store_passages",
             "SELECT CASE WHEN stored.item_id IS NOT NULL",
-            "SELECT CASE WHEN vault.peek(%(tenant)s, fence.agent, given.name) > fence.taint THEN 'ALREADY_EXISTS'"
+            "SELECT CASE WHEN vault.peek(%(tenant)s, session.agent, given.name) > session.taint THEN 'ALREADY_EXISTS'"
             " WHEN stored.item_id IS NOT NULL",
         ),
         damage=PEEK,
@@ -146,12 +155,12 @@ PASSAGES = (
         "model",
         edit(ITEMS, "store_passages", _IN_PLACE, "interval '0'", count=2),
     ),
+    passage("what came before a bad message is lost", "model", setting(servicer, "batches", _without_what_came_before)),
+    passage("an id may be twice in a batch", "model", setting(batches, "_has_id", lambda *_: False)),
     passage(
-        "what came before a bad message is lost", "model", setting(servicer, "_batches", _without_what_came_before)
-    ),
-    passage("an id may be twice in a batch", "model", setting(servicer, "_is_in", lambda *_: False)),
-    passage(
-        "a broken import does not tell how far it came", "model", setting(servicer, "_told", lambda error, _: error)
+        "a broken import does not tell how far it came",
+        "model",
+        setting(servicer, "_with_progress", lambda error, _: error),
     ),
     passage(
         "M32 a delete of a passage tells what is above from nothing",
@@ -160,24 +169,24 @@ PASSAGES = (
             ITEMS,
             "delete_item",
             "WHEN below.level IS NOT NULL",
-            "WHEN vault.peek(%(tenant)s, (SELECT fence.agent FROM fence), %(name)s) IS NOT NULL",
+            "WHEN vault.peek(%(tenant)s, (SELECT session.agent FROM session), %(name)s) IS NOT NULL",
         ),
         damage=PEEK,
     ),
 )
 PROMPTS = (
-    prompt("M08 the label of a prompt is PUBLIC", "model", setting(convert, "join", lambda _: 1)),
-    prompt("M78 prompts are remembered without the taint", "egress", setting(Prompts, "read", _remember)),
+    prompt("M08 the label of a prompt is PUBLIC", "model", setting(wire, "join", lambda _: Classification.PUBLIC)),
+    prompt("M78 prompts are remembered without the taint", "egress", setting(prompts, "read", _remember)),
     prompt(
-        "M78 prompts are remembered without the taint, no egress guard",
+        "M78 prompts are remembered without the taint, no egress filter",
         "worlds",
-        setting(Prompts, "read", _remember),
+        setting(prompts, "read", _remember),
         setting(egress, "may_leave", lambda *_: True),
     ),
-    prompt("a tier that is off is rendered", "model", setting(Shelf, "enabled", lambda *_: True)),
+    prompt("a tier that is off is rendered", "model", setting(NoteSet, "enabled", lambda *_: True)),
     prompt(
         "the etag is that of the beginning",
         "model",
-        setting(paging, "etag_of_text", _etag_of_the_beginning),
+        setting(prompt_servicer, "etag_of_text", _etag_of_the_beginning),
     ),
 )

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
 from muniment_server.domain.classification import Classification
-from muniment_server.monitor import convert, validation
+from muniment_server.domain.errors import FieldViolation, InvalidArgument
+from muniment_server.items import wire
+from muniment_server.monitor import validation
 from tests.noninterference.mutants.damage import (
     PEEK,
     VISIBLE_OPTIONS,
 )
-from tests.noninterference.mutants.scheme import ITEMS, Mutant, cut, edit, setting, window
+from tests.noninterference.mutants.scheme import ITEMS, Mutant, cut, edit, setting, view
 
-_FENCED = " AND session.session_id = %(session_id)s"
+PUBLIC, _, _, RESTRICTED = Classification
 _TAG_FILTER = "seen.tags @> %(tags)s::text[]"
 _SHADOW = r"(AND|WHERE) 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > \w+\.level \)"
+
+
+def _parse_only(self: Any, request_type: str, request: bytes) -> Any:
+    try:
+        return self._parsers[request_type](request)
+    except DecodeError:
+        raise InvalidArgument(FieldViolation("", "is not a message of this method")) from None
+
 
 LATTICE = (
     Mutant("M01 can_flow_to is <", "model", (setting(Classification, "can_flow_to", lambda a, b: a < b),)),
@@ -29,13 +43,13 @@ LATTICE = (
     Mutant(
         "M06 a deleted version still shadows",
         "model",
-        damage=window("visible", "(delete_time IS NULL)", "true", options=VISIBLE_OPTIONS),
+        damage=view("visible", "(delete_time IS NULL)", "true", options=VISIBLE_OPTIONS),
     ),
     Mutant(
-        "M07 the contract's rules are not enforced", "model", (setting(validation.Rules, "check", lambda *_: None),)
+        "M07 the contract's rules are not enforced", "model", (setting(validation.Validator, "parse", _parse_only),)
     ),
-    Mutant("M08 the label of an answer is PUBLIC", "model", (setting(convert, "join", lambda levels: 1),)),
-    Mutant("M08 the label of an answer is the highest", "egress", (setting(convert, "join", lambda levels: 4),)),
+    Mutant("M08 the label of an answer is PUBLIC", "model", (setting(wire, "join", lambda levels: PUBLIC),)),
+    Mutant("M08 the label of an answer is the highest", "egress", (setting(wire, "join", lambda levels: RESTRICTED),)),
 )
 ORDER = (
     Mutant(
@@ -83,8 +97,8 @@ ORDER = (
                 ITEMS,
                 "list_items",
                 "AS own_bytes FROM visible WHERE",
-                "AS own_bytes FROM (SELECT * FROM visible AS v WHERE v.tenant = %(tenant)s AND v.agent = session.agent"
-                " AND v.name > %(after)s ORDER BY v.name LIMIT %(limit)s) AS visible WHERE",
+                "AS own_bytes FROM (SELECT * FROM visible AS v WHERE v.name > %(after)s"
+                " ORDER BY v.name LIMIT %(limit)s) AS visible WHERE",
             ),
         ),
     ),

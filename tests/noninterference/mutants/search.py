@@ -18,9 +18,9 @@ def _out_of_step(name: str, old: str, new: str) -> Mutant:
 
 
 SEARCH = (
-    Mutant("M12 how many pieces there are is counted over all levels", "worlds", damage=as_restricted("visible_stat")),
+    Mutant("M12 how many chunks there are is counted over all levels", "worlds", damage=as_restricted("visible_stat")),
     Mutant(
-        "M12 how many pieces hold a word is counted over all levels", "worlds", damage=as_restricted("visible_chunk")
+        "M12 how many chunks hold a word is counted over all levels", "worlds", damage=as_restricted("visible_chunk")
     ),
     _out_of_step(
         "what is deleted stays in the index",
@@ -34,8 +34,8 @@ SEARCH = (
     ),
     _out_of_step("what is gone is still counted", "SELECT gone.language, -1, -gone", "SELECT gone.language, 0, -gone"),
     Mutant(
-        "M15 the index is written without the fence",
+        "M15 the index is written without the session predicate",
         "fault",
-        (edit(ITEMS, "index_items", " AND session.session_id = %(session_id)s ), given", " ), given"),),
+        (edit(ITEMS, "index_items", " AND session.session_id = %(session_id)s", ""),),
     ),
 )

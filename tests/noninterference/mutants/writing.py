@@ -1,4 +1,4 @@
-"""Guards of writing, broken: the fence, own level only, and what must not be told of other levels."""
+"""Guards of writing, broken: the session predicate, own level only, and what must not be told of other levels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muniment_server.domain import ids
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.domain.principals import SessionIdentity
-from muniment_server.monitor import egress, interceptors
+from muniment_server.monitor import egress, interceptors, retry
 from muniment_server.postgres import driver_errors, pool
 from tests.noninterference import probes
 from tests.noninterference.mutants.damage import (
@@ -24,10 +24,10 @@ from tests.noninterference.mutants.damage import (
 )
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, edit, setting
 
-_FENCED = " AND session.session_id = %(session_id)s"
+_OF_THE_SESSION = " AND session.session_id = %(session_id)s"
 
 
-def _look_no_further(self: Any, call: Any) -> Any:
+def _never_read_again(self: Any, call: Any) -> Any:
     return call.principal
 
 
@@ -44,13 +44,13 @@ def _taint_from_metadata(self: Any, call: Any, proceed: Any) -> Any:
     return _authenticate(self, call, lowered)
 
 
-_in_our_words = driver_errors.in_our_words
+_domain_error = driver_errors.domain_error
 
 
 def _in_its_own_words(error: Exception) -> Exception:
     if isinstance(error, psycopg.errors.CheckViolation):
         return InvalidArgument(FieldViolation("expire_time", str(error.diag.message_detail)))
-    return _in_our_words(error)
+    return _domain_error(error)
 
 
 WRITES = (
@@ -58,37 +58,37 @@ WRITES = (
         "M14 taint from the metadata",
         "",
         (setting(interceptors.Authenticate, "__call__", _taint_from_metadata),),
-        covered_by="fence",
+        covered_by="session predicate",
     ),
     Mutant(
-        "M14 taint from the metadata, window without taint",
+        "M14 taint from the metadata, view without taint",
         "model",
         (setting(interceptors.Authenticate, "__call__", _taint_from_metadata),),
         damage=NO_TAINT,
     ),
-    Mutant("M15 save without the fence", "fault", (edit(ITEMS, "save_item", _FENCED, ""),)),
-    Mutant("M15 delete without the fence", "fault", (edit(ITEMS, "delete_item", _FENCED, ""),)),
-    Mutant("M16 get without the fence", "model", (edit(ITEMS, "get_item", _FENCED, ""),)),
-    Mutant("M16 list without the fence", "model", (edit(ITEMS, "list_items", _FENCED, ""),)),
+    Mutant("M15 save without the session predicate", "fault", (edit(ITEMS, "save_item", _OF_THE_SESSION, ""),)),
+    Mutant("M15 delete without the session predicate", "fault", (edit(ITEMS, "delete_item", _OF_THE_SESSION, ""),)),
+    Mutant("M16 get without the session predicate", "fault", (edit(ITEMS, "get_item", _OF_THE_SESSION, ""),)),
+    Mutant("M16 list without the session predicate", "fault", (edit(ITEMS, "list_items", _OF_THE_SESSION, ""),)),
     Mutant(
-        "M16 search without the fence",
+        "M16 search without the session predicate",
         "fault",
-        tuple(edit(ITEMS, query, _FENCED, "") for query in ("search_terms", "search_items")),
+        tuple(edit(ITEMS, query, _OF_THE_SESSION, "") for query in ("search_terms", "search_items")),
     ),
     Mutant(
-        "M17 the fence locks FOR KEY SHARE",
+        "M17 the session lock is FOR KEY SHARE",
         "a raise waits for the writer",
         (edit(ITEMS, "save_item", "%(session_id)s FOR NO KEY UPDATE", "%(session_id)s FOR KEY SHARE"),),
         probe=probes.a_raise_waits_for_the_writer,
     ),
     Mutant(
-        "M18 the fence does not lock",
+        "M18 save does not lock the session",
         "a raise waits for the writer",
         (edit(ITEMS, "save_item", "%(session_id)s FOR NO KEY UPDATE", "%(session_id)s"),),
         probe=probes.a_raise_waits_for_the_writer,
     ),
     Mutant(
-        "M18 delete's fence does not lock",
+        "M18 delete does not lock the session",
         "a raise waits for the writer",
         (edit(ITEMS, "delete_item", "%(session_id)s FOR NO KEY UPDATE", "%(session_id)s"),),
         probe=probes.a_raise_waits_for_the_deleter,
@@ -100,14 +100,14 @@ WRITES = (
             edit(
                 ITEMS,
                 "save_item",
-                "expire_time) SELECT %(tenant)s, fence.agent, %(kind)s, %(name)s, %(item_id)s",
-                "expire_time, level) SELECT %(tenant)s, fence.agent, %(kind)s, %(name)s, %(item_id)s",
+                "expire_time) SELECT %(tenant)s, session.agent, %(kind)s, %(name)s, %(item_id)s",
+                "expire_time, level) SELECT %(tenant)s, session.agent, %(kind)s, %(name)s, %(item_id)s",
             ),
             edit(
                 ITEMS,
                 "save_item",
-                "%(expire_time)s::timestamptz FROM fence",
-                "%(expire_time)s::timestamptz, greatest(fence.taint - 1, 1) FROM fence",
+                "%(expire_time)s::timestamptz FROM session",
+                "%(expire_time)s::timestamptz, greatest(session.taint - 1, 1) FROM session",
             ),
         ),
     ),
@@ -119,12 +119,12 @@ WRITES = (
     Mutant(
         "M21 the retry stays on the old connection",
         "model",
-        (setting(interceptors.FollowTaint, "_look", _look_no_further),),
+        (setting(retry.RetryOnTaintChange, "_current", _never_read_again),),
     ),
     Mutant(
-        "M22 get reads the table, not the window",
+        "M22 get reads the table, not the view",
         "model",
-        (edit(ITEMS, "get_item", "FROM visible", "FROM item AS visible"),),
+        (edit(ITEMS, "get_item", "FROM visible WHERE visible.tenant", "FROM item AS visible WHERE visible.tenant"),),
     ),
     Mutant(
         "M34 an expired row still stands",
@@ -164,7 +164,7 @@ WRITES = (
 )
 EXISTENCE = (
     Mutant("M23 a name is unique across levels", "worlds", damage=(*PEEK, *ONE_NAME_FOR_ALL_LEVELS)),
-    Mutant("M26 the driver's detail is forwarded", "fault", (setting(pool, "in_our_words", _in_its_own_words),)),
+    Mutant("M26 the driver's detail is forwarded", "fault", (setting(pool, "domain_error", _in_its_own_words),)),
     Mutant(
         "M28 ids tell the time",
         "ids are random",
@@ -181,7 +181,7 @@ EXISTENCE = (
                 ITEMS,
                 "delete_item",
                 "WHEN below.level IS NOT NULL",
-                "WHEN vault.peek(%(tenant)s, (SELECT fence.agent FROM fence), %(name)s) IS NOT NULL",
+                "WHEN vault.peek(%(tenant)s, (SELECT session.agent FROM session), %(name)s) IS NOT NULL",
             ),
         ),
         damage=PEEK,
@@ -194,22 +194,22 @@ EXISTENCE = (
                 ITEMS,
                 "delete_item",
                 "THEN below.level END",
-                "THEN greatest(below.level, nullif(vault.peek(%(tenant)s, (SELECT fence.agent FROM fence), %(name)s),"
-                " (SELECT fence.taint FROM fence))) END",
+                "THEN greatest(below.level, nullif(vault.peek(%(tenant)s, (SELECT session.agent FROM session),"
+                " %(name)s), (SELECT session.taint FROM session))) END",
             ),
         ),
         damage=PEEK,
     ),
     Mutant(
-        "M33 delete reveals what is above, no egress guard",
+        "M33 delete reveals what is above, no egress filter",
         "worlds",
         (
             edit(
                 ITEMS,
                 "delete_item",
                 "THEN below.level END",
-                "THEN greatest(below.level, nullif(vault.peek(%(tenant)s, (SELECT fence.agent FROM fence), %(name)s),"
-                " (SELECT fence.taint FROM fence))) END",
+                "THEN greatest(below.level, nullif(vault.peek(%(tenant)s, (SELECT session.agent FROM session),"
+                " %(name)s), (SELECT session.taint FROM session))) END",
             ),
             setting(egress, "may_leave", lambda *_: True),
         ),

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from tests.noninterference.model import Model
-from tests.noninterference.values import METHODS, NAMES, Session, Shelf, items_in
+from tests.noninterference.values import METHODS, NAMES, ByName, Session, items_in
 from tests.noninterference.worlds import PATHS
 
 Fields = dict[str, Any] | bytes
@@ -129,7 +129,7 @@ class Pen:
         """The taint of the caller; 0 if its session is not open."""
         return self.model.level(self.token) or 0
 
-    def own(self, shelf: Shelf, alphabet: Sequence[str]) -> str:
+    def own(self, shelf: ByName, alphabet: Sequence[str]) -> str:
         """A name of the own level, if there is one, as often as any of *alphabet*."""
         own = [name for name in shelf if self.level in self.model.seen(shelf, name, self.level)]
         return self.rng.choice(own if own and self.chance(0.5) else alphabet)

@@ -8,7 +8,7 @@ from tests.noninterference.model.notes import SEPARATOR, usage_of
 from tests.noninterference.programs.alphabets import CANARY, IDS, WORDS
 from tests.noninterference.programs.notes import about_notes
 from tests.noninterference.programs.operations import Call, Pen
-from tests.noninterference.values import Session, Shelf
+from tests.noninterference.values import ByName, Session
 
 _DO = {"delete": 50, "edit a block": 16, "a tier that is off": 16, "over the budget": 10, "an id that is taken": 8}
 
@@ -57,7 +57,7 @@ def _delete(pen: Pen, session: Session) -> Call:
     return "DeleteNote", {"tier": tier, "note_id": note_id, **pen.etag("Note", note_id)}
 
 
-def _visible(pen: Pen, shelf: Shelf, otherwise: str) -> str:
+def _visible(pen: Pen, shelf: ByName, otherwise: str) -> str:
     seen = list(pen.model.all_seen(shelf, pen.level))
     own = [name for name, level, _ in seen if level == pen.level]
     return pen.rng.choice((own if own and pen.chance(0.5) else [name for name, _, _ in seen]) or [otherwise])

@@ -17,7 +17,7 @@ from tests.support.commands import line_of, objects, on_a_terminal
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = client.Classification
 LATER = datetime(2099, 1, 1, 12, 30, 0, 123456, UTC)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-SAME_ID = str(uuid.uuid4())
+SAME_ID = "0b6e1f0a-6d3c-4d2b-9b1e-3f6a5c8d7e90"
 
 
 @pytest.fixture

@@ -1,0 +1,105 @@
+"""What a query names: relations, functions, and expressions of its own.
+
+The queries of nouns are checked by this, so it errs on the safe side: what it cannot read, it refuses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_TOKEN = re.compile(
+    r"""(?:(?<![\w&])'(?:[^']|'')*' | %\(\w+\)s | \d[\d.]*(?:e\d+)?    # a value
+      | COLLATE[ ]"C"
+      | [A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:\.\*)?                       # a word
+      | :: | [-+*/<>=!@&|\#(),\[\]]) | (?P<unreadable>\S)""",
+    re.VERBOSE,
+)
+_END_OF_FROM = frozenset(
+    "EXCEPT FETCH FOR GROUP HAVING INTERSECT LIMIT OFFSET ORDER RETURNING SELECT SET UNION WHERE WINDOW".split()
+)
+_NO_FUNCTIONS = frozenset(
+    "ALL AND ANY ARRAY AS BY CASE CONFLICT ELSE EXISTS FILTER FROM IN JOIN LATERAL LIMIT MATERIALIZED NOT ON OR OVER"
+    " SELECT THEN UNION USING VALUES WHEN WHERE".split()
+)
+"""Words that a bracket may follow."""
+_WRITING = frozenset(
+    "CALL COPY CREATE DELETE DO EXECUTE GRANT INSERT INTO LOCK MERGE PREPARE SET SHARE TRUNCATE UPDATE".split()
+)
+
+
+@dataclass(slots=True)
+class Names:
+    """What a query names, in small letters."""
+
+    relations: set[str] = field(default_factory=set)
+    functions: set[str] = field(default_factory=set)
+    expressions: set[str] = field(default_factory=set)
+    """Its common table expressions."""
+    refused: set[str] = field(default_factory=set)
+    """Words that write or lock, and signs that cannot be read."""
+
+
+@dataclass(slots=True)
+class _Bracket:
+    """What the brackets around a word have said so far."""
+
+    in_from: bool = False
+    expects_relation: bool = False
+
+
+def names(text: str) -> Names:
+    """What *text* names."""
+    found = Names(refused={sign for sign in ("/*", "--") if sign in text})
+    tokens = []
+    for match in _TOKEN.finditer(text):
+        tokens.append(match[0])
+        if match["unreadable"]:
+            found.refused.add(match[0])
+    brackets = [_Bracket()]
+    for place, token in enumerate(tokens):
+        bracket = brackets[-1]
+        match token:
+            case "(":
+                brackets.append(_Bracket(bracket.expects_relation, bracket.expects_relation))
+                bracket.expects_relation = False
+            case ")" if len(brackets) > 1:
+                brackets.pop()
+            case ",":
+                bracket.expects_relation = bracket.in_from
+            case _ if token[0].isalpha() or token[0] == "_":
+                _read(found, bracket, [one.upper() for one in tokens[max(0, place - 1) : place + 6]], place > 0)
+    return found
+
+
+def _read(found: Names, bracket: _Bracket, around: Sequence[str], has_before: bool) -> None:
+    """Read one word. *around* is the one before it, if there is one, itself and those after it."""
+    before, word, *after = around if has_before else ("", *around)
+    is_called = after[:1] == ["("]
+    if word in _WRITING:
+        found.refused.add(word)
+    if _begins_relation(word, before, is_called=is_called):
+        bracket.in_from = bracket.in_from or word == "FROM"
+        bracket.expects_relation = True
+    elif word in _END_OF_FROM:
+        bracket.in_from = bracket.expects_relation = False
+    elif bracket.expects_relation and word not in {"LATERAL", "ONLY"}:
+        bracket.expects_relation = False
+        (found.functions if is_called else found.relations).add(word.lower())
+    elif before in {"WITH", "RECURSIVE", ","} and after[:1] == ["AS"] and "(" in after[1:4]:
+        found.expressions.add(word.lower())
+    elif is_called and before not in {"AS", "::"} and word not in _NO_FUNCTIONS:
+        found.functions.add(word.lower())
+
+
+def _begins_relation(word: str, before: str, *, is_called: bool) -> bool:
+    """Whether the name of a relation follows *word*."""
+    match word:
+        case "FROM":
+            return before != "DISTINCT"
+        case "UPDATE":
+            return before not in {"DO", "FOR", "KEY"}
+        case "USING":
+            return not is_called
+    return word in {"INTO", "JOIN", "TABLE"}

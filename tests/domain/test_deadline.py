@@ -1,0 +1,91 @@
+"""The deadline of one call."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from muniment_server.domain.errors import DeadlineExceeded
+from muniment_server.postgres.deadline import Deadline
+
+
+def test_without_a_deadline_there_is_no_limit():
+    assert Deadline().remaining() is None
+
+
+def test_a_deadline_that_has_passed_leaves_nothing_and_not_less():
+    assert Deadline(-5).remaining() == 0.0
+
+
+def test_expiry_cancels_what_runs():
+    cancelled = threading.Event()
+    deadline = Deadline()
+
+    with deadline.cancelling(cancelled.set):
+        deadline.expire()
+        assert cancelled.wait(10)
+
+
+def test_once_given_back_nothing_is_cancelled():
+    """The connection may serve another call by then."""
+    cancelled = threading.Event()
+    deadline = Deadline()
+
+    with deadline.cancelling(cancelled.set):
+        pass
+    deadline.expire()
+
+    assert not cancelled.is_set()
+
+
+def test_giving_back_waits_for_a_cancel_under_way():
+    """Otherwise the cancel would hit the next user of the connection."""
+    begun, may_finish, order = threading.Event(), threading.Event(), []
+
+    def cancel() -> None:
+        begun.set()
+        may_finish.wait(10)
+        order.append("cancelled")
+
+    deadline = Deadline()
+
+    def run() -> None:
+        with deadline.cancelling(cancel):
+            deadline.expire()
+            begun.wait(10)
+        order.append("left")
+
+    running = threading.Thread(target=run)
+    running.start()
+    begun.wait(10)
+    may_finish.set()
+    running.join(10)
+
+    assert order == ["cancelled", "left"]
+
+
+def test_expiry_returns_at_once():
+    """It comes from the thread that serves all connections."""
+    may_finish = threading.Event()
+    deadline = Deadline()
+
+    def cancel() -> None:
+        may_finish.wait(10)
+
+    with deadline.cancelling(cancel):
+        deadline.expire()
+        may_finish.set()
+
+    assert deadline.remaining() is None
+
+
+def test_a_deadline_that_has_expired_begins_nothing():
+    deadline = Deadline()
+    deadline.expire()
+    begun = []
+
+    with pytest.raises(DeadlineExceeded), deadline.cancelling(lambda: None):
+        begun.append("block")
+
+    assert begun == []

@@ -1,0 +1,203 @@
+"""The composition of queries: what a noun's query may name, and what the monitor puts in front of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.monitor import queries
+from muniment_server.monitor.names import names
+from muniment_server.monitor.queries import (
+    AUDIT_FILES,
+    AUDIT_QUERIES,
+    SESSION_FILES,
+    SESSION_QUERIES,
+    TRUSTED,
+    UnscopedQuery,
+    audit_queries,
+    check_names,
+    session_queries,
+)
+from muniment_server.postgres.queries import flattened, load, read
+from tests.support.databases import cloned
+
+RELATIONS = load("muniment_server.monitor", "scope.sql")
+AUDIT_RELATIONS = load("muniment_server.monitor", "audit.sql")
+UNTRUSTED = [file for file in (*SESSION_FILES, *AUDIT_FILES) if file not in TRUSTED]
+_OF_A_NOUN = [(name, text) for file in SESSION_FILES if file not in TRUSTED for name, text in load(*file).items()]
+_OF_THE_SESSION = re.compile(
+    r"\.session_id = %\(session_id\)s|\.agent (=|IS NOT DISTINCT FROM) \(SELECT session\.agent FROM session\)"
+)
+
+UNSCOPED = {
+    "a table": "SELECT item.name FROM session JOIN item ON TRUE",
+    "a table in front": "SELECT item.name FROM item",
+    "a table of another level": "SELECT item.name FROM session JOIN muniment_restricted.item ON TRUE",
+    "a view with its schema": "SELECT visible.name FROM session JOIN muniment_public.visible ON TRUE",
+    "a quoted table": 'SELECT i.name FROM session JOIN "item" AS i ON TRUE',
+    "a quoted schema": 'SELECT i.name FROM session JOIN "muniment_restricted"."item" AS i ON TRUE',
+    "a table of the vault": "SELECT agent.agent FROM vault.agent",
+    "an unknown relation": "SELECT hidden.name FROM session JOIN hidden ON TRUE",
+    "a table within an expression": "WITH found AS (SELECT item.name FROM item) SELECT found.name FROM found",
+    "a table in a subquery": "SELECT (SELECT max(item.level) FROM item) FROM session",
+    "only a table": "SELECT item.name FROM ONLY item",
+    "a table after a comma": "SELECT item.name FROM session, item",
+    "a table after a comma and an alias": "SELECT i.name FROM session AS s, item AS i",
+    "a table after a table function": "SELECT i.name FROM unnest(%(names)s::text[]) AS n, item AS i",
+    "a table after a subquery": "SELECT i.name FROM (SELECT 1) AS s, item AS i",
+    "a table in brackets": "SELECT i.name FROM (item AS i CROSS JOIN session)",
+    "a whole table": "TABLE item",
+    "a write": "INSERT INTO item (name) SELECT session.agent FROM session",
+    "an update": "UPDATE item SET name = 'x' FROM session",
+    "a delete": "DELETE FROM item USING session",
+    "a table, in small letters": "select item.name from item",
+    "a table after a line": "SELECT item.name\n  FROM\n       item",
+    "a table after a comment": "SELECT item.name FROM/**/item",
+    "an expression that hides a table elsewhere": (
+        "WITH found AS (SELECT item.name FROM item) SELECT (WITH item AS (SELECT 1) SELECT 1 FROM item) FROM found"
+    ),
+    "an expression that hides a table of the catalog": "WITH pg_roles AS (SELECT 1) SELECT 1 FROM pg_roles",
+    "an expression that hides the session": "WITH session AS (SELECT 1) SELECT session.agent FROM session",
+    "a view of the catalog": "SELECT a.query FROM pg_stat_activity AS a",
+    "a function that reads what it is told": "SELECT query_to_xml('TABLE item', TRUE, TRUE, '') FROM session",
+    "such a function among the relations": "SELECT f.* FROM session, query_to_xml('TABLE item', TRUE, TRUE, '') AS f",
+    "a function with its owner's rights": "SELECT vault.peek(1, 2, 'x') FROM session",
+    "a function that changes a setting": "SELECT set_config('role', 'muniment_owner', FALSE) FROM session",
+    "a lock": "SELECT session.agent FROM session FOR UPDATE",
+    "a second statement": "SELECT session.agent FROM session; TABLE item",
+    "a string with escapes, which could hide its end": "SELECT E'\\'', item.name FROM item --' FROM session",
+    "a string in dollars": "SELECT $$ $$ FROM session",
+}
+
+
+@pytest.mark.parametrize("text", UNSCOPED.values(), ids=UNSCOPED)
+def test_a_noun_whose_query_names_what_it_may_not_stops_the_server(text: str):
+    with pytest.raises(UnscopedQuery):
+        check_names("theirs", flattened(text), RELATIONS)
+
+
+@pytest.mark.parametrize("file", UNTRUSTED, ids=lambda file: ".".join(file))
+def test_the_queries_of_a_noun_pass(file: tuple[str, str]):
+    for name, text in load(*file).items():
+        check_names(name, text, AUDIT_RELATIONS if file in AUDIT_FILES else RELATIONS)
+
+
+@pytest.mark.parametrize("text", ["SELECT item.name FROM session, item", "SELECT 1 FROM vault.agent"])
+@pytest.mark.parametrize(("files", "load_all"), [("SESSION_FILES", session_queries), ("AUDIT_FILES", audit_queries)])
+def test_the_server_does_not_start_with_such_a_query(monkeypatch: Any, files: str, load_all: Any, text: str):
+    """The texts are composed on import; every process of the server imports them before it listens."""
+    noun = getattr(queries, files)[-1]
+    added = f"-- name: theirs\n{text};\n"
+    monkeypatch.setattr(queries, "read", lambda *file: read(*file) + (added if file == noun else ""))
+
+    with pytest.raises(UnscopedQuery, match="theirs"):
+        load_all()
+
+
+def test_the_trusted_files_are_these():
+    """Each one counts as part of what must be trusted: think twice before this list grows."""
+    assert {f"{package.removeprefix('muniment_server.')}/{file}" for package, file in TRUSTED} == {
+        "monitor/session.sql", "items/writes.sql", "search/index.sql",
+        "monitor/host.sql", "agents/queries.sql", "sessions/queries.sql", "blocks/sharing.sql",
+    }  # fmt: skip
+
+
+# What is composed.
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_every_relation_holds_the_tenant_and_the_session(relation: str):
+    """By the session's id, or by the agent of the relation `session`."""
+    body = RELATIONS[relation]
+
+    assert f" WHERE {relation.removesuffix('_locked').removesuffix('_by_term')}.tenant = %(tenant)s AND " in body
+    assert len(_OF_THE_SESSION.findall(body)) == 1
+    assert " OR " not in body
+
+
+@pytest.mark.parametrize("relation", AUDIT_RELATIONS)
+def test_every_relation_of_the_auditor_holds_the_tenant(relation: str):
+    assert f" WHERE {relation}.tenant = %(tenant)s" in AUDIT_RELATIONS[relation]
+    assert ("audit.level <= %(ceiling)s" in AUDIT_RELATIONS[relation]) is (relation == "audit")
+    assert " OR " not in AUDIT_RELATIONS[relation]
+
+
+@pytest.mark.parametrize("name", SESSION_QUERIES)
+def test_every_query_of_a_session_begins_with_the_session(name: str):
+    """Once, as it is written in scope.sql; and every relation that the query names stands between it and the query."""
+    text = SESSION_QUERIES[name]
+    locked = f"WITH session AS MATERIALIZED ({RELATIONS['session_locked']})"
+    unlocked = f"WITH session AS MATERIALIZED ({RELATIONS['session']})"
+    named = names(dict(_texts())[name]).relations & RELATIONS.keys() - {"session"}
+
+    assert text.startswith((locked, unlocked))
+    assert text.count("session AS MATERIALIZED (") == 1
+    assert {one for one in RELATIONS if f", {one} AS NOT MATERIALIZED ({RELATIONS[one]})" in text} == named
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    for file in SESSION_FILES:
+        yield from load(*file).items()
+
+
+def test_every_write_locks_the_session():
+    """But for those that follow in the transaction of a write, and the audit rows of reads and refusals."""
+    locked = {name for name, text in SESSION_QUERIES.items() if RELATIONS["session_locked"] in text}
+
+    assert locked == {"save_item", "delete_item", "store_passages", "lock_writes"}
+
+
+@pytest.mark.parametrize("name", AUDIT_QUERIES)
+def test_every_query_of_the_auditor_reads_what_is_cut(name: str):
+    assert f"audit AS NOT MATERIALIZED ({AUDIT_RELATIONS['audit']})" in AUDIT_QUERIES[name]
+
+
+# The same, by Postgres itself.
+
+
+@pytest.fixture(scope="module")
+def stand_ins(postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection[Any]]:
+    """A role that finds empty tables in the place of the relations of scope.sql, and nothing else."""
+    with cloned(postgres) as database, database.as_admin() as admin, admin.transaction(force_rollback=True):
+        admin.execute("CREATE SCHEMA stand_ins")
+        for relation in RELATIONS.keys() - {"session_locked"}:
+            view = relation.removesuffix("_by_term")
+            columns = "*, now() AS time" if relation == "session" else "*"
+            select = f"SELECT {columns} FROM muniment_public.{view}"
+            admin.execute(f"CREATE TABLE stand_ins.{relation} AS {select} WITH NO DATA".encode())
+        admin.execute("CREATE ROLE muniment_stand_in")
+        admin.execute("GRANT USAGE ON SCHEMA stand_ins TO muniment_stand_in")
+        admin.execute("GRANT SELECT ON ALL TABLES IN SCHEMA stand_ins TO muniment_stand_in")
+        admin.execute("SET LOCAL ROLE muniment_stand_in")
+        admin.execute("SET LOCAL search_path = stand_ins")
+        yield admin
+
+
+def _prepares(connection: psycopg.Connection[Any], text: str) -> str:
+    """Prepare *text*; return the error, or nothing."""
+    parameters = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", text)))
+    numbered = re.sub(r"%\((\w+)\)s", lambda match: f"${parameters.index(match[1]) + 1}", text)
+    try:
+        with connection.transaction(force_rollback=True):
+            connection.execute(f"PREPARE it AS {numbered}".encode())
+            connection.execute("DEALLOCATE it")
+    except psycopg.Error as error:
+        return type(error).__name__
+    return ""
+
+
+@pytest.mark.parametrize(("name", "text"), _OF_A_NOUN, ids=[name for name, _ in _OF_A_NOUN])
+def test_postgres_finds_nothing_else_in_the_query_of_a_noun(stand_ins: psycopg.Connection[Any], name: str, text: str):
+    """The query alone, where only stand-ins of its relations exist."""
+    assert _prepares(stand_ins, text) == ""
+
+
+@pytest.mark.parametrize("name", [name for name in UNSCOPED if "table" in name and "expression that" not in name])
+def test_postgres_finds_a_table_in_what_is_refused(stand_ins: psycopg.Connection[Any], name: str):
+    """The proof that it would."""
+    assert _prepares(stand_ins, flattened(UNSCOPED[name])) in {"UndefinedTable", "InsufficientPrivilege"}

@@ -1,0 +1,30 @@
+"""Which proofs stay on one worker: a pytest plugin for `--dist loadscope`.
+
+The mark `xdist_group` groups nothing: xdist 3.8.0 stores the group in an attribute that pytest 9.2 does not read.
+"""
+
+from __future__ import annotations
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+_TOGETHER = {
+    "tests/conformance/test_clients.py": "conformance",  # each client is compared with the first
+    "tests/endtoend/test_bench_search.py": "",
+    "tests/endtoend/test_locomo.py": "facts",
+    "tests/endtoend/": "conversations",  # told once, in a minute
+}
+"""By the beginning of their ids, the tests that share what takes long to make. Others are each for themselves."""
+
+
+class Proofs(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Sends the tests of a group to one worker, the largest group first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((group for prefix, group in _TOGETHER.items() if nodeid.startswith(prefix)), "") or nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    return Proofs(config, log) if config.getoption("dist") == "loadscope" else None
