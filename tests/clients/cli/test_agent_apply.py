@@ -71,8 +71,8 @@ def test_a_dry_run_says_the_same_and_changes_nothing(muniment, apply, names):
     [
         ("    memroy_enabled: true\n", "'memroy_enabled'"),
         ("    language: no\n", "put it in quotes"),
-        ("    language: en\n    language: pt\n", "stands there twice"),
-        ("    blocks: {}\n", "must hold a block"),
+        ("    language: en\n    language: pt\n", "is repeated"),
+        ("    blocks: {}\n", "must have a block"),
         ("  not an id: {}\n", "agents.not an id: agent_id is not of the form"),
         ("  more: *more\n", "undefined alias"),
         (f"  # {'x' * 1024**2}\n", "larger than 1 MiB"),
