@@ -20,7 +20,7 @@ LABEL_LIMIT = 64
 _JOINERS = "\u200c\u200d"
 """ZWNJ and ZWJ: format characters that Persian, Hindi, Tamil and emoji need."""
 _REJECTED = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
-"""Control and format characters, line ends, and unassigned code points, whose NFC a later Unicode may define."""
+"""Format and control characters, line ends, and unassigned code points, whose NFC a later Unicode may define."""
 _BLANK_WORDS = {
     *"\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0",
     *map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))),

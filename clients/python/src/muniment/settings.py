@@ -2,7 +2,7 @@
 
 The environment comes first: MUNIMENT_ADDRESS with either MUNIMENT_TOKEN or MUNIMENT_HOST_KEY. If none of
 them is set, `.muniment/development.json` in the working directory, as `muniment serve --dev` writes it.
-MUNIMENT_TLS_CA beside either is the file of the authority to trust over TLS.
+With either, MUNIMENT_TLS_CA names the file of the authority to trust with TLS.
 The address and the credential always come from the same place, so that no key is sent to another server.
 """
 

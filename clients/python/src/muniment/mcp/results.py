@@ -28,7 +28,7 @@ LEVELS: dict[Classification, Level] = {
 class Labelled(BaseModel):
     """A result that says how sensitive it is, for the host of the model."""
 
-    classification: Level = Field(description="How sensitive this is, which nobody chooses.")
+    classification: Level = Field(description="How sensitive this is, which follows from the conversation.")
 
 
 class Memory(Labelled):

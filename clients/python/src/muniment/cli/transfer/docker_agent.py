@@ -72,7 +72,7 @@ def _remarks(rows: list[_Row], kept: list[_Row]) -> tuple[str, ...]:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[sqlite3.Connection]:
-    """The database, only to be read. Beside one that was closed cleanly no file is made either."""
+    """Open the database read-only. If it was closed cleanly, SQLite creates no file next to it, either."""
     with file.open("rb") as opened:
         header = opened.read(100)
     log = file.with_name(file.name + "-wal")

@@ -23,7 +23,7 @@ _MOST_EDITS = 100
 _MOST_BYTES = 512 * 1024
 """Content in one call: a request takes 1 MiB at most."""
 _EDIT = re.compile(r"edits\[(\d+)\]\.\w+\.")
-"""What stands before the name of a field that the server refuses."""
+"""The prefix of the name of a field that the server rejects."""
 _NAMES = {Tier.MEMORY: ("notes", "--notes"), Tier.USER: ("profile", "--profile")}
 """What people call a tier, and the option that switches it on."""
 
