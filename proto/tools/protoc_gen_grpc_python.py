@@ -1,6 +1,6 @@
 """A protoc plugin for Python services: a shim around the generator inside grpcio-tools.
 
-grpcio-tools has that generator only inside its own protoc, where buf cannot reach it.
+grpcio-tools contains the generator only as part of its own protoc, which buf cannot call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from google.protobuf.compiler import plugin_pb2
 
 
 def main() -> None:
-    """Answer the one request that buf sends on standard input."""
+    """Read the request of buf from standard input, and write the response."""
     request = plugin_pb2.CodeGeneratorRequest.FromString(sys.stdin.buffer.read())
     sys.stdout.buffer.write(generate(request).SerializeToString())
 
@@ -42,7 +42,7 @@ def generate(request: plugin_pb2.CodeGeneratorRequest) -> plugin_pb2.CodeGenerat
 
 
 def run_protoc(image: Path, out: Path, names: Iterable[str]) -> subprocess.CompletedProcess[str]:
-    """Run the protoc of grpcio-tools on the files *names* of *image*."""
+    """Run protoc of grpcio-tools on the files *names* of *image*."""
     return subprocess.run(
         [
             sys.executable,

@@ -1,7 +1,7 @@
-"""Make of an image what Maven generates the Java stubs from: strip_image.py IMAGE DESCRIPTOR_SET.
+"""Makes the descriptor set from which Maven generates the Java stubs: strip_image.py IMAGE DESCRIPTOR_SET.
 
-`buf build` cannot leave types out, so this drops the rules and the policies, which the server alone checks, together
-with the files that nothing needs any more. Comments stay: they become Javadoc.
+`buf build` cannot omit types. So this drops the validation rules and policies, which only the server checks, and the
+files that nothing imports any more. Comments stay: they become Javadoc.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ DROPPED = frozenset({"buf/validate/validate.proto", "muniment/v1/policy.proto"})
 def strip(image: FileDescriptorSet) -> FileDescriptorSet:
     """The contract and what it imports, without custom options."""
     image.DiscardUnknownFields()  # custom options are unknown here
-    ours = [file for file in image.file if file.name.startswith("muniment/") and file.name not in DROPPED]
-    for file in ours:
+    own = [file for file in image.file if file.name.startswith("muniment/") and file.name not in DROPPED]
+    for file in own:
         _drop_imports(file)
-    wanted = {file.name for file in ours}.union(*(file.dependency for file in ours))
+    wanted = {file.name for file in own}.union(*(file.dependency for file in own))
     return FileDescriptorSet(file=[file for file in image.file if file.name in wanted])
 
 
@@ -31,7 +31,7 @@ def _drop_imports(file: FileDescriptorProto) -> None:
 
 
 def main() -> None:
-    """Read one file, write the other. The same image always gives the same bytes."""
+    """Read IMAGE and write DESCRIPTOR_SET. The same image always produces the same bytes."""
     image, stripped = map(Path, sys.argv[1:])
     stripped.write_bytes(strip(FileDescriptorSet.FromString(image.read_bytes())).SerializeToString(deterministic=True))
 

@@ -158,8 +158,8 @@ def test_a_database_that_is_not_ready_is_refused_with_what_to_do(folder, url, pa
 def test_the_doctor_looks_at_it_as_an_administrator_and_without(folder, url, passfile):
     healthy = run_process(folder, "doctor", "--passfile", str(passfile), MUNIMENT_DATABASE_URL=admin_url(url))
     assert healthy.returncode == 0, healthy.stdout
-    assert "the ledgers are whole" in healthy.stdout
+    assert "the ledgers are complete" in healthy.stdout
     without = run_process(folder, "doctor", "--passfile", str(passfile), "--database-url", url)
     assert without.returncode == 0, without.stdout
-    assert "the ledgers were not looked at" in without.stdout
+    assert "the ledgers were not checked" in without.stdout
     assert PASSWORD not in healthy.stdout + healthy.stderr

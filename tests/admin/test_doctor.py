@@ -57,7 +57,7 @@ def test_a_grant_too_many_is_wrong(doctor, admin):
 def test_a_role_that_may_not_log_in_is_wrong(doctor, admin):
     admin.execute("ALTER ROLE muniment_auditor NOLOGIN")
     try:
-        assert ["muniment_auditor does not log in" in wrong for wrong in doctor()] == [True]
+        assert ["muniment_auditor cannot log in" in wrong for wrong in doctor()] == [True]
     finally:
         admin.execute("ALTER ROLE muniment_auditor LOGIN")
 
@@ -66,7 +66,7 @@ def test_a_lost_version_is_wrong(doctor, admin, dev):
     assert run(dev.folder, "memory", "save", "torn", "x", "--agent", "alice", "--taint", "public").returncode == 0
     admin.execute("UPDATE muniment_public.item SET revision = revision + 1 WHERE name = 'torn'")
     try:
-        assert ["1 items at PUBLIC miss versions" in wrong for wrong in doctor()] == [True]
+        assert ["1 items at PUBLIC have lost versions" in wrong for wrong in doctor()] == [True]
     finally:
         admin.execute("UPDATE muniment_public.item SET revision = revision - 1 WHERE name = 'torn'")
 
@@ -84,7 +84,7 @@ def test_vectors_of_another_embedder_are_wrong(doctor, admin, dev):
 
 
 def test_it_says_that_search_is_semantic(dev):
-    assert "search goes by words and meaning" in run_process(dev.folder, "doctor", "--data-dir", ".muniment").stdout
+    assert "search uses words and embeddings" in run_process(dev.folder, "doctor", "--data-dir", ".muniment").stdout
 
 
 def test_a_directory_that_is_not_there_yet_is_well(folder):
@@ -97,10 +97,10 @@ def test_a_directory_that_is_not_there_yet_is_well(folder):
 def test_a_stopped_database_is_started_for_the_look(folder, data_dir):
     done = run_process(folder, "doctor", "--data-dir", ".muniment")
     assert done.returncode == 0, done.stdout
-    assert "the ledgers are whole" in done.stdout
+    assert "the ledgers are complete" in done.stdout
 
 
 def test_a_database_that_cannot_be_reached_is_wrong(folder):
     done = run_process(folder, "doctor", "--database-url", "postgresql://127.0.0.1:1/muniment")
     assert done.returncode == 1
-    assert done.stdout.count("does not log in") == 6
+    assert done.stdout.count("cannot log in") == 6

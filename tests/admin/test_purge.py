@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from muniment_server.admin.operator import operating
+from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 from tests.support.clock import Clock
 from tests.support.services import serving
@@ -19,7 +19,7 @@ def test_what_expired_and_was_replaced_goes_too(database):
         clock.advance(seconds=120)
         session.save_memory(key="k", content="new")
 
-    with operating(database.admin) as operator:
+    with connect_operator(database.admin) as operator:
         list(operator.purge(before=datetime.now(UTC) + timedelta(seconds=100)))
 
     with database.as_owner() as owner:

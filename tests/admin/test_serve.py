@@ -231,13 +231,13 @@ def test_an_address_that_is_not_free_is_refused_though_its_holder_would_share_it
         (["--listen", "unix:/no/such/folder/socket"], "/no/such/folder"),
         (["--listen", "unix:/tmp/" + "x" * 110], "choose a shorter one"),
         (["--tls-cert", "absent.pem", "--tls-key", "absent.key"], "absent.pem"),
-        (["--tls-cert", "only.pem"], "come together"),
-        (["--audit-reads-from", "restricted"], "choose CONFIDENTIAL or a lower level"),
+        (["--tls-cert", "only.pem"], "require each other"),
+        (["--audit-reads-from", "restricted"], "a lower level"),
         (["--passfile", "p"], "--database-url"),
         (["--dev", "--database-url", "postgresql://localhost/x"], "--dev"),
         (["--database-url", "postgresql://localhost/x", "--passfile", "absent"], "muniment migrate"),
-        (["--database-url", "postgresql://somebody@localhost/x"], "no user"),
-        (["--database-url", "postgresql://localhost:1/x"], "check that it runs"),
+        (["--database-url", "postgresql://somebody@localhost/x"], "but no user"),
+        (["--database-url", "postgresql://localhost:1/x"], "check that it is running"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
@@ -252,7 +252,7 @@ def test_a_database_that_never_answers_is_not_waited_for(folder):
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         url = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/muniment"
-        assert "check that it runs" in refused(folder, "--listen", "127.0.0.1:0", "--database-url", url)
+        assert "check that it is running" in refused(folder, "--listen", "127.0.0.1:0", "--database-url", url)
 
 
 def test_a_password_is_never_repeated(folder):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from muniment_server.admin.operator import Operator, operating
+from muniment_server.admin.operator import Operator, connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.runtime import databases
@@ -85,7 +85,7 @@ class Ours(Target):
 
     def keys(self) -> Keys:
         tenant = f"run{next(_tenants)}"
-        with databases.operators_database(DatabaseConfig(self._data_dir)) as admin, operating(admin) as operator:
+        with databases.operators_database(DatabaseConfig(self._data_dir)) as admin, connect_operator(admin) as operator:
             return Keys(
                 own=_key(operator, tenant, Classification.RESTRICTED),
                 others={

@@ -1,4 +1,4 @@
-"""Which operating-system user Postgres runs as."""
+"""Which connect_operator-system user Postgres runs as."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_programs_that_do_not_run_are_named(embedded, parent):
     broken = fake_postgres(parent / "broken", "18.6")
     (broken / "postgres").write_text("#!/bin/sh\necho no libz >&2\nexit 127\n")
 
-    with pytest.raises(BinariesNotFound, match=r"does not run as the account \w+ \(no libz\)"):
+    with pytest.raises(BinariesNotFound, match=r"cannot run as the account \w+ \(no libz\)"):
         embedded(bindir=broken).start()
 
 

@@ -104,7 +104,7 @@ def test_a_socket_directory_that_somebody_else_made_is_refused(embedded, parent,
         sockets.symlink_to(mine)
     os.chown(sockets, 4321, 4321, follow_symlinks=False)
     try:
-        with pytest.raises(UnusableDirectory, match="made by somebody else"):
+        with pytest.raises(UnusableDirectory, match="belongs to another user"):
             embedded(target).start()
         assert oct(mine.stat().st_mode & 0o777) == "0o755"
     finally:

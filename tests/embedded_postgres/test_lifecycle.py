@@ -89,7 +89,7 @@ def test_running_and_pid_follow_the_child(embedded):
 
 
 def test_stopping_twice_is_fine_and_starting_twice_is_not(embedded):
-    with embedded() as server, pytest.raises(EmbeddedPostgresError, match="runs already"):
+    with embedded() as server, pytest.raises(EmbeddedPostgresError, match="already running"):
         server.start()
     server.stop()
 

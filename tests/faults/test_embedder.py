@@ -161,7 +161,7 @@ def test_a_chunk_of_which_three_embedders_died_is_left_to_its_words(tmp_path):
         import os, sys
         from pathlib import Path
         from muniment_server.runtime.embedder import Model, CrashTolerantEmbedder
-        from muniment_server.search.embeddings import NOTHING
+        from muniment_server.search.embeddings import ZERO
         class Dying(Model):
             def __init__(self):
                 pass
@@ -171,7 +171,7 @@ def test_a_chunk_of_which_three_embedders_died_is_left_to_its_words(tmp_path):
                 return [1]
         pieces = CrashTolerantEmbedder(Dying(), Path(sys.argv[1]))
         assert pieces.embed("harmless", "1") == [1]
-        assert pieces.embed("deadly", "2") == NOTHING
+        assert pieces.embed("deadly", "2") == ZERO
     """
     command = [sys.executable, "-c", dying, str(tmp_path)]
     statuses = [subprocess.run(command, timeout=30, check=False).returncode for _ in range(5)]

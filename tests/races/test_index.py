@@ -9,7 +9,7 @@ from threading import Event
 
 import grpc
 
-from muniment_server.admin.operator import operating
+from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 
 PUBLIC = Classification.PUBLIC
@@ -40,7 +40,7 @@ def test_writers_of_the_same_names_leave_one_version_of_each_in_the_index(servic
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(write, range(WRITERS)))
 
-    with operating(service.database.admin) as operator:
+    with connect_operator(service.database.admin) as operator:
         assert set(operator.broken_index().values()) == {0}
 
 
@@ -60,7 +60,7 @@ def test_the_index_is_made_anew_beside_writers(service):
             session.observe("StorePassage", content=f"whale writer{number} call{call}", thread="t")
             session.observe("DeleteMemory", key=pen.choice([old, new]))
 
-    with ThreadPoolExecutor(WRITERS) as pool, operating(service.database.admin) as operator:
+    with ThreadPoolExecutor(WRITERS) as pool, connect_operator(service.database.admin) as operator:
         writing = [pool.submit(write, number) for number in range(WRITERS)]
         try:
             for _ in range(4):

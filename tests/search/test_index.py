@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from muniment_server.admin.operator import operating
+from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import migrate
 from muniment_server.postgres.pool import operator_conninfo
@@ -39,7 +39,7 @@ def filled(service):
 
 
 def broken(database):
-    with operating(database.admin) as operator:
+    with connect_operator(database.admin) as operator:
         return sum(operator.broken_index().values())
 
 
@@ -52,7 +52,7 @@ def test_an_index_that_is_not_in_step_is_found_and_made_anew(service, loss):
         admin.execute(loss.encode())
     assert broken(service.database) > 0
 
-    with operating(service.database.admin) as operator:
+    with connect_operator(service.database.admin) as operator:
         list(operator.reindex())
 
     assert broken(service.database) == 0
@@ -66,7 +66,7 @@ def test_an_agent_that_is_deleted_meanwhile_has_nothing_to_index(service):
     for agent_id in agents:
         service.session(PUBLIC, agent_id=agent_id).save_memory(key="plan", content="a whale")
 
-    with operating(service.database.admin) as operator:
+    with connect_operator(service.database.admin) as operator:
         reindexed = operator.reindex()
         first = next(reindexed)
         (other,) = agents - {first.agent_id}
@@ -86,7 +86,7 @@ def test_purge_takes_what_expired_out_of_the_index(database):
         clock.advance(seconds=120)
         found = session.search_memories(query="whale").results
 
-    with operating(database.admin) as operator:
+    with connect_operator(database.admin) as operator:
         list(operator.purge(before=datetime.now(UTC) + timedelta(seconds=100)))
 
     assert [result.memory.key for result in found] == ["kept"]

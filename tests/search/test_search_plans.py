@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg.rows import namedtuple_row, tuple_row
 
-from muniment_server.admin.operator import operating
+from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.domain.items import ItemKind
@@ -65,7 +65,7 @@ def loaded(postgres: EmbeddedPostgres) -> Iterator[Database]:
 def test_what_is_loaded_is_what_the_service_would_write(loaded):
     before = _index(loaded)
 
-    with operating(loaded.admin) as operator:
+    with connect_operator(loaded.admin) as operator:
         assert set(operator.broken_index().values()) == {0}
         list(operator.reindex())
 

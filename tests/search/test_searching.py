@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment_server.admin.operator import operating
+from muniment_server.admin.operator import connect_operator
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, invalid, keys
 from tests.support.searches import ALL, ANY, SCANS, passages
 from tests.support.services import Caller, serving
@@ -205,7 +205,7 @@ def test_c36_hidden_matches_do_not_crowd_out_visible_ones(service):
             " SELECT tenant, agent, 1, 'high' || n, gen_random_uuid(), gen_random_uuid(), 'whale'"
             "   FROM vault.agent, generate_series(1, 500) AS n"
         )
-    with operating(service.database.admin) as operator:
+    with connect_operator(service.database.admin) as operator:
         list(operator.reindex())
 
     assert sorted(found(low, "whale", max_results=10)) == [f"low{number}" for number in range(10)]
@@ -468,7 +468,7 @@ def test_what_is_gone_is_in_no_index(service):
     with service.database.as_owner() as owner:
         names = owner.execute("SELECT name FROM muniment_public.chunk WHERE stems @@ 'whale'").fetchall()
     assert [name for (name,) in names] == ["kept"]
-    with operating(service.database.admin) as operator:
+    with connect_operator(service.database.admin) as operator:
         assert set(operator.broken_index().values()) == {0}
 
 
@@ -481,7 +481,7 @@ def test_many_changes_are_counted_as_one_after_a_while(service):
     with service.database.as_owner() as owner:
         ((rows,),) = owner.execute("SELECT count(*) FROM muniment_public.stat").fetchall()
     assert rows < 500
-    with operating(service.database.admin) as operator:
+    with connect_operator(service.database.admin) as operator:
         assert set(operator.broken_index().values()) == {0}
 
 

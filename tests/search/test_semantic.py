@@ -10,7 +10,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from muniment_server.admin.operator import operating
+from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedder import CrashTolerantEmbedder, EmbeddingSchedule, Model, embed_queued_chunks
@@ -186,7 +186,7 @@ def test_vectors_of_another_embedder_are_not_compared(service, at):
         owner.execute("UPDATE muniment_public.meaning SET embedder = 99")
     answer = at(PUBLIC).search_memories(query="hound")
 
-    with operating(service.database.admin) as operator:
+    with connect_operator(service.database.admin) as operator:
         counts = [operator.waiting_chunks()]
         list(operator.reindex())
         counts.append(operator.waiting_chunks())

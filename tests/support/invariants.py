@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from muniment_server.admin.operator import operating
+from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 from tests.support.databases import Database
 
@@ -154,7 +154,7 @@ def broken_invariants(database: Database) -> list[str]:
     """The same, of a test's database."""
     with database.as_owner() as owner:
         lost = broken(owner)
-    with operating(database.admin) as operator:
+    with connect_operator(database.admin) as operator:
         unlike = [
             f"{level.role}: what search finds is not what is there, {count} times"
             for level, count in operator.broken_index().items()

@@ -76,7 +76,7 @@ LITERALS = {
     "wanted_stems": "'whale'", "wanted_grams": "'_wha'", "damping": "0.3", "stem_slope": "0.1", "gram_slope": "0.1",
     "after_label": "''", "after_owner": "''", "overhead": "512", "labels": "'{l}'", "contents": "'{text}'",
     "embedder": "1", "signs": "repeat('1', 384)", "vector": "array_fill(1, '{384}')", "bound": "1000", "most": "200",
-    "meant": "'{1}'", "share": "700000",
+    "semantic_scores": "'{1}'", "share": "700000",
     "item_ids": "'{00000000-0000-0000-0000-000000000009}'", "change_ids": "'{00000000-0000-0000-0000-000000000009}'",
     "changes": "'{00000000-0000-0000-0000-000000000009}'",
     "passages": """'[{"position": 0, "name": "n", "content": "text"}]'::jsonb""",

@@ -25,7 +25,7 @@ _NAMES_OF_THE_DAY = (
     (re.compile(r"\bmun_[hs]_\d+_[\w-]{43}"), "TOKEN"),
     (re.compile(r"(?<![\w-])[\w-]{21}[AQgw]AAA[\w-]{2}(?![\w-])"), "ETAG"),
     (re.compile(r"\b127\.0\.0\.1:\d+\b"), "ADDRESS"),
-    (re.compile(r"^by words alone: .*\n", re.MULTILINE), ""),  # said of what was stored a moment ago
+    (re.compile(r"^only words were compared.*\n", re.MULTILINE), ""),  # said of what was stored a moment ago
 )
 
 

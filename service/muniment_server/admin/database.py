@@ -1,4 +1,4 @@
-"""How operators' commands reach the database, and what they print if they cannot."""
+"""How operators' commands connect to the database, and how they report its errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from psycopg import conninfo as libpq
 
 from muniment.cli.failures import Failure, report_file_errors
-from muniment_server.admin.operator import operating
+from muniment_server.admin.operator import connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, conninfo_of_running
 from muniment_server.postgres import roles
 from muniment_server.postgres.migrate import CannotMigrate
@@ -27,25 +27,25 @@ _PATH = click.Path(path_type=Path)
 
 
 def _checked_url(ctx: click.Context, param: click.Parameter, url: str | None) -> str | None:
-    """Refuse a password on the command line, and a URL that libpq would misread and quote in its error."""
+    """Reject a password on the command line, and a URL that libpq would misread and quote in its error."""
     if url is None:
         return None
     if _is_misread(url):
         raise click.BadParameter(
-            "is not a connection URL: give postgresql://host:port/database, and special characters in it as %40 (@), "
-            "%2F (/) and %3A (:)"
+            "is not a connection URL: give postgresql://host:port/database, and escape special characters: %40 (@), "
+            "%2F (/), %3A (:)"
         )
     on_command_line = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
     if on_command_line and "password" in libpq.conninfo_to_dict(url):
         raise click.BadParameter(
-            "a password on the command line is seen by everyone on this machine: "
-            "give the URL in MUNIMENT_DATABASE_URL, or the password in ~/.pgpass"
+            "every user of this machine can see a password on the command line: "
+            "put the URL in MUNIMENT_DATABASE_URL, or the password in ~/.pgpass"
         )
     return url
 
 
 def _is_misread(url: str) -> bool:
-    """Whether libpq would take part of a password for a host or a port."""
+    """Whether libpq would mistake part of a password for a host or a port."""
     try:
         given = libpq.conninfo_to_dict(url)
     except psycopg.ProgrammingError:
@@ -59,8 +59,8 @@ data_dir_option = click.option(
     type=_PATH,
     default=nearest_data_dir,
     metavar="DIR",
-    show_default=".muniment, if it is here, then muniment in your data home",
-    help="Where the built-in database is kept.",
+    show_default=".muniment if it exists here, otherwise muniment in your data home",
+    help="The directory of the built-in database.",
 )
 database_url_option = click.option(
     "--database-url",
@@ -68,7 +68,7 @@ database_url_option = click.option(
     show_envvar=True,
     metavar="URL",
     callback=_checked_url,
-    help="Another database instead.",
+    help="Use this database instead of the built-in one.",
 )
 passfile_option = click.option(
     "--passfile",
@@ -76,19 +76,19 @@ passfile_option = click.option(
     envvar="MUNIMENT_PASSFILE",
     show_envvar=True,
     metavar="FILE",
-    help="The passwords of the serving roles, as `muniment migrate` wrote them.",
+    help="The passwords of the serving roles, written by `muniment migrate`.",
 )
 
 
 def with_operator(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that name a database, and *operator*, connected to it."""
+    """Give a command the options for a database, and an argument *operator*, connected to it."""
 
     @data_dir_option
     @database_url_option
     @functools.wraps(command)
     def with_options(*, data_dir: Path, database_url: str | None, **arguments: Any) -> None:
         config = DatabaseConfig(data_dir, database_url)
-        with report_database_errors(), existing_database(config) as admin, operating(admin) as operator:
+        with report_database_errors(), existing_database(config) as admin, connect_operator(admin) as operator:
             command(operator=operator, **arguments)
 
     return with_options
@@ -96,18 +96,18 @@ def with_operator(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def existing_database(config: DatabaseConfig) -> Iterator[str]:
-    """The administrator's conninfo. A mistyped directory is refused: it is not made into a new database."""
+    """The administrator's conninfo. Raises Failure if there is no database, rather than create one."""
     if config.url is None and not has_cluster(config.data_dir):
         raise Failure(
             f"there is no database in {config.data_dir}",
-            "name another with --data-dir or --database-url, or make one: muniment serve",
+            "choose another with --data-dir or --database-url, or create one: muniment serve",
         )
     with databases.operators_database(config) as admin:
         yield admin
 
 
 def has_cluster(data_dir: Path) -> bool:
-    """Whether a database was made in *data_dir*."""
+    """Whether *data_dir* contains a database."""
     return (data_dir / databases.CLUSTER / "data").exists()
 
 
@@ -115,14 +115,14 @@ def require_passfile(passfile: Path) -> None:
     """Raise PassfileError where libpq would silently ignore the file."""
     if not passfile.is_file():
         raise PassfileError(
-            f"there is no passfile {passfile}: make it with muniment migrate --database-url URL --passfile {passfile}"
+            f"there is no passfile {passfile}: create it with muniment migrate --database-url URL --passfile {passfile}"
         )
     if passfile.stat().st_mode & 0o077:
-        raise PassfileError(f"{passfile} is open to others, so its passwords are not used: chmod 600 {passfile}")
+        raise PassfileError(f"{passfile} is open to other users, so libpq would ignore it: chmod 600 {passfile}")
 
 
 @contextmanager
-def own_database(data_dir: Path) -> Iterator[str]:
+def embedded_database(data_dir: Path) -> Iterator[str]:
     """The administrator's conninfo of the built-in database in *data_dir*, without migrating it."""
     directory = databases.cluster_directory(data_dir)
     running = conninfo_of_running(directory, user=databases.SUPERUSER)
@@ -143,26 +143,28 @@ def report_database_errors() -> Iterator[None]:
         raise Failure("; ".join(str(error).splitlines())) from None
     except psycopg.errors.InsufficientPrivilege as error:
         raise Failure(
-            said_by(error), "connect as the administrator who ran `muniment migrate`, or a superuser"
+            message_of(error), "connect as the administrator who ran `muniment migrate`, or a superuser"
         ) from None
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction) as error:
-        raise Failure(said_by(error), "make the database ready first: muniment migrate") from None
+        raise Failure(message_of(error), "prepare the database first: muniment migrate") from None
     except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable) as error:
-        raise Failure(f"others were in the way: {said_by(error)}", "run it again") from None
+        raise Failure(f"other transactions were in the way: {message_of(error)}", "run the command again") from None
     except psycopg.OperationalError as error:
-        raise Failure(f"the database cannot be reached: {said_by(error)}", _hint(error)) from None
+        raise Failure(f"the database cannot be reached: {message_of(error)}", _hint(error)) from None
     except psycopg.Error as error:
-        raise Failure(f"the database refused: {said_by(error)}", "look for what is wrong: muniment doctor") from None
+        raise Failure(
+            f"the database reported an error: {message_of(error)}", "find the cause: muniment doctor"
+        ) from None
 
 
-def said_by(error: psycopg.Error) -> str:
-    """The message of the database, in one line, without details and statement, which may hold content."""
+def message_of(error: psycopg.Error) -> str:
+    """The database's message, in one line, without details and statement, which may contain content."""
     return " ".join((error.diag.message_primary or str(error) or type(error).__name__).split())
 
 
 def _hint(error: psycopg.Error) -> str:
     if roles.OWNER in str(error):
-        return "make the database ready first: muniment migrate"
+        return "prepare the database first: muniment migrate"
     if "password" in str(error):
-        return "check user and password: the server takes --passfile, other commands ~/.pgpass or PGPASSWORD"
-    return "check that it runs and that host, port and database are right"
+        return "check user and password: the server uses --passfile, other commands ~/.pgpass or PGPASSWORD"
+    return "check that it is running, and that host, port and database name are right"

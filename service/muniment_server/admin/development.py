@@ -1,4 +1,4 @@
-"""Development mode: a host key for the data directory, kept where the other commands and the examples find it."""
+"""Development mode: stores a host key in the data directory, where other commands and the examples find it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from muniment_server.admin.operator import operating
+from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 
@@ -15,10 +15,10 @@ TENANT = "development"
 
 
 def write_credentials(data_dir: Path, *, address: str, admin: str) -> str:
-    """Write the address and a host key to `DIR/development.json` (0600); return the key, the old one if it is good."""
+    """Write the address and a host key to `DIR/development.json` (0600); return the key. A valid key is kept."""
     path = data_dir / FILE
-    with operating(admin) as operator:
-        key = _known_key(path)
+    with connect_operator(admin) as operator:
+        key = _stored_key(path)
         if key is None or not operator.accepts_host_key(key):
             _, key = operator.create_host_key(tenant=TENANT, ceiling=Classification.RESTRICTED, ids=RandomIds())
     part = path.with_name(FILE + ".part")
@@ -29,7 +29,7 @@ def write_credentials(data_dir: Path, *, address: str, admin: str) -> str:
     return key
 
 
-def _known_key(path: Path) -> str | None:
+def _stored_key(path: Path) -> str | None:
     try:
         return str(json.loads(path.read_text())["host_key"])
     except (OSError, ValueError, KeyError):

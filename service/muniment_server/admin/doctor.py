@@ -18,10 +18,10 @@ from muniment_server.runtime.configuration import DatabaseConfig
 @database_url_option
 @passfile_option
 def doctor(data_dir: Path, database_url: str | None, passfile: Path | None) -> None:
-    """Look at this machine and the database, and say what is wrong and what to do. Exit status 1 if something is.
+    """Check this machine and the database; print each problem and what to do. Exits with 1 if there are problems.
 
-    Nothing is changed; a built-in database that does not run is started for the check. With --database-url the
-    serving roles log in by --passfile; name an administrator in the URL to have the ledgers looked at, too.
+    Changes nothing. Starts a built-in database for the check if it is not running. With --database-url, the serving
+    roles log in with the passwords in --passfile; the ledgers are checked only if the URL names an administrator.
 
     \b
     Examples:

@@ -28,10 +28,10 @@ _COLUMNS = ("classification", "revision", "update_time", "is_live", "delete_time
 
 
 @click.command(cls=Discreet)
-@click.option("--tenant", required=True, type=TEXT, help="Whose.")
-@click.option("--agent", required=True, type=TEXT, metavar="NAME", help="Which agent's.")
+@click.option("--tenant", required=True, type=TEXT, help="The tenant of the agent.")
+@click.option("--agent", required=True, type=TEXT, metavar="NAME", help="The agent whose item it is.")
 @click.option(
-    "--kind", type=click.Choice(list(_KINDS)), default="memory", show_default=True, help="What NAME is the name of."
+    "--kind", type=click.Choice(list(_KINDS)), default="memory", show_default=True, help="The kind of the item."
 )
 @click.argument("name", type=TEXT)
 @with_output
@@ -41,8 +41,8 @@ def history(operator: Operator, output: Output, tenant: str, agent: str, kind: s
 
     NAME is the key of a memory, the label of a block, or the id of a note or passage.
 
-    Deleted and overwritten ones, too, until they are purged. The look itself is written to the audit log, at each
-    level that is shown.
+    Deleted and overwritten versions are included until they are purged. The command writes an audit row at each level
+    that it shows.
 
     \b
     Examples:
@@ -51,15 +51,15 @@ def history(operator: Operator, output: Output, tenant: str, agent: str, kind: s
       muniment history --tenant acme --agent alice --kind block personality
     """
     try:
-        kept_as = _NAME_OF[_KINDS[kind]](name)
-        revisions = operator.history(tenant=tenant, agent_id=agent, kind=_KINDS[kind], name=kept_as)
+        stored_name = _NAME_OF[_KINDS[kind]](name)
+        revisions = operator.history(tenant=tenant, agent_id=agent, kind=_KINDS[kind], name=stored_name)
     except NoSuchAgent:
-        raise Failure("the tenant has no such agent", "see the tenants: muniment host-key list") from None
+        raise Failure("the tenant has no such agent", "list the tenants: muniment host-key list") from None
     except InvalidArgument as error:
         raise Failure(f"the name {error.violations[0].rule}") from None
     except ValueError:
-        raise Failure(f"the id of a {kind} is a UUID", f"see: muniment {kind} list") from None
+        raise Failure(f"the id of a {kind} is a UUID", f"list the ids: muniment {kind} list") from None
     if not revisions:
         raise Failure(f"there is no version of that {kind}", "names are case-sensitive; purged versions are gone")
     output.rows(map(asdict, revisions), _COLUMNS)
-    print_note("This look is in the audit log, at each level shown.")
+    print_note("This command was written to the audit log, at each level shown.")

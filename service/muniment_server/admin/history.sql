@@ -1,7 +1,7 @@
--- What operators read and throw away, in the place of the owner. Reading contents writes audit rows.
+-- History, purge and checks, run as the owner. Reading content writes audit rows.
 
 -- name: history
--- Every version of one name at every level, oldest first. A deleted item says when.
+-- Every version of one name at every level, oldest first.
 WITH item AS (
     SELECT item.* FROM muniment_public.item
      UNION ALL
@@ -19,7 +19,7 @@ ledger AS (
     SELECT 3, revision.* FROM muniment_confidential.revision
      UNION ALL
     SELECT 4, revision.* FROM muniment_restricted.revision
-     UNION ALL -- passages are written once, and are their own ledger; a deletion takes the change_id
+     UNION ALL -- a passage is written once: its row is its ledger. A deletion replaces the change_id
     SELECT item.level, item.tenant, item.agent, item.item_id, item.revision,
            CASE WHEN item.delete_time IS NULL THEN item.change_id END, item.kind, item.name, item.content, item.tags,
            item.update_time, item.expire_time
@@ -56,14 +56,14 @@ SELECT shown.level AS classification, shown.item_id, shown.revision, shown.updat
  ORDER BY shown.update_time, shown.level, shown.revision;
 
 -- name: purge
--- Throw away what was deleted, overwritten or expired before a time, at the level of the search path. Never audit rows.
+-- Remove versions that were deleted, overwritten or expired before a time, at the level of the search path. Audit rows stay.
 WITH dead AS (
     DELETE FROM item AS dead
      WHERE dead.delete_time < %(before)s
         OR dead.expire_time < %(before)s
  RETURNING dead.tenant, dead.agent, dead.item_id
 ),
-unindexed AS ( -- what expired: what was deleted is out of the index already
+unindexed AS ( -- expired chunks: those of deleted items have already been removed
     DELETE FROM chunk AS unindexed
      WHERE unindexed.expire_time < %(before)s
  RETURNING unindexed.tenant, unindexed.agent, unindexed.kind, unindexed.language, unindexed.stem_count, unindexed.gram_count
@@ -82,14 +82,14 @@ old AS (
                  FROM dead
                 WHERE (dead.tenant, dead.agent, dead.item_id) = (old.tenant, old.agent, old.item_id)
            )
-        OR EXISTS ( -- overwritten before then: the version after it is older than that
+        OR EXISTS ( -- overwritten before that time: the next version is older
                SELECT
                  FROM revision AS newer
                 WHERE (newer.tenant, newer.agent, newer.item_id) = (old.tenant, old.agent, old.item_id)
                   AND newer.revision = old.revision + 1
                   AND newer.update_time < %(before)s
            )
-        OR old.expire_time < %(before)s -- expired, and its row was taken by a successor
+        OR old.expire_time < %(before)s -- expired, and a new item has replaced its row
        AND NOT EXISTS (
                SELECT
                  FROM item
@@ -110,8 +110,8 @@ logged AS (
 SELECT (SELECT count(*) FROM dead) AS items, (SELECT count(*) FROM old) AS revisions;
 
 -- name: broken_index
--- Live items that search does not know, chunks of what is no live version, pieces that wait for no vector or are meant together
--- with what is not there, and counts that are not those of the chunks, at the level of the search path.
+-- Inconsistencies of the search index, at the level of the search path: live items without chunks, chunks of no live version,
+-- chunks that are neither embedded nor queued, embeddings made with a chunk that is gone, and wrong term statistics.
 WITH unknown AS (
     SELECT item.tenant
       FROM item
@@ -135,7 +135,7 @@ stale AS (
                       = (item.tenant, item.agent, item.kind, item.name, item.change_id)
            )
 ),
-unmeant AS (
+not_queued AS (
     SELECT chunk.tenant
       FROM chunk
      WHERE NOT EXISTS (
@@ -168,17 +168,17 @@ wrong AS (
      GROUP BY counted.tenant, counted.agent, counted.kind, counted.language
     HAVING (sum(counted.chunks), sum(counted.stems), sum(counted.grams)) <> (0, 0, 0)
 )
-SELECT (SELECT count(*) FROM unknown) + (SELECT count(*) FROM stale) + (SELECT count(*) FROM unmeant)
+SELECT (SELECT count(*) FROM unknown) + (SELECT count(*) FROM stale) + (SELECT count(*) FROM not_queued)
        + (SELECT count(*) FROM orphaned) + (SELECT count(*) FROM wrong) AS broken;
 
 -- name: count_waiting
--- How many pieces have no vector of *embedder*'s: those that wait, and those of another, at the level of the search path.
+-- How many chunks are queued for embedding, and how many have an embedding of another model, at the level of the search path.
 SELECT count(*) FILTER (WHERE meaning.embedder IS NULL) AS waiting,
        count(*) FILTER (WHERE meaning.embedder <> %(embedder)s) AS outdated
   FROM meaning;
 
 -- name: broken_ledgers
--- Items whose ledger has a gap or does not end at the item's revision, at the level of the search path. Passages have none.
+-- Items whose ledger has a gap or does not end at the item's revision, at the level of the search path. Passages have no ledger.
 SELECT count(*) AS broken
   FROM item
        LEFT JOIN LATERAL (

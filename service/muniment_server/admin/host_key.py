@@ -1,4 +1,4 @@
-"""`muniment host-key`: who may act as a host."""
+"""`muniment host-key`."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def host_key() -> None:
 
 @host_key.command
 @click.option(
-    "--tenant", required=True, type=TEXT, help="Whose key it is. A new tenant is made if there is none of that name."
+    "--tenant", required=True, type=TEXT, help="The tenant that the key belongs to. It is created if it does not exist."
 )
 @click.option("--ceiling", required=True, type=LEVEL, help="The highest level it may open or raise a session to.")
-@click.option("--quiet", is_flag=True, help="Print the key alone.")
+@click.option("--quiet", is_flag=True, help="Print only the key.")
 @with_output
 @with_operator
 def create(operator: Operator, output: Output, tenant: str, ceiling: Classification, quiet: bool) -> None:
-    """Make a key and show it, this once.
+    """Create a key and print it. It cannot be shown again.
 
     \b
     Examples:
@@ -55,14 +55,14 @@ def create(operator: Operator, output: Output, tenant: str, ceiling: Classificat
         return
     row = {"host_key_id": host_key_id, "tenant": tenant, "ceiling": ceiling, "host_key": key}
     output.record(row, tuple(row))
-    print_note("Keep the key: it is shown this once.")
+    print_note("Store the key now: it cannot be shown again.")
 
 
 @host_key.command("list")
 @with_output
 @with_operator
 def list_(operator: Operator, output: Output) -> None:
-    """List all keys, revoked ones too. The keys themselves are not kept.
+    """List all keys, including revoked ones. The keys themselves are not stored.
 
     \b
     Examples:
@@ -76,12 +76,12 @@ def list_(operator: Operator, output: Output) -> None:
 @click.argument("host_key_id", metavar="ID", type=click.UUID)
 @with_operator
 def revoke(operator: Operator, host_key_id: UUID) -> None:
-    """Revoke a key, from the next call on. Sessions it opened stay open.
+    """Revoke a key. Its next call fails; sessions that it opened stay open.
 
     \b
     Examples:
       muniment host-key revoke 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77
     """
     if not operator.revoke_host_key(host_key_id):
-        raise Failure("there is no such key, or it is revoked already", "see: muniment host-key list")
+        raise Failure("there is no such key, or it is already revoked", "list the keys: muniment host-key list")
     print_note("Revoked.")

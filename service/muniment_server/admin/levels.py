@@ -1,4 +1,4 @@
-"""A level on the command line, as the server's own value."""
+"""The type of options that take a level."""
 
 from __future__ import annotations
 

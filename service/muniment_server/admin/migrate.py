@@ -10,7 +10,7 @@ from muniment.cli.output import print_note
 from muniment_server.admin.database import (
     data_dir_option,
     database_url_option,
-    own_database,
+    embedded_database,
     passfile_option,
     report_database_errors,
 )
@@ -24,10 +24,10 @@ from muniment_server.runtime.passfile import migrate_with_passfile
 @click.option("--rotate", is_flag=True, help="Give the serving roles new passwords.")
 @data_dir_option
 def migrate(database_url: str | None, passfile: Path | None, rotate: bool, data_dir: Path) -> None:
-    """Make a database ready: roles, schema, grants. A second run changes nothing.
+    """Prepare a database: roles, schema, grants. A second run changes nothing.
 
-    The URL is an administrator's. The passwords of the serving roles are written to --passfile, for the server.
-    Without a URL it is the built-in database, which `muniment serve` makes ready by itself, too.
+    The URL must name an administrator. The passwords of the serving roles are written to --passfile, for the server.
+    Without a URL, the command prepares the built-in database, as `muniment serve` does, too.
 
     \b
     Examples:
@@ -36,9 +36,11 @@ def migrate(database_url: str | None, passfile: Path | None, rotate: bool, data_
       muniment migrate --data-dir .muniment
     """
     if rotate and (database_url is None or passfile is None):
-        raise click.UsageError("--rotate goes with --database-url and --passfile: nothing else has passwords")
+        raise click.UsageError(
+            "--rotate requires --database-url and --passfile: the built-in database has no passwords"
+        )
     if passfile is not None and database_url is None:
-        raise click.UsageError("--passfile goes with --database-url: the built-in database has no passwords")
+        raise click.UsageError("--passfile requires --database-url: the built-in database has no passwords")
     with report_database_errors():
         done = _migrate(database_url, passfile, rotate, data_dir)
     for step in done:
@@ -48,7 +50,7 @@ def migrate(database_url: str | None, passfile: Path | None, rotate: bool, data_
 
 def _migrate(database_url: str | None, passfile: Path | None, rotate: bool, data_dir: Path) -> list[str]:
     if database_url is None:
-        with own_database(data_dir) as admin:
+        with embedded_database(data_dir) as admin:
             return schema.migrate(admin)
     if passfile is None:
         return schema.migrate(database_url)

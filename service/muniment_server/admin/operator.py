@@ -1,6 +1,6 @@
-"""What operators do: host keys, history, audit, purge, checks. Operators reach the database itself, not the service.
+"""What operators do in the database: host keys, history, audit log, purge, checks.
 
-An operator's connection is the administrator's own login, acting as the owner.
+The connection is an administrator's login that acts as the owner.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, slots=True)
 class HostKey:
-    """One host key, without the key."""
+    """A host key, without the secret."""
 
     host_key_id: HostKeyId
     tenant: str
@@ -47,7 +47,7 @@ class HostKey:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One version, as it was written."""
+    """One version of an item, as it was written."""
 
     classification: Classification
     item_id: ItemId
@@ -106,7 +106,7 @@ class _Waiting:
 
 
 class NoSuchTenant(LookupError):
-    """No tenant has that name."""
+    """There is no tenant with that name."""
 
 
 class NoSuchAgent(LookupError):
@@ -114,13 +114,13 @@ class NoSuchAgent(LookupError):
 
 
 class Operator:
-    """An operator at work in one database."""
+    """An operator, connected to one database."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 
     def create_host_key(self, *, tenant: str, ceiling: Classification, ids: IdSource) -> tuple[UUID, str]:
-        """Create a key for *tenant*, and the tenant if no other has its name. The key is shown only this once."""
+        """Create a key for *tenant*, which is created if it does not exist; return the key's id and the key."""
         with self._connection.transaction():
             number = self._tenant(tenant) or self._create_tenant(tenant)
             key = tokens.mint(TokenKind.HOST, tenant=number, secret=ids.new_secret())
@@ -139,7 +139,7 @@ class Operator:
         return self._rows("list_host_keys", HostKey)
 
     def revoke_host_key(self, host_key_id: UUID) -> bool:
-        """Revoke a key, from the next call on. False if there is no such key, or it is revoked already."""
+        """Revoke a key. False if there is no such key, or it is already revoked."""
         return self._first("revoke_host_key", _Tenant, host_key_id=host_key_id) is not None
 
     def accepts_host_key(self, key: str) -> bool:
@@ -163,11 +163,11 @@ class Operator:
         number = self._tenant(tenant)
         if number is None:
             raise NoSuchTenant
-        everyone = HostIdentity(number, HostKeyId(UUID(int=0)), Classification.RESTRICTED)
+        every_level = HostIdentity(number, HostKeyId(UUID(int=0)), Classification.RESTRICTED)
         with self._connection.transaction():
-            self._execute("look_at", schema=roles.AUDITOR)
+            self._execute("use_schema", schema=roles.AUDITOR)
             events, _ = audit_log.list_events(
-                AuditScope(self._connection, everyone),
+                AuditScope(self._connection, every_level),
                 agent_id=agent_id,
                 session_id=session_id,
                 start_time=None,
@@ -178,10 +178,10 @@ class Operator:
         return events
 
     def purge(self, *, before: datetime) -> Iterator[Purged]:
-        """Purge, level by level, what was deleted, overwritten or expired before *before*."""
+        """Remove, level by level, versions that were deleted, overwritten or expired before *before*."""
         for level in Classification:
             with self._connection.transaction():
-                self._execute("look_at", schema=level.role)
+                self._execute("use_schema", schema=level.role)
                 counts = self._one("purge", _Counts, before=before, number=level)
             yield Purged(level, counts.items, counts.revisions)
 
@@ -190,25 +190,25 @@ class Operator:
         return reindex(self._connection, tenant=tenant, agent_id=agent_id)
 
     def broken_ledgers(self) -> dict[Classification, int]:
-        """How many items of each level have a gap in their revisions: versions that were lost."""
+        """How many items of each level have lost versions: their revisions have a gap."""
         return {level: self._broken(level, "broken_ledgers") for level in Classification}
 
     def broken_index(self) -> dict[Classification, int]:
-        """Index inconsistencies of each level: missing, stale or miscounted."""
+        """How many entries of the search index are missing, stale or miscounted, by level."""
         return {level: self._broken(level, "broken_index") for level in Classification}
 
     def waiting_chunks(self) -> tuple[int, int]:
-        """How many chunks wait for their embedding, and how many have one of another model than this server's."""
+        """How many chunks are queued for embedding, and how many have an embedding of another model."""
         counts = []
         for level in Classification:
             with self._connection.transaction():
-                self._execute("look_at", schema=level.role)
+                self._execute("use_schema", schema=level.role)
                 counts.append(self._one("count_waiting", _Waiting, embedder=EMBEDDER))
         return sum(count.waiting for count in counts), sum(count.outdated for count in counts)
 
     def _broken(self, level: Classification, query: str) -> int:
         with self._connection.transaction():
-            self._execute("look_at", schema=level.role)
+            self._execute("use_schema", schema=level.role)
             return self._one(query, _Broken).broken
 
     def _tenant(self, name: str) -> TenantNumber | None:
@@ -216,7 +216,7 @@ class Operator:
         return row.tenant if row else None
 
     def _create_tenant(self, name: str) -> TenantNumber:
-        """Under a lock, so that no two have one name: a unique index could not begin with the tenant."""
+        """Create a tenant under a lock: a unique index on names would not begin with the tenant."""
         self._execute("lock_tenants")
         return self._tenant(name) or self._one("create_tenant", _Tenant, name=name).tenant
 
@@ -241,7 +241,7 @@ class Operator:
 
 
 @contextmanager
-def operating(admin: str) -> Iterator[Operator]:
-    """An operator in the database of the conninfo *admin*."""
+def connect_operator(admin: str) -> Iterator[Operator]:
+    """An operator, connected to the database of the conninfo *admin* for the block."""
     with psycopg.connect(operator_conninfo(admin), autocommit=True) as connection:
         yield Operator(connection)

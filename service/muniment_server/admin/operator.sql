@@ -1,4 +1,4 @@
--- What operators do at the terminal, in the place of the owner.
+-- Statements of operators' commands, run as the owner.
 
 -- name: lock_tenants
 LOCK TABLE vault.tenant IN SHARE ROW EXCLUSIVE MODE;
@@ -52,8 +52,8 @@ SELECT agent.tenant, agent.agent
  WHERE tenant.name = %(tenant_name)s
    AND agent.agent_id = %(agent_id)s;
 
--- name: look_at
--- Until the end of the transaction, unqualified names are those of one schema.
+-- name: use_schema
+-- Resolve unqualified names in one schema until the end of the transaction.
 SELECT set_config('search_path', %(schema)s, true);
 
 -- name: accepts_host_key

@@ -21,15 +21,15 @@ _SHORTEST = timedelta(days=30)
 
 
 @click.command
-@click.option("--older-than", required=True, type=DURATION, help="Such as 90d or 52w.")
-@click.option("--force", count=True, help="Twice, to go below 30 days.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--older-than", required=True, type=DURATION, help="The minimum age, such as 90d or 52w.")
+@click.option("--force", count=True, help="Given twice, allows less than 30 days.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @with_output
 @with_operator
 def purge(operator: Operator, output: Output, older_than: timedelta, force: int, yes: bool) -> None:
-    """Remove for good what was deleted, overwritten or expired that long ago, at all four levels.
+    """Permanently remove versions that were deleted, overwritten or expired that long ago, at all levels.
 
-    What is live stays, and so does every audit event.
+    Live items and audit rows stay.
 
     \b
     Examples:
@@ -37,14 +37,14 @@ def purge(operator: Operator, output: Output, older_than: timedelta, force: int,
       muniment purge --older-than 1h --force --force --yes
     """
     if older_than < _SHORTEST and force < 2:
-        raise Failure("versions are kept for 30 days", "give more, or --force twice if you mean it")
+        raise Failure("versions are kept for at least 30 days", "choose a longer time, or give --force twice")
     before = datetime.now(UTC) - older_than
     print_note(
-        f"What was deleted, overwritten or expired before {before:%Y-%m-%d %H:%M}Z is removed for good, at all levels."
+        f"Versions deleted, overwritten or expired before {before:%Y-%m-%d %H:%M}Z will be removed, at all levels."
     )
-    print_note("Live items and audit events stay.")
+    print_note("Live items and audit rows stay.")
     if not yes:
-        confirm("Remove it?")
+        confirm("Remove them?")
     console = Console(stderr=True)
     levels = track(
         operator.purge(before=before),

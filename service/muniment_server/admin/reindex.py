@@ -13,19 +13,18 @@ from muniment_server.admin.operator import Operator
 
 
 @click.command
-@click.option("--tenant", type=TEXT, help="Of this tenant only.")
-@click.option("--agent", type=TEXT, metavar="NAME", help="Of this agent only. Needs --tenant.")
+@click.option("--tenant", type=TEXT, help="Only the agents of this tenant.")
+@click.option("--agent", type=TEXT, metavar="NAME", help="Only this agent. Requires --tenant.")
 @with_output
 @with_operator
 def reindex(operator: Operator, output: Output, tenant: str | None, agent: str | None) -> None:
-    """Rebuild the search index, at every level: of all agents, of a tenant's, or of one.
+    """Rebuild the search index at every level, of all agents, the agents of a tenant, or one agent.
 
-    Needed after the language of an agent was changed, for what was written before; and where `muniment doctor` says
-    so: search does not know items as they are, or their vectors were made by another version.
+    Run it after the language of an agent has changed, and when `muniment doctor` says so.
 
-    All vectors are thrown away, too, and made anew by the server, while it runs: until then an item is found by its
-    words alone. Searches go on meanwhile; who writes an item that is being indexed, or the turn after it, waits, or
-    is refused after 5 seconds.
+    Embeddings are discarded, too. A running server makes them again; until then, only words find an item. Searches
+    continue during the rebuild. A write to an item that is being indexed, or to the turn after it, waits for up to 5
+    seconds and then fails.
 
     \b
     Examples:
@@ -33,15 +32,15 @@ def reindex(operator: Operator, output: Output, tenant: str | None, agent: str |
       muniment reindex --json
     """
     if agent is not None and tenant is None:
-        raise Failure("agents of two tenants may have one name", "say whose it is: --tenant")
+        raise Failure("agents of two tenants may have the same name", "name the tenant with --tenant")
     rows = []
     with Console(stderr=True).status("Indexing") as status:
         for done in operator.reindex(tenant=tenant, agent_id=agent):
             status.update(f"Indexed {done.agent_id} at {done.classification.name}")
             rows.append({"agent_id": done.agent_id, "classification": done.classification, "items": done.items})
     if not rows and agent is not None:
-        raise Failure("that tenant has no such agent", "see its agents: muniment agent list")
+        raise Failure("that tenant has no such agent", "list its agents: muniment agent list")
     if not rows and tenant is not None:
-        raise Failure("there is no such tenant, or it has no agents", "see the tenants: muniment host-key list")
+        raise Failure("there is no such tenant, or it has no agents", "list the tenants: muniment host-key list")
     output.rows([row for row in rows if row["items"]], ("agent_id", "classification", "items"))
-    print_note("Vectors are made anew by the server: until then, these items are found by their words alone.")
+    print_note("A running server makes the embeddings again: until then, only words find these items.")

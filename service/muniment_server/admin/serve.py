@@ -33,7 +33,7 @@ from muniment_server.runtime.supervisor import RunningServer, WorkerFailed
 
 _FORMAT = "%(asctime)s %(name)s %(levelname)s %(message)s"
 _FILE = click.Path(path_type=Path)
-_LONGEST_SOCKET_PATH = 107
+_MAX_SOCKET_PATH_BYTES = 107
 
 
 @click.command
@@ -44,33 +44,46 @@ _LONGEST_SOCKET_PATH = 107
     metavar="ADDRESS",
     show_default=True,
     show_envvar=True,
-    help="HOST:PORT or unix:PATH.",
+    help="The address to listen on: HOST:PORT or unix:PATH.",
 )
 @data_dir_option
 @database_url_option
 @passfile_option
-@click.option("--workers", type=click.IntRange(min=0), default=0, help="Processes. The default is one for each core.")
 @click.option(
-    "--threads", type=click.IntRange(min=1), default=4, show_default=True, help="Calls a worker runs at once."
+    "--workers", type=click.IntRange(min=0), default=0, help="How many processes serve. 0 is one for each core."
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    help="How many calls a worker runs at the same time.",
 )
 @click.option(
     "--max-in-flight",
     type=click.IntRange(min=1),
     default=256,
     show_default=True,
-    help="Calls a worker runs or queues; more are refused at once.",
+    help="How many calls a worker runs and queues. It rejects more at once.",
 )
 @click.option(
     "--drain-seconds",
     type=click.FloatRange(min=0, max=3600),
     default=20.0,
     show_default=True,
-    help="How long calls in flight may take to finish at the end.",
+    help="How long calls in flight may take to finish when the server stops.",
 )
-@click.option("--tls-cert", type=_FILE, metavar="FILE", help="The certificate, in PEM.")
-@click.option("--tls-key", type=_FILE, metavar="FILE", help="Its key, in PEM.")
-@click.option("--tls-client-ca", type=_FILE, metavar="FILE", help="Callers must show a certificate signed by this.")
-@click.option("--dev", is_flag=True, help="Make a host key and say what to try; reflection for everyone.")
+@click.option("--tls-cert", type=_FILE, metavar="FILE", help="The server's certificate, in PEM.")
+@click.option("--tls-key", type=_FILE, metavar="FILE", help="The certificate's key, in PEM.")
+@click.option(
+    "--tls-client-ca",
+    type=_FILE,
+    metavar="FILE",
+    help="Require callers to present a certificate signed by this authority.",
+)
+@click.option(
+    "--dev", is_flag=True, help="Create a host key, print commands to try, and open reflection to all callers."
+)
 @click.option(
     "--audit-reads-from",
     type=LEVEL,
@@ -95,7 +108,7 @@ def serve(
 ) -> None:
     """Run a server until SIGTERM or Ctrl-C.
 
-    Without --database-url it runs a Postgres of its own. With --dev it writes address and host key to
+    Without --database-url, the server runs a built-in Postgres. With --dev, it writes its address and a host key to
     DIR/development.json, where the other commands find them.
 
     \b
@@ -118,13 +131,13 @@ def serve(
             development=dev,
             audit_reads_from=audit_reads_from,
         )
-        _require_possible(config)
+        _check_config(config)
         supervisor.run(config, on_ready=lambda running: _announce(config, running))
 
 
 @contextmanager
 def report_startup_errors() -> Iterator[None]:
-    """Turn what keeps a server from starting into a Failure."""
+    """Turn an error that keeps the server from starting into a Failure."""
     try:
         with report_database_errors():
             yield
@@ -133,29 +146,29 @@ def report_startup_errors() -> Iterator[None]:
 
 
 def _absolute(listen: str) -> str:
-    """*listen* with an absolute path: clients run in other directories."""
+    """*listen* with an absolute path, because clients run in other directories."""
     if not listen.startswith("unix:"):
         return listen
     return f"unix:{Path(listen.removeprefix('unix:')).absolute()}"
 
 
-def _require_possible(config: ServerConfig) -> None:
-    """Check what depends on this machine. Raises ConfigError."""
+def _check_config(config: ServerConfig) -> None:
+    """Check the combination of options. Raises ConfigError or PassfileError."""
     database = config.database
-    if len(os.fsencode(config.listen.removeprefix("unix:"))) > _LONGEST_SOCKET_PATH:
-        raise ConfigError(f"the path of a unix socket has at most {_LONGEST_SOCKET_PATH} bytes: choose a shorter one")
+    if len(os.fsencode(config.listen.removeprefix("unix:"))) > _MAX_SOCKET_PATH_BYTES:
+        raise ConfigError(f"the path of a Unix socket has at most {_MAX_SOCKET_PATH_BYTES} bytes: choose a shorter one")
     if config.development and database.url is not None:
-        raise ConfigError("--dev makes a host key in the built-in database: leave --database-url out, or --dev")
+        raise ConfigError("--dev creates a host key in the built-in database: omit either --dev or --database-url")
     if database.url is None and database.passfile is not None:
-        raise ConfigError("--passfile goes with --database-url: the built-in database has no passwords")
+        raise ConfigError("--passfile requires --database-url: the built-in database has no passwords")
     if database.passfile is not None:
         require_passfile(database.passfile)
 
 
 def _announce(config: ServerConfig, running: RunningServer) -> None:
-    """Print that the server is ready, and in development what to try."""
+    """Print that the server is ready and, in development mode, what to try."""
     key = None
-    if config.development and running.admin is not None:  # before the first line: scripts wait for it
+    if config.development and running.admin is not None:  # before the first line is printed: scripts wait for that line
         data_dir = config.database.data_dir
         key = development.write_credentials(data_dir, address=running.address, admin=running.admin)
     workers = "1 worker" if running.workers == 1 else f"{running.workers} workers"
@@ -163,14 +176,14 @@ def _announce(config: ServerConfig, running: RunningServer) -> None:
         f"Muniment serves on {running.address} with {workers}.", markup=False
     )
     if key is not None:
-        _say_what_to_try(running.address, key, config)
+        _print_examples(running.address, key, config)
 
 
-def _say_what_to_try(address: str, key: str, config: ServerConfig) -> None:
-    """Lines to paste: one block of exports, then commands. They are not wrapped, whatever the width."""
+def _print_examples(address: str, key: str, config: ServerConfig) -> None:
+    """Print lines to paste: a block of exports, then commands. They are never wrapped."""
     console = Console(soft_wrap=True, highlight=False)
     file = config.database.data_dir / development.FILE
-    console.print(f"Address and host key are in {file}. In another terminal, paste:\n", markup=False)
+    console.print(f"The address and a host key are in {file}. In another terminal, paste:\n", markup=False)
     _print_lines(console, _environment(address, key, config.tls))
     console.print("\nThen try:\n")
     _print_lines(
@@ -190,8 +203,10 @@ def _print_lines(console: Console, lines: Iterable[str]) -> None:
 
 
 def _environment(address: str, key: str, tls: Tls | None) -> Iterator[str]:
-    """What commands need. No line depends on another, or runs one."""
-    if sys.prefix != sys.base_prefix or shutil.which("muniment") is None:  # another terminal has no environment active
+    """The environment that commands need. No line depends on another, or runs a command."""
+    if (
+        sys.prefix != sys.base_prefix or shutil.which("muniment") is None
+    ):  # no virtual environment is active in another terminal
         yield f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"'
     yield f"export MUNIMENT_ADDRESS={shlex.quote(address)}"
     yield f"export MUNIMENT_HOST_KEY={key}"
@@ -200,8 +215,8 @@ def _environment(address: str, key: str, tls: Tls | None) -> Iterator[str]:
 
 
 def _grpcurl(address: str, tls: Tls | None) -> str:
-    """A call by grpcurl, through reflection."""
-    way = ["-plaintext"] if tls is None else ["-cacert", str(tls.certificate.absolute())]
-    place = ["-unix", address.removeprefix("unix:")] if address.startswith("unix:") else [address]
-    credential = "-expand-headers -H 'authorization: Bearer ${MUNIMENT_HOST_KEY}'"  # expanded by grpcurl: ps shows argv
-    return f"grpcurl {shlex.join(way)} {credential} {shlex.join(place)} muniment.v1.AgentService/ListAgents"
+    """A call with grpcurl, which uses reflection."""
+    transport = ["-plaintext"] if tls is None else ["-cacert", str(tls.certificate.absolute())]
+    target = ["-unix", address.removeprefix("unix:")] if address.startswith("unix:") else [address]
+    credential = "-expand-headers -H 'authorization: Bearer ${MUNIMENT_HOST_KEY}'"  # ps must not show it
+    return f"grpcurl {shlex.join(transport)} {credential} {shlex.join(target)} muniment.v1.AgentService/ListAgents"

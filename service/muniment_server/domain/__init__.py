@@ -1,1 +1,1 @@
-"""What Muniment is about, in pure Python: levels, names, tokens, records, errors."""
+"""The domain in pure Python: levels, names, tokens, records, errors."""

@@ -12,7 +12,7 @@ def encode(raw: bytes) -> str:
 
 
 def decode(text: str) -> bytes | None:
-    """The bytes that *text* encodes, or None unless it is their canonical encoding."""
+    """The bytes that *text* encodes. None if *text* is not their canonical encoding."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):

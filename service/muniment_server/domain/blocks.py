@@ -1,4 +1,4 @@
-"""Edits of a block's text. Lines end at a line feed; what stands after the last one is a line too."""
+"""Edits of a block's text. A line ends at a line feed; the text after the last line feed is a line, too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 from muniment_server.domain.errors import BlockTooLarge, LineOutOfRange, TextNotFound, TextNotUnique
 
 BLOCK_BYTES = 64 * 1024
-"""The most that a block holds, in UTF-8."""
+"""The size limit of a block, in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """Put lines after so many lines."""
+    """Insert lines after the first *line* lines."""
 
     line: int
     content: str
@@ -28,7 +28,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Put *new* in the one place where *old* stands."""
+    """Replace the only occurrence of *old* with *new*."""
 
     old: str
     new: str
@@ -56,7 +56,7 @@ def _edited(text: str, edit: BlockEdit) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines, each with its line feed. (`str.splitlines` knows more ends of lines than people do.)"""
+    """The lines, each with its line feed. (`str.splitlines` would split at more characters.)"""
     lines = [line + "\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
@@ -76,9 +76,9 @@ def _ended(text: str) -> str:
 
 
 def _replaced(text: str, old: str, new: str) -> str:
-    place = text.find(old)
-    if place < 0:
+    start = text.find(old)
+    if start < 0:
         raise TextNotFound
-    if text.find(old, place + 1) >= 0:
+    if text.find(old, start + 1) >= 0:
         raise TextNotUnique
-    return text[:place] + new + text[place + len(old) :]
+    return text[:start] + new + text[start + len(old) :]

@@ -19,7 +19,7 @@ class Tier(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
-    """How an agent keeps its two tiers. Limits are in Unicode code points. None means not stated."""
+    """The settings of an agent's two tiers. Limits are in Unicode code points. None means not stated."""
 
     memory_enabled: bool | None = None
     user_profile_enabled: bool | None = None

@@ -1,6 +1,6 @@
 """The classification lattice: which way data may flow.
 
-Levels are compared here and nowhere else, since labels will not always be a line.
+Levels are compared only here: a later lattice may not be a total order.
 """
 
 from __future__ import annotations
@@ -46,5 +46,5 @@ def unshadowed(versions: Mapping[Classification, _V]) -> _V:
 
 
 def strictly_below(versions: Mapping[Classification, _V], level: Classification) -> dict[Classification, _V]:
-    """The versions at levels that *level* dominates, without the one at *level* itself."""
+    """The versions at levels that *level* strictly dominates."""
     return {own: version for own, version in versions.items() if own.can_flow_to(level) and own is not level}

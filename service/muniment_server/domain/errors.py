@@ -1,4 +1,4 @@
-"""Every way in which Muniment says no.
+"""The errors of the server.
 
 MunimentError
 ├── Refusal                     the request breaks a rule of the contract
@@ -34,13 +34,13 @@ MunimentError
 │   ├── TaintChanged            the taint was raised during a call, or between two pages
 │   └── MethodUnknown
 ├── Unavailable                 nothing is wrong with the request; retry
-│   ├── Conflict                the database rolled the transaction back; it may be run again at once
+│   ├── Conflict                the database rolled back the transaction; it can be retried at once
 │   ├── Overloaded              too many calls in flight
 │   └── DeadlineExceeded        the caller's deadline has passed
 ├── StaleSession                the session is not open at the expected level; never leaves the server
-└── EgressViolation             an answer above the taint was held back: a guard below is broken
+└── EgressViolation             a response above the taint was withheld: another guard has failed
 
-Errors carry no content, keys, tags or queries, except for the previews in BudgetExceeded, which pass the egress
+Errors contain no content, keys, tags or queries, except for the previews in BudgetExceeded, which pass the egress
 filter. What a caller sees of each error is in `monitor.status`.
 """
 
@@ -55,7 +55,7 @@ class MunimentError(Exception):
     """The base class of all errors of the server."""
 
     detail: object = None
-    """A message of the contract that goes with the status, set by the noun that knows it; None if there is none."""
+    """A message of the contract to send with the status, set by the noun that raises the error. None sends none."""
 
 
 class Refusal(MunimentError):
@@ -209,7 +209,7 @@ class Unavailable(MunimentError):
 
 
 class Conflict(Unavailable):
-    """The database rolled the transaction back in favor of another. Nothing happened; it may be run again at once."""
+    """The database rolled back the transaction in favor of another one. It can be retried at once."""
 
 
 class Overloaded(Unavailable):
@@ -225,4 +225,4 @@ class StaleSession(MunimentError):
 
 
 class EgressViolation(MunimentError):
-    """An answer above the taint was held back: a guard below is broken."""
+    """A response above the taint was withheld: another guard has failed."""

@@ -1,6 +1,6 @@
-"""Identifiers, and where ids and secrets come from.
+"""Identifiers, and the source of ids and secrets.
 
-Ids are random, so that no id says anything about others; the source is injected, so that tests can replay it.
+Ids are random, so that no id reveals anything about other ids. The source is injected, so that tests can replay it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ SECRET_BYTES = 32
 """The length of the secret in a token."""
 
 TenantNumber = NewType("TenantNumber", int)
-"""A tenant. The number begins every key and every token."""
+"""Identifies a tenant. Every key of a table and every token begins with it."""
 AgentNumber = NewType("AgentNumber", int)
-"""An agent, inside the database: never reused, unlike the agent id that a host chooses."""
+"""Identifies an agent in the database. Never reused, unlike the agent id that a host chooses."""
 SessionId = NewType("SessionId", uuid.UUID)
 HostKeyId = NewType("HostKeyId", uuid.UUID)
 ItemId = NewType("ItemId", uuid.UUID)

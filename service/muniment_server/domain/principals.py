@@ -21,8 +21,8 @@ class HostIdentity:
 class SessionIdentity:
     """The holder of a session token.
 
-    The taint is the one last read from the database. It chooses the connection; the session predicate in each
-    statement decides whether it still holds.
+    The taint was read from the database at the start of the call, and chooses the connection. The session predicate of
+    each statement verifies it.
     """
 
     tenant: TenantNumber

@@ -1,11 +1,11 @@
-"""An agent's prompt: what a session sees of it, as text that reads back in one way only.
+"""Renders the prompt that a session sees, as text that can be parsed in only one way.
 
-The structure is lines: `### label` above a block, a ruler above and below the heading of a tier, `§` between two notes.
-An item's text is rendered as it is, but for what could pass for structure or hide from a reader:
+Structure consists of lines: `### label` above a block, rulers around the heading of a tier, `§` between two notes. The
+text of an item is rendered unchanged, except for what looks like structure or is invisible to a reader:
 
-1. What cannot be seen, and what ends a line but LF and CRLF, is shown as `\\u{HEX}`. Backslashes directly before
-   such a character or before a literal `u{` are doubled: before `u{`, an odd number of them shows a character.
-2. A line that looks like structure gets a backslash before its first visible character; one that has some, one more.
+1. Invisible characters, and line ends other than LF and CRLF, are written as `\\u{HEX}`. Backslashes directly before
+   such a character or before a literal `u{` are doubled. So an odd number of backslashes before `u{` means an escape.
+2. A line that looks like structure gets a backslash before its first visible character, in addition to any others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from muniment_server.domain.budgets import Tier, Usage
 from muniment_server.domain.notes import SEPARATOR
 
 PROMPT_BYTES = 2 * 1024 * 1024
-"""The most that a prompt takes, in UTF-8. Rendering shortens nothing."""
+"""The size limit of a prompt, in UTF-8. Rendering never truncates."""
 RULER = "═" * 48
 HEADINGS = {Tier.MEMORY: "MEMORY (agent notes)", Tier.USER: "USER PROFILE (who the user is)"}
 
@@ -27,33 +27,33 @@ _BLANK_LINE = "\n\n"
 
 # Unicode's Default_Ignorable_Code_Points and the braille blank, in three sets.
 #
-# What languages need stays, and a line is judged as if it were not there: soft hyphen; grapheme joiner (Hebrew,
-# Slovak); LRM, RLM, ALM; Khmer vowels; zero width space (Khmer, Thai, Burmese), joiner and non-joiner; the selectors
-# of Mongolian and emoji; the controls of Duployan.
+# Characters that languages need are kept, and ignored when a line is compared with structure: soft hyphen;
+# grapheme joiner (Hebrew, Slovak); LRM, RLM, ALM; Khmer vowels; zero width space (Khmer, Thai, Burmese), joiner and
+# non-joiner; the selectors of Mongolian and emoji; the controls of Duployan.
 _NOTHING = r"\u00AD\u034F\u061C\u17B4\u17B5\u180B-\u180D\u180F\u200B-\u200F\uFE00-\uFE0F\U0001BCA0-\U0001BCA3"
-# So do blanks: Hangul fillers (old Korean), the Mongolian vowel separator, the braille blank. Some fonts give them a
-# width and some none: a line is judged both ways.
+# Blanks are kept, too: Hangul fillers (old Korean), the Mongolian vowel separator, the braille blank. Some fonts give
+# them a width and some do not: a line is compared both ways.
 _BLANK = r"\u115F\u1160\u180E\u2800\u3164\uFFA0"
-# The rest is shown: controls, line ends, embeddings, overrides, isolates, deprecated and invisible operators, byte
+# All others are escaped: controls, line ends, embeddings, overrides, isolates, deprecated and invisible operators, byte
 # order mark, annotations (they hide the annotated text), musical controls, tags (they spell ASCII), noncharacters.
 _HIDDEN = (
     r"\x00-\x08\x0B\x0C\x0E-\x1F\x7F-\x9F\u2028-\u202E\u2060-\u206F\uFEFF\uFFF0-\uFFFB\uFDD0-\uFDEF\uFFFE\uFFFF"
     r"\U0001D173-\U0001D17A\U000E0000-\U000E00FF\U000E01F0-\U000E0FFF"
 ) + "".join(rf"\U{plane:04X}FFFE\U{plane:04X}FFFF" for plane in range(1, 17))
-# Variation selectors of names in Japanese: they stay after an ideograph, by the ranges of the unified and the
-# compatibility ideographs. Anywhere else a row of them spells bytes.
+# Variation selectors of Japanese names are kept after an ideograph (unified or compatibility). Anywhere else, a
+# sequence of them could encode hidden bytes.
 _IDEOGRAPHIC_SELECTOR = r"\U000E0100-\U000E01EF"
 _IDEOGRAPH = r"\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF\U00020000-\U0002FFFD\U00030000-\U0003FFFD"
 # White space that does not end a line; CR only before LF, by rule 1.
 _SPACE = r"\t\r \u00A0\u1680\u2000-\u200A\u202F\u205F\u3000"
 
-_MAY_NEED_SHOWING = re.compile(rf"[\\\r{_HIDDEN}{_IDEOGRAPHIC_SELECTOR}]")
-_TO_SHOW = re.compile(
+_MAY_NEED_ESCAPE = re.compile(rf"[\\\r{_HIDDEN}{_IDEOGRAPHIC_SELECTOR}]")
+_TO_ESCAPE = re.compile(
     rf"(?<!\\)(\\*+)(?:u\{{|((?:[{_HIDDEN}]|\r(?!\n)|(?<![{_IDEOGRAPH}])[{_IDEOGRAPHIC_SELECTOR}])++))"
 )
 
 _FIRST = "\\#═=─━§MU"
-"""What structure begins with, backslashes included."""
+"""The characters that structure begins with, including backslashes."""
 _MAY_BE_STRUCTURE = re.compile(
     rf"\n([{_SPACE}{_NOTHING}{_BLANK}]*+)((?:[\\#=\x80-\U0010FFFF]|M[E\x80-\U0010FFFF]|U[S\x80-\U0010FFFF]).*)"
 )
@@ -64,12 +64,12 @@ _BLANKS = re.compile(rf"[{_BLANK}]")
 
 @dataclass(frozen=True, slots=True)
 class RenderedBlock:
-    """A block as a session sees it. Whose it is does not show in the text."""
+    """A block as a session sees it. Its owner is not part of the text."""
 
     label: str
     content: str
     owner_agent_id: str | None = None
-    """None: the session's own agent."""
+    """None for a block of the session's own agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class RenderedTier:
 
 
 def render(blocks: Iterable[RenderedBlock], tiers: Iterable[RenderedTier], *, omit_usage: bool = False) -> str:
-    """The prompt: *blocks* in the order given, then MEMORY, then USER PROFILE. A tier without notes is left out."""
+    """The prompt: *blocks* in the given order, then MEMORY, then USER PROFILE. A tier without notes is omitted."""
     sections = [_block(block) for block in blocks]
     for tier in sorted(tiers, key=lambda tier: tier.usage.tier):
         if tier.notes:
@@ -90,13 +90,13 @@ def render(blocks: Iterable[RenderedBlock], tiers: Iterable[RenderedTier], *, om
 
 
 def escape(text: str) -> str:
-    """One item's *text* as it is rendered: so that none of its lines is structure, and no two texts look the same."""
-    return _MAY_BE_STRUCTURE.sub(_guarded, "\n" + _shown(text))[1:]
+    """Escape the *text* of an item: no line of it looks like structure, and no two texts look the same."""
+    return _MAY_BE_STRUCTURE.sub(_escape_structure, "\n" + _escape_invisible(text))[1:]
 
 
 def _block(block: RenderedBlock) -> str:
-    # A label has no line ends by its own rule. If one ever has, it must not end the heading.
-    heading = "### " + "\\u{A}".join(_shown(part) for part in block.label.split("\n"))
+    # The rule for labels excludes line ends. If a label ever has one, it must not end the heading.
+    heading = "### " + "\\u{A}".join(_escape_invisible(part) for part in block.label.split("\n"))
     return f"{heading}\n{escape(block.content)}" if block.content else heading
 
 
@@ -111,33 +111,33 @@ def _budget(usage: Usage) -> str:
     return f"[{usage.percent}% — {usage.used_chars:,}/{usage.limit_chars:,} chars]"
 
 
-def _shown(text: str) -> str:
+def _escape_invisible(text: str) -> str:
     """Rule 1."""
-    return _TO_SHOW.sub(_as_hex, text) if _MAY_NEED_SHOWING.search(text) else text
+    return _TO_ESCAPE.sub(_hex_escape, text) if _MAY_NEED_ESCAPE.search(text) else text
 
 
-def _as_hex(match: re.Match[str]) -> str:
+def _hex_escape(match: re.Match[str]) -> str:
     backslashes, hidden = match.groups()
     return backslashes * 2 + ("".join(f"\\u{{{ord(character):X}}}" for character in hidden) if hidden else "u{")
 
 
-def _guarded(match: re.Match[str]) -> str:
+def _escape_structure(match: re.Match[str]) -> str:
     """Rule 2."""
     margin, rest = match.groups()
     return f"\n{margin}\\{rest}" if _is_structure(rest) else match[0]
 
 
 def _is_structure(rest: str) -> bool:
-    """Whether a line, from its first visible character on, looks like structure."""
-    if _compatible(rest[0])[0] not in _FIRST:
+    """Whether a line looks like structure. *rest* is the line from its first visible character on."""
+    if _plain_form(rest[0])[0] not in _FIRST:
         return False
-    return any(_STRUCTURE.match(_compatible(_BLANKS.sub(width, rest))) for width in ("", " "))
+    return any(_STRUCTURE.match(_plain_form(_BLANKS.sub(width, rest))) for width in ("", " "))
 
 
-def _compatible(text: str) -> str:
-    """*text* without what takes no room, in the plainest form of each character.
+def _plain_form(text: str) -> str:
+    """*text* without zero-width characters, in NFKC, normalized character by character.
 
-    One by one: marks are never structure, and putting 32,000 of them in order takes unicodedata a second and more.
+    Combining marks are never structure, and unicodedata takes more than a second to put 32,000 of them in order.
     """
     if text.isascii():
         return text

@@ -1,6 +1,6 @@
-"""Names, tags, contents and queries: what is accepted, and in which form it is kept.
+"""Which names, tags, contents and queries are accepted, and in which form they are stored.
 
-Names and tags are compared byte by byte, so they are kept in NFC; contents are kept byte for byte.
+Names and tags are compared byte by byte, so they are stored in NFC. Contents are stored unchanged.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from collections.abc import Iterable
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 
 KEY_LIMIT = 256
-"""Code points of a key."""
+"""The size limit of a key, in code points."""
 TAG_LIMIT = 64
-"""Code points of a tag."""
+"""The size limit of a tag, in code points."""
 LABEL_LIMIT = 64
-"""Code points of a block's label."""
+"""The size limit of a block's label, in code points."""
 
 _JOINERS = "\u200c\u200d"
 """ZWNJ and ZWJ: format characters that Persian, Hindi, Tamil and emoji need."""
-_REFUSED = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
-"""Controls, formats, line ends; unassigned code points, because their NFC may change with Unicode."""
+_REJECTED = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
+"""Format and control characters, line ends, and unassigned code points, whose NFC a later Unicode may define."""
 _BLANK_WORDS = {
     *"\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0",
     *map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))),
 }
-"""Letters and marks that show nothing: in labels, two of a look could be two blocks."""
+"""Invisible letters and marks. In labels, they would let two blocks have names that look the same."""
 
 
 def key(text: str, *, field: str = "key") -> str:
-    """*text* as a key is kept, or the name of a thread."""
+    """*text* as it is stored for a key or the name of a thread."""
     name = unicodedata.normalize("NFC", text)
     if name != name.strip():
         raise _invalid(field, "must not begin or end with a space")
@@ -37,9 +37,9 @@ def key(text: str, *, field: str = "key") -> str:
 
 
 def label(text: str, *, field: str = "label") -> str:
-    """*text* as the label of a block is kept: letters, marks and digits of any script, `_`, `.` and `-`.
+    """*text* as it is stored for the label of a block: letters, marks and digits of any script, `_`, `.` and `-`.
 
-    It stands in a heading of the prompt, so nothing else is let in, and no mark or punctuation begins it.
+    Headings of the prompt contain labels. So nothing else is allowed, and no mark or punctuation at the start.
     """
     name = _checked(unicodedata.normalize("NFC", text), field=field, limit=LABEL_LIMIT)
     if not all(character in "_.-" or _is_word(character, marks=True) for character in name):
@@ -57,24 +57,24 @@ def _is_word(character: str, *, marks: bool) -> bool:
 
 
 def tag(text: str, *, field: str) -> str:
-    """*text* as a tag is kept: trimmed."""
+    """*text* as it is stored for a tag: trimmed."""
     return _checked(unicodedata.normalize("NFC", text).strip(), field=field, limit=TAG_LIMIT)
 
 
 def tags(texts: Iterable[str], *, field: str = "tags") -> list[str]:
-    """*texts* as tags are kept: without repetitions, in the order given."""
+    """*texts* as they are stored for tags: without repetitions, in the given order."""
     return list(dict.fromkeys(tag(text, field=f"{field}[{index}]") for index, text in enumerate(texts)))
 
 
 def content(text: str, *, field: str = "content") -> str:
-    """*text* as it is. U+0000 is refused: Postgres cannot keep it."""
+    """*text*, unchanged. U+0000 is rejected: Postgres cannot store it."""
     if "\0" in text:
         raise _invalid(field, "must not contain U+0000")
     return text
 
 
 def query(text: str) -> str:
-    """*text* as plain language. U+0000 separates words like a space."""
+    """*text* as a query, trimmed. U+0000 separates words like a space."""
     words = text.replace("\0", " ").strip()
     if not words:
         raise _invalid("query", "must not be blank")
@@ -82,7 +82,7 @@ def query(text: str) -> str:
 
 
 def plain(text: str, *, field: str) -> str:
-    """*text* for people, such as a display name: anything but control characters."""
+    """*text*, such as a display name, unchanged: anything but control characters."""
     if any(unicodedata.category(character) in {"Cc", "Cs"} for character in text):
         raise _invalid(field, "must not contain control characters")
     return text
@@ -93,7 +93,7 @@ def _checked(name: str, *, field: str, limit: int) -> str:
         raise _invalid(field, "must not be empty")
     if len(name) > limit:
         raise _invalid(field, f"must be at most {limit} code points")
-    if any(unicodedata.category(character) in _REFUSED and character not in _JOINERS for character in name):
+    if any(unicodedata.category(character) in _REJECTED and character not in _JOINERS for character in name):
         raise _invalid(field, "must not contain control, format or unassigned characters")
     return name
 

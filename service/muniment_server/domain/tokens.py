@@ -15,7 +15,7 @@ _LARGEST_TENANT = 2**63 - 1
 
 
 class TokenKind(StrEnum):
-    """Whose credential a token is."""
+    """The kind of principal that a token identifies."""
 
     HOST = "h"
     SESSION = "s"
@@ -23,7 +23,7 @@ class TokenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What a presented token is looked up by. The text itself is not kept."""
+    """The parts of a token that identify it in the database. The text itself is not kept."""
 
     kind: TokenKind
     tenant: TenantNumber

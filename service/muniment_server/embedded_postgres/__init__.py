@@ -1,4 +1,4 @@
-"""A Postgres of our own, for a server that was given no database."""
+"""A Postgres that the server runs itself if no database is configured."""
 
 from muniment_server.embedded_postgres.binaries import find_bindir
 from muniment_server.embedded_postgres.errors import (

@@ -1,7 +1,7 @@
 """The operating-system account that Postgres runs as.
 
-An ordinary user runs it as itself. Postgres refuses root, so root drops to another account:
-the owner of an existing data directory, else `postgres`, else `nobody`.
+For an ordinary user, that is the user itself. Postgres refuses to run as root, so root switches to another account: the
+owner of an existing data directory, otherwise `postgres`, otherwise `nobody`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _DROP_TO = ("postgres", "nobody")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who Postgres runs as."""
+    """The account that Postgres runs as."""
 
     name: str
     uid: int
     gid: int
     dropped: bool
-    """Whether this process is root and its children give that up."""
+    """Whether this process is root, and its children must drop to this account."""
 
 
 def account_for(data: Path) -> Account:
@@ -36,7 +36,7 @@ def account_for(data: Path) -> Account:
 
 
 def service_user() -> str:
-    """The name of the user this process runs as, which peer authentication sees."""
+    """The name of this process's user, as peer authentication sees it."""
     return _entry(os.geteuid()).pw_name
 
 
@@ -54,13 +54,13 @@ def _entry(uid: int) -> pwd.struct_passwd:
         return pwd.getpwuid(uid)
     except KeyError:
         raise UnusableAccount(
-            f"uid {uid} has no passwd entry, and Postgres does not run without one: add a line for it "
+            f"uid {uid} has no passwd entry, which Postgres requires: add a line for it "
             "to /etc/passwd (or use libnss_wrapper), run as another user, or give a database URL"
         ) from None
 
 
 def _owner(data: Path) -> pwd.struct_passwd | None:
-    """Who owns *data*. None when it is not there, or root's."""
+    """The owner of *data*. None if it does not exist or belongs to root."""
     try:
         uid = data.stat().st_uid
     except (FileNotFoundError, NotADirectoryError):
@@ -75,6 +75,6 @@ def _unprivileged() -> pwd.struct_passwd:
         except KeyError:
             continue
     raise UnusableAccount(
-        f"running as root, which Postgres refuses, and there is no account {' or '.join(_DROP_TO)} "
-        "to drop to: make one (useradd --system postgres), run as an ordinary user, or give a database URL"
+        f"Postgres refuses to run as root, and there is no account {' or '.join(_DROP_TO)} "
+        "to run it as: create one (useradd --system postgres), run as an ordinary user, or give a database URL"
     )

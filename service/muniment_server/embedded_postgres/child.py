@@ -1,8 +1,8 @@
-"""Child processes: with the account's rights, a clean environment, no core dumps, and never outliving us.
+"""Child processes: they run as the account, in a clean environment, without core dumps, and never outlive this process.
 
-On Linux a child is told (PR_SET_PDEATHSIG) when the thread that spawned it dies, and SIGINT is a fast
-shutdown to Postgres. So children are spawned from the main thread. Elsewhere a killed service leaves
-its Postgres running; the next start says so.
+On Linux, the kernel sends a child SIGINT, for Postgres a fast shutdown, when the thread that started it ends
+(PR_SET_PDEATHSIG). So only the main thread may start children. On other systems, a service that is killed leaves its
+Postgres running, and the next start reports it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8",
 
 
 def require_main_thread() -> None:
-    """Refuse a thread whose end would take Postgres with it."""
+    """Raise EmbeddedPostgresError in any other thread: its end would stop Postgres."""
     if threading.current_thread() is not threading.main_thread():
         raise EmbeddedPostgresError(
             "start the embedded Postgres from the main thread: it stops when the thread that started it ends"
@@ -34,36 +34,36 @@ def require_main_thread() -> None:
 
 
 def run(argv: Sequence[str | Path], account: Account) -> str:
-    """What *argv* prints. Raises CalledProcessError, or OSError when it cannot be run at all."""
+    """Run *argv*; return its output. Raises CalledProcessError, or OSError if it cannot be run at all."""
     done: subprocess.CompletedProcess[str] = subprocess.run(
-        argv, check=True, capture_output=True, text=True, **_rights(account)
+        argv, check=True, capture_output=True, text=True, **_options(account)
     )
     return done.stdout
 
 
 def spawn(argv: Sequence[str | Path], account: Account, *, log: BinaryIO) -> subprocess.Popen[bytes]:
-    """Start *argv*, its output appended to *log*."""
-    return subprocess.Popen(argv, stdout=log, stderr=log, **_rights(account))
+    """Start *argv*, and append its output to *log*."""
+    return subprocess.Popen(argv, stdout=log, stderr=log, **_options(account))
 
 
 def may_enter(account: Account, directory: Path) -> bool:
-    """Whether *account* may traverse *directory* and all that is above it."""
+    """Whether *account* may enter *directory*."""
     if not account.dropped:
         return True
-    probe = ["/bin/sh", "-c", 'cd "$1"', "sh", str(directory)]  # initdb needs that shell anyway
-    return subprocess.run(probe, check=False, capture_output=True, **_rights(account)).returncode == 0
+    probe = ["/bin/sh", "-c", 'cd "$1"', "sh", str(directory)]  # initdb needs this shell, too
+    return subprocess.run(probe, check=False, capture_output=True, **_options(account)).returncode == 0
 
 
-def _rights(account: Account) -> dict[str, Any]:
-    """How every child is started: out of reach of the terminal's signals, for Ctrl-C is for us, who end it in order.
+def _options(account: Account) -> dict[str, Any]:
+    """The options of every child. In a session of its own, Ctrl-C does not reach it: this process stops it in order.
 
-    The account may be unable to enter our working directory, hence `/`.
+    The directory is `/`, since the account may be unable to enter the current one.
     """
     common = {
         "cwd": "/",
         "env": _ENVIRONMENT,
         "stdin": subprocess.DEVNULL,
-        "preexec_fn": _leash(),
+        "preexec_fn": _preparation(),
         "start_new_session": True,
     }
     if not account.dropped:
@@ -71,18 +71,18 @@ def _rights(account: Account) -> dict[str, Any]:
     return common | {"user": account.uid, "group": account.gid, "extra_groups": []}
 
 
-def _leash() -> Callable[[], None]:
-    """What a child does between dropping its rights and exec. The order matters: setuid clears the signal."""
+def _preparation() -> Callable[[], None]:
+    """What a child does between setuid and exec. It must be after setuid, which clears the parent-death signal."""
     parent = os.getpid()
-    _, most = resource.getrlimit(resource.RLIMIT_CORE)
-    core = 1 if most == resource.RLIM_INFINITY else min(1, most)  # 1: no room for a file, and Linux feeds no collector
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    core = 1 if hard == resource.RLIM_INFINITY else min(1, hard)  # at 1, neither a file nor, on Linux, a collector
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
-    def leash() -> None:
+    def prepare() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (core, core))
         if prctl is not None:
             prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
-            if os.getppid() != parent:  # we died before the line above
+            if os.getppid() != parent:  # the parent died before the line above
                 os._exit(1)
 
-    return leash
+    return prepare

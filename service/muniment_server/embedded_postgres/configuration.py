@@ -1,4 +1,4 @@
-"""How Postgres is configured: always on its command line, which no file and no ALTER SYSTEM overrides."""
+"""The settings of Postgres, given on its command line, which neither a file nor ALTER SYSTEM can override."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from types import MappingProxyType
 _PINNED = MappingProxyType(
     {
         "listen_addresses": "",  # no TCP
-        "port": "5432",  # the name of the socket
+        "port": "5432",  # part of the name of the socket
         "unix_socket_permissions": "0700",
         "log_destination": "stderr",
         "logging_collector": "off",
-        # The log never carries content. Errors go to the client alone: even a terse one quotes what it
-        # could not parse. "log" keeps starts, stops, crashes, checkpoints and refused logins.
+        # The log never contains content. Errors go to the client only: even a terse error quotes what it could not
+        # parse. "log" keeps starts, stops, crashes, checkpoints and failed logins.
         "log_min_messages": "log",
         "log_min_error_statement": "panic",
         "log_error_verbosity": "terse",
@@ -27,25 +27,27 @@ _PINNED = MappingProxyType(
     }
 )
 _PLACED = frozenset({"data_directory", "hba_file", "ident_file", "unix_socket_directories"})
-_FORGETFUL = MappingProxyType({"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"})
+_NOT_DURABLE = MappingProxyType({"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"})
 
 
 def require_free(settings: Mapping[str, str]) -> None:
-    """Refuse a setting that is not the caller's to choose."""
+    """Raise ValueError for a setting that the caller may not choose."""
     taken = [name for name in settings if _folded(name) in _PINNED.keys() | _PLACED]
     if taken:
-        raise ValueError(f"the embedded Postgres does not let these settings be chosen: {', '.join(sorted(taken))}")
+        raise ValueError(
+            f"the embedded Postgres does not allow these settings to be changed: {', '.join(sorted(taken))}"
+        )
 
 
 def arguments(settings: Mapping[str, str], *, directory: Path, sockets: Path, durable: bool) -> list[str]:
-    """The command-line arguments that configure Postgres, after its name."""
-    chosen = {**({} if durable else _FORGETFUL), **settings, **_PINNED, **_placed(directory, sockets)}
+    """The command-line arguments of Postgres."""
+    chosen = {**({} if durable else _NOT_DURABLE), **settings, **_PINNED, **_placed(directory, sockets)}
     flags = [word for name, value in chosen.items() for word in ("-c", f"{name}={value}")]
     return ["-D", str(directory / "data"), *flags]
 
 
 def _placed(directory: Path, sockets: Path) -> dict[str, str]:
-    """Who may connect is written beside the cluster, out of its account's reach."""
+    """The settings for files. Those that say who may connect are outside the cluster: its account cannot write them."""
     quoted = str(sockets).replace('"', '""')
     return {
         "hba_file": str(directory / "pg_hba.conf"),

@@ -1,3 +1,3 @@
 -- name: create_database
--- Our database, with the locale the cluster was made with. From template0, which nobody can hold open.
+-- The database, with the locale of the cluster. From template0, because a session could hold another template open.
 CREATE DATABASE muniment TEMPLATE template0;

@@ -1,10 +1,10 @@
-"""The directory of an embedded Postgres, and the lock that says whose it is.
+"""The directory of an embedded Postgres, and the lock on it.
 
 data/                       the cluster (Postgres's account, 0700)
 run/                        the socket (Postgres's account, 0700)
-pg_hba.conf, pg_ident.conf  who may connect (ours, not Postgres's to write)
-postgres.log                and one older, postgres.log.1
-pgbin/                      a copy of the binaries, only where root's account cannot reach the wheel
+pg_hba.conf, pg_ident.conf  who may connect (Postgres's account cannot write them)
+postgres.log, postgres.log.1  the current log and the one before
+pgbin/                      a copy of the binaries, only if root's account cannot read the wheel
 lock                        held by the process that serves the directory
 """
 
@@ -25,12 +25,12 @@ from muniment_server.embedded_postgres.errors import DirectoryInUse, UnusableDir
 
 SOCKET = ".s.PGSQL.5432"
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
-"""What the path of a Unix socket may have."""
+"""The size limit of the path of a Unix socket."""
 _LOG_BYTES = 4 * 1024 * 1024
 
 
 class Lock:
-    """The right to serve a directory. It ends with the process, however that ends."""
+    """The exclusive right to serve a directory. It ends with the process, however the process ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -48,47 +48,47 @@ class Lock:
 
 
 def make_directory(directory: Path, account: Account) -> None:
-    """Make *directory* where it is missing. Root's account may pass through what is made, not read it."""
+    """Create *directory* if it is missing. Root's account may enter it, but not read it."""
     try:
         _make_missing(directory, 0o711 if account.dropped else 0o700)
         if account.dropped:
-            _adopt(directory)
+            _open_empty_directory(directory)
     except OSError as error:
         raise UnusableDirectory(f"cannot use {directory} ({error.strerror}): choose another data directory") from error
     _require_entry(directory, account)
 
 
 def make_private(directory: Path, account: Account) -> None:
-    """Make *directory* the account's own, 0700. Refuses one that another user made first."""
+    """Create *directory* for the account, with mode 0700. Raises UnusableDirectory if another user owns it."""
     directory.mkdir(mode=0o700, exist_ok=True)
     try:
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
-        raise _foreign(directory) from error
+        raise _not_owned(directory) from error
     try:
-        _own(directory, handle, account)
+        _take_ownership(directory, handle, account)
     finally:
         os.close(handle)
 
 
 def socket_directory(directory: Path, account: Account) -> Path:
-    """Where the socket of *directory* lives: in `run`, or where that is too long in a temporary directory.
+    """Where to put the socket of *directory*: in `run` or, if that path is too long, in a temporary directory.
 
-    A Unix socket's path has at most 107 bytes, and libpq reads a comma in it as the end of a host.
+    libpq reads a comma in the path as the end of a host.
     """
-    named_after = hashlib.sha256(os.fsencode(directory.resolve()) + b"%d" % account.uid).hexdigest()[:16]
-    short = Path(tempfile.gettempdir(), f"muniment-{named_after}")
+    digest = hashlib.sha256(os.fsencode(directory.resolve()) + b"%d" % account.uid).hexdigest()[:16]
+    short = Path(tempfile.gettempdir(), f"muniment-{digest}")
     for candidate in (directory / "run", short):
-        if _holds_a_socket(candidate):
+        if _is_valid_for_socket(candidate):
             return candidate
     raise UnusableDirectory(
-        f"the socket path {short / SOCKET} is longer than the {SOCKET_PATH_BYTES} bytes "
-        f"a Unix socket may have: choose a data directory shorter than {directory}, or a shorter TMPDIR"
+        f"the socket path {short / SOCKET} exceeds the limit of {SOCKET_PATH_BYTES} bytes "
+        f"for a Unix socket: choose a data directory shorter than {directory}, or a shorter TMPDIR"
     )
 
 
 def open_log(path: Path) -> BinaryIO:
-    """*path*, to append to. What grew above 4 MiB is put aside first, and replaces what was aside."""
+    """Open *path* for appending. A log of more than 4 MiB is renamed first, and replaces the previous one."""
     if path.exists() and path.stat().st_size > _LOG_BYTES:
         path.replace(path.with_name(path.name + ".1"))
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600), "ab")
@@ -99,19 +99,19 @@ def _locked(path: Path) -> BinaryIO:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
     except OSError as error:
         raise UnusableDirectory(
-            f"cannot open {path} ({error.strerror}): run as the user who made it, or give it to this one (chown -R)"
+            f"cannot open {path} ({error.strerror}): run as its owner, or give it to this user (chown -R)"
         ) from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         with file:
             raise _in_use(path.parent, file.read().decode().strip()) from None
-    _sign(file)
+    _write_pid(file)
     return file
 
 
-def _sign(file: BinaryIO) -> None:
-    """Leave our pid, for whoever is refused."""
+def _write_pid(file: BinaryIO) -> None:
+    """Record the pid, for the error of a second server."""
     file.truncate()
     file.write(b"%d\n" % os.getpid())
     file.flush()
@@ -131,8 +131,8 @@ def _make_missing(directory: Path, mode: int) -> None:
         path.chmod(mode)
 
 
-def _adopt(directory: Path) -> None:
-    """Let root's account pass through a directory of root's that is handed to us empty."""
+def _open_empty_directory(directory: Path) -> None:
+    """Let root's account enter a directory that belongs to root and is empty."""
     status = directory.stat()
     if status.st_uid == 0 and not any(directory.iterdir()):
         directory.chmod(stat.S_IMODE(status.st_mode) | 0o011)
@@ -141,30 +141,30 @@ def _adopt(directory: Path) -> None:
 def _require_entry(directory: Path, account: Account) -> None:
     if child.may_enter(account, directory):
         return
-    way = (*reversed(directory.parents), directory)
-    closed = next((path for path in way if not child.may_enter(account, path)), directory)
+    ancestors = (*reversed(directory.parents), directory)
+    closed = next((path for path in ancestors if not child.may_enter(account, path)), directory)
     raise UnusableDirectory(
-        f"root's Postgres runs as the account {account.name}, which may not enter {closed}: choose a data "
+        f"Postgres runs as the account {account.name} here, which may not enter {closed}: choose a data "
         f"directory outside it, such as /var/lib/muniment, let the account in (chmod o+x {closed}), "
         "or run as an ordinary user"
     )
 
 
-def _own(directory: Path, handle: int, account: Account) -> None:
+def _take_ownership(directory: Path, handle: int, account: Account) -> None:
     if os.fstat(handle).st_uid not in (os.geteuid(), account.uid):
-        raise _foreign(directory)
+        raise _not_owned(directory)
     if account.dropped:
         os.fchown(handle, account.uid, account.gid)
     os.fchmod(handle, 0o700)
 
 
-def _foreign(directory: Path) -> UnusableDirectory:
+def _not_owned(directory: Path) -> UnusableDirectory:
     return UnusableDirectory(
-        f"{directory} was made by somebody else, or is no directory: remove it, "
+        f"{directory} belongs to another user, or is not a directory: remove it, "
         "or choose another data directory or TMPDIR"
     )
 
 
-def _holds_a_socket(directory: Path) -> bool:
+def _is_valid_for_socket(directory: Path) -> bool:
     path = os.fsencode(directory / SOCKET)
     return len(path) <= SOCKET_PATH_BYTES and b"," not in path

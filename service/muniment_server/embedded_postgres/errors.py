@@ -1,38 +1,38 @@
-"""What can go wrong with the embedded Postgres. Every message says what to do next.
+"""The errors of the embedded Postgres. Every message says what to do.
 
 EmbeddedPostgresError
-  BinariesNotFound    no Postgres to run, or none that runs here
-  WrongVersion        the binaries are too old, or not those that made the data directory
-  DirectoryInUse      another server has the directory
+  BinariesNotFound    there are no Postgres binaries, or they do not run
+  WrongVersion        the binaries are too old, or another version created the data directory
+  DirectoryInUse      another server uses the directory
   UnusableDirectory   the directory, or its socket directory, cannot be entered or trusted
   UnusableAccount     no operating-system account to run Postgres as
-  DidNotStart         initdb or postgres gave up; the message carries its own words
+  DidNotStart         initdb or postgres failed; the message contains its output
 """
 
 
 class EmbeddedPostgresError(RuntimeError):
-    """The embedded Postgres cannot do what was asked."""
+    """The base class of all errors of the embedded Postgres."""
 
 
 class BinariesNotFound(EmbeddedPostgresError):
-    """No Postgres binaries are there, or those that are do not run."""
+    """There are no Postgres binaries, or they do not run."""
 
 
 class WrongVersion(EmbeddedPostgresError):
-    """The major version of the binaries does not suit."""
+    """The major version of the binaries is too old, or does not match the data directory."""
 
 
 class DirectoryInUse(EmbeddedPostgresError):
-    """Another server has the directory."""
+    """Another server uses the directory."""
 
 
 class UnusableDirectory(EmbeddedPostgresError):
-    """A directory cannot be made, entered or trusted."""
+    """A directory cannot be created, entered or trusted."""
 
 
 class UnusableAccount(EmbeddedPostgresError):
-    """Postgres has no operating-system account to run as."""
+    """There is no operating-system account to run Postgres as."""
 
 
 class DidNotStart(EmbeddedPostgresError):
-    """initdb or postgres ended before it was ready."""
+    """initdb or postgres failed."""

@@ -1,6 +1,6 @@
-"""What an earlier server left behind: processes that still run, and lock files that name a dead one.
+"""Cleans up after an earlier server: processes that are still running, and lock files of processes that are not.
 
-Linux only, by /proc. Elsewhere Postgres itself refuses a data directory that it finds in use.
+Only on Linux, with /proc. On other systems, Postgres itself refuses a data directory that is in use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.02
 
 
 def take_over(data: Path, sockets: Path) -> None:
-    """Leave nothing of an earlier server on *data* that hinders a new one. The caller holds the lock."""
+    """Remove everything of an earlier server on *data* that hinders a new one. The caller holds the lock."""
     if not (_PROC / "self").exists():
         return
     if pidfile_of(data).exists():
@@ -34,20 +34,20 @@ def take_over(data: Path, sockets: Path) -> None:
 
 
 def _clear(data: Path) -> None:
-    """Stop what runs on *data*, then remove a pid file that Postgres would stumble over.
+    """Stop the processes on *data*, then remove a pid file that would keep Postgres from starting.
 
-    One that names no process stays: Postgres finds in it the shared memory of sessions we could not see.
+    A pid file that names no process stays: in it, Postgres finds the shared memory of sessions that are invisible here.
     """
     earlier = postmaster_of(data)
     if earlier is not None and _serves(earlier.pid, data):
         _stop_postmaster(earlier, data)
     _stop_backends(data)
     if earlier is None or _exists(earlier.pid):
-        pidfile_of(data).unlink(missing_ok=True)  # cut short, or its pid is by now a stranger's
+        pidfile_of(data).unlink(missing_ok=True)  # truncated, or another program now has that pid
 
 
 def _stop_postmaster(postmaster: Postmaster, data: Path) -> None:
-    _log.warning("stopping Postgres %d, which an earlier server left on %s", postmaster.pid, data)
+    _log.warning("stopping Postgres %d on %s, which an earlier server left running", postmaster.pid, data)
     steps = (
         (signal.SIGINT, _FAST_SECONDS),
         (signal.SIGQUIT, _IMMEDIATE_SECONDS),
@@ -55,22 +55,22 @@ def _stop_postmaster(postmaster: Postmaster, data: Path) -> None:
     )
     for step, seconds in steps:
         _signal([postmaster.pid], step)
-        if _wait(lambda: _serves(postmaster.pid, data), seconds):
+        if _wait_while(lambda: _serves(postmaster.pid, data), seconds):
             return
-    raise DirectoryInUse(f"Postgres {postmaster.pid} on {data} does not stop: end it, then start again")
+    raise DirectoryInUse(f"Postgres {postmaster.pid} on {data} does not stop: kill it, then start again")
 
 
 def _stop_backends(data: Path) -> None:
-    """End the sessions of a postmaster that was killed; a busy one does not notice its death."""
+    """Stop the sessions of a postmaster that was killed: a busy session does not notice that."""
     for step in (signal.SIGQUIT, signal.SIGKILL):
         _signal(_processes_on(data), step)
-        if _wait(lambda: _processes_on(data), _IMMEDIATE_SECONDS):
+        if _wait_while(lambda: _processes_on(data), _IMMEDIATE_SECONDS):
             return
-    raise DirectoryInUse(f"Postgres processes {_processes_on(data)} on {data} do not end: end them, then start again")
+    raise DirectoryInUse(f"Postgres processes {_processes_on(data)} on {data} do not stop: kill them, then start again")
 
 
 def _serves(pid: int, data: Path) -> bool:
-    """Whether process *pid* is the server of *data*. Raises DirectoryInUse when that cannot be told."""
+    """Whether process *pid* is the server of *data*. Raises DirectoryInUse if that is unknown."""
     if not _is_postgres(pid):
         return False
     command = _read(pid, "cmdline").split(b"\0")
@@ -80,13 +80,13 @@ def _serves(pid: int, data: Path) -> bool:
         return _works_in(pid, data)
     except PermissionError:
         raise DirectoryInUse(
-            f"process {pid}, named in {pidfile_of(data)}, is a Postgres that may serve {data}: stop it, "
-            "or remove the file if it does not"
+            f"process {pid}, named in {pidfile_of(data)}, is a Postgres that may be serving {data}: stop it, "
+            "or remove the file if it is not"
         ) from None
 
 
 def _processes_on(data: Path) -> list[int]:
-    """The Postgres processes on *data* that we may look at: each works in its data directory."""
+    """The Postgres processes on *data* that are visible: the working directory of each is *data*."""
     pids = (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdecimal())
     return [pid for pid in pids if _is_postgres(pid) and _visibly_works_in(pid, data)]
 
@@ -94,7 +94,7 @@ def _processes_on(data: Path) -> list[int]:
 def _visibly_works_in(pid: int, data: Path) -> bool:
     try:
         return _works_in(pid, data)
-    except PermissionError:  # root without CAP_SYS_PTRACE, or another user's
+    except PermissionError:  # the process belongs to another user, or root has no CAP_SYS_PTRACE
         return False
 
 
@@ -106,7 +106,7 @@ def _works_in(pid: int, data: Path) -> bool:
 
 
 def _is_postgres(pid: int) -> bool:
-    """Whether *pid* runs and is a postgres; a zombie does not run."""
+    """Whether *pid* is a running Postgres, not a zombie."""
     _, _, rest = _read(pid, "stat").partition(b" (postgres) ")
     return bool(rest) and not rest.startswith((b"Z", b"X"))
 
@@ -116,7 +116,7 @@ def _exists(pid: int) -> bool:
 
 
 def _read(pid: int, name: str) -> bytes:
-    """One of the files of process *pid*. Empty when it is gone."""
+    """A file of process *pid* in /proc. Empty if the process has ended."""
     try:
         return (_PROC / str(pid) / name).read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -131,8 +131,8 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
             continue
 
 
-def _wait(busy: Callable[[], object], seconds: float) -> bool:
-    """Wait until *busy* is over. False when it is not after *seconds*."""
+def _wait_while(busy: Callable[[], object], seconds: float) -> bool:
+    """Wait until *busy* returns a false value. Returns False if it does not within *seconds*."""
     end = time.monotonic() + seconds
     while busy():
         if time.monotonic() > end:

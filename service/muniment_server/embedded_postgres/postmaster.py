@@ -1,4 +1,4 @@
-"""postmaster.pid: what the server of a data directory says of itself, and whether to believe it."""
+"""Reads postmaster.pid, in which the server of a data directory describes itself."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _STATUS_LINE = 7
 
 @dataclass(frozen=True, slots=True)
 class Postmaster:
-    """A server, as its pid file describes it. The file outlives a server that was killed."""
+    """A server as its pid file describes it. The file remains if the server is killed."""
 
     pid: int
     written_ns: int
-    """When the file was last written: the same pid may come again, within the same second."""
+    """When the file was last written: a pid may be used again within the same second."""
     sockets: Path | None
-    """Where its socket is. None while it starts."""
+    """The directory of its socket. None while the server starts."""
     ready: bool
     """Whether it accepts connections."""
 
 
 def pidfile_of(data: Path) -> Path:
-    """The pid file of the server of *data*."""
+    """The path of the pid file in *data*."""
     return data / "postmaster.pid"
 
 
 def postmaster_of(data: Path) -> Postmaster | None:
-    """What the pid file of *data* says. None when there is none, or it is cut short."""
+    """The server that the pid file of *data* describes. None if there is no file, or it is truncated."""
     try:
         with pidfile_of(data).open(encoding="utf-8", errors="surrogateescape") as file:
             written_ns, text = os.fstat(file.fileno()).st_mtime_ns, file.read()
@@ -57,15 +57,15 @@ def postmaster_of(data: Path) -> Postmaster | None:
 
 
 def conninfo_of(sockets: Path, *, account: str, user: str, dbname: str) -> str:
-    """A libpq conninfo over the socket, which trusts only a server that runs as *account*."""
+    """A libpq conninfo for the socket. It accepts only a server that runs as *account*."""
     return make_conninfo(host=str(sockets), port=5432, user=user, dbname=dbname, requirepeer=account)
 
 
 def conninfo_of_running(directory: Path, *, user: str, dbname: str = "muniment") -> str | None:
-    """How to reach the server that runs on *directory*. None when none does.
+    """The conninfo of the server that is running on *directory*. None if none is running.
 
-    For commands beside a running server, by the same operating-system user. Raises UnusableDirectory
-    for a user who may not look.
+    For commands that the same operating-system user runs beside a server. Raises UnusableDirectory for a user without
+    access.
     """
     data = directory.absolute() / "data"
     try:
@@ -79,7 +79,7 @@ def conninfo_of_running(directory: Path, *, user: str, dbname: str = "muniment")
 
 
 def _listens(path: Path) -> bool:
-    """Whether somebody listens on the socket *path*: a file that a killed server left refuses."""
+    """Whether a process listens on the socket *path*. None does if a killed server left the file."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))

@@ -1,4 +1,4 @@
-"""The embedded Postgres: started, watched and stopped by the process that uses it."""
+"""The embedded Postgres, which the process that uses it starts, watches and stops."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _TAIL_BYTES = 1500
 
 
 class EmbeddedPostgres:
-    """A Postgres of our own: a child process, unix socket only, peer authentication.
+    """A Postgres in a child process, with a Unix socket only, and peer authentication.
 
-    The operating-system user is the trust boundary: whoever runs as it is admitted as any of *roles*.
+    The operating-system user is the trust boundary: any process of that user may log in as any of *roles*.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class EmbeddedPostgres:
         durable: bool = True,
         bindir: Path | None = None,
     ) -> None:
-        """A server on *directory*, which is made where it is missing; nothing happens before start().
+        """A server on *directory*. Nothing happens before start().
 
-        Not *durable* forgets commits at a crash of the machine: for tests. Raises ValueError for a
-        setting that is not the caller's to choose.
+        Unless it is *durable*, a crash of the machine loses commits: for tests. Raises ValueError for a setting that
+        the caller may not choose.
         """
         configuration.require_free(settings)
         self._directory = directory.absolute()
@@ -76,14 +76,14 @@ class EmbeddedPostgres:
         self._log_start = 0
 
     def start(self) -> None:
-        """Start, and return when connections are accepted, however long crash recovery takes.
+        """Start Postgres, and wait until it accepts connections, however long crash recovery takes.
 
-        To be called from the main thread. Makes cluster and database at first; stops what an earlier
-        server left running. Raises EmbeddedPostgresError, and then nothing runs.
+        Only the main thread may call this. The first start creates the cluster and the database. Stops processes that
+        an earlier server left running. Raises EmbeddedPostgresError; then nothing is running.
         """
         child.require_main_thread()
         if self.running:
-            raise EmbeddedPostgresError("the embedded Postgres runs already")
+            raise EmbeddedPostgresError("the embedded Postgres is already running")
         account = account_for(self._data)
         make_directory(self._directory, account)
         self._lock.acquire()
@@ -95,11 +95,11 @@ class EmbeddedPostgres:
             undo.pop_all()
 
     def stop(self) -> None:
-        """Stop, with a checkpoint if there is time for one, and give the directory up. Twice is fine."""
+        """Stop Postgres, with a checkpoint if there is time for one, and release the directory. May be called twice."""
         if self._child is not None:
-            _end(self._child)
+            _stop(self._child)
             self._child = None
-        self._remove_short_sockets()
+        self._remove_socket_directory()
         self._lock.release()
 
     def __enter__(self) -> Self:
@@ -113,18 +113,18 @@ class EmbeddedPostgres:
 
     @property
     def running(self) -> bool:
-        """Whether the child is alive."""
+        """Whether the child process is running."""
         return self._child is not None and self._child.poll() is None
 
     @property
     def pid(self) -> int | None:
-        """The process id of the child. None when it does not run."""
+        """The process id of the child. None if it is not running."""
         return self._child.pid if self._child is not None and self.running else None
 
     def conninfo(self, *, user: str, dbname: str = DATABASE) -> str:
-        """How *user* reaches *dbname*, for libpq. Raises EmbeddedPostgresError before the first start."""
+        """The conninfo of *user* for *dbname*. Raises EmbeddedPostgresError before the first start."""
         if self._account is None or self._sockets is None:
-            raise EmbeddedPostgresError("the embedded Postgres was not started yet: call start() first")
+            raise EmbeddedPostgresError("the embedded Postgres has not been started: call start() first")
         return conninfo_of(self._sockets, account=self._account.name, user=user, dbname=dbname)
 
     @property
@@ -151,13 +151,13 @@ class EmbeddedPostgres:
             self._child = child.spawn([binaries.bindir / "postgres", *flags], account, log=log)
 
     def _wait_until_ready(self) -> None:
-        """Postgres writes its state to its pid file; asking by connecting would fill the log meanwhile.
+        """Wait for Postgres to report in its pid file that it is ready. Attempts to connect would fill its log.
 
-        In a restarted container the file that a killed server left may name the very pid of the new one.
+        In a restarted container, the pid file of a killed server may name the same pid as the new one.
         """
         while self.running:
-            said = postmaster_of(self._data)
-            if said is not None and said != self._earlier and said.pid == self.pid and said.ready:
+            current = postmaster_of(self._data)
+            if current and current != self._earlier and current.pid == self.pid and current.ready:
                 return
             time.sleep(_POLL_SECONDS)
         raise DidNotStart(f"Postgres ended before it was ready; {self._log_path} says: {self._log_tail()}")
@@ -166,35 +166,37 @@ class EmbeddedPostgres:
         try:
             create_database(self.conninfo(user=SUPERUSER, dbname="postgres"))
         except psycopg.Error as error:
-            raise DidNotStart(f"Postgres runs, but does not let us in or make a database: {error}") from error
+            raise DidNotStart(
+                f"Postgres runs, but rejects this process, or cannot create the database: {error}"
+            ) from error
 
     @property
     def _log_path(self) -> Path:
         return self._directory / "postgres.log"
 
     def _log_tail(self) -> str:
-        """The last of what this start wrote."""
+        """The end of the log since this start."""
         written = self._log_path.read_bytes()[self._log_start :]
         return written[-_TAIL_BYTES:].decode(errors="replace").strip()
 
-    def _remove_short_sockets(self) -> None:
-        """Leave no empty directory among the temporary files."""
+    def _remove_socket_directory(self) -> None:
+        """Remove the socket directory if it is a temporary one."""
         if self._sockets is not None and self._sockets.parent != self._directory:
-            with contextlib.suppress(OSError):  # gone, or a killed server left its socket in it
+            with contextlib.suppress(OSError):  # it is gone, or contains the socket of a killed server
                 self._sockets.rmdir()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Fast shutdown, then immediate, then kill; the next start recovers from the last two.
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Try a fast shutdown, then an immediate one, then kill. The next start recovers from the last two.
 
-    A fast shutdown asked while Postgres recovers from the crash of a session may never end (15 and 18).
+    A fast shutdown may never finish if Postgres is recovering from the crash of a session (seen in 15 and 18).
     """
     for step, seconds in ((signal.SIGINT, _FAST_SECONDS), (signal.SIGQUIT, _IMMEDIATE_SECONDS)):
         process.send_signal(step)
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
-            _log.warning("Postgres %d does not stop within %.0f s of %s", process.pid, seconds, step.name)
+            _log.warning("Postgres %d did not stop within %.0f s of %s", process.pid, seconds, step.name)
         else:
             return
     process.kill()

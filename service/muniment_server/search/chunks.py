@@ -1,4 +1,4 @@
-"""Long texts in chunks: each is indexed and ranked by itself, and the best one represents its item."""
+"""Splits long texts into chunks. Each is indexed and ranked on its own; the best one represents its item."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 CHUNK_CHARS = 600
-"""The limit of a chunk, in code points."""
+"""The size limit of a chunk, in code points."""
 
 _BREAK = re.compile(r"[.!?…।॥؟][\"'”’»)\]]*\s+|[。！？]|\n+")
-"""The end of a sentence or a line. One mark at a time, so that a long run of dots is scanned once."""
+"""The end of a sentence or a line. Matches one mark at a time, so that a long run of dots is scanned only once."""
 
 
 class Chunk(NamedTuple):
@@ -21,12 +21,12 @@ class Chunk(NamedTuple):
     size: int
 
     def of(self, text: str) -> str:
-        """The part itself."""
+        """The text of the chunk."""
         return text[self.start : self.start + self.size]
 
 
 def chunks(text: str) -> list[Chunk]:
-    """*text* in parts that together are all of it: whole sentences as long as they fit, longer ones cut."""
+    """Split *text*, without omitting anything, after whole sentences. Sentences longer than a chunk are cut."""
     parts: list[Chunk] = []
     for start, end in _sentences(text):
         if parts and end - parts[-1].start <= CHUNK_CHARS:

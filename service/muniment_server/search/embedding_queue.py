@@ -1,4 +1,4 @@
-"""What the embedder does at one level: it reads queued chunks and stores embeddings. See `embedding_queue.sql`."""
+"""How the embedder reads queued chunks and stores embeddings at one level. See `embedding_queue.sql`."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from muniment_server.search.embeddings import EMBEDDER, Vector, signs
 _QUERIES = queries.load(__package__, "embedding_queue.sql")
 _BATCH_CHUNKS = 16
 _BATCH_SECONDS = 0.5
-"""A batch ends once it has taken so long: a higher level may keep a lower one waiting that long, plus one chunk."""
+"""A batch ends after that time, so that lower levels wait no longer for a higher one, apart from one chunk."""
 
 ChunkEmbedder: TypeAlias = Callable[[str, str], Vector]
-"""The embedding of a text. The second argument identifies the chunk."""
+"""Embeds a text. The second argument identifies the chunk."""
 Position: TypeAlias = tuple[TenantNumber, AgentNumber]
-"""The agent served last: those after it are next."""
+"""The agent served last. Those after it are served next."""
 START: Position = (TenantNumber(0), AgentNumber(0))
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _QueuedChunk:
     tenant: TenantNumber
     agent: AgentNumber
     kind: int
     name: str
     change_id: UUID
-    piece: int
+    number: int
     prior: UUID | None
     text: str
 
@@ -47,13 +47,13 @@ def embed_batch(connection: psycopg.Connection[Any], embed: ChunkEmbedder, posit
     """
     end = time.monotonic() + _BATCH_SECONDS
     tenant, agent = position
-    cursor: Any = connection.cursor(row_factory=row_of(_Waiting))
-    waiting: list[_Waiting] = cursor.execute(
+    cursor: Any = connection.cursor(row_factory=row_of(_QueuedChunk))
+    queued: list[_QueuedChunk] = cursor.execute(
         _QUERIES["waiting_chunks"], {"most": _BATCH_CHUNKS, "tenant": tenant, "agent": agent}
     ).fetchall()
     made: list[dict[str, object]] = []
-    for chunk in waiting:
-        made.append(_embedded(chunk, embed(chunk.text, f"{chunk.change_id}.{chunk.piece}")))
+    for chunk in queued:
+        made.append(_embedded(chunk, embed(chunk.text, f"{chunk.change_id}.{chunk.number}")))
         tenant, agent = chunk.tenant, chunk.agent
         if time.monotonic() > end:
             break
@@ -63,14 +63,14 @@ def embed_batch(connection: psycopg.Connection[Any], embed: ChunkEmbedder, posit
     return tenant, agent
 
 
-def _embedded(chunk: _Waiting, vector: Vector) -> dict[str, object]:
+def _embedded(chunk: _QueuedChunk, vector: Vector) -> dict[str, object]:
     return {
         "tenant": chunk.tenant,
         "agent": chunk.agent,
         "kind": chunk.kind,
         "name": chunk.name,
         "change_id": str(chunk.change_id),
-        "piece": chunk.piece,
+        "number": chunk.number,
         "prior": chunk.prior and str(chunk.prior),
         "signs": signs(vector),
         "vector": vector,

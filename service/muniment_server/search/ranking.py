@@ -1,7 +1,7 @@
-"""From the terms of a query to the weights of its matches, and the candidates to look up.
+"""Weighs the terms of a query, and chooses the candidates to look up.
 
-The score is BM25 of the stems, plus 0.3 times BM25 of the grams; a stop word weighs 0.4 of a word. Term frequencies
-are counted over what the session may read, and over nothing else.
+The score is BM25 over stems plus 0.3 times BM25 over grams. A stop word weighs 0.4 times as much as another word. Term
+frequencies are counted over what the session may read, and nothing else.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ K1, B = 1.2, 0.75
 STOP_WEIGHT = 0.4
 GRAM_WEIGHT = 0.3
 MAX_STEMS, MAX_GRAMS = 40, 128
-"""How many stems and grams of a query count: the first ones."""
+"""How many stems and grams of a query are used: the first ones."""
 MAX_LENDERS = 100
 """How many hits lend score to their neighbors: the best ones."""
 MAX_SAMPLED = 1000
-"""Chunks in which terms are counted first. Where a session may read fewer, all counts are exact."""
+"""How many chunks are sampled to count terms. If a session may read fewer, all counts are exact."""
 FEW_SAMPLED = 250
-"""Chunks of the sample in which grams are counted, or a fortieth of all: there are many, and each weighs little."""
+"""In how many sampled chunks grams are counted, or a fortieth of all chunks if that is more: a gram weighs little."""
 MAX_STEMS_COUNTED, MAX_GRAMS_COUNTED = 1000, 100
-"""A stem, or a gram, that seems to occur in no more chunks is counted exactly; others are estimated by the sample."""
+"""A stem or gram that the sample puts in no more chunks than this is counted exactly; others are estimated."""
 MIN_FIRST, PART_FIRST, MAX_FIRST = 1000, 20, 4000
-"""The first candidate limit, in postings: a twentieth of the chunks, but not below the first nor above the last."""
+"""The first candidate limit, in postings: a twentieth of the chunks, but at least the first and at most the last."""
 
 Combination: TypeAlias = tuple[str, ...]
-"""Terms that a match must have together."""
+"""Terms that a match must all contain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What a query is ranked against: the number of chunks that a session may read, and their lengths in terms."""
+    """The chunks that a session may read: their number, and their total length in terms."""
 
     chunks: int
     stems: int
@@ -108,9 +108,9 @@ class QueryTerms:
 
 
 def candidate_queries(corpus: Corpus, terms: Sequence[Term], evidence: Sequence[Combination]) -> list[Candidates]:
-    """What to look up: first only the rarest terms, or pairs of them where all are frequent; at last all terms.
+    """The candidates to try in turn: first the rarest terms only (pairs if all are frequent), finally all terms.
 
-    A limit leaves out terms, never postings of a term: what is found must not depend on the order of rows.
+    A limit excludes terms, never some postings of a term, so that results do not depend on the order of rows.
     """
     stems = {term.text: term.chunks for term in terms if not term.is_gram and not term.is_stop}
     if not stems and not evidence:
@@ -136,14 +136,14 @@ class _Rarest:
         self.all = tuple(sorted(occurring, key=lambda terms: (counts[terms], terms)))
 
     def within(self, limit: int) -> tuple[Combination, ...]:
-        """As many as have no more than *limit* postings together."""
+        """The rarest ones that have at most *limit* postings together."""
         totals = accumulate(self._counts[terms] for terms in self.all)
         return tuple(terms for terms, total in zip(self.all, totals, strict=True) if total <= limit)
 
     def first(self, limit: int) -> tuple[Combination, ...]:
-        """The same, but at least one."""
+        """The same, but at least one, if there is any."""
         return self.within(limit) or self.all[:1]
 
     def together(self) -> tuple[Combination, ...]:
-        """The rarest one together with each of the others; alone if there are no others."""
+        """The rarest one combined with each of the others, or alone if there are no others."""
         return tuple(self.all[0] + other for other in self.all[1:]) or self.all

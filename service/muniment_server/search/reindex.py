@@ -1,4 +1,4 @@
-"""Rebuilding the search index from the items, by an operator: see `reindex.sql`."""
+"""Rebuilds the search index from the items, for an operator. See `reindex.sql`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from muniment_server.search import index
 
 _QUERIES = {**SESSION_QUERIES, **queries.load(__package__, "reindex.sql")}
 _MAX_DEADLOCKS = 5
-"""For one agent at one level."""
+"""How often the rebuild of one agent's level is run again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class _Item:
 def reindex(
     connection: psycopg.Connection[Any], *, tenant: str | None = None, agent_id: str | None = None
 ) -> Iterator[Reindexed]:
-    """Rebuild the index of all agents, of one *tenant*'s, or of one agent, at every level. Embeddings are queued.
+    """Rebuild the index of all agents, the agents of *tenant*, or one agent, at every level, and queue embeddings.
 
-    Each agent's level is a transaction of its own: searches continue on the old index until it ends; writers of its
+    Each level of an agent is one transaction. Until it commits, searches use the old index, and writers of the agent's
     items wait. A transaction that deadlocks with them is run again. An agent that is deleted meanwhile is skipped.
 
     *connection* acts as the owner, in autocommit mode.
@@ -66,27 +66,27 @@ def reindex(
     ).fetchall()
     for agent in agents:
         for level in Classification:
-            yield Reindexed(level, agent.agent_id, _retried(connection, level, agent))
+            yield Reindexed(level, agent.agent_id, _reindex_retrying(connection, level, agent))
 
 
-def _retried(connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> int:
+def _reindex_retrying(connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> int:
     for _ in range(_MAX_DEADLOCKS):
         with suppress(psycopg.errors.DeadlockDetected):
-            return _reindexed(connection, level, agent)
-    return _reindexed(connection, level, agent)
+            return _reindex_level(connection, level, agent)
+    return _reindex_level(connection, level, agent)
 
 
-def _reindexed(connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> int:
+def _reindex_level(connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> int:
     try:
         with connection.transaction():
             connection.execute(_QUERIES["use_schema"], {"schema": level.role})
             return _Rebuild(connection, level, agent).run()
-    except psycopg.errors.ForeignKeyViolation:  # the agent is gone
+    except psycopg.errors.ForeignKeyViolation:  # the agent has been deleted
         return 0
 
 
 class _Rebuild:
-    """The index of one agent at one level, rebuilt in one transaction."""
+    """Rebuilds the index of one agent at one level, in one transaction."""
 
     def __init__(self, connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> None:
         self._connection = connection
@@ -98,7 +98,7 @@ class _Rebuild:
         self._execute("lock_all_items", {})
         self._execute("clear_index", {})
         indexed = list(self._index_items())
-        for kind, entries in indexed:  # once all are indexed: each is embedded together with the passage before it
+        for kind, entries in indexed:  # after indexing: a passage is embedded together with the one before it
             statement = index.queue_statement(kind, entries)
             self._execute(statement.name, statement.parameters)
         self._execute("close_reindexing", {})

@@ -1,4 +1,4 @@
-"""One search of the items of one kind: terms are counted, embeddings compared, then matches ranked.
+"""Searches the items of one kind: counts terms, compares embeddings, then ranks the matches.
 
 See `lexical.sql` and `semantic.sql`.
 """
@@ -35,11 +35,11 @@ from muniment_server.search.snippets import snippet
 from muniment_server.search.tsquery import any_of, quoted
 
 QueryEmbedder: TypeAlias = Callable[[str, Classification], Vector | None]
-"""The embedding of a query, asked for at a level (lower ones are served first); None if there is none in time."""
+"""Embeds a query of a session at a level. Lower levels are served first. None if there is no answer in time."""
 
 _COMPARED_VECTORS = 200
 _CANDIDATE_LIMITS = (1000, None)
-"""The embeddings to consider: at first few, which the shadow and the filters may exclude; then all."""
+"""How many embeddings to consider: first few, of which shadowing and filters may leave too few; then all."""
 _MILLION = 1_000_000
 
 
@@ -64,7 +64,7 @@ class Found:
 class _TermRow:
     what: str
     text: str
-    pieces: int
+    chunks: int
     stems: int
     grams: int
 
@@ -99,7 +99,7 @@ class _LexicalQuery:
 
     @property
     def gram_weights(self) -> Mapping[str, float]:
-        """What an occurrence of each gram is worth."""
+        """The score of one occurrence of each gram."""
         return {term.text: term.weight(self.corpus) for term in self.terms if term.is_gram}
 
 
@@ -113,7 +113,7 @@ class _SemanticMatches:
 
 
 class Searcher:
-    """Searches items by words and, where there is an embedder, by meaning."""
+    """Searches items by words and, if there is an embedder, by embeddings."""
 
     def __init__(self, embed: QueryEmbedder) -> None:
         self._embed = embed
@@ -141,7 +141,7 @@ class Searcher:
 
 
 def filter_parameters(wanted: ItemFilter) -> dict[str, object]:
-    """The parameters of the queries that filter."""
+    """The parameters of queries with a filter."""
     return {
         "tags": list(wanted.tags),
         "any_tag": wanted.any_tag and bool(wanted.tags),
@@ -152,7 +152,7 @@ def filter_parameters(wanted: ItemFilter) -> dict[str, object]:
 
 
 def _lexical(scope: SessionScope, kind: ItemKind, query: str, terms: QueryTerms) -> _LexicalQuery:
-    """Count the terms of *query* in what the session sees."""
+    """Count the terms of *query* in the items that the session sees."""
     parameters = {
         "kind": kind,
         "query": query,
@@ -166,10 +166,10 @@ def _lexical(scope: SessionScope, kind: ItemKind, query: str, terms: QueryTerms)
         "most_grams_counted": MAX_GRAMS_COUNTED,
     }
     rows = scope.look_up(Query("search_terms", _TermRow, parameters))
-    corpus = next(Corpus(row.pieces, row.stems, row.grams) for row in rows if row.what == "corpus")
-    stop_words = {row.text for row in rows if row.what == "small"}
+    corpus = next(Corpus(row.chunks, row.stems, row.grams) for row in rows if row.what == "corpus")
+    stop_words = {row.text for row in rows if row.what == "stop_word"}
     counted = [
-        Term(row.text, row.pieces, is_gram=row.what == "gram", is_stop=row.what == "stop")
+        Term(row.text, row.chunks, is_gram=row.what == "gram", is_stop=row.what == "stop")
         for row in rows
         if row.what in {"stem", "stop", "gram"}
     ]
@@ -183,7 +183,7 @@ def _similar(scope: SessionScope, vector: Vector | None, filters: Mapping[str, o
         parameters = {**filters, "embedder": EMBEDDER, "signs": signs(vector), "vector": vector}
         for limit in _CANDIDATE_LIMITS:
             bounds = {"most": _COMPARED_VECTORS, "bound": limit}
-            rows = scope.look_up(Query("search_meaning", _Similar, {**parameters, **bounds}))
+            rows = scope.look_up(Query("search_embeddings", _Similar, {**parameters, **bounds}))
             if rows[0].compared == _COMPARED_VECTORS or limit is None or rows[0].looked_at < limit:
                 break
     similar = [row for row in rows if row.name is not None]
@@ -195,7 +195,7 @@ def _similar(scope: SessionScope, vector: Vector | None, filters: Mapping[str, o
 def _ranked(
     scope: SessionScope, lexical: _LexicalQuery, semantic: _SemanticMatches, filters: Mapping[str, object], limit: int
 ) -> Sequence[_MatchRow]:
-    """Try the candidates in turn, each of which finds what those before it find, until there are enough matches."""
+    """Try the candidates in turn until there are enough matches. Each finds at least the matches of the one before."""
     stems = [term for term in lexical.terms if not term.is_gram]
     grams = lexical.gram_weights
     parameters = {
@@ -211,26 +211,26 @@ def _ranked(
         "gram_slope": lexical.corpus.gram_slope,
         "most_lenders": MAX_LENDERS,
         "names": list(semantic.similar),
-        "meant": semantic.scores,
+        "semantic_scores": semantic.scores,
         "share": _MILLION - SEMANTIC_WEIGHT if semantic.compared else _MILLION,
     }
     rows: Sequence[_MatchRow] = ()
     for one in lexical.candidates:
         candidates = {"wanted_stems": any_of(one.stems) or None, "wanted_grams": any_of(one.grams) or None}
         rows = scope.look_up(Query("search_items", _MatchRow, {**parameters, **candidates}))
-        if rows and (rows[0].matches or 0) >= limit:  # by words: similar items are found without them, too
+        if rows and (rows[0].matches or 0) >= limit:  # matches by words: similar items are found in any case
             break
     return rows
 
 
 def _is_current(row: _MatchRow, semantic: _SemanticMatches) -> bool:
-    """Whether an item found by its embedding alone is still the version that was compared."""
+    """Whether an item that only its embedding found is still the version that was compared."""
     similar = semantic.similar.get(row.name)
     return row.start is not None or similar is None or similar.change_id == row.change_id
 
 
 def _snippet(row: _MatchRow, semantic: _SemanticMatches, weights: Mapping[str, float]) -> str:
-    """The relevant part of the best chunk. For an item found through its neighbors: its beginning."""
+    """The relevant part of the best chunk, or the beginning of an item that only its neighbors led to."""
     similar = semantic.similar.get(row.name)
     if row.start is not None and row.size is not None:
         chunk = Chunk(row.start, row.size)

@@ -1,15 +1,15 @@
 -- Search by embeddings, as the role of a level. See embedding_queue.sql for how embeddings are made.
 
--- name: search_meaning
+-- name: search_embeddings
 -- The chunks most similar to the query, after the shadow and the filters: the best one of each name, with its similarity in millionths.
 -- First the signs of all embeddings are compared, then the vectors of the 200 with the most signs in common. looked_at: how many
--- signs were compared. With a bound, the shadow and the filters may leave out most of them: ask again without, if too few are left.
+-- signs were compared. With a bound, shadowing and filters may leave too few: then run the query again without one.
 WITH nearest AS MATERIALIZED (
-    SELECT meaning.kind, meaning.name, meaning.level, meaning.change_id, meaning.piece,
-           bit_count(meaning.signs # %(signs)s::bit(384)) AS distance
-      FROM visible_meaning AS meaning
-     WHERE (meaning.kind, meaning.embedder) = (%(kind)s, %(embedder)s)
-     ORDER BY distance, meaning.name, meaning.level, meaning.piece
+    SELECT embedding.kind, embedding.name, embedding.level, embedding.change_id, embedding.piece,
+           bit_count(embedding.signs # %(signs)s::bit(384)) AS distance
+      FROM visible_meaning AS embedding
+     WHERE (embedding.kind, embedding.embedder) = (%(kind)s, %(embedder)s)
+     ORDER BY distance, embedding.name, embedding.level, embedding.piece
      LIMIT %(bound)s
 ),
 seen AS MATERIALIZED (
@@ -35,12 +35,12 @@ seen AS MATERIALIZED (
 similarity AS (
     SELECT DISTINCT ON (seen.name) seen.name, seen.change_id, seen.start, seen.size, pair.similarity
       FROM seen
-           JOIN visible_meaning AS meaning
-                ON (meaning.kind, meaning.name, meaning.change_id, meaning.piece)
+           JOIN visible_meaning AS embedding
+                ON (embedding.kind, embedding.name, embedding.change_id, embedding.piece)
                    = (seen.kind, seen.name, seen.change_id, seen.piece)
            CROSS JOIN LATERAL (
                SELECT sum(one * other) AS similarity
-                 FROM unnest(meaning.vector, %(vector)s::integer[]) AS component (one, other)
+                 FROM unnest(embedding.vector, %(vector)s::integer[]) AS component (one, other)
            ) AS pair
      ORDER BY seen.name, pair.similarity DESC, seen.piece
 )

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from muniment_server.search.grams import grams
 
 SNIPPET_CHARS = 240
-"""Code points of a snippet, at most."""
+"""The size limit of a snippet, in code points."""
 
 _TOKEN = re.compile(r"\S{1,24}\s*")
-"""A word with the space after it; of scripts without spaces, a part."""
+"""A word and the space after it, or part of a text without spaces."""
 
 
 def snippet(text: str, weights: Mapping[str, float]) -> str:
-    """The part of *text* with most of the grams of *weights*, each counted once; its beginning, if it has none."""
+    """The part of *text* with the heaviest grams, each counted once; its beginning if it contains none."""
     tokens = [
         (match.start(), match.end(), frozenset(grams(match[0])) & weights.keys()) for match in _TOKEN.finditer(text)
     ]
@@ -36,7 +36,7 @@ def snippet(text: str, weights: Mapping[str, float]) -> str:
 
 
 def _in_context(text: str, start: int, end: int) -> str:
-    """The part, and what stands before and after it, as far as it fits: whole words, where there are spaces."""
+    """The part with as much context before and after it as fits, in whole words if there are spaces."""
     room = SNIPPET_CHARS - (end - start)
     after = min(room - min(room // 2, start), len(text) - end)
     before = min(room - after, start)

@@ -11,5 +11,5 @@ def any_of(combinations: Iterable[tuple[str, ...]]) -> str:
 
 
 def quoted(term: str) -> str:
-    """One term as a query. Inside quotes nothing is syntax."""
+    """A query for one term, quoted, so that nothing in it is syntax."""
     return "'" + term.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -71,8 +71,8 @@ def test_a_dry_run_says_the_same_and_changes_nothing(muniment, apply, names):
     [
         ("    memroy_enabled: true\n", "'memroy_enabled'"),
         ("    language: no\n", "put it in quotes"),
-        ("    language: en\n    language: pt\n", "stands there twice"),
-        ("    blocks: {}\n", "must hold a block"),
+        ("    language: en\n    language: pt\n", "is repeated"),
+        ("    blocks: {}\n", "must have a block"),
         ("  not an id: {}\n", "agents.not an id: agent_id does not have the required form"),
         ("  more: *more\n", "undefined alias"),
         (f"  # {'x' * 1024**2}\n", "larger than 1 MiB"),
@@ -110,7 +110,7 @@ def test_what_the_server_refuses_is_said_of_its_agent_and_ends_the_command_there
 def test_a_name_in_the_file_cannot_forge_what_is_said(apply):
     refused = apply('agents: {"x\\e[2J\\a\\nError: forged": {}}')
     assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (1, "", 2)
-    assert "agents.x\\x1b[2J\\x07\\nError: forged: agent_id is" in refused.stderr
+    assert "agents.x\\x1b[2J\\x07\\nError: forged: agent_id does" in refused.stderr
 
 
 def test_the_file_of_the_help_can_be_applied(muniment, dev, names):

@@ -117,7 +117,7 @@ def test_a_shared_block_is_read_by_those_it_is_attached_to(muniment, block, agen
 def test_a_block_is_shared_as_it_is_when_no_content_is_given(muniment, agent):
     assert muniment("block", "update", "mood", "fine", *at(agent, "public")).returncode == 0
     taken = muniment("block", "share", agent, "mood", "hush")
-    assert (taken.returncode, "leave CONTENT out" in taken.stderr, "hush" in taken.stderr) == (1, True, False)
+    assert (taken.returncode, "omit CONTENT" in taken.stderr, "hush" in taken.stderr) == (1, True, False)
     assert muniment("block", "share", agent, "mood").returncode == 0
     assert muniment("block", "share", agent, "mood").returncode == 1
     assert muniment("block", "get", "mood", *at(agent, "public")).stdout == "fine"

@@ -140,7 +140,7 @@ def test_a_host_key_goes_only_to_the_server_it_was_given_for(muniment):
 def test_nowhere_to_go_and_no_session_are_said(muniment, folder):
     assert "muniment serve --dev" in run(folder, "agent", "list").stderr
     assert "--agent NAME" in muniment("memory", "list").stderr
-    assert "come together" in muniment("memory", "list", "--agent", "alice").stderr
+    assert "require each other" in muniment("memory", "list", "--agent", "alice").stderr
     assert "no session is named" in muniment("session", "close").stderr
 
 

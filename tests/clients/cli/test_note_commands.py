@@ -136,7 +136,7 @@ def test_edits_that_are_only_judged_write_nothing(note):
     added = json.dumps({"add": {"content": "x" * 220}})
     judged = note("edit", "--validate-only", given=added)
     assert (judged.returncode, judged.stdout) == (0, "")
-    assert judged.stderr == "Nothing is written. It would be 10% — 220/2,200 chars\n"
+    assert judged.stderr == "Nothing was written. The usage would be 10% — 220/2,200 chars\n"
     assert objects(note("edit", "-", "--validate-only", "--json", given=added))[0]["usage"]["used_chars"] == 220
     assert contents(note("list", "--json")) == []
     too_much = note("edit", "--validate-only", given=json.dumps({"add": {"content": "x" * 2201}}))
@@ -154,7 +154,7 @@ def test_a_lower_version_is_seen_again(muniment, agent):
     assert muniment("note", "update", low, "high", *at(agent, "internal")).returncode == 0
     assert contents(muniment("note", "list", *at(agent, "internal"), "--json")) == ["high"]
     deleted = muniment("note", "delete", low, *at(agent, "internal"))
-    assert deleted.stderr.startswith("Deleted; the version at PUBLIC is seen again.\n")
+    assert deleted.stderr.startswith("Deleted; the version at PUBLIC is now visible.\n")
     again = muniment("note", "delete", low, *at(agent, "internal"))
     assert (again.returncode, "own level" in again.stderr) == (1, True)
 

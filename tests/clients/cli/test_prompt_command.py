@@ -67,6 +67,6 @@ def test_a_terminal_gets_an_overview_and_nothing_that_steers_it(dev, furnished):
 
 
 def test_an_agent_and_a_taint_come_together(muniment, furnished):
-    assert "AGENT and --taint LEVEL come together" in muniment("prompt", furnished).stderr
+    assert "AGENT and --taint LEVEL require each other" in muniment("prompt", furnished).stderr
     assert "give AGENT and --taint LEVEL" in muniment("prompt").stderr
     assert muniment("prompt", "nobody", "--taint", "public").returncode == 1

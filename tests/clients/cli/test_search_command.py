@@ -53,13 +53,15 @@ def test_a_semantic_search_prints_no_notice(session, command):
     session("note", "add", "whales are mammals")
     session("passage", "store", "we saw a whale near Porto")
 
-    wait_until(lambda: "by words alone" not in session(*command.split(), "whale").stderr, "meaning is compared")
+    wait_until(
+        lambda: "only words were compared" not in session(*command.split(), "whale").stderr, "meaning is compared"
+    )
 
 
 def test_a_search_by_words_alone_says_so(capsys):
     print_how_found(["whale"], semantic=False)
 
-    assert capsys.readouterr().err == "by words alone: no meaning was compared\n"
+    assert capsys.readouterr().err == "only words were compared, no embeddings\n"
 
 
 @pytest.mark.parametrize(

@@ -111,23 +111,23 @@ def test_a_file_of_agents_is_read_in_its_order():
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "the file must hold names"),
-        ("agents: [alice]", "agents must hold names"),
-        ("agents: {}\nagent: {}", "the file has 'agent'; known are agents"),
-        ("agents: {alice: {memroy_enabled: true}}", "agents.alice has 'memroy_enabled'; known are display_name"),
+        ("", "the file must be a mapping"),
+        ("agents: [alice]", "agents must be a mapping"),
+        ("agents: {}\nagent: {}", "the file has 'agent'; expected: agents"),
+        ("agents: {alice: {memroy_enabled: true}}", "agents.alice has 'memroy_enabled'; expected: display_name"),
         ("agents: {alice: {language: no}}", "agents.alice.language must be text: put it in quotes"),
         ("agents: {alice: {display_name: 2026-11-22}}", "agents.alice.display_name must be text"),
         ("agents: {alice: {memory_enabled: 1}}", "agents.alice.memory_enabled must be true or false"),
         ("agents: {alice: {memory_char_limit: true}}", "agents.alice.memory_char_limit must be a whole number"),
-        ("agents: {alice: {blocks: {}}}", "agents.alice.blocks must hold a block"),
-        ("agents: {alice: {blocks: }}", "agents.alice.blocks must hold names"),
+        ("agents: {alice: {blocks: {}}}", "agents.alice.blocks must have a block"),
+        ("agents: {alice: {blocks: }}", "agents.alice.blocks must be a mapping"),
         ("agents: {alice: {blocks: {personality: false}}}", "agents.alice.blocks.personality must be text"),
-        ("agents: {alice: {blocks: text}}", "agents.alice.blocks must hold names"),
+        ("agents: {alice: {blocks: text}}", "agents.alice.blocks must be a mapping"),
         ("agents: {42: {}}", "agents: a name must be text: put it in quotes"),
         ("agents: {alice: {no: x}}", "agents.alice: a name must be text: put it in quotes"),
         ("agents: {alice: {blocks: {2026-11-22: x}}}", "agents.alice.blocks: a name must be text"),
-        ("agents:\n  alice: {}\n  alice: {}", "line 3, column 3: 'alice' stands there twice"),
-        ("agents: {alice: {language: en, language: pt}}", "'language' stands there twice"),
+        ("agents:\n  alice: {}\n  alice: {}", "line 3, column 3: 'alice' is repeated"),
+        ("agents: {alice: {language: en, language: pt}}", "'language' is repeated"),
     ],
 )  # fmt: skip
 def test_what_a_file_of_agents_says_wrongly_is_refused_by_name(text, why):
@@ -170,7 +170,7 @@ def test_what_is_not_yaml_is_refused_by_its_place(text, where, why):
     ids=lambda text: text[:30],
 )
 def test_what_yaml_cannot_mean_is_refused(text):
-    with pytest.raises(Failure, match="cannot mean, or is nested too deep"):
+    with pytest.raises(Failure, match="contains an invalid value, or is nested too deeply"):
         agents_file.read(text)
 
 

@@ -9,7 +9,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 import muniment
 from muniment import Details, MunimentError
 from muniment._status import BY_CODE, BY_REASON
-from muniment.mcp.failures import telling
+from muniment.mcp.failures import report_errors
 
 
 def text_of(error: MunimentError) -> str:
@@ -19,7 +19,7 @@ def text_of(error: MunimentError) -> str:
         raise error
 
     with pytest.raises(ToolError) as raised:
-        telling(tool)()
+        report_errors(tool)()
     assert raised.value.__cause__ is None
     return str(raised.value)
 
@@ -46,4 +46,4 @@ def test_an_incident_is_passed_on():
 
 
 def test_what_succeeds_is_left_alone():
-    assert telling(lambda x: x + 1)(1) == 2
+    assert report_errors(lambda x: x + 1)(1) == 2

@@ -54,7 +54,7 @@ async def test_a_list_is_of_all_pages(session):
 
 
 async def test_a_list_ends_somewhere_and_says_so(session, monkeypatch):
-    monkeypatch.setattr("muniment.mcp.tools.MOST_LISTED", 2)
+    monkeypatch.setattr("muniment.mcp.tools.MAX_LISTED", 2)
     async with talking(session) as model:
         lists = []
         for key in ("a", "b", "c"):

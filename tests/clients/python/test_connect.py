@@ -199,9 +199,9 @@ def test_tls_does_not_trust_others(secured):
 
 
 def test_certificate_and_key_come_together(papers):
-    with pytest.raises(ValueError, match="together"):
+    with pytest.raises(ValueError, match="require each other"):
         TLS(certificate=papers.certificate)
-    with pytest.raises(ValueError, match="together"):
+    with pytest.raises(ValueError, match="require each other"):
         TLS(key=papers.key)
 
 

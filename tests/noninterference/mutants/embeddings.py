@@ -23,7 +23,7 @@ def _made_of(name: str, patch: Patch, probe: Callable[..., None]) -> Mutant:
 
 
 def _edit(old: str, new: str) -> Patch:
-    return edit(ITEMS, "search_meaning", old, new)
+    return edit(ITEMS, "search_embeddings", old, new)
 
 
 _ANY_VERSION = (
@@ -35,7 +35,7 @@ _ANY_VERSION = (
 )
 """A vector may be that of another version than the chunk it is joined to."""
 EMBEDDINGS = (
-    _compared("M10 a semantic search has no shadow", "model", cut(ITEMS, "search_meaning", _SHADOW)),
+    _compared("M10 a semantic search has no shadow", "model", cut(ITEMS, "search_embeddings", _SHADOW)),
     _compared(
         "M09 a semantic search filters tags before the shadow",
         "model",

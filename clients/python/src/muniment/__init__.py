@@ -1,9 +1,9 @@
-"""The Python client of Muniment: memory for AI agents that keeps to information-flow levels.
+"""The Python client of Muniment, memory for AI agents with information-flow control.
 
-`connect` gives a `HostClient` for a host key, or a `SessionClient` for a session's token.
+`connect` returns a `HostClient` for a host key, or a `SessionClient` for a session's token.
 
-A name is loaded when it is first used. So the command line prints its help, and the server reads the contract in
-`muniment.v1`, without the gRPC client.
+Names are imported on first use. So neither the help of the command line nor the server, which uses the contract in
+`muniment.v1`, imports the gRPC client.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a session does with core blocks, and how a host shares them."""
+"""Calls for core blocks: of sessions, and of hosts, which share them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from muniment.values import Block, BlockPage, Classification
 class Blocks:
     """Core blocks, as one session sees them: its agent's own, and those of others that the host attached.
 
-    It writes its agent's own only.
+    A session writes only blocks of its own agent.
     """
 
     _calls: Calls
@@ -26,20 +26,20 @@ class Blocks:
         return BlockServiceStub(self._calls.channel)
 
     def list_blocks(self, *, page_size: int = 0, timeout: float | None = None) -> Iterator[Block]:
-        """The visible blocks by label, of one label the own block first; pages are fetched as needed.
+        """The visible blocks by label; for the same label, the agent's own block first. Pages are fetched as needed.
 
-        *timeout* is for each page. TaintChanged: the taint was raised between two pages, start again.
+        *timeout* is for each page. TaintChanged: the taint was raised between two pages; start again.
         """
         for page in pages(lambda token: self.list_blocks_page(page_size=page_size, page_token=token, timeout=timeout)):
             yield from page
 
     def list_blocks_page(self, *, page_size: int = 0, page_token: str = "", timeout: float | None = None) -> BlockPage:
-        """One page, with the highest level in it. A *page_size* of 0 means 50; the most is 250."""
+        """One page, and the highest level in it. A *page_size* of 0 means 50; the most is 250."""
         request = pb.ListBlocksRequest(page_size=page_size, page_token=page_token)
         return _page(self._calls(self._blocks.ListBlocks, request, timeout))
 
     def get_block(self, label: str, *, owner_agent_id: str | None = None, timeout: float | None = None) -> Block:
-        """One block. Without *owner_agent_id* the own one, or else the first shared one by owner.
+        """One block. Without *owner_agent_id*: the agent's own, otherwise the first shared one by owner.
 
         BlockNotFound: none is visible.
         """
@@ -50,7 +50,7 @@ class Blocks:
         """Create or replace the session's own-level version of a block of its agent.
 
         *label* is 1 to 64 letters, marks, digits, `_`, `.` and `-`; *content* is up to 64 KiB and may be empty.
-        With *etag* only that version is replaced, or EtagStale.
+        With *etag*, only that version is replaced; otherwise EtagStale.
         """
         request = pb.UpdateBlockRequest(label=label, content=content, etag=etag or "")
         return _block(self._calls(self._blocks.UpdateBlock, request, timeout).block)
@@ -58,9 +58,9 @@ class Blocks:
     def append_to_block(
         self, label: str, content: str, *, etag: str | None = None, timeout: float | None = None
     ) -> Block:
-        """Add lines at the end. A line break comes between, unless there is one. BlockTooLarge: over 64 KiB.
+        """Add lines at the end, after a line break. BlockTooLarge: over 64 KiB.
 
-        As every edit this changes the version that the session sees, and writes its own-level one.
+        Like every edit, this starts from the version that the session sees, and writes the own-level version.
         """
         request = pb.EditBlockRequest(label=label, append=pb.AppendEdit(content=content), etag=etag or "")
         return _block(self._calls(self._blocks.EditBlock, request, timeout).block)
@@ -68,21 +68,21 @@ class Blocks:
     def insert_into_block(
         self, label: str, line: int, content: str, *, etag: str | None = None, timeout: float | None = None
     ) -> Block:
-        """Put lines after the first *line* lines: 0 is before all. LineOutOfRange: the block has fewer."""
+        """Insert lines after the first *line* lines. LineOutOfRange: the block has fewer."""
         request = pb.EditBlockRequest(label=label, insert=pb.InsertEdit(line=line, content=content), etag=etag or "")
         return _block(self._calls(self._blocks.EditBlock, request, timeout).block)
 
     def replace_in_block(
         self, label: str, old: str, new: str, *, etag: str | None = None, timeout: float | None = None
     ) -> Block:
-        """Replace the one place where *old* stands. TextNotFound: there is none. TextNotUnique: there are several."""
+        """Replace the only occurrence of *old*. TextNotFound: there is none. TextNotUnique: there are several."""
         request = pb.EditBlockRequest(label=label, replace=pb.ReplaceEdit(old=old, new=new), etag=etag or "")
         return _block(self._calls(self._blocks.EditBlock, request, timeout).block)
 
     def delete_block(
         self, label: str, *, etag: str | None = None, timeout: float | None = None
     ) -> Classification | None:
-        """Delete the session's own-level version, and say at which level a lower one is seen from now on.
+        """Delete the session's own-level version; return the level of the lower version that is now visible, if any.
 
         WriteLevelMismatch: only a lower version is visible. BlockNotFound: none is.
         """
@@ -91,9 +91,9 @@ class Blocks:
 
 
 class SharedBlocks:
-    """Sharing, which is the host's act: declarations and attachments have no level.
+    """Sharing of blocks, by hosts. Declarations and attachments have no level.
 
-    What a consumer sees of a shared block is the highest version at or below its own taint, possibly none.
+    A consumer sees the highest version of a shared block at or below its own taint, if there is one.
     """
 
     _calls: Calls
@@ -105,20 +105,20 @@ class SharedBlocks:
     def create_shared_block(
         self, owner_agent_id: str, label: str, content: str = "", *, timeout: float | None = None
     ) -> None:
-        """Declare a block as shared, and make its PUBLIC version, of *content*, when there is none.
+        """Declare a block as shared. If it has no PUBLIC version, create one with *content*.
 
-        BlockExists: it is declared already, or *content* is given where a PUBLIC version is.
+        BlockExists: it is already declared, or *content* is given although there is a PUBLIC version.
         """
         request = pb.CreateSharedBlockRequest(owner_agent_id=owner_agent_id, label=label, content=content)
         self._calls(self._blocks.CreateSharedBlock, request, timeout)
 
     def delete_shared_block(self, owner_agent_id: str, label: str, *, timeout: float | None = None) -> None:
-        """End a declaration, and with it all attachments. The owner keeps its block."""
+        """Stop sharing a block, and detach it from all agents. The owner keeps it."""
         request = pb.DeleteSharedBlockRequest(owner_agent_id=owner_agent_id, label=label)
         self._calls(self._blocks.DeleteSharedBlock, request, timeout)
 
     def attach_block(self, owner_agent_id: str, label: str, agent_id: str, *, timeout: float | None = None) -> None:
-        """Let another agent of the tenant read a shared block. Attached already: nothing changes.
+        """Let another agent of the tenant read a shared block. Does nothing if it is already attached.
 
         SharedBlockNotFound: it is not declared.
         """
@@ -126,7 +126,7 @@ class SharedBlocks:
         self._calls(self._blocks.AttachBlock, request, timeout)
 
     def detach_block(self, owner_agent_id: str, label: str, agent_id: str, *, timeout: float | None = None) -> None:
-        """Let an agent read a shared block no more. BlockNotAttached: it could not."""
+        """Stop letting an agent read a shared block. BlockNotAttached: it is not attached."""
         request = pb.DetachBlockRequest(owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
         self._calls(self._blocks.DetachBlock, request, timeout)
 

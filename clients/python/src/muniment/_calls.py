@@ -1,4 +1,4 @@
-"""Making calls: credential, deadline, retries, errors."""
+"""Makes calls: adds the credential and the deadline, retries, and raises errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muniment._handover import Handover
 from muniment._status import error_of
 from muniment.retries import NO_RETRIES, Retries, may_repeat, repeat
 
-LONGEST_TIMEOUT = 86400.0
+MAX_TIMEOUT = 86400.0
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -23,7 +23,7 @@ class HasNextPage(Protocol):
 
     @property
     def next_page_token(self) -> str:
-        """Gives the next page. Empty: this was the last one."""
+        """The token of the next page. Empty if this is the last page."""
 
 
 Page = TypeVar("Page", bound=HasNextPage)
@@ -48,7 +48,7 @@ class Calls:
         self._owns_channel = owns_channel
 
     def with_credential(self, credential: str) -> Calls:
-        """The same channel, lent to another caller."""
+        """Calls with another credential over the same channel, which they do not own."""
         return Calls(self.channel, credential, timeout=self._timeout, retries=self._retries, owns_channel=False)
 
     def __call__(
@@ -57,7 +57,7 @@ class Calls:
         request: Request,
         timeout: float | None = None,
     ) -> Response:
-        """The response of *method*, or an error of ours. *timeout* spans all attempts; None: the default."""
+        """The response of *method*, or a MunimentError. *timeout* spans all attempts; None: the default."""
 
         def attempt(seconds_left: float) -> Response:
             try:
@@ -77,7 +77,7 @@ class Calls:
         requests: Iterable[Request],
         timeout: float | None = None,
     ) -> Response:
-        """The response of *method*, or an error of ours, or whatever *requests* raises. Made once.
+        """The response of *method*, or a MunimentError, or whatever *requests* raises. Made once.
 
         gRPC would read *requests* in a thread of its own, log what it raises and report a status instead.
         """
@@ -91,7 +91,7 @@ class Calls:
             sent.end()
             return _result(call)
         finally:
-            # Before the end: a stream that ends without being cancelled is a whole one.
+            # Cancel first: a stream that ends without being cancelled is taken for a complete one.
             call.cancel()
             sent.end()
 
@@ -103,7 +103,7 @@ class Calls:
         return self._timeout if timeout is None else checked_timeout(timeout)
 
     def close(self) -> None:
-        """Let go of the channel, unless it is lent."""
+        """Close the channel if this object owns it."""
         if self._owns_channel:
             self.channel.close()
 
@@ -116,7 +116,7 @@ def _result(call: grpc.Future[Response]) -> Response:
 
 
 def pages(fetch: Callable[[str], Page]) -> Iterator[Page]:
-    """All pages, each fetched when it is asked for. *fetch* takes the token of a page."""
+    """Iterate over all pages, each fetched when it is needed. *fetch* takes a page token."""
     page = fetch("")
     yield page
     while page.next_page_token:
@@ -125,14 +125,14 @@ def pages(fetch: Callable[[str], Page]) -> Iterator[Page]:
 
 
 def checked_credential(credential: str) -> str:
-    """The credential. One that no header can carry is refused without being shown."""
+    """*credential*, if a header can carry it. The error does not show it."""
     if not (credential.isascii() and credential.isprintable()) or " " in credential or not credential:
-        raise ValueError("a credential is visible ASCII characters: is there a line end in it?")
+        raise ValueError("a credential must consist of visible ASCII characters: does it contain a line end?")
     return credential
 
 
 def checked_timeout(seconds: float) -> float:
-    """The timeout. gRPC takes a negative, endless or very long one for one that is over."""
-    if not 0 < seconds <= LONGEST_TIMEOUT:
-        raise ValueError(f"a timeout is more than 0 and at most {LONGEST_TIMEOUT:.0f} seconds")
+    """*seconds*, if gRPC can represent it. It takes a negative, infinite or very long timeout for an expired one."""
+    if not 0 < seconds <= MAX_TIMEOUT:
+        raise ValueError(f"a timeout must be more than 0 and at most {MAX_TIMEOUT:.0f} seconds")
     return seconds

@@ -1,4 +1,4 @@
-"""Channels: where the server is, and who may listen on the way."""
+"""Opens channels, with or without TLS."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import grpc
 
-# A server that restarts is found again between two attempts of one call, not after a second or more.
+# Reconnect to a restarted server between two attempts of one call, not after a second or more.
 OPTIONS = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 5000))
 
-# A proxy named by the environment would get the credential in the clear, even on the way to loopback.
+# A proxy from the environment would see the credential in the clear, even on the way to loopback.
 PLAINTEXT_OPTIONS = (*OPTIONS, ("grpc.enable_http_proxy", 0))
 
 HOST = re.compile(r"(?:dns:///)?(?:\[(?P<ipv6>[0-9A-Fa-f:]+)\]|(?P<name>[A-Za-z0-9.-]+))(?::[0-9]+)?")
@@ -23,10 +23,10 @@ PEM = str | os.PathLike[str] | bytes
 
 @dataclass(frozen=True, slots=True)
 class TLS:
-    """Whom to trust, and whom to be. Each is a path, or PEM as bytes.
+    """Whom to trust, and how to identify the client. Each field is a path, or PEM as bytes.
 
-    Without *ca* the authorities that gRPC brings along are trusted. With *certificate* and *key* the
-    server can tell who calls (mutual TLS); they come together.
+    Without *ca*, the authorities that gRPC includes are trusted. *certificate* and *key*, which require each other,
+    identify the client to the server (mutual TLS).
     """
 
     ca: PEM | None = None
@@ -35,28 +35,28 @@ class TLS:
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
-            raise ValueError("certificate and key come together")
+            raise ValueError("certificate and key require each other")
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """What gRPC makes of it. Files are read now."""
+        """The same as gRPC credentials. Reads the files."""
         return grpc.ssl_channel_credentials(_pem(self.ca), _pem(self.key), _pem(self.certificate))
 
 
 def open_channel(address: str, tls: bool | TLS) -> grpc.Channel:
-    """A channel to *address*. Connects when it is first used."""
+    """Open a channel to *address*. It connects when it is first used."""
     if tls:
         credentials = (tls if isinstance(tls, TLS) else TLS()).credentials()
         return grpc.secure_channel(address, credentials, OPTIONS)
     if not is_local(address):
         raise ValueError(
-            "without tls only a loopback address or a unix socket will do:"
-            " the credential would cross a network in the clear"
+            "without tls, the address must be a loopback address or a unix socket:"
+            " otherwise the credential would cross a network in the clear"
         )
     return grpc.insecure_channel(address, PLAINTEXT_OPTIONS)
 
 
 def is_local(address: str) -> bool:
-    """Whether what is sent to *address* stays on this machine. What is not understood does not."""
+    """Whether *address* is on this machine. False if that is unknown."""
     if address.startswith(("unix:", "unix-abstract:")):
         return True
     host = HOST.fullmatch(address)

@@ -1,4 +1,4 @@
-"""The way in."""
+"""The function `connect`."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def connect(
     timeout: float = 10.0,
     retries: Retries = Retries(),  # noqa: B008 - frozen
 ) -> HostClient | SessionClient:
-    """A client for the holder of a host key, or of a session's token.
+    """Create a client for a host key or a session's token.
 
-    *address* is `host:port`, `unix:/path` or `dns:///host:port`. With neither address nor credential both are
-    looked up, and with them the authority to trust if *tls* is None: see `muniment.settings`. Else None is no TLS.
-    *timeout* is in seconds, the default for every call. Nothing is sent before the first call.
+    *address* is `host:port`, `unix:/path` or `dns:///host:port`. Without address and credential, both come from the
+    environment or a file, and so does the authority to trust if *tls* is None: see `muniment.settings`. Otherwise None
+    means no TLS. *timeout*, in seconds, is the default for every call. Nothing is sent before the first call.
 
-    ValueError: there is not exactly one credential, or it would leave this machine without *tls*. OSError: a file of
+    ValueError: there is not exactly one credential, or it would leave this machine without TLS. OSError: a file of
     *tls* cannot be read.
     """
     found = _settings(address, host_key, token)

@@ -1,4 +1,4 @@
-"""Between messages of the contract and values."""
+"""Converts between messages of the contract and values."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ KINDS = {int(kind): kind for kind in values.ItemKind}
 
 
 class HasRevealed(Protocol):
-    """The answer to a deletion."""
+    """The response to a deletion."""
 
     @property
     def revealed(self) -> classification_pb2.Classification.ValueType:
-        """The level at which a lower version is seen from now on. UNSPECIFIED when there is none."""
+        """The level of the lower version that is now visible. UNSPECIFIED if there is none."""
 
 
 def level_to_proto(level: values.Classification) -> classification_pb2.Classification.ValueType:
@@ -45,14 +45,14 @@ def tier_to_proto(tier: values.Tier) -> note_pb2.Tier.ValueType:
 
 
 def id_to_proto(given: str | None) -> str:
-    """The id, or else a new one: what has an id is safe to send again."""
+    """The id, or a new one. A request with an id is safe to retry."""
     return given or str(uuid4())
 
 
 def tags_to_proto(tags: Iterable[str]) -> Iterable[str]:
-    """The tags. A lone string would be a tag per letter, so it is refused."""
+    """The tags. Rejects a string, which would become one tag for each letter."""
     if isinstance(tags, str):
-        raise TypeError("tags are several strings, not one")
+        raise TypeError("tags must be a list of strings, not one string")
     return tags
 
 
@@ -60,7 +60,7 @@ def time_to_proto(time: datetime | None) -> Timestamp | None:
     if time is None:
         return None
     if not isinstance(time, datetime):
-        raise TypeError("a time is a datetime with a zone")
+        raise TypeError("a time must be a datetime with a zone")
     if time.tzinfo is None:
         raise ValueError("a time needs a zone, such as datetime.UTC")
     sent = Timestamp()
@@ -88,11 +88,11 @@ def settings_to_proto(settings: values.MemorySettings | None) -> agent_pb2.Memor
 
 
 def initial_blocks_to_proto(blocks: Mapping[str, str] | None) -> Iterable[agent_service_pb2.InitialBlock]:
-    """The blocks. An agent without any cannot be asked for: none sent means the server's three."""
+    """The blocks. An empty mapping is rejected: to the server, no blocks means its three default blocks."""
     if blocks is None:
         return ()
     if not blocks:
-        raise ValueError("initial_blocks are one or more, or None for the server's three")
+        raise ValueError("initial_blocks must have a block, or be None for the three default blocks")
     return [agent_service_pb2.InitialBlock(label=label, content=content) for label, content in blocks.items()]
 
 

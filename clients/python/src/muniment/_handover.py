@@ -1,4 +1,4 @@
-"""Handing values from one thread to another."""
+"""Passes values from one thread to another."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
 
-ROOM = 4
+CAPACITY = 4
 
 
 class Handover(Iterator[Value], Generic[Value]):
-    """One thread gives, another iterates. The giver is never more than a few values ahead."""
+    """A bounded queue that one thread fills and another one iterates over."""
 
     def __init__(self) -> None:
         self._changed = Condition()
@@ -21,16 +21,16 @@ class Handover(Iterator[Value], Generic[Value]):
         self._over = False
 
     def give(self, value: Value) -> bool:
-        """Wait for room and give. Whether anybody still takes."""
+        """Wait until there is room, and add *value*. False if the other side has stopped."""
         with self._changed:
-            self._changed.wait_for(lambda: self._over or len(self._waiting) < ROOM)
+            self._changed.wait_for(lambda: self._over or len(self._waiting) < CAPACITY)
             if not self._over:
                 self._waiting.append(value)
                 self._changed.notify_all()
             return not self._over
 
     def end(self) -> None:
-        """Give no more, take what is waiting. Either thread may say so, and more than once."""
+        """Accept no more values; those in the queue remain. Either thread may call this, repeatedly."""
         with self._changed:
             self._over = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Reading all of something that comes in pages."""
+"""Reads all pages of a list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ All = TypeVar("All")
 
 
 def undisturbed(read_all: Callable[[], All]) -> All:
-    """What *read_all* gives, begun anew when the taint is raised between two pages. It can be raised so often only."""
+    """The result of *read_all*. Starts over if the taint is raised between two pages: at most three times."""
     for _ in list(Classification)[1:]:
         try:
             return read_all()

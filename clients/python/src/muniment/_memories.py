@@ -1,4 +1,4 @@
-"""What a session does with its memories."""
+"""Calls for memories."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Memories:
         """Create or replace the memory at the session's own level. Versions at other levels stay.
 
         *key* is 1 to 256 code points, *content* 1 byte to 64 KiB, *tags* up to 32 of up to 64 code points.
-        Tags are replaced, not merged. With *etag* only that version is replaced, or EtagStale.
+        Tags are replaced, not merged. With *etag*, only that version is replaced; otherwise EtagStale.
         """
         request = pb.SaveMemoryRequest(
             key=key,
@@ -58,7 +58,7 @@ class Memories:
     ) -> Iterator[Memory]:
         """The visible memories by key, each at its highest visible level; pages are fetched as needed.
 
-        *timeout* is for each page. TaintChanged: the taint was raised between two pages, start again.
+        *timeout* is for each page. TaintChanged: the taint was raised between two pages; start again.
         """
         for page in pages(
             lambda token: self.list_memories_page(tag, page_size=page_size, page_token=token, timeout=timeout)
@@ -73,7 +73,7 @@ class Memories:
         page_token: str = "",
         timeout: float | None = None,
     ) -> MemoryPage:
-        """One page, with the highest level in it. A *page_size* of 0 means 50; the most is 250."""
+        """One page, and the highest level in it. A *page_size* of 0 means 50; the most is 250."""
         request = pb.ListMemoriesRequest(tag=tag or "", page_size=page_size, page_token=page_token)
         return _memory_page(self._calls(self._memories.ListMemories, request, timeout))
 
@@ -88,7 +88,7 @@ class Memories:
     ) -> SearchResults:
         """The memories that match a query in plain language, best first.
 
-        *query* is 1 to 1024 code points; nothing in it is syntax. A *max_results* of 0 means 10; the most
+        *query* is 1 to 1024 code points; it has no syntax. A *max_results* of 0 means 10; the most
         is 100.
         """
         request = pb.SearchMemoriesRequest(
@@ -102,7 +102,7 @@ class Memories:
     def delete_memory(
         self, key: str, *, etag: str | None = None, timeout: float | None = None
     ) -> Classification | None:
-        """Delete the session's own-level version, and say at which level a lower one is seen from now on.
+        """Delete the session's own-level version; return the level of the lower version that is now visible, if any.
 
         WriteLevelMismatch: only lower versions are visible. MemoryNotFound: none is.
         """

@@ -1,4 +1,4 @@
-"""What a session does with its notes."""
+"""Calls for notes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from muniment.values import (
 
 
 class Notes:
-    """Notes in two budgeted tiers, as one session sees them. Every answer says how much is used.
+    """Notes in two budgeted tiers, as one session sees them. Every response contains the usage.
 
     A budget refuses (BudgetExceeded); it never truncates or evicts.
     """
@@ -42,10 +42,10 @@ class Notes:
     def add_note(
         self, content: str, *, tier: Tier = Tier.MEMORY, note_id: str | None = None, timeout: float | None = None
     ) -> NoteWritten:
-        """Add a note. The same content in the same tier and level is one note: the one that is there is returned.
+        """Add a note. If the tier has a note with the same content at the same level, return that one.
 
-        *content* is 1 byte to 64 KiB. *note_id* is a UUID; None: a new one. NoteExists: it is taken by
-        another note. BudgetExceeded: see its `entries`. TierDisabled: the host has switched the tier off.
+        *content* is 1 byte to 64 KiB. *note_id* is a UUID; None: a new one. NoteExists: another
+        note has that id. BudgetExceeded: see its `entries`. TierDisabled: the host has disabled the tier.
         """
         request = pb.AddNoteRequest(
             content=content, tier=_convert.tier_to_proto(tier), note_id=_convert.id_to_proto(note_id)
@@ -61,9 +61,9 @@ class Notes:
         etag: str | None = None,
         timeout: float | None = None,
     ) -> NoteWritten:
-        """Replace the content of a note. Of a lower-level note this makes an own-level version, which hides it.
+        """Replace the content of a note. A note of a lower level gets an own-level version, which shadows it.
 
-        With *etag* only that version is replaced, or EtagStale. NoteNotFound: none is visible in this tier.
+        With *etag*, only that version is replaced; otherwise EtagStale. NoteNotFound: none is visible in this tier.
         """
         request = pb.UpdateNoteRequest(
             note_id=note_id, content=content, tier=_convert.tier_to_proto(tier), etag=etag or ""
@@ -73,7 +73,7 @@ class Notes:
     def delete_note(
         self, note_id: str, *, tier: Tier = Tier.MEMORY, etag: str | None = None, timeout: float | None = None
     ) -> NoteDeleted:
-        """Delete the session's own-level version, and say at which level a lower one is seen from now on.
+        """Delete the session's own-level version; return the level of the lower version that is now visible, if any.
 
         WriteLevelMismatch: only a lower version is visible. NoteNotFound: none is.
         """
@@ -86,7 +86,7 @@ class Notes:
     ) -> Iterator[Note]:
         """The visible notes of a tier, oldest first; pages are fetched as needed.
 
-        *timeout* is for each page. TaintChanged: the taint was raised between two pages, start again.
+        *timeout* is for each page. TaintChanged: the taint was raised between two pages; start again.
         """
         for page in pages(
             lambda token: self.list_notes_page(tier, page_size=page_size, page_token=token, timeout=timeout)
@@ -110,7 +110,7 @@ class Notes:
     ) -> NoteSearchResults:
         """The notes of a tier that match a query in plain language, best first.
 
-        *query* is 1 to 1024 code points; nothing in it is syntax. A *max_results* of 0 means 10; the most
+        *query* is 1 to 1024 code points; it has no syntax. A *max_results* of 0 means 10; the most
         is 100.
         """
         request = pb.SearchNotesRequest(query=query, tier=_convert.tier_to_proto(tier), max_results=max_results)
@@ -124,9 +124,9 @@ class Notes:
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> NotesEdited:
-        """Make 1 to 100 edits in their order, all or none. The budget is judged on what they end in.
+        """Make 1 to 100 edits in order, all or none. The budget applies to the result of all edits.
 
-        With *validate_only* they are only judged: nothing is written.
+        With *validate_only*, the server only checks them, and writes nothing.
         """
         request = pb.EditNotesRequest(
             tier=_convert.tier_to_proto(tier), edits=map(_edit_to_proto, edits), validate_only=validate_only
@@ -143,7 +143,7 @@ def _edit_to_proto(edit: NoteEdit) -> pb.NoteEdit:
             return pb.NoteEdit(update=pb.UpdateNoteEdit(note_id=edit.note_id, content=edit.content))
         case DeleteNote():
             return pb.NoteEdit(delete=pb.DeleteNoteEdit(note_id=edit.note_id))
-    raise TypeError("an edit is an AddNote, an UpdateNote or a DeleteNote")
+    raise TypeError("an edit must be an AddNote, an UpdateNote or a DeleteNote")
 
 
 def _note(message: note_pb2.Note) -> Note:

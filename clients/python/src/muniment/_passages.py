@@ -1,4 +1,4 @@
-"""What a session does with its passages."""
+"""Calls for passages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from muniment.values import (
 
 
 class Passages:
-    """Archival passages, as one session sees them. A passage is written once, and not overwritten."""
+    """Archival passages, as one session sees them. Passages are written once."""
 
     _calls: Calls
 
@@ -48,7 +48,7 @@ class Passages:
 
         *content* is 1 byte to 256 KiB, *tags* up to 32 of up to 64 code points, *thread* and *author* up to
         256 code points. An *event_time* of None is now. *passage_id* is a UUID; None: a new one.
-        PassageExists: it is taken by other content.
+        PassageExists: a passage with other content has that id.
         """
         request = _passage_to_proto(
             NewPassage(
@@ -64,13 +64,13 @@ class Passages:
         return _passage(self._calls(self._passages.StorePassage, request, timeout).passage)
 
     def import_passages(self, passages: Iterable[NewPassage], *, timeout: float | None = None) -> ImportCounts:
-        """Store a stream of passages, in its order, in batches that each commit, all at one taint.
+        """Store a stream of passages in order, all at one taint. The server commits them in batches.
 
-        *passages* is read in the caller's thread, as fast as they are sent. What it raises ends the import
-        and reaches the caller. *timeout* is for the whole of it; a stream that rests for 10 seconds is cut off.
+        *passages* is read in the caller's thread, as fast as they are sent. An exception that it raises ends the
+        import and reaches the caller. *timeout* is for the whole stream, which must not pause for 10 seconds.
 
-        Never made again by itself. Every error of the server has its `progress`: so many passages, counted
-        from the first, are stored. With ids of their own it is safe to import them all again.
+        Never retried. Every error of the server has `progress`: how many passages, from the first, are stored. If
+        each has an id, it is safe to import all of them again.
         """
         requests = (pb.ImportPassagesRequest(passage=_passage_to_proto(each)) for each in passages)
         response = self._calls.stream(self._passages.ImportPassages, requests, timeout)
@@ -94,7 +94,7 @@ class Passages:
     ) -> Iterator[Passage]:
         """The visible passages by event time, newest first; pages are fetched as needed.
 
-        Those of *thread*, with *tags*, and with `start_time <= event_time < end_time`. *timeout* is for each
+        Filters are *thread*, *tags*, and `start_time <= event_time < end_time`. *timeout* is for each
         page. TaintChanged: the taint was raised between two pages, start again.
         """
         of_all_pages = tuple(_convert.tags_to_proto(tags))
@@ -124,7 +124,7 @@ class Passages:
         page_token: str = "",
         timeout: float | None = None,
     ) -> PassagePage:
-        """One page, with the highest level in it. A *page_size* of 0 means 50; the most is 250."""
+        """One page, and the highest level in it. A *page_size* of 0 means 50; the most is 250."""
         request = pb.ListPassagesRequest(
             tags=_convert.tags_to_proto(tags),
             tag_match=_convert.tag_match_to_proto(tag_match),
@@ -148,9 +148,9 @@ class Passages:
         end_time: datetime | None = None,
         timeout: float | None = None,
     ) -> PassageSearchResults:
-        """The passages that match a query in plain language, best first; filters are those of `list_passages`.
+        """The passages that match a query in plain language, best first. The filters are those of `list_passages`.
 
-        *query* is 1 to 1024 code points; nothing in it is syntax. A *max_results* of 0 means 10; the most
+        *query* is 1 to 1024 code points; it has no syntax. A *max_results* of 0 means 10; the most
         is 100.
         """
         request = pb.SearchPassagesRequest(
@@ -165,7 +165,7 @@ class Passages:
         return _search_results(self._calls(self._passages.SearchPassages, request, timeout))
 
     def delete_passage(self, passage_id: str, *, timeout: float | None = None) -> Classification | None:
-        """Delete a passage of the session's own level, and say at which level a lower one is seen from now on.
+        """Delete a passage of the session's own level; return the level of the one that is now visible, if any.
 
         WriteLevelMismatch: only a lower one is visible. PassageNotFound: none is.
         """
@@ -175,7 +175,7 @@ class Passages:
 
 def _passage_to_proto(passage: NewPassage) -> pb.StorePassageRequest:
     if not isinstance(passage, NewPassage):
-        raise TypeError("a passage to import is a NewPassage")
+        raise TypeError("a passage to import must be a NewPassage")
     return pb.StorePassageRequest(
         content=passage.content,
         tags=_convert.tags_to_proto(passage.tags),

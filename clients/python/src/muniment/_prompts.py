@@ -1,4 +1,4 @@
-"""What a session puts into its model's context."""
+"""Calls for prompts."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Prompts:
     ) -> Prompt:
         """The visible blocks and notes, always in the order blocks, notes, user profile. No *sections* means all.
 
-        With *omit_usage* the text changes only when something in it does, not with every note elsewhere.
-        *if_none_match* is the `etag` of a prompt of before: if the text is still the same, it is
-        `not_modified` and not sent again. PromptTooLarge: over 2 MiB.
+        With *omit_usage*, the text changes only if a block or note in it changes, not with the usage of a tier.
+        *if_none_match* is the `etag` of an earlier prompt. If the text is still the same, the result is `not_modified`,
+        and the text is not sent again. PromptTooLarge: over 2 MiB.
         """
         request = pb.RenderPromptRequest(
             sections=map(_kind_to_proto, sections), omit_usage=omit_usage, if_none_match=if_none_match or ""

@@ -1,4 +1,4 @@
-"""From a status of gRPC to an error of ours."""
+"""Converts a gRPC status to a MunimentError."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ Detail = TypeVar("Detail", bound=Message)
 
 
 def error_of(failure: grpc.RpcError) -> errors.MunimentError:
-    """The error that a failed call stands for."""
+    """The error for a failed call."""
     status = _rich_status(failure)
     info = _detail(status, ErrorInfo) or ErrorInfo()
     reason = info.reason if info.domain == DOMAIN else ""
@@ -82,9 +82,9 @@ def error_of(failure: grpc.RpcError) -> errors.MunimentError:
 
 
 def _rich_status(failure: grpc.RpcError) -> Status:
-    """The details beside the code. Whatever stands between may have damaged them: then there are none."""
+    """The details of a status. Empty if a proxy has damaged them."""
     try:
-        # What a call raises is the call itself, too; the stubs do not say so.
+        # A call raises itself as the error, which the type stubs do not say.
         return rpc_status.from_call(cast("grpc.Call", failure)) or Status()
     except (ValueError, DecodeError):
         return Status()
@@ -102,14 +102,14 @@ def _details(status: Status, info: ErrorInfo) -> errors.Details:
 
 
 def _retry_after(retry: RetryInfo | None) -> float | None:
-    """Seconds, never negative: they are slept."""
+    """The delay in seconds, never negative, since callers sleep for it."""
     if retry is None or not retry.HasField("retry_delay"):
         return None
     return float(max(0.0, retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9))
 
 
 def _overrun(exceeded: note_pb2.BudgetExceeded | None) -> errors.Overrun | None:
-    """One with a tier or level that this client does not know is as good as none: the error must come through."""
+    """None if it has a tier or level that this client does not know: the error itself must be raised."""
     if exceeded is not None:
         with suppress(ValueError):
             return errors.Overrun(
@@ -136,7 +136,7 @@ def _progress(progress: ImportProgress | None) -> ImportCounts | None:
 
 
 def _detail(status: Status, kind: type[Detail]) -> Detail | None:
-    """The first detail of one kind. None: there is none, or it is damaged."""
+    """The first detail of one kind. None if there is none, or it is damaged."""
     for packed in status.details:
         if packed.Is(kind.DESCRIPTOR):
             with suppress(DecodeError):

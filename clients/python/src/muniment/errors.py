@@ -1,6 +1,6 @@
-"""Every way in which a call fails.
+"""The errors of calls.
 
-MunimentError                   anything but OK; itself for a status that is none of these
+MunimentError                   the base class, and any status that is none of these
 ├── InvalidArgument             fields break rules: see `violations`
 │   └── InvalidPageToken        damaged, or made by another method, filter or credential
 ├── Unauthenticated             the credential is unknown, revoked, closed or expired
@@ -18,32 +18,32 @@ MunimentError                   anything but OK; itself for a status that is non
 │   └── BlockNotAttached        not to this agent
 ├── AlreadyExists
 │   ├── AgentExists
-│   ├── NoteExists              the id is taken, by other content or in the other tier
-│   ├── BlockExists             shared already, or it has a PUBLIC version already
-│   └── PassageExists           the id is taken, by other content
+│   ├── NoteExists              a note with other content or in the other tier has the id
+│   ├── BlockExists             already shared, or already has a PUBLIC version
+│   └── PassageExists           a passage with other content has the id
 ├── FailedPrecondition
 │   ├── ConversationTainted     opened below the conversation's taint
 │   ├── WriteLevelMismatch      only lower versions are visible
-│   ├── TierDisabled            switched off by the host
+│   ├── TierDisabled            disabled by the host
 │   ├── BudgetExceeded          see `usage`, `over_by_chars`, `entries`
-│   ├── TextNotFound            nowhere in the block
-│   ├── TextNotUnique           in several places of the block
+│   ├── TextNotFound            the text to replace is not in the block
+│   ├── TextNotUnique           the text to replace occurs more than once
 │   ├── LineOutOfRange          the block has fewer lines
 │   ├── BlockTooLarge           over 64 KiB
 │   └── PromptTooLarge          over 2 MiB
-├── Aborted                     start again with what is true now
+├── Aborted                     something has changed: read again, and retry
 │   ├── EtagStale
-│   └── TaintChanged            the taint was raised under a running call or between two pages
+│   └── TaintChanged            the taint was raised during a call or between two pages
 ├── ResourceExhausted
 │   └── Overloaded              too many calls in flight: see `retry_after`
-├── Unavailable                 the server or its database is away: see `retry_after`
+├── Unavailable                 the server or its database is down: see `retry_after`
 ├── DeadlineExceeded            a write may or may not have happened
 ├── Unimplemented
 │   └── MethodUnknown           the server is older than this client
-└── InternalError               a fault of the server: see `incident`
+└── InternalError               a bug or failure in the server: see `incident`
 
-The leaves are the reasons of the contract (`ErrorReason`); a reason that this client does not know
-becomes the class of its status. Arguments that cannot be sent at all are a ValueError.
+The leaves are the reasons of the contract (`ErrorReason`). For a reason that this client does not know, the class of
+the status is raised. Arguments that cannot be sent raise ValueError.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Overrun:
-    """Notes that would be over their tier's budget."""
+    """The details of notes that would exceed the budget of their tier."""
 
     usage: Usage
     would_be_chars: int
@@ -75,7 +75,7 @@ class Overrun:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What a failure says beside its reason. What it does not say is None or empty."""
+    """The details of an error in addition to its reason. Missing ones are None or empty."""
 
     violations: tuple[Violation, ...] = ()
     retry_after: float | None = None
@@ -90,8 +90,8 @@ NO_DETAILS = Details()
 class MunimentError(Exception):
     """A call failed.
 
-    *reason* is that of the contract without its prefix, such as `ETAG_STALE`; empty when the answer does
-    not come from Muniment itself. *message* is for people and may change.
+    *reason* is that of the contract without its prefix, such as `ETAG_STALE`. It is empty if the error does not come
+    from Muniment itself. *message* is for people, and may change.
     """
 
     def __init__(
@@ -108,12 +108,12 @@ class MunimentError(Exception):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds after which the server asks to be tried again. None: it does not say."""
+        """After how many seconds the server asks for a retry. None if it does not say."""
         return self.details.retry_after
 
     @property
     def progress(self) -> ImportCounts | None:
-        """How far `import_passages` came: these passages are stored. None: the server does not say."""
+        """How many passages `import_passages` has stored. None if the server does not say."""
         return self.details.progress
 
 
@@ -135,7 +135,7 @@ class InvalidPageToken(InvalidArgument):
 
 
 class Unauthenticated(MunimentError):
-    """The credential is unknown, revoked, closed or expired. Which one is never said."""
+    """The credential is unknown, revoked, closed or expired. The server never says which."""
 
 
 class PermissionDenied(MunimentError):
@@ -151,7 +151,7 @@ class CeilingExceeded(PermissionDenied):
 
 
 class NotFound(MunimentError):
-    """There is no such thing, as far as the caller may know."""
+    """There is none, or none that the caller may know of."""
 
 
 class AgentNotFound(NotFound):
@@ -187,31 +187,31 @@ class BlockNotAttached(NotFound):
 
 
 class AlreadyExists(MunimentError):
-    """The name is taken."""
+    """The name is already used."""
 
 
 class AgentExists(AlreadyExists):
-    """The agent id is taken."""
+    """An agent with that id already exists."""
 
 
 class NoteExists(AlreadyExists):
-    """The note id is taken by a visible note with other content or of the other tier."""
+    """A visible note with other content, or of the other tier, has that id."""
 
 
 class BlockExists(AlreadyExists):
-    """The block is shared already, or has a PUBLIC version already."""
+    """The block is already shared, or already has a PUBLIC version."""
 
 
 class PassageExists(AlreadyExists):
-    """The passage id is taken by a visible passage with other content."""
+    """A visible passage with other content has that id."""
 
 
 class FailedPrecondition(MunimentError):
-    """The call does not fit what is there."""
+    """The current state does not allow the call."""
 
 
 class ConversationTainted(FailedPrecondition):
-    """The conversation has seen more sensitive information than the session is to be opened at."""
+    """The session would be opened below the taint of its conversation."""
 
 
 class WriteLevelMismatch(FailedPrecondition):
@@ -219,30 +219,30 @@ class WriteLevelMismatch(FailedPrecondition):
 
 
 class TierDisabled(FailedPrecondition):
-    """The host has switched the tier off. Its notes can be listed, searched and deleted."""
+    """The host has disabled the tier. Its notes can be listed, searched and deleted."""
 
 
 class BudgetExceeded(FailedPrecondition):
-    """The notes would be over the tier's budget. Nothing was changed."""
+    """The notes would exceed the tier's budget. Nothing was changed."""
 
     @property
     def usage(self) -> Usage | None:
-        """The tier's usage as it is. None: the server did not say."""
+        """The tier's current usage. None if the server did not say."""
         return self.details.overrun.usage if self.details.overrun else None
 
     @property
     def would_be_chars(self) -> int:
-        """What the notes would have taken."""
+        """How many characters the notes would have taken."""
         return self.details.overrun.would_be_chars if self.details.overrun else 0
 
     @property
     def over_by_chars(self) -> int:
-        """By how much that is too much."""
+        """By how many characters that exceeds the budget."""
         return self.details.overrun.over_by_chars if self.details.overrun else 0
 
     @property
     def entries(self) -> tuple[BudgetEntry, ...]:
-        """The largest notes of the tier, largest first, ten at most: what to shorten or delete."""
+        """Up to ten notes of the tier, largest first: candidates to shorten or delete."""
         return self.details.overrun.entries if self.details.overrun else ()
 
 
@@ -251,7 +251,7 @@ class TextNotFound(FailedPrecondition):
 
 
 class TextNotUnique(FailedPrecondition):
-    """The text to replace is in the block more than once. Give more of what stands around it."""
+    """The text to replace occurs more than once. Include more of its context."""
 
 
 class LineOutOfRange(FailedPrecondition):
@@ -267,7 +267,7 @@ class PromptTooLarge(FailedPrecondition):
 
 
 class Aborted(MunimentError):
-    """Something changed meanwhile. Start again with what is true now."""
+    """Something has changed meanwhile. Read again, and retry."""
 
 
 class EtagStale(Aborted):
@@ -275,11 +275,11 @@ class EtagStale(Aborted):
 
 
 class TaintChanged(Aborted):
-    """The taint was raised meanwhile. Start again, at the new taint."""
+    """The taint was raised meanwhile. Start again at the new taint."""
 
 
 class ResourceExhausted(MunimentError):
-    """Something is used up."""
+    """A limit is exhausted."""
 
 
 class Overloaded(ResourceExhausted):
@@ -287,11 +287,11 @@ class Overloaded(ResourceExhausted):
 
 
 class Unavailable(MunimentError):
-    """The server or its database is away. A write may or may not have happened."""
+    """The server or its database is down. A write may or may not have happened."""
 
 
 class DeadlineExceeded(MunimentError):
-    """The deadline passed before the answer was ready. A write may or may not have happened."""
+    """The deadline passed before the response arrived. A write may or may not have happened."""
 
 
 class Unimplemented(MunimentError):
@@ -303,9 +303,9 @@ class MethodUnknown(Unimplemented):
 
 
 class InternalError(MunimentError):
-    """A fault of the server."""
+    """A bug or failure in the server."""
 
     @property
     def incident(self) -> str:
-        """Finds the fault in the server's log. Empty: the server did not say."""
+        """Identifies the error in the server's log. Empty if the server did not say."""
         return self.details.incident

@@ -1,4 +1,4 @@
-"""What a host may do: agents, sessions, taint, sharing of blocks, audit."""
+"""The client of a host: agents, sessions, taint, sharing of blocks, audit log."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ AnySession = SessionClient | Session | str
 class HostClient(SharedBlocks):
     """The trusted runtime around a model. Safe to use from several threads.
 
-    Leaving it (`with`) closes the connection, and so cuts off the sessions that were opened over it; on
-    the server they stay open until they are closed or expire.
+    As a context manager, it closes the connection at the end. Session clients that share the connection stop working;
+    on the server, the sessions stay open until they are closed or expire.
 
-    Where a session is asked for, a client of it, its value or its id will do. Every method takes a *timeout*
-    in seconds, for all its attempts; None means the client's.
+    A parameter *session* is a session's client, value or id. Every method takes a *timeout* in seconds, for all its
+    attempts; None means the client's default.
     """
 
     def __init__(self, calls: Calls) -> None:
@@ -46,10 +46,10 @@ class HostClient(SharedBlocks):
         initial_blocks: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Agent:
-        """Create an agent. Without *agent_id* the server makes one. AgentExists: it is taken.
+        """Create an agent. Without *agent_id*, the server generates one. AgentExists: the id is already used.
 
-        *language* is a BCP 47 tag. *initial_blocks* are up to 64 PUBLIC blocks, content by label; None means
-        three empty ones: `personality`, `relationships`, `current_state`.
+        *language* is a BCP 47 tag. *initial_blocks* are up to 64 PUBLIC blocks, content by label. None
+        means three empty ones: `personality`, `relationships`, `current_state`.
         """
         request = agent_service_pb2.CreateAgentRequest(
             agent_id=agent_id or "",
@@ -61,7 +61,7 @@ class HostClient(SharedBlocks):
         return _convert.agent(self._calls(self._agents.CreateAgent, request, timeout).agent)
 
     def get_agent(self, agent_id: str, *, timeout: float | None = None) -> Agent:
-        """One agent. AgentNotFound: the tenant has none of that id."""
+        """One agent. AgentNotFound: the tenant has none with that id."""
         request = agent_service_pb2.GetAgentRequest(agent_id=agent_id)
         return _convert.agent(self._calls(self._agents.GetAgent, request, timeout).agent)
 
@@ -84,7 +84,7 @@ class HostClient(SharedBlocks):
         memory_settings: MemorySettings | None = None,
         timeout: float | None = None,
     ) -> Agent:
-        """Change what is given, keep the rest."""
+        """Change the given settings; keep the others."""
         request = agent_service_pb2.UpdateAgentRequest(
             agent_id=agent_id,
             display_name=display_name,
@@ -94,7 +94,7 @@ class HostClient(SharedBlocks):
         return _convert.agent(self._calls(self._agents.UpdateAgent, request, timeout).agent)
 
     def delete_agent(self, agent_id: str, *, timeout: float | None = None) -> None:
-        """Erase an agent and everything of it: items, revisions, sessions, sharing of its blocks. Audit events stay."""
+        """Erase an agent with its items, revisions, sessions, and the sharing of its blocks. Audit events stay."""
         request = agent_service_pb2.DeleteAgentRequest(agent_id=agent_id)
         self._calls(self._agents.DeleteAgent, request, timeout)
 
@@ -109,7 +109,7 @@ class HostClient(SharedBlocks):
     ) -> SessionClient:
         """Open a session at the level of what its conversation has seen so far.
 
-        Without *conversation_id* the conversation is a new one. *ttl* is 1 second to 30 days; None means
+        Without *conversation_id*, it is a new conversation. *ttl* is 1 second to 30 days; None means
         24 hours. ConversationTainted: the conversation has seen more. CeilingExceeded: the key may
         not reach *taint*.
         """
@@ -122,7 +122,7 @@ class HostClient(SharedBlocks):
         return self._opened(self._calls(self._sessions.OpenSession, request, timeout))
 
     def get_session(self, session: AnySession, *, timeout: float | None = None) -> Session:
-        """One session of the tenant up to the key's ceiling, closed ones too."""
+        """One session of the tenant up to the key's ceiling, including closed ones."""
         request = session_service_pb2.GetSessionRequest(session_id=_id_of(session))
         return _convert.session(self._calls(self._sessions.GetSession, request, timeout).session)
 
@@ -145,8 +145,8 @@ class HostClient(SharedBlocks):
     ) -> Session:
         """Raise the taint of the session's conversation, and so of all its sessions.
 
-        Reveal to the model only after this has returned. *reason* is for the audit: up to 200 code points,
-        never content. SessionNotFound: the session is not open.
+        Show the model more sensitive information only after this has returned. *reason* is for the audit: up to
+        200 code points, never content. SessionNotFound: the session is not open.
         """
         request = session_service_pb2.RaiseTaintRequest(
             session_id=_id_of(session), taint=_convert.level_to_proto(taint), reason=reason
@@ -154,15 +154,15 @@ class HostClient(SharedBlocks):
         return _convert.session(self._calls(self._sessions.RaiseTaint, request, timeout).session)
 
     def reset_session(self, session: AnySession, reason: str = "", *, timeout: float | None = None) -> SessionClient:
-        """Start the conversation anew: close all its sessions and open one at PUBLIC.
+        """Restart the conversation: close all its sessions, and open one at PUBLIC.
 
-        By this call the host states that it has wiped the model's context.
+        With this call, the host states that it has cleared the model's context.
         """
         request = session_service_pb2.ResetSessionRequest(session_id=_id_of(session), reason=reason)
         return self._opened(self._calls(self._sessions.ResetSession, request, timeout))
 
     def close_session(self, session: AnySession, *, timeout: float | None = None) -> None:
-        """Close a session. Its token is worth nothing from then on."""
+        """Close a session. Its token is invalid from then on."""
         request = session_service_pb2.CloseSessionRequest(session_id=_id_of(session))
         self._calls(self._sessions.CloseSession, request, timeout)
 
@@ -176,7 +176,7 @@ class HostClient(SharedBlocks):
         page_size: int = 0,
         timeout: float | None = None,
     ) -> Iterator[AuditEvent]:
-        """What was done, newest first, up to the key's ceiling, with `start_time <= time < end_time`."""
+        """The audit log, newest first, up to the key's ceiling, with `start_time <= time < end_time`."""
 
         def fetch(token: str) -> audit_service_pb2.ListAuditEventsResponse:
             request = audit_service_pb2.ListAuditEventsRequest(
@@ -193,11 +193,11 @@ class HostClient(SharedBlocks):
             yield from map(_convert.audit_event, page.audit_events)
 
     def session(self, token: str) -> SessionClient:
-        """The session of a token that was kept, over the same connection. Leaving it leaves it open."""
+        """A client for an existing token, over the same connection. Its `with` block leaves the session open."""
         return SessionClient(self._calls.with_credential(token))
 
     def close(self) -> None:
-        """Close the connection. No session ends by it."""
+        """Close the connection. Sessions stay open on the server."""
         self._calls.close()
 
     def __enter__(self) -> Self:

@@ -1,25 +1,25 @@
-"""LangGraph's long-term memory, kept by Muniment. It needs the extra `muniment[langgraph]`.
+"""A store for LangGraph's long-term memory. Requires the extra `muniment[langgraph]`.
 
 `MunimentStore` is a `langgraph.store.base.BaseStore`. An item is a keyed memory of the session's agent: its key is the
 namespace and the key (`langgraph/users.42/theme` for `("users", "42")` and `"theme"`), its content the value as JSON,
-its tags the namespace and all that it lies in, so that the server narrows a search. Whatever else the agent remembers
-is neither seen nor touched here.
+its tags the namespace and all its parents, by which the server filters a search. The store neither sees nor changes
+other memories of the agent.
 
-It answers as LangGraph's own stores do, but for this:
+It behaves like LangGraph's own stores, except for this:
 
-- The laws hold. What is above the session's taint is not there. `put` writes at the taint, over a lower item too: a
-  higher one hides it. `delete` deletes at the taint; of an item that was written below it raises `WriteLevelMismatch`,
-  and where it uncovers a lower one, that is seen again.
-- `search` without a query gives items by namespace and key. With a query it gives matches only, best first and with
-  scores, out of the 100 best. Every word of a value counts: `index` is not needed, and ignored.
-- A comparison such as `{"age": {"$gt": 30}}` does not match what is no number; it does not raise.
-- A put over an item keeps `created_at`; one that changes nothing keeps `updated_at` too.
-- An item lives for its `ttl` from the last put on. Reading does not renew it: a read writes nothing.
-- A namespace is listed while there is something in it.
-- A batch reads before it writes, of several puts of one item makes the last, and is no transaction.
-- Namespace and key together, with a dot between two labels, are at most 245 characters long, a value 64 KiB, else
-  `InvalidArgument`. A character that is written as `%XX` counts as that, which is so with `%`, `.` and `/`, what no key
-  may hold, and whatever came after Unicode 3.2.
+- Levels apply. Items above the session's taint do not exist. `put` writes at the taint, and so shadows a lower item.
+  `delete` deletes at the taint: a lower item that was shadowed is visible again, and an item that exists only below the
+  taint raises `WriteLevelMismatch`.
+- `search` without a query returns items by namespace and key. With a query, it returns only matches, best first and
+  with scores, from the 100 best. It searches all words of a value: `index` is ignored.
+- A comparison such as `{"age": {"$gt": 30}}` does not match values that are not numbers, and does not raise.
+- A put that replaces an item keeps `created_at`; one that changes nothing also keeps `updated_at`.
+- An item expires its `ttl` after the last put. Reading does not extend that.
+- A namespace is listed only while it contains an item.
+- A batch reads before it writes, executes only the last of several puts of an item, and is not a transaction.
+- Namespace (labels joined with dots) and key have at most 245 characters together, and a value 64 KiB; otherwise
+  `InvalidArgument`. Some characters are written as `%XX`, which counts as three or more: `%`, `.`, `/`, characters that
+  keys must not contain, and those added after Unicode 3.2.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ LONGEST_QUERY = 1024
 TAG = "langgraph"
 LONGEST_TAG = 64
 DEEPEST_TAG = 31
-"""With `TAG` itself these are all the tags that a memory may have. What lies deeper is narrowed here."""
+"""With `TAG` itself, that many tags are the most that a memory may have. Deeper namespaces are filtered here."""
 
 _REFUSED = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
-"""Categories of characters that no key may hold."""
+"""Categories of characters that a key must not contain."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
@@ -79,10 +79,10 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
 
 
 class MunimentStore(BaseStore):
-    """A store of one session: what its agent remembers, as far as the session's taint sees.
+    """A store for one session: the items of its agent, up to the session's taint.
 
-    It leaves the session to its owner, who closes it. Safe to use from several threads. Failures are those of
-    `muniment.errors`, and LangGraph's own `InvalidNamespaceError`.
+    It does not close the session. Safe to use from several threads. Raises errors of `muniment.errors`, and LangGraph's
+    `InvalidNamespaceError`.
     """
 
     __slots__ = ("_session",)
@@ -93,7 +93,7 @@ class MunimentStore(BaseStore):
         self._session = session
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Answer all reads, then make all writes, of each item the last one."""
+        """Execute all reads, then the last write of each item."""
         results: list[Result] = []
         puts: dict[tuple[Namespace, str], PutOp] = {}
         for op in ops:
@@ -103,13 +103,13 @@ class MunimentStore(BaseStore):
                 results.append(None)
             else:
                 results.append(self._read(op))
-        # What is no JSON is found out before anything is written.
+        # Convert all values to JSON before anything is written: that may fail.
         for put, content in [(put, None if put.value is None else _json(put.value)) for put in puts.values()]:
             self._write(put, content)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """The same, in a thread of its own."""
+        """The same, in another thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
     def _read(self, op: GetOp | SearchOp | ListNamespacesOp) -> Result:
@@ -131,7 +131,7 @@ class MunimentStore(BaseStore):
     def _write(self, op: PutOp, content: str | None) -> None:
         key = _key_of(op.namespace, op.key)
         if content is None:
-            with suppress(MemoryNotFound):  # LangGraph does not tell whether there was something to delete
+            with suppress(MemoryNotFound):  # LangGraph does not report whether there was an item to delete
                 self._session.delete_memory(key)
         else:
             expire_time = None if op.ttl is None else datetime.now(UTC) + timedelta(minutes=op.ttl)
@@ -156,7 +156,7 @@ class MunimentStore(BaseStore):
 
     def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         conditions = op.match_conditions or ()
-        # The first labels of a prefix, as far as they are no wildcards, let the server narrow it.
+        # The server filters by the labels of a prefix before the first wildcard.
         prefix = next((_fixed(each.path) for each in conditions if each.match_type == "prefix"), ())
         every = undisturbed(lambda: {item.namespace for item in self._listed(prefix)})
         matching = {each[: op.max_depth] for each in every if all(_matches(each, one) for one in conditions)}
@@ -164,14 +164,14 @@ class MunimentStore(BaseStore):
 
 
 def _part(items: Iterator[SearchItem], op: SearchOp) -> list[SearchItem]:
-    """The items of the page that *op* asks for."""
+    """The items of the page that *op* requests."""
     below = (each for each in items if each.namespace[: len(op.namespace_prefix)] == op.namespace_prefix)
     wanted = (each for each in below if _passes(each.value, op.filter or {}))
     return list(islice(wanted, op.offset, op.offset + op.limit))
 
 
 class _Fields(TypedDict):
-    """What an item is made of."""
+    """The fields of an item."""
 
     namespace: Namespace
     key: str
@@ -181,7 +181,7 @@ class _Fields(TypedDict):
 
 
 def _fields(memory: Memory) -> _Fields | None:
-    """What the item is made of that a memory is. None: it is none of ours."""
+    """The fields of the item that *memory* stores. None if this store did not write it."""
     try:
         _, path, escaped = memory.key.split("/")
         namespace, key, value = _namespace_of(path), _unescaped(escaped), json.loads(memory.content)
@@ -195,7 +195,7 @@ def _fields(memory: Memory) -> _Fields | None:
 
 
 def _key_of(namespace: Namespace, key: str) -> str:
-    """The key of a memory: another one for each namespace and key, and none that the agent gives by itself."""
+    """The key of the memory for an item: unique for namespace and key, and under a prefix of its own."""
     return f"{TAG}/{_path_of(namespace)}/{_escaped(key)}"
 
 
@@ -208,12 +208,12 @@ def _namespace_of(path: str) -> Namespace:
 
 
 def _tags_of(namespace: Namespace) -> list[str]:
-    """The namespace and all that it lies in."""
+    """The tags of an item: for its namespace and all parents of that."""
     return [_tag_of(namespace[:depth]) for depth in range(min(len(namespace), DEEPEST_TAG) + 1)]
 
 
 def _tag_of(namespace: Namespace) -> str:
-    """What everything in a namespace is tagged with. Two long ones may have one tag: that is told apart later."""
+    """The tag of all items in a namespace. Two long namespaces may share a tag: callers check the namespace itself."""
     if not namespace:
         return TAG
     path = _path_of(namespace[:DEEPEST_TAG])
@@ -222,9 +222,9 @@ def _tag_of(namespace: Namespace) -> str:
 
 
 def _escaped(text: str) -> str:
-    """*text* without what ends a label or a namespace, and without what no key may hold, as `%XX`.
+    """*text* with separators and characters that a key must not contain written as `%XX`.
 
-    Keys are kept in NFC. What would not stay as it is, is written in ASCII altogether.
+    Keys are stored in NFC. If that would change the text, all characters outside ASCII are escaped.
     """
     written = _written(text, _may_stay)
     if unicodedata.is_normalized("NFC", written):
@@ -233,7 +233,7 @@ def _escaped(text: str) -> str:
 
 
 def _written(text: str, may_stay: Callable[[str], bool]) -> str:
-    ends = (0, len(text) - 1)  # where a key must not have a space
+    ends = (0, len(text) - 1)  # a key must not begin or end with a space
     return "".join(
         each if may_stay(each) and not (each.isspace() and place in ends) else _percent(each)
         for place, each in enumerate(text)
@@ -241,7 +241,7 @@ def _written(text: str, may_stay: Callable[[str], bool]) -> str:
 
 
 def _may_stay(character: str) -> bool:
-    """Whether a key may hold it, whatever version of Unicode the interpreter has: each knows this old one."""
+    """Whether a key may contain it unescaped. Unicode 3.2 gives the same answer in every version of Python."""
     return (
         character not in "%./"
         and unicodedata.category(character) not in _REFUSED
@@ -258,7 +258,7 @@ def _unescaped(text: str) -> str:
 
 
 def _json(value: Mapping[str, Any]) -> str:
-    """*value* as JSON that can be searched by its words: letters of all scripts as they are."""
+    """*value* as JSON, with letters of all scripts unescaped, so that its words can be searched."""
     text = json.dumps(dict(value), ensure_ascii=False)
     return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -269,7 +269,7 @@ def _fixed(path: Iterable[str]) -> Namespace:
 
 
 def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
-    """Whether a namespace begins or ends as *condition* says. A `*` is any one label."""
+    """Whether a namespace begins or ends as *condition* says. A `*` matches any one label."""
     path = condition.path
     if len(namespace) < len(path):
         return False
@@ -278,12 +278,12 @@ def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
 
 
 def _passes(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether *value* has what a filter wants of it."""
+    """Whether *value* matches a filter."""
     return all(_fits(value.get(name), each) for name, each in wanted.items())
 
 
 def _fits(value: Any, wanted: Any) -> bool:
-    """Whether a value is the one wanted, or compares to it as `{"$gt": …}` says; inside of lists and objects too."""
+    """Whether a value equals *wanted*, or satisfies comparisons such as `{"$gt": …}`; also inside lists and objects."""
     if isinstance(wanted, dict):
         if any(name.startswith("$") for name in wanted):
             return all(_compares(value, name, to) for name, to in wanted.items())

@@ -1,7 +1,7 @@
-"""Which calls may be sent again, and when.
+"""Decides which calls are retried, and when.
 
-The channel repeats by itself only what never reached the server. Everything else is decided here: after
-UNAVAILABLE, and after RESOURCE_EXHAUSTED with a RetryInfo, never past the deadline of the call.
+The channel itself retries only calls that never reached the server. All others are retried here, after UNAVAILABLE, and
+after RESOURCE_EXHAUSTED with a RetryInfo, but never past the deadline of the call.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CONTRACT = (
     session_service_pb2,
 )
 
-# Every method has a request of its own, so that a request names its method.
+# Every method has its own request message, which therefore identifies the method.
 METHODS = {
     method.input_type.full_name: method
     for module in CONTRACT
@@ -46,9 +46,8 @@ METHODS = {
     for method in service.methods
 }
 
-# Idempotent: twice does no more than once. But the second answer differs from the first (not found, or
-# WRITE_LEVEL_MISMATCH, or the credential is gone, and `revealed` is lost), so whoever gets it after a
-# silent repetition is told of a failure that was a success.
+# These methods are idempotent, but the second response differs from the first: not found, WRITE_LEVEL_MISMATCH, or an
+# invalid credential, and without `revealed`. After a silent retry, a caller would take a success for a failure.
 SECOND_ANSWER_DIFFERS = frozenset(
     {
         "CloseSession",
@@ -62,8 +61,8 @@ SECOND_ANSWER_DIFFERS = frozenset(
     }
 )
 
-# What is added under an id of the client's is added once. That goes for several notes too, if all edits add: a note
-# whose content is there already is not added, but would be the second time if a later edit has changed that content.
+# An item with an id from the client is added only once. The same holds for several notes, if all edits add one. With
+# other edits, a retry could add a note that the first attempt did not, because a later edit changed a duplicate.
 SAFE_IF: dict[str, Callable[[Any], bool]] = {
     "AddNote": lambda request: bool(request.note_id),
     "StorePassage": lambda request: bool(request.passage_id),
@@ -75,10 +74,10 @@ Response = TypeVar("Response")
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often a call is made at most, and how long to wait in between.
+    """How many attempts a call has, and how long to pause between them.
 
-    Pauses are in seconds. They double from *pause* up to *longest_pause*, less up to half by chance, so
-    that clients do not come back all at once. A server that names a time is given that time on top.
+    Pauses are in seconds. They double from *pause* up to *longest_pause*, and are shortened at random by up to half, so
+    that clients do not all return at once. A delay that the server asks for is added.
     """
 
     attempts: int = 4
@@ -87,7 +86,7 @@ class Retries:
 
     def __post_init__(self) -> None:
         if self.attempts < 1 or self.pause < 0 or self.longest_pause < 0:
-            raise ValueError("attempts is at least 1, and pauses are not negative")
+            raise ValueError("attempts must be at least 1, and pauses must not be negative")
 
     def pauses(self) -> Iterator[float]:
         """The pause after each attempt but the last."""
@@ -102,9 +101,9 @@ NO_RETRIES = Retries(attempts=1)
 
 
 def may_repeat(request: Message) -> bool:
-    """Whether *request* may be sent again when nobody knows what became of it.
+    """Whether *request* may be retried if it is unknown whether it was executed.
 
-    With an etag never: if the first attempt did arrive, the second is stale.
+    Never with an etag: if the first attempt was executed, the etag is stale.
     """
     method = METHODS[request.DESCRIPTOR.full_name]
     level = method.GetOptions().idempotency_level
@@ -118,13 +117,13 @@ def may_repeat(request: Message) -> bool:
 
 
 def repeat(attempt: Callable[[float], Response], retries: Retries, timeout: float) -> Response:
-    """Call *attempt*, with the seconds that are left, until it succeeds or it is no use."""
+    """Call *attempt*, with the remaining seconds, until it succeeds or must not be retried."""
     deadline = time.monotonic() + timeout
     for pause in retries.pauses():
         try:
             return attempt(deadline - time.monotonic())
         except MunimentError as error:
-            if not _passes(error):
+            if not _is_transient(error):
                 raise
             pause += error.retry_after or 0.0
             if time.monotonic() + pause >= deadline:
@@ -133,8 +132,8 @@ def repeat(attempt: Callable[[float], Response], retries: Retries, timeout: floa
     return attempt(deadline - time.monotonic())
 
 
-def _passes(error: MunimentError) -> bool:
-    """Whether the same call may succeed a little later."""
+def _is_transient(error: MunimentError) -> bool:
+    """Whether the same call may succeed later."""
     if isinstance(error, ResourceExhausted):
         return error.retry_after is not None
     return isinstance(error, Unavailable)

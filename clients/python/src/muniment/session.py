@@ -1,4 +1,4 @@
-"""What a session may do: what its agent keeps, as far as its taint sees."""
+"""The client of a session: the items of its agent, up to its taint."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from muniment.values import Session
 class SessionClient(Memories, Notes, Blocks, Passages, Prompts):
     """One session of an agent. Safe to use from several threads.
 
-    Made by `HostClient.open_session`, leaving it (`with`) closes the session. Made from a token,
-    leaving it only lets go of the connection: the session belongs to whoever opened it.
+    As a context manager, a client from `HostClient.open_session` closes the session at the end. A client from a token
+    closes only the connection, because another client has opened the session.
 
-    Every method takes a *timeout* in seconds, for all its attempts; None means the client's.
+    Every method takes a *timeout* in seconds, for all its attempts; None means the client's default.
     """
 
     def __init__(self, calls: Calls, opened: Session | None = None) -> None:
@@ -37,32 +37,32 @@ class SessionClient(Memories, Notes, Blocks, Passages, Prompts):
 
     @property
     def token(self) -> str:
-        """The credential. Whoever has it is this session."""
+        """The credential. Anyone who has it can act as this session."""
         return self._calls.credential
 
     @property
     def session(self) -> Session:
-        """The session as this client last got it: by opening it, or by `get_session`, now if not before.
+        """The session as the client last received it, which it requests now if it has not yet.
 
-        A host may have raised its taint since.
+        A host may have raised the taint since then.
         """
         return self._session or self.get_session()
 
     @property
     def session_id(self) -> str:
-        """The id. Of a session made from a token, the first time asks the server."""
+        """The id. For a session from a token, the first access asks the server."""
         return self.session.session_id
 
     def get_session(self, *, timeout: float | None = None) -> Session:
-        """The session as it is now."""
+        """The current state of the session."""
         response = self._calls(self._sessions.GetSession, GetSessionRequest(), timeout)
         self._session = _convert.session(response.session)
         return self._session
 
     def close(self, *, timeout: float | None = None) -> None:
-        """Close the session: its token is worth nothing from then on. A second time does nothing.
+        """Close the session. Its token is invalid from then on. A second call does nothing.
 
-        Unauthenticated: it is over already, by its host, a reset, or time.
+        Unauthenticated: the session has already been closed or reset, or has expired.
         """
         if not self._closed:
             self._calls(self._sessions.CloseSession, CloseSessionRequest(), timeout)
@@ -70,7 +70,7 @@ class SessionClient(Memories, Notes, Blocks, Passages, Prompts):
             self._calls.close()
 
     def disconnect(self) -> None:
-        """Let go of the connection and leave the session open. One lent by a host stays the host's."""
+        """Close the connection, unless a host owns it, and leave the session open."""
         self._calls.close()
 
     def __enter__(self) -> Self:
@@ -80,7 +80,7 @@ class SessionClient(Memories, Notes, Blocks, Passages, Prompts):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._opened:
-            # A session that is over already is what was wanted, and no failure to close hides the first one.
+            # A session that is already closed is fine, and a failure to close must not hide the first error.
             with suppress(Unauthenticated if error is None else MunimentError):
                 self.close()
         else:

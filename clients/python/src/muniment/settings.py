@@ -1,9 +1,9 @@
-"""Where the server is and who calls, when the program does not say.
+"""Finds the address and the credential if the program does not give them.
 
 The environment comes first: MUNIMENT_ADDRESS with either MUNIMENT_TOKEN or MUNIMENT_HOST_KEY. If none of
 them is set, `.muniment/development.json` in the working directory, as `muniment serve --dev` writes it.
-MUNIMENT_TLS_CA beside either is the file of the authority to trust over TLS.
-An address and a credential always come from one place: a key is never sent to a server it is not for.
+With either, MUNIMENT_TLS_CA names the file of the authority to trust with TLS.
+The address and the credential always come from the same place, so that no key is sent to another server.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VARIABLES = ("MUNIMENT_ADDRESS", "MUNIMENT_TOKEN", "MUNIMENT_HOST_KEY")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """An address, exactly one credential, and the file of an authority if there is TLS with it."""
+    """An address, exactly one credential, and the file of an authority, if any, which turns on TLS."""
 
     address: str
     host_key: str | None = field(default=None, repr=False)
@@ -33,17 +33,17 @@ class Settings:
         if bool(self.host_key) == bool(self.token):
             raise ValueError(
                 "exactly one credential is needed, a host key or a session's token: "
-                + ("there are both, so leave one out" if self.token else "there is none")
+                + ("both are set, so unset one" if self.token else "neither is set")
             )
 
     @property
     def credential(self) -> str:
-        """What to send, whichever it is."""
+        """The credential that is set."""
         return self.host_key or self.token or ""
 
 
 def find_settings(environment: Mapping[str, str] = os.environ, file: Path = DEVELOPMENT_FILE) -> Settings:
-    """The settings of this process. ValueError: there are none, or they are not whole."""
+    """The settings of this process. ValueError: there are none, or they are incomplete."""
     ca = environment.get("MUNIMENT_TLS_CA", "").strip() or None
     if any(environment.get(name) for name in VARIABLES):
         return _from_environment(environment, ca)
@@ -51,7 +51,7 @@ def find_settings(environment: Mapping[str, str] = os.environ, file: Path = DEVE
         return _from_file(file, ca)
     raise ValueError(
         "no server is named: set MUNIMENT_ADDRESS and either MUNIMENT_TOKEN or MUNIMENT_HOST_KEY,"
-        " or start one here by `muniment serve --dev`"
+        " or start one here with `muniment serve --dev`"
     )
 
 
@@ -68,4 +68,4 @@ def _from_file(file: Path, ca: str | None) -> Settings:
         written = json.loads(file.read_text(encoding="utf-8"))
         return Settings(written["address"], host_key=written["host_key"], ca=ca)
     except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{file} does not hold an address and a host_key") from None
+        raise ValueError(f"{file} does not contain an address and a host_key") from None

@@ -79,8 +79,8 @@ def test_lines_of_one_entity_are_taken_together(read):
         ('{"type": "hush"}', "line 5: type must be entity or relation"),
         ('{"type": "entity", "name": 7}', "line 5: name must be a string"),
         ('{"type": "entity", "name": "x", "observations": ["a", 7]}', "line 5: observations must be a list of strings"),
-        ('{"type": "entity", "name": "\\ud800"}', "line 5: holds half of a surrogate pair"),
-        ('{"type": "entity", "name": "x", "observations": ["\\ud800"]}', "line 5: holds half of a surrogate pair"),
+        ('{"type": "entity", "name": "\\ud800"}', "line 5: contains half of a surrogate pair"),
+        ('{"type": "entity", "name": "x", "observations": ["\\ud800"]}', "line 5: contains half of a surrogate pair"),
         ("[" * 100000, "line 5: is not readable JSON"),
         ('{"type": "entity", "name": "x", "name": "hush"}', "line 5: has a name twice in one object"),
     ],
@@ -121,8 +121,8 @@ def test_the_blocks_of_the_agent_are_read_and_their_paths_get_dots(read):
         BlockItem("", INTERNAL, label="notes", content="x"),
     )
     assert reading.remarks == (
-        "labels whose `/` became `.`: 2",
-        "blocks that are not the agent's, left out: 1",
+        "labels in which `/` became `.`: 2",
+        "omitted blocks of other agents: 1",
     )
 
 
@@ -184,7 +184,7 @@ def test_of_several_agents_one_is_named(read):
         ({"blocks": [{"id": "block-0", "label": "hush hush", "value": "x"}]}, "are not among the file's blocks"),
         ({"agents": [{"block_ids": ["b"]}], "blocks": [{"id": "b"}]}, "blocks[0]: label must be a string"),
         ({"passages": [{"id": "p", "text": "hush", "created_at": "hush"}]}, "passages[0]: created_at must be a time"),
-        ({"passages": [{"id": "\ud800", "text": "\ud800"}]}, "passages[0]: holds half of a surrogate pair"),
+        ({"passages": [{"id": "\ud800", "text": "\ud800"}]}, "passages[0]: contains half of a surrogate pair"),
         ({"agents": "hush"}, "agents must be a list"),
         (
             {
@@ -244,7 +244,7 @@ def test_rows_are_notes_of_the_agent_oldest_first(read, database):
     )
     reading = read(path)
     assert notes(reading) == [(Tier.MEMORY, "first"), (Tier.MEMORY, "second\n"), (Tier.MEMORY, "third")]
-    assert reading.remarks == ("categories, which notes have not, left out: 1",)
+    assert reading.remarks == ("omitted categories, which notes do not have: 1",)
     assert reading.items[0].level is INTERNAL
 
 
@@ -266,7 +266,7 @@ def test_rows_that_say_nothing_new_are_left_out(read, database):
     path = database([("1", "1", "a", ""), ("2", "2", "", ""), ("3", "3", "a", ""), ("4", "4", "b", "")])
     reading = read(path)
     assert notes(reading) == [(Tier.MEMORY, "a"), (Tier.MEMORY, "b")]
-    assert reading.remarks == ("rows that are empty or say what an earlier one says, left out: 2",)
+    assert reading.remarks == ("omitted rows that are empty or repeat an earlier one: 2",)
 
 
 @pytest.mark.parametrize("wal", [False, True])
@@ -341,9 +341,9 @@ def test_what_is_no_table_with_rows_of_its_own_is_refused(read, crafted, stateme
 @pytest.mark.parametrize(
     ("count", "text", "rule"),
     [
-        (11, "''", "holds too much"),
+        (11, "''", "is too large"),
         (10, "''", None),
-        (7, "hex(zeroblob(8000))", "holds too much"),
+        (7, "hex(zeroblob(8000))", "is too large"),
         (6, "hex(zeroblob(8000))", None),
     ],
 )
@@ -359,7 +359,7 @@ def test_more_rows_or_text_than_notes_can_be_are_refused(read, crafted, monkeypa
 
 
 def test_a_row_that_is_larger_than_any_note_is_not_even_read(read, database):
-    assert "holds too much" in said(read, database([("1", "1", "x" * 1_100_000, "")]))
+    assert "is too large" in said(read, database([("1", "1", "x" * 1_100_000, "")]))
 
 
 def test_a_database_that_is_read_for_too_long_is_given_up(read, crafted, monkeypatch):
@@ -370,7 +370,7 @@ def test_a_database_that_is_read_for_too_long_is_given_up(read, crafted, monkeyp
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) "
         "INSERT INTO memories SELECT i, i, i, i FROM n",
     )
-    assert "holds too much" in said(read, path)
+    assert "is too large" in said(read, path)
 
 
 # Markdown.
@@ -427,8 +427,8 @@ def test_what_is_hidden_empty_or_elsewhere_is_left_out(read, vault, tmp_path):
     reading = read(folder)
     assert [item.name for item in reading.items] == ["a", "d/e", "in"]
     assert reading.remarks == (
-        "links out of the directory or to what is hidden, and no regular files, left out: 1",
-        "empty files, left out: 1",
+        "omitted links out of the directory or to hidden files, and special files: 1",
+        "omitted empty files: 1",
     )
 
 
@@ -437,7 +437,7 @@ def test_a_link_to_what_is_hidden_is_left_out_as_that_is(read, vault):
     for name, target in (("1", ".git/secret"), ("2", ".b.md"), ("3", "d/.c/e.md"), ("4", "1.md")):
         (folder / f"{name}.md").symlink_to(target)
     assert [item.name for item in read(folder).items] == ["a"]
-    assert read(folder).remarks[0].endswith("left out: 4")
+    assert read(folder).remarks[0].endswith("special files: 4")
 
 
 def test_a_directory_that_is_itself_hidden_is_read(read, vault):
@@ -452,7 +452,7 @@ def test_what_is_no_regular_file_is_left_out(read, vault):
     (folder / "self.md").symlink_to("self.md")
     (folder / "nowhere.md").symlink_to("no-such-file")
     assert [item.name for item in read(folder).items] == ["a"]
-    assert read(folder).remarks[0].endswith("left out: 4")
+    assert read(folder).remarks[0].endswith("special files: 4")
 
 
 @pytest.mark.parametrize(
@@ -495,7 +495,7 @@ def test_what_is_no_known_format_is_said_to_be_so(read, content):
 def test_a_level_is_never_taken_for_granted(read):
     with pytest.raises(click.UsageError, match="there is no default: give --level"):
         read(GRAPH, level=None)
-    with pytest.raises(click.UsageError, match="leave --level out"):
+    with pytest.raises(click.UsageError, match="omit --level"):
         read(lines({"format": "muniment", "version": 1}))
 
 

@@ -441,7 +441,7 @@ def test_a_note_does_not_change_its_tier(muniment, at, agent, dev):
     file.write_text(file.read_text().replace('"tier": "memory"', '"tier": "user"'))
     refused = muniment("import", agent, "tier.jsonl")
     assert refused.returncode == 1
-    assert "line 2: the agent has a note of that id in the other tier" in refused.stderr
+    assert "line 2: the agent has a note with that id in the other tier" in refused.stderr
 
 
 def test_an_import_that_breaks_off_says_how_far_it_came(muniment, at, agent, host, fresh):
@@ -453,12 +453,12 @@ def test_an_import_that_breaks_off_says_how_far_it_came(muniment, at, agent, hos
     with host.open_session(copy, PUBLIC) as session:
         session.store_passage("hush", passage_id=last.passage_id)
     foreseen = muniment("import", copy, "broken.jsonl", "--dry-run")
-    assert "line 8: the agent has a passage of that id, and it says something else" in foreseen.stderr
+    assert "line 8: the agent has a passage with that id and another text" in foreseen.stderr
     broken = muniment("import", copy, "broken.jsonl")
 
     assert (broken.returncode, broken.stdout) == (1, "")
     assert "Not finished. Written so far: 1 memory" in broken.stderr
-    assert "see which: --dry-run" in broken.stderr
+    assert "find it: --dry-run" in broken.stderr
     assert "hush" not in broken.stderr
 
 
@@ -467,7 +467,7 @@ def test_what_has_expired_is_left_out(muniment, dev, fresh):
     (dev.folder / "old.jsonl").write_text('{"format": "muniment", "version": 1}\n' + json.dumps(expired))
     done = muniment("import", fresh(), "old.jsonl")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "items that have expired, left out: 1" in done.stderr
+    assert "omitted items that have expired: 1" in done.stderr
 
 
 def test_what_is_not_there_is_said(muniment, agent):

@@ -1,4 +1,4 @@
-"""The command line, `muniment`: the extra `cli`. Each command or group is a module, loaded when it is called."""
+"""The command line, `muniment` (extra `cli`). Each command or group is a module that is imported when it is called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NEEDED = ("click", "rich", "yaml")
 
 
 def main() -> None:
-    """Run the command that the arguments name. SystemExit: it has run, or the extra `cli` is not installed."""
+    """Run the command that the arguments name. Raises SystemExit afterwards, or if the extra `cli` is not installed."""
     if not all(map(find_spec, _NEEDED)):
         sys.exit("The command line is an extra. Install it: pip install 'muniment[cli]'")
     importlib.import_module("muniment.cli.root").main()

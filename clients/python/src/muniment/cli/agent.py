@@ -22,7 +22,7 @@ _COLUMNS = ("agent_id", "display_name", "language", "create_time", "update_time"
 
 @click.group(cls=Group)
 def agent() -> None:
-    """Agents: the owners of what is remembered.
+    """Manage agents, which own items.
 
     \b
     Examples:
@@ -33,22 +33,28 @@ def agent() -> None:
 
 
 def _by_label(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:
-    """Blocks by label, from `LABEL=TEXT`. None if there are none. Errors do not repeat what was given."""
+    """Blocks by label, from `LABEL=TEXT`. None if there are none. Errors do not repeat the values."""
     if not all("=" in text for text in texts):
         raise click.BadParameter("is LABEL=TEXT")
     blocks = {label: text for label, _, text in (text.partition("=") for text in texts)}
     if len(blocks) < len(texts):
-        raise click.BadParameter("has a label twice")
+        raise click.BadParameter("has a repeated label")
     return blocks or None
 
 
 def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options for notes, as *settings*."""
+    """Give a command the options for notes, as the argument *settings*."""
 
-    @click.option("--notes/--no-notes", "memory_enabled", default=None, help="Whether it keeps notes of its own.")
-    @click.option("--profile/--no-profile", "user_profile_enabled", default=None, help="Whether it keeps its user's.")
-    @click.option("--notes-limit", "memory_char_limit", type=int, help="The budget of its notes, in code points.")
-    @click.option("--profile-limit", "user_char_limit", type=int, help="That of the profile.")
+    @click.option("--notes/--no-notes", "memory_enabled", default=None, help="Enable or disable the agent's own notes.")
+    @click.option(
+        "--profile/--no-profile", "user_profile_enabled", default=None, help="Enable or disable the user profile."
+    )
+    @click.option(
+        "--notes-limit", "memory_char_limit", type=int, help="The budget of the agent's notes, in code points."
+    )
+    @click.option(
+        "--profile-limit", "user_char_limit", type=int, help="The budget of the user profile, in code points."
+    )
     @functools.wraps(command)
     def with_options(**arguments: Any) -> None:
         settings = MemorySettings(**{name: arguments.pop(name) for name in SETTINGS})
@@ -59,12 +65,12 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
 
 @agent.command(cls=Discreet)
 @click.argument("agent_id", metavar="[NAME]", required=False, type=TEXT)
-@click.option("--display-name", default="", type=TEXT, help="A name for people.")
+@click.option("--display-name", default="", type=TEXT, help="A display name.")
 @click.option(
     "--language",
     default="",
     type=TEXT,
-    help="The language of its items, such as en or pt-BR. Otherwise it is guessed for each.",
+    help="The language of its items, such as en or pt-BR. The default is to guess it for each item.",
 )
 @click.option(
     "--block",
@@ -73,7 +79,7 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
     type=TEXT,
     metavar="LABEL=TEXT",
     callback=_by_label,
-    help="A PUBLIC block to start with. May be given several times. The default: three empty ones.",
+    help="An initial PUBLIC block. May be repeated. The default is three empty blocks.",
 )
 @_with_settings
 @with_output
@@ -87,9 +93,9 @@ def create(
     blocks: dict[str, str] | None,
     settings: MemorySettings,
 ) -> None:
-    """Create an agent. Without NAME the server makes an id.
+    """Create an agent. Without NAME, the server generates an id.
 
-    Without --block it starts with the empty blocks personality, relationships and current_state.
+    Without --block, it has the empty blocks personality, relationships and current_state.
 
     \b
     Examples:
@@ -133,8 +139,8 @@ def list_(host: HostClient, output: Output) -> None:
 
 @agent.command
 @click.argument("agent_id", metavar="NAME", type=TEXT)
-@click.option("--display-name", type=TEXT, help="A name for people.")
-@click.option("--language", type=TEXT, help="The language of its items; empty: guessed.")
+@click.option("--display-name", type=TEXT, help="A display name.")
+@click.option("--language", type=TEXT, help="The language of its items. Empty: guess it for each item.")
 @_with_settings
 @with_output
 @with_host
@@ -146,7 +152,7 @@ def update(
     language: str | None,
     settings: MemorySettings,
 ) -> None:
-    """Change what is given, keep the rest.
+    """Change the given settings; keep the others.
 
     \b
     Examples:
@@ -156,7 +162,7 @@ def update(
     changed = host.update_agent(agent_id, display_name=display_name, language=language, memory_settings=settings)
     output.record(flat(changed), (*_COLUMNS, *SETTINGS))
     if language is not None:
-        print_note("What is there already is found as before, until it is indexed anew: see muniment reindex --help")
+        print_note("Existing items keep their index until it is rebuilt: see muniment reindex --help")
 
 
 @agent.command
@@ -164,7 +170,7 @@ def update(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_host
 def delete(host: HostClient, agent_id: str, yes: bool) -> None:
-    """Erase an agent and everything of it: items, versions, sessions, sharing. Audit events stay.
+    """Erase an agent and everything that belongs to it: items, versions, sessions, sharing. Audit rows stay.
 
     \b
     Examples:

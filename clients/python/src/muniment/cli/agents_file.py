@@ -1,7 +1,7 @@
 """The file of `muniment agent apply`: agents and their settings, in YAML.
 
-Its form is checked as a whole: a name that is unknown or stands twice, or a value of the wrong type, is refused by its
-place. Whether a value is allowed is for the server to say.
+The whole file is checked first: an error names the place of an unknown or repeated name, or of a value of the wrong
+type. The server checks the values.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class Declared:
     settings: Mapping[str, Any]
     """Those that are stated."""
     blocks: Mapping[str, str] | None
-    """The blocks it starts with, by label. None if they are not stated."""
+    """The initial blocks, by label. None if they are not stated."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a name that stands twice in one mapping, where YAML would keep the last."""
+    """Rejects a repeated name in a mapping, of which YAML would keep the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         names: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in names:
-                    raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands there twice", problem_mark=key.start_mark)
+                    raise yaml.MarkedYAMLError(problem=f"{key.value!r} is repeated", problem_mark=key.start_mark)
                 names.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -68,8 +68,8 @@ def _loaded(document: str) -> object:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise _wrong(f"{where}{error.problem}") from None
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):  # a date or a letter that does not exist, …
-        raise _wrong("the file holds what YAML cannot mean, or is nested too deep") from None
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):  # such as a date that does not exist
+        raise _wrong("the file contains an invalid value, or is nested too deeply") from None
 
 
 def _declared(agent_id: str, wanted: object) -> Declared:
@@ -85,7 +85,7 @@ def _declared(agent_id: str, wanted: object) -> Declared:
 def _blocks(wanted: object, where: str) -> dict[str, str]:
     blocks = _mapping(wanted, where)
     if not blocks:
-        raise _wrong(f"{where} must hold a block; without it an agent starts with three empty ones")
+        raise _wrong(f"{where} must have a block; without it, an agent has three empty blocks")
     return {
         label: _of_type(str, "" if content is None else content, f"{where}.{label}")
         for label, content in blocks.items()
@@ -94,14 +94,14 @@ def _blocks(wanted: object, where: str) -> dict[str, str]:
 
 def _mapping(value: object, where: str) -> Mapping[str, object]:
     if not isinstance(value, dict):
-        raise _wrong(f"{where} must hold names, each with a colon")
+        raise _wrong(f"{where} must be a mapping: names, each with a colon")
     if not all(isinstance(name, str) for name in value):
         raise _wrong(f"{where}: a name must be text: put it in quotes")
     return value
 
 
 def _of_type(kind: type, value: Any, where: str) -> Any:
-    """*value*, if it is of exactly that type: True is not a number."""
+    """*value* if it has exactly that type: True is not a number."""
     if type(value) is not kind:
         raise _wrong(f"{where} must be {_TYPES[kind]}")
     return value
@@ -110,7 +110,7 @@ def _of_type(kind: type, value: Any, where: str) -> Any:
 def _refuse_unknown(stated: Iterable[str], known: list[str], where: str) -> None:
     unknown = [name for name in stated if name not in known]
     if unknown:
-        raise _wrong(f"{where} has {unknown[0]!r}; known are {', '.join(known)}")
+        raise _wrong(f"{where} has {unknown[0]!r}; expected: {', '.join(known)}")
 
 
 def _wrong(message: str) -> Failure:

@@ -35,11 +35,11 @@ class _Step:
 
 @click.command
 @click.option("-f", "--file", type=FILE, required=True, metavar="FILE", help="What to apply. `-` is standard input.")
-@click.option("--dry-run", is_flag=True, help="Change nothing, only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; only print what would be done.")
 @with_output
 @with_host
 def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
-    """Make agents as a file in YAML declares them.
+    """Create and update agents as a YAML file declares them.
 
     Those that do not exist are created, with `blocks` as their first. Those that do have the settings changed that are
     stated and differ; what is not stated stays, and so do their blocks. Agents that are not in the file stay. Says of
@@ -78,7 +78,7 @@ def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
 
 
 def flat(agent: Agent) -> Row:
-    """An agent as one row: the settings of its notes beside its other fields."""
+    """An agent as one row, with the settings of its notes as columns."""
     row = {name: value for name, value in asdict(agent).items() if name != "memory_settings"}
     return {**row, **asdict(agent.memory_settings)}
 
@@ -105,11 +105,11 @@ def _take(host: HostClient, step: _Step) -> None:
 
 @contextmanager
 def _naming(agent_id: str) -> Iterator[None]:
-    """Name the agent whose value the server refuses."""
+    """Name the agent whose value the server rejects."""
     try:
         yield
     except InvalidArgument as error:
-        raise Failure(f"agents.{agent_id}: {broken_rules(error)}", "mend the file, and apply it again") from None
+        raise Failure(f"agents.{agent_id}: {broken_rules(error)}", "correct the file, and apply it again") from None
 
 
 def _arguments(settings: Row) -> dict[str, Any]:

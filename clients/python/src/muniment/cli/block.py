@@ -42,7 +42,7 @@ def block() -> None:
 def list_(session: SessionClient, output: Output) -> None:
     """List the visible blocks by label.
 
-    Of one label the agent's own comes first. Each is shown at its highest visible level.
+    For the same label, the agent's own block comes first. Each is shown at its highest visible level.
 
     \b
     Examples:
@@ -54,11 +54,16 @@ def list_(session: SessionClient, output: Output) -> None:
 
 @block.command(cls=Discreet)
 @_LABEL
-@click.option("--owner", type=TEXT, metavar="AGENT", help="Whose. The default is the own one, else the first shared.")
+@click.option(
+    "--owner",
+    type=TEXT,
+    metavar="AGENT",
+    help="The owner of the block. The default is the agent's own block, otherwise the first shared one.",
+)
 @with_output
 @with_session
 def get(session: SessionClient, output: Output, label: str, owner: str | None) -> None:
-    """Show a block at its highest visible level. In a pipe: the content alone, byte for byte.
+    """Show a block at its highest visible level. In a pipe: only the content, byte for byte.
 
     \b
     Examples:
@@ -78,7 +83,7 @@ def get(session: SessionClient, output: Output, label: str, owner: str | None) -
 def update(session: SessionClient, output: Output, label: str, content: str, etag: str | None) -> None:
     """Create or replace a block at the session's own level.
 
-    CONTENT is read from standard input when it is left out or `-`. It may be empty: "".
+    CONTENT is read from standard input if it is omitted or `-`. It may be empty: "".
 
     \b
     Examples:
@@ -95,10 +100,10 @@ def update(session: SessionClient, output: Output, label: str, content: str, eta
 @with_output
 @with_session
 def append(session: SessionClient, output: Output, label: str, content: str, etag: str | None) -> None:
-    """Add lines at the end. A line break comes between, unless there is one.
+    """Add lines at the end, after a line break.
 
-    What is edited is the version that the session sees; what is written is the one at its own level, here as in the
-    other edits. CONTENT is read from standard input when it is left out or `-`.
+    Every edit starts from the version that the session sees, and writes the one at its own level. CONTENT is read from
+    standard input if it is omitted or `-`.
 
     \b
     Examples:
@@ -116,9 +121,9 @@ def append(session: SessionClient, output: Output, label: str, content: str, eta
 @with_output
 @with_session
 def insert(session: SessionClient, output: Output, label: str, line: int, content: str, etag: str | None) -> None:
-    """Put lines after a line.
+    """Insert lines after a line.
 
-    LINE is its number; 0 is before the first. CONTENT is read from standard input when it is left out or `-`.
+    LINE is the number of a line; 0 is before the first. CONTENT is read from standard input if it is omitted or `-`.
 
     \b
     Examples:
@@ -136,9 +141,9 @@ def insert(session: SessionClient, output: Output, label: str, line: int, conten
 @with_output
 @with_session
 def replace(session: SessionClient, output: Output, label: str, old: str, new: str, etag: str | None) -> None:
-    """Replace the one place where OLD stands by NEW.
+    """Replace the only occurrence of OLD with NEW.
 
-    NEW is read from standard input when it is left out or `-`. It may be empty: "".
+    NEW is read from standard input if it is omitted or `-`. It may be empty: "".
 
     \b
     Examples:

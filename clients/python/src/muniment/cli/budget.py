@@ -1,4 +1,4 @@
-"""Budgets of notes: how full a tier is, and what to do when a note does not fit."""
+"""Prints the usage of a tier, and what to do if a note exceeds the budget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLUMNS = ("note_id", "chars", "classification", "whose", "preview")
 
 
 class OverBudget(Failure):
-    """The notes would exceed the budget of their tier. Shows the beginnings of the largest."""
+    """The notes would exceed the budget of their tier. Shows the beginnings of the largest notes."""
 
     def __init__(self, usage: Usage, refused: muniment.BudgetExceeded) -> None:
         super().__init__(

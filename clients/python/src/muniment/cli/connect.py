@@ -1,6 +1,6 @@
-"""How commands reach a server: its address, the credential, and what they print when it refuses.
+"""How commands connect to a server: the address, the credential, and hints for its errors.
 
-A host key goes only to the server it was given for: key and address come from one options. A session's token may
+A host key is sent only to the server it belongs to. A session's token may
 come from the environment beside an address from a file, because `session open` hands out the token alone.
 """
 
@@ -26,47 +26,47 @@ from muniment.settings import DEVELOPMENT_FILE
 
 _PATH = click.Path(path_type=Path)
 _COMMAND_TTL = timedelta(minutes=5)
-"""How long a session outlives a command that was killed."""
+"""When the session of a command expires, in case the command is killed."""
 
 _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.Unauthenticated: "get another: muniment host-key create, or muniment session open",
-    muniment.PrincipalNotAllowed: "agents, sessions and sharing want MUNIMENT_HOST_KEY, items a session",
+    muniment.PrincipalNotAllowed: "agents, sessions and sharing need MUNIMENT_HOST_KEY; items need a session",
     muniment.CeilingExceeded: "stay at or below the key's ceiling, or use a key with a higher one",
-    muniment.AgentNotFound: "see: muniment agent list; make it: muniment agent create NAME",
-    muniment.SessionNotFound: "see the open ones: muniment session list AGENT",
-    muniment.MemoryNotFound: "see what this session sees: muniment memory list",
-    muniment.NoteNotFound: "see what this session sees: muniment note list, or with --tier user",
-    muniment.BlockNotFound: "see what this session sees: muniment block list",
-    muniment.PassageNotFound: "see what this session sees: muniment passage list",
+    muniment.AgentNotFound: "list the agents: muniment agent list; create one: muniment agent create NAME",
+    muniment.SessionNotFound: "list the open ones: muniment session list AGENT",
+    muniment.MemoryNotFound: "list what this session sees: muniment memory list",
+    muniment.NoteNotFound: "list what this session sees: muniment note list, or with --tier user",
+    muniment.BlockNotFound: "list what this session sees: muniment block list",
+    muniment.PassageNotFound: "list what this session sees: muniment passage list",
     muniment.SharedBlockNotFound: "share it first: muniment block share OWNER LABEL",
-    muniment.BlockNotAttached: "see to whom it is: muniment block consumers OWNER LABEL",
-    muniment.AgentExists: "choose another id, or see: muniment agent list",
-    muniment.NoteExists: "leave --id out, or give the content and tier that it has",
-    muniment.BlockExists: "see: muniment block consumers OWNER LABEL; if it only has text already, leave CONTENT out",
-    muniment.PassageExists: "leave --id out, or give the content that it has",
-    muniment.TierDisabled: "a host switches it on: muniment agent update NAME --notes, or --profile",
+    muniment.BlockNotAttached: "list who reads it: muniment block consumers OWNER LABEL",
+    muniment.AgentExists: "choose another id; list the agents: muniment agent list",
+    muniment.NoteExists: "omit --id, or give the content and tier of the existing note",
+    muniment.BlockExists: "list its readers: muniment block consumers OWNER LABEL; if it has text, omit CONTENT",
+    muniment.PassageExists: "omit --id, or give the content of the existing passage",
+    muniment.TierDisabled: "a host can enable it: muniment agent update NAME --notes, or --profile",
     muniment.BudgetExceeded: "shorten or delete a note first: muniment note list",
-    muniment.TextNotFound: "see what is there: muniment block get LABEL",
-    muniment.TextNotUnique: "give more of what stands around it",
-    muniment.LineOutOfRange: "see the lines: muniment block get LABEL; 0 is before the first",
+    muniment.TextNotFound: "show the block: muniment block get LABEL",
+    muniment.TextNotUnique: "include more of its context",
+    muniment.LineOutOfRange: "show the lines: muniment block get LABEL; 0 is before the first",
     muniment.BlockTooLarge: "shorten it first: muniment block replace, or update",
-    muniment.PromptTooLarge: "render less of it: --section; shorten what is large: muniment block list",
-    muniment.ConversationTainted: "open it at the conversation's taint or above, or start anew: muniment session reset",
-    muniment.WriteLevelMismatch: "a session writes at its own level: use one at the item's, with --agent and --taint",
+    muniment.PromptTooLarge: "render a part of it: --section; or shorten large blocks: muniment block list",
+    muniment.ConversationTainted: "open it at the conversation's taint or above, or restart it: muniment session reset",
+    muniment.WriteLevelMismatch: "a session writes only at its own level: use one at the item's (--agent, --taint)",
     muniment.EtagStale: "read it again, then write with its etag",
     muniment.TaintChanged: "start again",
     muniment.InvalidArgument: "see --help",
     muniment.Overloaded: "try again in a moment",
-    muniment.Unavailable: "is it running? muniment serve --dev (or make run), or name another with MUNIMENT_ADDRESS",
-    muniment.DeadlineExceeded: "try again; a write may have happened",
+    muniment.Unavailable: "start it: muniment serve --dev (or make run), or name another with MUNIMENT_ADDRESS",
+    muniment.DeadlineExceeded: "try again; a write may have been executed",
     muniment.MethodUnknown: "the server is older than this command: upgrade it",
-    muniment.InternalError: "the server's log says more",
+    muniment.InternalError: "the server's log has the details",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """What the options say about the server."""
+    """The server, as the options name it."""
 
     address: str | None
     data_dir: Path | None
@@ -75,7 +75,7 @@ class ServerOptions:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What the environment says about the server and the caller. A variable that is empty is absent."""
+    """The server and the caller, as the environment names them. An empty variable counts as unset."""
 
     address: str | None
     host_key: str | None = field(repr=False)
@@ -83,7 +83,7 @@ class Caller:
 
     @classmethod
     def of_environment(cls) -> Caller:
-        """What MUNIMENT_ADDRESS, MUNIMENT_HOST_KEY and MUNIMENT_TOKEN say."""
+        """The values of MUNIMENT_ADDRESS, MUNIMENT_HOST_KEY and MUNIMENT_TOKEN."""
         names = ("MUNIMENT_ADDRESS", "MUNIMENT_HOST_KEY", "MUNIMENT_TOKEN")
         return cls(*(os.environ.get(name, "").strip() or None for name in names))
 
@@ -98,17 +98,21 @@ class Endpoint:
 
 
 def with_server_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that name a server, as *options*."""
+    """Give a command the options that name a server, as the argument *options*."""
 
-    @click.option("--address", help="HOST:PORT or unix:PATH. The default is MUNIMENT_ADDRESS, then --data-dir's.")
+    @click.option(
+        "--address", help="HOST:PORT or unix:PATH. The default is MUNIMENT_ADDRESS, then the address in --data-dir."
+    )
     @click.option(
         "--data-dir",
         type=_PATH,
         metavar="DIR",
-        help="Where `serve --dev` runs. The default is .muniment, then its own.",
+        help="The data directory of `serve --dev`. The default is .muniment, then the server's default.",
     )
-    @click.option("--tls", is_flag=True, help="Encrypt, and trust the authorities that gRPC knows.")
-    @click.option("--tls-ca", type=_PATH, metavar="FILE", envvar="MUNIMENT_TLS_CA", help="Encrypt, and trust this one.")
+    @click.option("--tls", is_flag=True, help="Use TLS, and trust the authorities that gRPC includes.")
+    @click.option(
+        "--tls-ca", type=_PATH, metavar="FILE", envvar="MUNIMENT_TLS_CA", help="Use TLS, and trust this authority."
+    )
     @click.option("--tls-cert", type=_PATH, metavar="FILE", envvar="MUNIMENT_TLS_CERT", help="What to show the server.")
     @click.option("--tls-key", type=_PATH, metavar="FILE", envvar="MUNIMENT_TLS_KEY", help="Its key.")
     @functools.wraps(command)
@@ -123,7 +127,7 @@ def with_server_options(command: Callable[..., None]) -> Callable[..., None]:
         **arguments: Any,
     ) -> None:
         if address and data_dir:
-            raise click.UsageError("--address and --data-dir both name the server: give one")
+            raise click.UsageError("--address and --data-dir both name the server: give only one")
         with report_server_errors():
             named = muniment.TLS(tls_ca, tls_cert, tls_key) if tls_ca or tls_cert or tls_key else tls
             command(options=ServerOptions(address, data_dir, named), **arguments)
@@ -144,9 +148,9 @@ def with_host(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_session(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command *session*: that of MUNIMENT_TOKEN, or one opened for just this command."""
+    """Give a command *session*: that of MUNIMENT_TOKEN, or one opened for this command only."""
     which = click.option(
-        "--agent", metavar="NAME", help="Open a session of this agent, with the host key, for this command."
+        "--agent", metavar="NAME", help="Open a session of this agent for this command, with the host key."
     )
     return which(_with_session(command, "--agent NAME and --taint LEVEL"))
 
@@ -158,14 +162,14 @@ def with_session_of(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _with_session(command: Callable[..., None], words: str) -> Callable[..., None]:
-    @click.option("--taint", type=LEVEL, help="The level of that session.")
+    @click.option("--taint", type=LEVEL, help="The level of the session.")
     @with_server_options
     @functools.wraps(command)
     def with_client(
         *, options: ServerOptions, agent: str | None, taint: Classification | None, **arguments: Any
     ) -> None:
         if (agent is None) != (taint is None):
-            raise click.UsageError(f"{words} come together")
+            raise click.UsageError(f"{words} require each other")
         endpoint = find_server(options)
         with (
             _opened(endpoint, options, agent, taint) if agent and taint else _kept(endpoint, options, words) as session
@@ -178,7 +182,7 @@ def _with_session(command: Callable[..., None], words: str) -> Callable[..., Non
 def open_host(endpoint: Endpoint, tls: bool | muniment.TLS) -> HostClient:
     """A client with the host key. Raises Failure if the endpoint has none."""
     if endpoint.host_key is None:
-        raise Failure("there is no host key", "set MUNIMENT_HOST_KEY; make one: muniment host-key create")
+        raise Failure("there is no host key", "set MUNIMENT_HOST_KEY; create one: muniment host-key create")
     return muniment.connect(endpoint.address, host_key=endpoint.host_key, tls=tls)
 
 
@@ -209,7 +213,7 @@ def find_server(options: ServerOptions) -> Endpoint:
     if address is not None:
         return Endpoint(address, caller.host_key, caller.token)
     if caller.host_key is not None:
-        raise Failure("MUNIMENT_HOST_KEY is set, and not for which server", "set MUNIMENT_ADDRESS, or give --address")
+        raise Failure("MUNIMENT_HOST_KEY is set, but no server for it", "set MUNIMENT_ADDRESS, or give --address")
     for file in (DEVELOPMENT_FILE, _data_home() / DEVELOPMENT_FILE.name):
         if file.exists():
             return _from_file(file, caller.token)
@@ -228,7 +232,7 @@ def _from_file(file: Path, token: str | None) -> Endpoint:
         return Endpoint(str(written["address"]), str(written["host_key"]), token)
     except (ValueError, KeyError, TypeError):
         raise Failure(
-            f"{file} does not hold an address and a host key", "write it anew: muniment serve --dev"
+            f"{file} does not contain an address and a host key", "write it again: muniment serve --dev"
         ) from None
 
 

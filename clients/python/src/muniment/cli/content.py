@@ -1,4 +1,4 @@
-"""What commands share: content from standard input, tags, expiry, etags, confirmation."""
+"""What several commands need: content from standard input, tags, expiry, etags, confirmation."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from muniment.cli.parameters import DURATION, TEXT
 
 STANDARD_INPUT = "-"
 _MOST_CONTENT = 1024 * 1024
-"""The most bytes read for one item: more than the server takes, so that it refuses what is too long."""
+"""How many bytes are read for one item: more than the server accepts, so that the server reports the error."""
 _MOST_FILE = 16 * 1024 * 1024
-"""The most bytes read from a file of edits."""
+"""How many bytes are read from a file."""
 
 
 def _from_now(_context: click.Context, _parameter: click.Parameter, length: timedelta | None) -> datetime | None:
@@ -30,11 +30,11 @@ def _from_now(_context: click.Context, _parameter: click.Parameter, length: time
 
 CONTENT = click.argument("content", required=False, default=STANDARD_INPUT, type=TEXT)
 TAGS = click.option("--tag", "tags", multiple=True, type=TEXT, help="May be given several times.")
-ANY_TAG = click.option("--any-tag", is_flag=True, help="One of the tags will do.")
+ANY_TAG = click.option("--any-tag", is_flag=True, help="Match items with any of the tags, not only with all.")
 MAX_RESULTS = click.option("--max-results", type=click.IntRange(min=1), default=10, show_default=True)
-ETAG = click.option("--etag", type=TEXT, help="Only if this is still the version that is seen.")
+ETAG = click.option("--etag", type=TEXT, help="Only if this is still the current version.")
 EXPIRES_IN = click.option(
-    "--expires-in", "expire_time", type=DURATION, callback=_from_now, help="Forget it after that long, such as 30d."
+    "--expires-in", "expire_time", type=DURATION, callback=_from_now, help="Let it expire after that time, such as 30d."
 )
 
 
@@ -62,19 +62,19 @@ def read_text(file: Path, *, at_most: int = _MOST_FILE) -> str:
 
 def print_deleted(revealed: Classification | None) -> None:
     """Print that an item is deleted, and the level of the version that is visible again."""
-    print_note("Deleted." if revealed is None else f"Deleted; the version at {revealed.name} is seen again.")
+    print_note("Deleted." if revealed is None else f"Deleted; the version at {revealed.name} is now visible.")
 
 
 def print_how_found(results: Sized, *, semantic: bool) -> None:
-    """Print that a search found nothing, or that it compared words alone."""
+    """Print that a search found nothing, or that it did not compare embeddings."""
     if not results:
         print_note(click.style("nothing found", dim=True))
     elif not semantic:
-        print_note(click.style("by words alone: no meaning was compared", dim=True))
+        print_note(click.style("only words were compared, no embeddings", dim=True))
 
 
 def confirm(question: str) -> None:
-    """Ask, on a terminal. Raises Abort on no, and Failure where no one can be asked here."""
+    """Ask for confirmation on a terminal. Raises Abort if it is refused, and Failure if this is not a terminal."""
     if not sys.stdin.isatty():
-        raise Failure("nothing was done: no one can be asked here", "if you mean it, give --yes")
+        raise Failure("nothing was done: this is not a terminal, so the command cannot ask", "to confirm, give --yes")
     click.confirm(question, abort=True, err=True)

@@ -1,4 +1,4 @@
-"""Edits of notes in a file: JSON Lines, a JSON array, or both. Errors do not repeat what the file holds."""
+"""Edits of notes in a file: JSON Lines, a JSON array, or both. Errors do not repeat the content of the file."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _after_space(text: str, begin: int) -> int:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise ValueError("an object has a repeated name")
     return made
 
 

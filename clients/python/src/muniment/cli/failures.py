@@ -13,14 +13,14 @@ from muniment.cli.output import harmless
 
 
 class Failure(click.ClickException):
-    """A command cannot do what was asked. The message holds no content and no secret."""
+    """A command cannot do what was asked. The message contains neither content nor secrets."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print it on stderr, unless *file* is given. Control characters in names from files are escaped."""
+        """Print it on stderr, unless *file* is given. Escapes control characters in it."""
         message, hint = (harmless(text, kept="\\") for text in (self.message, self.hint))
         click.echo(f"{click.style('Error:', fg='red', bold=True)} {message}", file=file, err=True)
         self.show_details()
@@ -40,9 +40,9 @@ def report_file_errors() -> Iterator[None]:
         raise
     except OSError as error:
         what = f"{error.filename}: " if error.filename else ""
-        said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise Failure(
-            f"{what}{said}", "check that the path exists and is yours, and that the address is right"
+            f"{what}{reason}", "check that the path exists and is yours, and that the address is right"
         ) from None
 
 
@@ -56,6 +56,6 @@ class Discreet(click.Command):
             raise
         except click.UsageError as error:
             raise click.UsageError(
-                "the arguments are not understood: put content in quotes, and -- before one that begins with a dash",
+                "the arguments are invalid: put content in quotes, and -- before content that begins with a dash",
                 error.ctx,
             ) from None

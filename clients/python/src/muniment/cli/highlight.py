@@ -1,4 +1,4 @@
-"""Which parts of a snippet answer a query, for the eye. The server finds by other rules, and does not say which."""
+"""Chooses which words of a snippet to highlight. The server matches by other rules, and does not say what matched."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from muniment.mcp import run
 def mcp() -> None:
     """Serve one session to a model: an MCP server on standard input and output, until the input ends.
 
-    The session is that of MUNIMENT_ADDRESS and MUNIMENT_TOKEN; MUNIMENT_TLS_CA names the authority to trust over TLS.
-    It wants the extra: pip install 'muniment[mcp]'. Without the extra `cli` it is `muniment-mcp`.
+    The session is that of MUNIMENT_TOKEN at MUNIMENT_ADDRESS; MUNIMENT_TLS_CA names the authority to trust with TLS.
+    Requires the extra: pip install 'muniment[mcp]'. Without the extra `cli` it is `muniment-mcp`.
 
     \b
     Examples:

@@ -36,7 +36,7 @@ _KEY = click.argument("key", type=TEXT)
 def memory() -> None:
     """Memories by key, as one session sees them.
 
-    The session is that of MUNIMENT_TOKEN, or --agent and --taint open one with the host key for just this command.
+    The session is that of MUNIMENT_TOKEN; or --agent and --taint open one with the host key for this command only.
 
     \b
     Examples:
@@ -64,7 +64,7 @@ def save(
 ) -> None:
     """Create or replace a memory at the session's own level. Tags are replaced, too.
 
-    CONTENT is read from standard input when it is left out or `-`.
+    CONTENT is read from standard input if it is omitted or `-`.
 
     \b
     Examples:
@@ -80,7 +80,7 @@ def save(
 @with_output
 @with_session
 def get(session: SessionClient, output: Output, key: str) -> None:
-    """Show a memory at its highest visible level. In a pipe: the content alone, byte for byte.
+    """Show a memory at its highest visible level. In a pipe: only the content, byte for byte.
 
     \b
     Examples:

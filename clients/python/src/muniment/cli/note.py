@@ -45,8 +45,8 @@ _TIER = click.option(
 def note() -> None:
     """Notes in two budgeted tiers, as one session sees them.
 
-    A budget refuses, it never truncates. Every command says how much of it is used: on standard error, or with
-    --json as the field `usage`. The session is that of MUNIMENT_TOKEN, or --agent and --taint open one with the host
+    A budget refuses; it never truncates. Every command prints the usage: on standard error, or with --json as the
+    field `usage`. The session is that of MUNIMENT_TOKEN, or --agent and --taint open one with the host
     key for just this command.
 
     \b
@@ -58,15 +58,21 @@ def note() -> None:
 
 @note.command(cls=Discreet)
 @CONTENT
-@click.option("--id", "note_id", type=TEXT, metavar="UUID", help="Makes it safe to repeat. The default is a new one.")
+@click.option(
+    "--id",
+    "note_id",
+    type=TEXT,
+    metavar="UUID",
+    help="The id of the note, which makes the command safe to repeat. The default is a new one.",
+)
 @_TIER
 @with_output
 @with_session
 @report_budget
 def add(session: SessionClient, output: Output, content: str, note_id: str | None, tier: Tier) -> None:
-    """Add a note. The same content twice is one note.
+    """Add a note. Adding the same content again changes nothing.
 
-    CONTENT is read from standard input when it is left out or `-`.
+    CONTENT is read from standard input if it is omitted or `-`.
 
     \b
     Examples:
@@ -88,8 +94,8 @@ def add(session: SessionClient, output: Output, content: str, note_id: str | Non
 def update(session: SessionClient, output: Output, note_id: str, content: str, tier: Tier, etag: str | None) -> None:
     """Replace the content of a note.
 
-    Of a note of a lower level this makes a version at the session's own, which hides the lower one from there upward.
-    CONTENT is read from standard input when it is left out or `-`.
+    A note of a lower level gets a version at the session's own level, which shadows the lower one.
+    CONTENT is read from standard input if it is omitted or `-`.
 
     \b
     Examples:
@@ -125,7 +131,7 @@ def delete(session: SessionClient, output: Output, note_id: str, tier: Tier, eta
 @with_output
 @with_session
 def list_(session: SessionClient, output: Output, tier: Tier) -> None:
-    """List the visible notes of a tier, oldest first. With --json: one object that has them as `notes`.
+    """List the visible notes of a tier, oldest first. With --json: one object with the field `notes`.
 
     \b
     Examples:
@@ -150,7 +156,7 @@ def list_(session: SessionClient, output: Output, tier: Tier) -> None:
 @with_output
 @with_session
 def search(session: SessionClient, output: Output, query: str, tier: Tier, max_results: int) -> None:
-    """Search in plain language, best match first. With --json: one object that has them as `results`.
+    """Search in plain language, best match first. With --json: one object with the field `results`.
 
     \b
     Examples:
@@ -169,15 +175,15 @@ def search(session: SessionClient, output: Output, query: str, tier: Tier, max_r
 @note.command(cls=Discreet)
 @click.argument("file", type=FILE, default=STANDARD_INPUT)
 @_TIER
-@click.option("--validate-only", is_flag=True, help="Write nothing, only say what would come of it.")
+@click.option("--validate-only", is_flag=True, help="Write nothing; only check the edits and print the usage.")
 @with_output
 @with_session
 @report_budget
 def edit(session: SessionClient, output: Output, file: Path, tier: Tier, validate_only: bool) -> None:
-    """Make several edits, all or none. The budget is judged on what they end in.
+    """Make several edits, all or none. The budget applies to the result of all edits.
 
-    FILE holds JSON Lines or a JSON array of {"add": {"content": …}}, {"update": {"note_id": …, "content": …}} and
-    {"delete": {"note_id": …}}. It is standard input when it is left out or `-`. With --json: one object that has what
+    FILE contains JSON Lines or a JSON array of {"add": {"content": …}}, {"update": {"note_id": …, "content": …}} and
+    {"delete": {"note_id": …}}. It is standard input if it is omitted or `-`. With --json: one object that has what
     was written as `notes`.
 
     \b
@@ -189,7 +195,7 @@ def edit(session: SessionClient, output: Output, file: Path, tier: Tier, validat
     if output.as_json:
         output.record(asdict(edited), ())
     elif validate_only:
-        print_note(f"Nothing is written. It would be {usage_in_words(edited.usage)}")
+        print_note(f"Nothing was written. The usage would be {usage_in_words(edited.usage)}")
     else:
         if edited.notes:
             output.rows(map(asdict, edited.notes), _WRITTEN_COLUMNS)

@@ -32,7 +32,7 @@ _STEERING = {"Cc", "Cf", "Zl", "Zp"}
 
 
 class Output:
-    """Where a command prints its answer: to stdout, or with *beside* to stderr."""
+    """Prints the answer of a command: to stdout, or with *beside* to stderr."""
 
     def __init__(self, *, as_json: bool, beside: bool = False) -> None:
         self.as_json = as_json
@@ -61,7 +61,7 @@ class Output:
         self._lines([row], columns)
 
     def document(self, row: Row, columns: Sequence[str]) -> None:
-        """Show one row and its content. In a pipe: the content alone, byte for byte."""
+        """Show one row and its content. In a pipe: only the content, byte for byte."""
         if self.as_json:
             self.record(row, ())
             return
@@ -135,7 +135,7 @@ def with_output(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def print_note(text: str) -> None:
-    """Print a remark on stderr, beside the answer."""
+    """Print a remark on stderr."""
     click.echo(text, err=True)
 
 

@@ -1,4 +1,4 @@
-"""Kinds of values on the command line."""
+"""The types of parameters on the command line."""
 
 from __future__ import annotations
 

@@ -36,10 +36,10 @@ _PASSAGE = click.argument("passage_id", type=TEXT)
 
 @click.group(cls=Group)
 def passage() -> None:
-    """Archival passages: text to be searched, written once, as one session sees it.
+    """Archival passages, as one session sees them: texts to search, written once.
 
-    The session is that of MUNIMENT_TOKEN, or --agent and --taint open one with the host key for just this command.
-    Times are in RFC 3339, or days: 2026-11-22 is its midnight in UTC.
+    The session is that of MUNIMENT_TOKEN; or --agent and --taint open one with the host key for this command only.
+    Times are in RFC 3339, or days: 2026-11-22 means midnight in UTC.
 
     \b
     Examples:
@@ -49,13 +49,13 @@ def passage() -> None:
 
 
 def _with_filters(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say which passages, as *filters*."""
+    """Give a command the options that select passages, as the argument *filters*."""
 
     @TAGS
     @ANY_TAG
-    @click.option("--thread", type=TEXT, help="Only those of this thread.")
-    @click.option("--since", type=TIME, help="Only what happened at that time or later.")
-    @click.option("--until", type=TIME, help="Only what happened before: 2026-11-22 leaves out all of that day.")
+    @click.option("--thread", type=TEXT, help="Only passages of this thread.")
+    @click.option("--since", type=TIME, help="Only passages of that time or later.")
+    @click.option("--until", type=TIME, help="Only passages before that time: 2026-11-22 excludes all of that day.")
     @functools.wraps(command)
     def with_options(
         *, tags: tuple[str, ...], any_tag: bool, thread: str | None, since: datetime, until: datetime, **arguments: Any
@@ -75,19 +75,23 @@ def _with_filters(command: Callable[..., None]) -> Callable[..., None]:
 @passage.command(cls=Discreet)
 @CONTENT
 @TAGS
-@click.option("--thread", type=TEXT, help="The thread whose turn it is, such as a conversation.")
+@click.option("--thread", type=TEXT, help="The thread it belongs to, such as a conversation.")
 @click.option("--author", type=TEXT, help="Who said or wrote it.")
 @click.option("--event-time", type=TIME, help="When it was said or happened. The default is now.")
 @EXPIRES_IN
 @click.option(
-    "--id", "passage_id", type=TEXT, metavar="UUID", help="Makes it safe to repeat. The default is a new one."
+    "--id",
+    "passage_id",
+    type=TEXT,
+    metavar="UUID",
+    help="The id of the passage, which makes the command safe to repeat. The default is a new one.",
 )
 @with_output
 @with_session
 def store(session: SessionClient, output: Output, content: str, **stated: Any) -> None:
     """Store a passage, at the session's own level.
 
-    CONTENT is read from standard input when it is left out or `-`.
+    CONTENT is read from standard input if it is omitted or `-`.
 
     \b
     Examples:
@@ -102,7 +106,7 @@ def store(session: SessionClient, output: Output, content: str, **stated: Any) -
 @with_output
 @with_session
 def get(session: SessionClient, output: Output, passage_id: str) -> None:
-    """Show a passage. In a pipe: the content alone, byte for byte.
+    """Show a passage. In a pipe: only the content, byte for byte.
 
     \b
     Examples:
@@ -117,7 +121,7 @@ def get(session: SessionClient, output: Output, passage_id: str) -> None:
 @with_output
 @with_session
 def list_(session: SessionClient, output: Output, filters: dict[str, Any]) -> None:
-    """List the visible passages by the time at which they happened, newest first.
+    """List the visible passages by their time, newest first.
 
     \b
     Examples:

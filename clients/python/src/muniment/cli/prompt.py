@@ -16,15 +16,19 @@ _SECTIONS = {kind.name.lower().replace("_", "-"): kind for kind in PromptSection
 
 @click.command
 @click.option(
-    "--section", "sections", multiple=True, type=click.Choice(list(_SECTIONS)), help="Only this. May be given again."
+    "--section",
+    "sections",
+    multiple=True,
+    type=click.Choice(list(_SECTIONS)),
+    help="Render only this section. May be repeated.",
 )
-@click.option("--omit-usage", is_flag=True, help="Without the usage in the headings.")
+@click.option("--omit-usage", is_flag=True, help="Omit the usage from the headings.")
 @with_output
 @with_session_of
 def prompt(session: SessionClient, output: Output, sections: tuple[str, ...], omit_usage: bool) -> None:
-    """Show what a model would see: blocks, notes, user profile. In a pipe: byte for byte.
+    """Print the prompt of a session: blocks, notes, user profile. In a pipe: byte for byte.
 
-    With --json also what it is made of, how full the tiers are, and the highest level in it. Without AGENT and --taint
+    With --json, also its parts, the usage of the tiers, and its highest level. Without AGENT and --taint
     it is what the session of MUNIMENT_TOKEN sees.
 
     \b

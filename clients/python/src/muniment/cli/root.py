@@ -1,4 +1,4 @@
-"""`muniment` itself: the client's commands, and those of installed distributions that add theirs."""
+"""The command `muniment`: the client's commands, and those that other installed distributions add."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _COMMANDS = {
     "block": Lazy("muniment.cli.block:block", "Core blocks, for sessions; and sharing them, for hosts."),
     "passage": Lazy("muniment.cli.passage:passage", "Archival passages, as one session sees them."),
     "search": Lazy("muniment.cli.search:search", "Memories, notes and passages in one search."),
-    "prompt": Lazy("muniment.cli.prompt:prompt", "What a model would see."),
+    "prompt": Lazy("muniment.cli.prompt:prompt", "The prompt of a session."),
     "mcp": Lazy("muniment.cli.mcp:mcp", "The memory of one session, for a model: an MCP server."),
-    "export": Lazy("muniment.cli.transfer.export:export", "Everything that an agent remembers, to a file."),
-    "import": Lazy("muniment.cli.transfer.import_:import_", "A file, into what an agent remembers."),
+    "export": Lazy("muniment.cli.transfer.export:export", "Export all items of an agent to a file."),
+    "import": Lazy("muniment.cli.transfer.import_:import_", "Import items from a file into an agent."),
 }
 
 
@@ -34,7 +34,7 @@ class Root(Group):
 
     @cached_property
     def added(self) -> list[Section]:
-        """What other distributions add, by the names of their entry points."""
+        """The commands that other distributions add, by the names of their entry points."""
         return [each.load() for each in sorted(entry_points(group=ENTRY_POINTS))]
 
     @property
@@ -71,10 +71,10 @@ class Root(Group):
 @click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="muniment", prog_name="muniment")
 def main() -> None:
-    """Memory for AI agents that keeps to information-flow levels.
+    """Memory for AI agents with information-flow control.
 
-    Commands reach a server by MUNIMENT_ADDRESS with MUNIMENT_HOST_KEY or MUNIMENT_TOKEN, or by the file that
-    `muniment serve --dev` writes.
+    Commands find the server and the credential in MUNIMENT_ADDRESS with MUNIMENT_HOST_KEY or MUNIMENT_TOKEN, or in the
+    file that `muniment serve --dev` writes.
 
     \b
     Examples:
@@ -83,5 +83,5 @@ def main() -> None:
       muniment search friday --agent alice --taint internal
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no ✓ gets its number, not a traceback
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show ✓ gets an escape, not a traceback
             stream.reconfigure(errors="backslashreplace")

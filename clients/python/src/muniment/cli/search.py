@@ -22,8 +22,8 @@ _COLUMNS = ("kind", "name", "classification", "score", "snippet")
 def search(session: SessionClient, output: Output, query: str, max_results: int) -> None:
     """Search memories, both tiers of notes, and passages, in plain language and in any language.
 
-    Each kind is ranked by itself, best match first: scores of different kinds do not compare. `memory search`,
-    `note search` and `passage search` look through one kind, with filters.
+    Each kind is ranked separately, best match first: scores of different kinds are not comparable. `memory search`,
+    `note search` and `passage search` search one kind, with filters.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def search(session: SessionClient, output: Output, query: str, max_results: int)
         *(_row("passage", one.passage.passage_id, one.passage.classification, one) for one in passages),
     ]
     output.rows(rows, _COLUMNS, query=query)
-    # one is enough: of a kind of which there is nothing, none is compared
+    # one is enough: for a kind without items, no embeddings are compared
     semantic = memories.semantic or passages.semantic or any(found.semantic for found in notes.values())
     print_how_found(rows, semantic=semantic)
 

@@ -16,14 +16,16 @@ from muniment.cli.parameters import DURATION, LEVEL, TEXT
 
 _COLUMNS = ("session_id", "agent_id", "conversation_id", "taint", "create_time", "expire_time")
 _SESSION = click.argument("session_id", metavar="[SESSION]", required=False, type=TEXT)
-_REASON = click.option("--reason", default="", type=TEXT, help="For the audit; never content.")
+_REASON = click.option(
+    "--reason", default="", type=TEXT, help="The reason, for the audit log. Must not contain content."
+)
 
 
 @click.group(cls=Group)
 def session() -> None:
     """Sessions: credentials for one conversation of an agent, and its taint.
 
-    Where SESSION is left out, it is the session of MUNIMENT_TOKEN.
+    If SESSION is omitted, it is the session of MUNIMENT_TOKEN.
 
     \b
     Examples:
@@ -36,9 +38,9 @@ def session() -> None:
 @session.command("open")
 @click.argument("agent_id", metavar="AGENT", type=TEXT)
 @click.option("--taint", required=True, type=LEVEL, help="The level of what the conversation has seen so far.")
-@click.option("--conversation", type=TEXT, metavar="ID", help="Which conversation. The default is a new one.")
-@click.option("--ttl", type=DURATION, help="How long it may live, such as 8h. The default is 24h.")
-@click.option("--quiet", is_flag=True, help="Print the token alone.")
+@click.option("--conversation", type=TEXT, metavar="ID", help="The conversation. The default is a new one.")
+@click.option("--ttl", type=DURATION, help="When the session expires, such as 8h. The default is 24h.")
+@click.option("--quiet", is_flag=True, help="Print only the token.")
 @with_output
 @with_host
 def open_(
@@ -50,7 +52,7 @@ def open_(
     ttl: timedelta | None,
     quiet: bool,
 ) -> None:
-    """Open a session and show its token, this once.
+    """Open a session and print its token. It cannot be shown again.
 
     \b
     Examples:
@@ -85,13 +87,13 @@ def raise_(host: HostClient, output: Output, session_id: str | None, taint: Clas
 @session.command
 @_SESSION
 @_REASON
-@click.option("--quiet", is_flag=True, help="Print the token alone.")
+@click.option("--quiet", is_flag=True, help="Print only the token.")
 @with_output
 @with_host
 def reset(host: HostClient, output: Output, session_id: str | None, reason: str, quiet: bool) -> None:
-    """Start a conversation anew: close all its sessions and open one at PUBLIC.
+    """Restart a conversation: close all its sessions, and open one at PUBLIC.
 
-    By this you state that the model's context was wiped.
+    With this command, you state that the model's context has been cleared.
 
     \b
     Examples:
@@ -106,7 +108,7 @@ def reset(host: HostClient, output: Output, session_id: str | None, reason: str,
 @_SESSION
 @with_host
 def close(host: HostClient, session_id: str | None) -> None:
-    """Close a session. Its token is worth nothing from then on.
+    """Close a session. Its token is invalid from then on.
 
     \b
     Examples:
@@ -119,7 +121,7 @@ def close(host: HostClient, session_id: str | None) -> None:
 
 @session.command("list")
 @click.argument("agent_id", metavar="AGENT", type=TEXT)
-@click.option("--all", "include_closed", is_flag=True, help="Closed and expired ones, too.")
+@click.option("--all", "include_closed", is_flag=True, help="Include closed and expired sessions.")
 @with_output
 @with_host
 def list_(host: HostClient, output: Output, agent_id: str, include_closed: bool) -> None:
@@ -147,4 +149,4 @@ def _show_token(opened: SessionClient, output: Output, *, quiet: bool) -> None:
         return
     row = asdict(opened.session) | {"token": opened.token}
     output.record(row, (*_COLUMNS, "token"))
-    print_note("Keep the token, in MUNIMENT_TOKEN: it is shown this once.")
+    print_note("Store the token in MUNIMENT_TOKEN now: it cannot be shown again.")

@@ -25,7 +25,7 @@ def share(host: HostClient, owner: str, label: str, content: str) -> None:
     """For hosts: declare a block as shared.
 
     OWNER is the agent whose block it is. CONTENT is the text of its PUBLIC version, if it has none; `-` reads it from
-    standard input. Left out: the version that there is, or an empty one.
+    standard input. If it is omitted, the existing version stays, or an empty one is created.
 
     \b
     Examples:
@@ -42,7 +42,7 @@ def share(host: HostClient, owner: str, label: str, content: str) -> None:
 @_LABEL
 @with_host
 def unshare(host: HostClient, owner: str, label: str) -> None:
-    """For hosts: stop sharing a block, and detach all who read it.
+    """For hosts: stop sharing a block, and detach it from all agents.
 
     OWNER keeps it.
 
@@ -94,7 +94,7 @@ def detach(host: HostClient, owner: str, label: str, agent: str) -> None:
 @with_output
 @with_host
 def consumers(host: HostClient, output: Output, owner: str, label: str) -> None:
-    """For hosts: list who reads a shared block, by id.
+    """For hosts: list the agents that read a shared block, by id.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""What a model is told when a call fails: what happened, and what to do next."""
+"""The errors that a model sees: what happened, and what to do next."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ NEXT: dict[type[MunimentError], str] = {
 }
 
 
-def telling(tool: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """*tool*, whose errors say what to do next. Neither a trace nor the token is in them."""
+def report_errors(tool: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Wrap *tool*, so that its errors say what to do next. They contain neither a traceback nor the token."""
 
     @functools.wraps(tool)
-    def told(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def reporting(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         try:
             return tool(*args, **kwargs)
         except BudgetExceeded as full:
-            raise ToolError(_told_of_budget(full)) from None
+            raise ToolError(_budget_message(full)) from None
         except MunimentError as error:
-            raise ToolError(f"{_said(error)}. {_next(error)}") from None
+            raise ToolError(f"{_message(error)}. {_next(error)}") from None
 
-    return told
+    return reporting
 
 
-def _said(error: MunimentError) -> str:
+def _message(error: MunimentError) -> str:
     incident = error.incident if isinstance(error, muniment.InternalError) else ""
     return f"{str(error).rstrip('.')} (incident {incident})" if incident else str(error).rstrip(".")
 
@@ -67,18 +67,18 @@ def _next(error: MunimentError) -> str:
     return next((hint for kind, hint in NEXT.items() if isinstance(error, kind)), "Tell the user.")
 
 
-def _told_of_budget(full: BudgetExceeded) -> str:
-    """All that it takes to make room in one call."""
+def _budget_message(full: BudgetExceeded) -> str:
+    """All that a model needs to make room in one call."""
     if full.usage is None:
-        return f"{_said(full)}. Make room with note_edit: see note_list."
-    said = (
-        f"{_said(full)}.\nThe notes take {full.usage.used_chars:,} of {full.usage.limit_chars:,} characters; this "
+        return f"{_message(full)}. Make room with note_edit: see note_list."
+    summary = (
+        f"{_message(full)}.\nThe notes take {full.usage.used_chars:,} of {full.usage.limit_chars:,} characters; this "
         f"would make it {full.would_be_chars:,}, which is {full.over_by_chars:,} too many. Nothing was changed."
     )
     if not full.entries:
-        return f"{said} Say it in fewer words, or use memory_save or passage_store."
+        return f"{summary} Say it in fewer words, or use memory_save or passage_store."
     lines = [
-        said,
+        summary,
         "Repeat this change in one call of note_edit with the same target, together with deletions and shorter "
         f"versions that free {full.over_by_chars:,} characters or more. The largest notes, up to "
         f"{LEVELS[max(entry.classification for entry in full.entries)]}, are:",

@@ -1,4 +1,4 @@
-"""What the tools answer with."""
+"""The results of the tools."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import muniment
 from muniment import Classification
 
 WHOLE = 2000
-"""Code points of a content that are shown whole in a search."""
+"""Up to how many code points a search shows the whole content."""
 LINE = 200
-"""Code points of a content that are shown whole in a list, which is of many."""
+"""Up to how many code points a list, which has many entries, shows the whole content."""
 
 Level = Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]
 
@@ -26,9 +26,9 @@ LEVELS: dict[Classification, Level] = {
 
 
 class Labelled(BaseModel):
-    """An answer that says how sensitive it is, for the host of the model to go by."""
+    """A result that says how sensitive it is, for the host of the model."""
 
-    classification: Level = Field(description="How sensitive this is, which nobody chooses.")
+    classification: Level = Field(description="How sensitive this is, which follows from the conversation.")
 
 
 class Memory(Labelled):

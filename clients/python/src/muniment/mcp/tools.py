@@ -1,4 +1,4 @@
-"""The tools. Their docstrings are what a model reads of them.
+"""The tools. A model reads their docstrings.
 
 No argument names an agent or a level: both follow from the session.
 """
@@ -17,8 +17,8 @@ from muniment.mcp import results
 from muniment.mcp.results import LEVELS
 
 LARGEST_PAGE = 250
-MOST_LISTED = 500
-"""Memories of a list. With all of them it could be larger than a model's whole context."""
+MAX_LISTED = 500
+"""How many memories a list contains. All of them could be larger than the context of a model."""
 
 Key = Annotated[
     str,
@@ -50,7 +50,7 @@ TIERS = {"memory": Tier.MEMORY, "user": Tier.USER}
 
 
 class NewContent(BaseModel):
-    """A note and what shall stand in it."""
+    """A note and its new content."""
 
     note_id: NoteId
     content: NoteContent
@@ -72,7 +72,7 @@ class MemoryTools:
 
         Use it on your own, as soon as you learn something that will matter later: a name, a date, a preference, a
         decision, a rule to follow, the state of a project. One fact per key. The same key again replaces content and
-        tags, so look with memory_search first when you may know something of it already.
+        tags, so look with memory_search first if you may already know something about it.
         """
         saved = self._session.save_memory(key, content, tags=tags)
         return results.MemorySaved(classification=LEVELS[saved.classification], key=saved.key)
@@ -84,8 +84,8 @@ class MemoryTools:
     def memory_search(self, query: Query, max_results: MaxResults = 10) -> results.Memories:
         """Find memories by what they say, best first.
 
-        Use it before you answer whatever may depend on earlier conversations, and before you ask the user something
-        that you may have been told.
+        Use it before you answer anything that may depend on earlier conversations, and before you ask the user
+        something that you may already know.
         """
         found = self._session.search_memories(query, max_results=max_results)
         return results.Memories(
@@ -102,9 +102,9 @@ class MemoryTools:
         find something, use memory_search: it sees all.
         """
         listed = undisturbed(
-            lambda: list(islice(self._session.list_memories(tag, page_size=LARGEST_PAGE), MOST_LISTED + 1))
+            lambda: list(islice(self._session.list_memories(tag, page_size=LARGEST_PAGE), MAX_LISTED + 1))
         )
-        shown = listed[:MOST_LISTED]
+        shown = listed[:MAX_LISTED]
         highest = max((each.classification for each in shown), default=Classification.PUBLIC)
         return results.MemoryList(
             classification=LEVELS[highest],
@@ -126,13 +126,13 @@ class NoteTools:
     def note_add(self, content: NoteContent, target: Target = "memory") -> results.NoteWritten:
         """Add a note: a short fact that should be in view in every conversation.
 
-        Notes have a small budget. What is long, or rarely needed, belongs into memory_save or passage_store. If the
-        budget refuses, make room with note_edit.
+        Notes have a small budget. Use memory_save or passage_store for what is long or rarely
+        needed. If the budget is exceeded, make room with note_edit.
         """
         return results.note_written(self._session.add_note(content, tier=TIERS[target]))
 
     def note_update(self, note_id: NoteId, content: NoteContent, target: Target = "memory") -> results.NoteWritten:
-        """Replace what stands in a note: it has changed, or it can be said in fewer words."""
+        """Replace the content of a note: it has changed, or it can be said in fewer words."""
         return results.note_written(self._session.update_note(note_id, content, tier=TIERS[target]))
 
     def note_delete(self, note_id: NoteId, target: Target = "memory") -> results.NoteDeleted:
@@ -143,7 +143,7 @@ class NoteTools:
     def note_list(self, target: Target = "memory") -> results.Notes:
         """Read all notes of a target, oldest first, with their ids and how much of the budget they take.
 
-        Use it at the beginning of a conversation, unless the notes are in your prompt already.
+        Use it at the beginning of a conversation, unless the notes are already in your prompt.
         """
         tier = TIERS[target]
         listed = undisturbed(
@@ -166,8 +166,8 @@ class NoteTools:
     ) -> results.Notes:
         """Make several changes to the notes of one target, all or none.
 
-        Use it to make room when the budget refuses: it is judged on what all the changes end in. Merge notes that
-        belong together, shorten long ones, delete what is outdated. Returns the notes that were updated and added.
+        Use it to make room when the budget is exceeded: the budget applies to the result of all changes. Merge notes
+        that belong together, shorten long ones, delete what is outdated. Returns the notes that were updated and added.
         """
         edits: list[NoteEdit] = [
             *map(DeleteNote, delete),
@@ -189,9 +189,9 @@ class BlockTools:
         self._session = session
 
     def block_list(self) -> results.Blocks:
-        """Read the core blocks: who you are, whom you know, what you are at.
+        """Read the core blocks: who you are, whom you know, what you are working on.
 
-        Use it at the beginning of a conversation, unless the blocks are in your prompt already.
+        Use it at the beginning of a conversation, unless the blocks are already in your prompt.
         """
         listed = undisturbed(lambda: list(self._session.list_blocks(page_size=LARGEST_PAGE)))
         highest = max((each.classification for each in listed), default=Classification.PUBLIC)
@@ -202,9 +202,9 @@ class BlockTools:
         label: Label,
         content: Annotated[str, Field(description="The whole new content. Empty is allowed. At most 64 KiB.")],
     ) -> results.BlockWritten:
-        """Write a core block anew: your personality, your relationships, the current state of your work.
+        """Rewrite a core block: your personality, your relationships, the current state of your work.
 
-        What stood in it is replaced, so read it first and keep what still holds. Another label makes another block.
+        The old content is replaced, so read it first and keep what is still true. A new label creates a new block.
         """
         written = self._session.update_block(label, content)
         return results.BlockWritten(classification=LEVELS[written.classification], label=written.label)
@@ -232,7 +232,7 @@ class PassageTools:
     def passage_search(self, query: Query, max_results: MaxResults = 10) -> results.Passages:
         """Search the archive, best first.
 
-        Use it when memories and notes do not say it: for what somebody said, when, and in what words.
+        Use it if memories and notes do not have the answer: for what someone said, when, and in what words.
         """
         found = self._session.search_passages(query, max_results=max_results)
         return results.Passages(
@@ -241,5 +241,5 @@ class PassageTools:
         )
 
     def passage_get(self, passage_id: PassageId) -> results.Passage:
-        """Read one passage whole, when passage_search shows only a part of it."""
+        """Read a whole passage, of which passage_search shows only a part."""
         return results.passage(self._session.get_passage(passage_id))

@@ -1,7 +1,7 @@
-"""What the service keeps and shows, as values.
+"""The values that calls take and return.
 
-Times are aware and in UTC. No repr holds content, keys, labels, tags, threads, authors, snippets or page
-tokens, so that a value may be logged.
+Times are in UTC, and aware. No repr contains content, keys, labels, tags, threads, authors, snippets or page tokens, so
+that values can be logged.
 """
 
 from muniment.values.blocks import Block, BlockPage

@@ -13,8 +13,8 @@ from muniment.values.levels import Classification
 class Block:
     """One version of one core block, as a session sees it: text that is always in the prompt.
 
-    *shared*: it is another agent's, attached by the host, and only read. Give the *etag* back to change
-    nothing but this version.
+    *shared*: it belongs to another agent, and is read-only. Pass the *etag* to a write to change only this
+    version.
     """
 
     owner_agent_id: str
@@ -29,7 +29,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BlockPage:
-    """One page of blocks. *classification* is the highest level among them, PUBLIC when there are none."""
+    """One page of blocks. *classification* is the highest level among them, PUBLIC if there are none."""
 
     blocks: tuple[Block, ...]
     next_page_token: str = field(repr=False)

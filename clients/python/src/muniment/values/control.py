@@ -1,4 +1,4 @@
-"""What hosts see: agents, sessions, the audit."""
+"""Values for hosts: agents, sessions, audit events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from muniment.values.levels import Classification, ItemKind
 
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
-    """How the two tiers of notes are kept; limits in Unicode code points.
+    """The settings of the two tiers of notes. Limits are in Unicode code points.
 
     None means the default when an agent is created, and no change when it is updated.
     """
@@ -23,7 +23,7 @@ class MemorySettings:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An owner of items. Carries nothing derived from them."""
+    """An owner of items. Contains nothing derived from them."""
 
     agent_id: str
     display_name: str
@@ -35,7 +35,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One session as it was at one moment. A host may raise its taint at any other."""
+    """A session as it was when it was read. A host may raise its taint at any time."""
 
     session_id: str
     agent_id: str
@@ -48,9 +48,9 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """One thing that was done, or refused. What does not apply is None.
+    """One effect, read or refusal. Fields that do not apply are None.
 
-    *kind* is None for a kind that this client does not know, too.
+    *kind* is also None for a kind that this client does not know.
     """
 
     event_id: str

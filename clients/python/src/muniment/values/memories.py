@@ -13,7 +13,7 @@ from muniment.values.levels import Classification
 class Memory:
     """One version of one keyed memory, as a session sees it.
 
-    Give its *etag* back to change nothing but this version. An *expire_time* of None: never forgotten.
+    Pass its *etag* to a write to change only this version. An *expire_time* of None: it never expires.
     """
 
     key: str = field(repr=False)
@@ -28,7 +28,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPage:
-    """One page of memories. *classification* is the highest level among them, PUBLIC when there are none."""
+    """One page of memories. *classification* is the highest level among them, PUBLIC if there are none."""
 
     memories: tuple[Memory, ...]
     next_page_token: str = field(repr=False)
@@ -43,7 +43,7 @@ class MemoryPage:
 
 @dataclass(frozen=True, slots=True)
 class MemoryResult:
-    """One match of a search. Scores compare within one answer only: higher is better."""
+    """One match of a search. Scores are comparable only within one response; higher is better."""
 
     memory: Memory
     score: float
@@ -54,8 +54,8 @@ class MemoryResult:
 class SearchResults:
     """The best matches, best first.
 
-    *classification* is the highest level among them, PUBLIC when there are none. *semantic*: whether
-    meaning was compared too, and not words alone.
+    *classification* is the highest level among them, PUBLIC if there are none. *semantic*: whether
+    embeddings were compared, and not only words.
     """
 
     results: tuple[MemoryResult, ...]

@@ -13,7 +13,7 @@ from muniment.values.levels import Classification
 class Tier(IntEnum):
     """One of an agent's two sets of notes: its own, and the profile of its user.
 
-    Each has a budget, and each can be switched off by the host.
+    Each has a budget, and the host can disable each.
     """
 
     MEMORY = 1
@@ -22,7 +22,7 @@ class Tier(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One version of one note, as a session sees it. Give its *etag* back to change nothing but this version."""
+    """One version of one note, as a session sees it. Pass its *etag* to a write to change only this version."""
 
     note_id: str
     tier: Tier
@@ -35,9 +35,9 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How much of a tier's budget the notes take that the session sees, in Unicode code points.
+    """How much of a tier's budget the visible notes take, in Unicode code points.
 
-    *percent* is rounded down. It may pass 100: a session also sees what lower ones wrote.
+    *percent* is rounded down. It may exceed 100, because a session also sees notes of lower levels.
     """
 
     tier: Tier
@@ -48,9 +48,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class BudgetEntry:
-    """One note that takes room. *preview* is its first 40 code points.
+    """One note that takes up budget. *preview* is its first 40 code points.
 
-    A session can delete a note of its *own_level* only, and shorten any by updating it.
+    A session can shorten any note with an update, but delete only those of its *own_level*.
     """
 
     note_id: str
@@ -62,7 +62,7 @@ class BudgetEntry:
 
 @dataclass(frozen=True, slots=True)
 class NoteWritten:
-    """A note as it is stored, and the tier's usage now."""
+    """The stored note, and the tier's usage."""
 
     note: Note
     usage: Usage
@@ -70,7 +70,7 @@ class NoteWritten:
 
 @dataclass(frozen=True, slots=True)
 class NoteDeleted:
-    """The level at which a lower version is seen from now on, None when there is none, and the tier's usage now."""
+    """The level of the lower version that is now visible, None if there is none, and the tier's usage."""
 
     revealed: Classification | None
     usage: Usage
@@ -78,7 +78,7 @@ class NoteDeleted:
 
 @dataclass(frozen=True, slots=True)
 class NotePage:
-    """One page of notes. *classification* is the highest level among them, PUBLIC when there are none."""
+    """One page of notes. *classification* is the highest level among them, PUBLIC if there are none."""
 
     notes: tuple[Note, ...]
     usage: Usage
@@ -94,7 +94,7 @@ class NotePage:
 
 @dataclass(frozen=True, slots=True)
 class NoteResult:
-    """One match of a search. Scores compare within one answer only: higher is better."""
+    """One match of a search. Scores are comparable only within one response; higher is better."""
 
     note: Note
     score: float
@@ -105,8 +105,8 @@ class NoteResult:
 class NoteSearchResults:
     """The best matches, best first, and the tier's usage.
 
-    *classification* is the highest level among them, PUBLIC when there are none. *semantic*: whether
-    meaning was compared too, and not words alone.
+    *classification* is the highest level among them, PUBLIC if there are none. *semantic*: whether
+    embeddings were compared, and not only words.
     """
 
     results: tuple[NoteResult, ...]
@@ -123,7 +123,7 @@ class NoteSearchResults:
 
 @dataclass(frozen=True, slots=True)
 class AddNote:
-    """An edit: add a note. Without *note_id* the client makes one."""
+    """An edit: add a note. Without *note_id*, the client generates one."""
 
     content: str = field(repr=False)
     note_id: str | None = None
@@ -149,10 +149,10 @@ NoteEdit = AddNote | UpdateNote | DeleteNote
 
 @dataclass(frozen=True, slots=True)
 class NotesEdited:
-    """What several edits came to: the notes added and updated, in the order of the edits, and the usage now.
+    """The result of several edits: the notes added and updated, in the order of the edits, and the usage.
 
-    *classification* is the highest level among the notes, PUBLIC when there are none. Edits that were
-    only judged give no notes, and the usage as it would be.
+    *classification* is the highest level among the notes, PUBLIC if there are none. With
+    *validate_only*, there are no notes, and the usage is what it would be.
     """
 
     notes: tuple[Note, ...]

@@ -13,7 +13,7 @@ from muniment.values.levels import Classification
 class Passage:
     """One archival passage, as a session sees it: text to be searched, written once.
 
-    *thread* and *author* are None when they are not stated. An *expire_time* of None: never forgotten.
+    *thread* and *author* are None if they are not stated. An *expire_time* of None: it never expires.
     """
 
     passage_id: str
@@ -31,7 +31,7 @@ class Passage:
 class NewPassage:
     """A passage to store. An *event_time* of None is the time at which it is stored.
 
-    *passage_id* is a UUID. With one, it is safe to import the passage again; without, the server makes one.
+    *passage_id* is a UUID. With one, it is safe to import the passage again; without, the server generates one.
     """
 
     content: str = field(repr=False)
@@ -45,7 +45,7 @@ class NewPassage:
 
 @dataclass(frozen=True, slots=True)
 class PassagePage:
-    """One page of passages. *classification* is the highest level among them, PUBLIC when there are none."""
+    """One page of passages. *classification* is the highest level among them, PUBLIC if there are none."""
 
     passages: tuple[Passage, ...]
     next_page_token: str = field(repr=False)
@@ -60,7 +60,7 @@ class PassagePage:
 
 @dataclass(frozen=True, slots=True)
 class PassageResult:
-    """One match of a search. Scores compare within one answer only: higher is better."""
+    """One match of a search. Scores are comparable only within one response; higher is better."""
 
     passage: Passage
     score: float
@@ -71,8 +71,8 @@ class PassageResult:
 class PassageSearchResults:
     """The best matches, best first.
 
-    *classification* is the highest level among them, PUBLIC when there are none. *semantic*: whether
-    meaning was compared too, and not words alone.
+    *classification* is the highest level among them, PUBLIC if there are none. *semantic*: whether
+    embeddings were compared, and not only words.
     """
 
     results: tuple[PassageResult, ...]
@@ -88,7 +88,7 @@ class PassageSearchResults:
 
 @dataclass(frozen=True, slots=True)
 class ImportCounts:
-    """How many passages of a stream were stored, and how many were there already."""
+    """How many passages of a stream were stored, and how many existed already."""
 
     stored_count: int
     existing_count: int

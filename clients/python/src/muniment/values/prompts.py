@@ -19,10 +19,10 @@ class PromptSectionKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PromptSection:
-    """What one part of a prompt was made of: a block, or the notes of a tier. What does not apply is None.
+    """One part of a prompt: a block, or the notes of a tier. Fields that do not apply are None.
 
-    *classification* is the highest level in the part. *kind* is None for a kind that this client does not
-    know, too.
+    *classification* is the highest level in the part. *kind* is also None for a kind that this client
+    does not know.
     """
 
     kind: PromptSectionKind | None
@@ -34,10 +34,10 @@ class PromptSection:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What an agent needs in its context, as text, and what that is made of, in its order.
+    """The prompt as text, and its parts in order.
 
-    *classification* is the highest level in the text, PUBLIC when there is none. *etag* names the text.
-    *not_modified*: the text is the one that was asked about, and not sent again.
+    *classification* is the highest level in the text, PUBLIC when there is none. *etag* identifies the text.
+    *not_modified*: the text is that of the given etag, and is not sent again.
     """
 
     text: str = field(repr=False)

@@ -31,7 +31,7 @@ _LARGEST_ROW = 1024 * 1024
 _MOST_STEPS = 20_000_000
 """Steps of SQLite's machine. A row takes some twenty."""
 _FORM = "is not a memory file of docker-agent: there is no table `memories` with `id`, `created_at` and `memory`"
-_TOO_MUCH = f"holds too much: {_MOST_ROWS:,} rows are read, and {_MOST_BYTES // 1024**2} MiB"
+_TOO_MUCH = f"is too large: {_MOST_ROWS:,} rows are read, and {_MOST_BYTES // 1024**2} MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,15 @@ def _remarks(rows: list[_Row], kept: list[_Row]) -> tuple[str, ...]:
     said = []
     categories = sum(bool(row.category) for row in kept)
     if categories:
-        said.append(f"categories, which notes have not, left out: {categories}")
+        said.append(f"omitted categories, which notes do not have: {categories}")
     if len(kept) < len(rows):
-        said.append(f"rows that are empty or say what an earlier one says, left out: {len(rows) - len(kept)}")
+        said.append(f"omitted rows that are empty or repeat an earlier one: {len(rows) - len(kept)}")
     return tuple(said)
 
 
 @contextmanager
 def _opened(file: Path) -> Iterator[sqlite3.Connection]:
-    """The database, only to be read. Beside one that was closed cleanly no file is made either."""
+    """Open the database read-only. If it was closed cleanly, SQLite creates no file next to it, either."""
     with file.open("rb") as opened:
         header = opened.read(100)
     log = file.with_name(file.name + "-wal")
@@ -86,7 +86,7 @@ def _opened(file: Path) -> Iterator[sqlite3.Connection]:
         if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_INTERRUPT):
             raise Unreadable("", _TOO_MUCH) from None
         raise Unreadable(
-            "", "SQLite cannot read the file", "is docker-agent at work on it? stop it, and import a copy"
+            "", "SQLite cannot read the file", "if docker-agent is using it, stop that, and import a copy"
         ) from None
 
 

@@ -31,13 +31,13 @@ _STANDARD_OUTPUT = Path("-")
     "path",
     metavar="FILE",
     type=FILE,
-    help="Where to. `-`, and the default in a pipe: standard output.",
+    help="The file to write. `-`, and the default in a pipe, is standard output.",
 )
 @click.option("--up-to", type=LEVEL, help="The highest level to read. The default is the ceiling of the host key.")
-@click.option("--force", is_flag=True, help="Replace the file.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @with_host
 def export(host: HostClient, agent_id: str, path: Path | None, up_to: Classification | None, force: bool) -> None:
-    """Write everything that an agent remembers to a file: JSON Lines, each item with its level.
+    """Export all items of an agent to a file: JSON Lines, each item with its level.
 
     Every live version at every level up to the ceiling of the host key is in it, shadowed ones too: memories, notes,
     the agent's own blocks and passages. It is read through one session per level, which the audit shows, and holds
@@ -59,7 +59,7 @@ def export(host: HostClient, agent_id: str, path: Path | None, up_to: Classifica
         _write_out(lines.written(agent_id, items, ascii_only=sys.stdout.isatty()))
     else:
         write_whole(target, lines.written(agent_id, items), force=force)
-    for counted in by_level(items) or ["There is nothing up to that level."]:
+    for counted in by_level(items) or ["There are no items up to that level."]:
         print_note(counted)
 
 
@@ -67,7 +67,7 @@ def _target(path: Path | None) -> Path:
     if path is not None:
         return path
     if sys.stdout.isatty():
-        raise click.UsageError("say where to: -o FILE, or -o - for this terminal")
+        raise click.UsageError("name the file: -o FILE, or -o - for this terminal")
     return _STANDARD_OUTPUT
 
 

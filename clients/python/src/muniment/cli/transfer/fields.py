@@ -43,7 +43,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class Fields:
-    """One object, and where it stands."""
+    """One object, and its place in the file."""
 
     def __init__(self, where: str, given: object) -> None:
         if not isinstance(given, Mapping):

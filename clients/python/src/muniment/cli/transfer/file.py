@@ -16,7 +16,7 @@ def require_free(path: Path, *, force: bool) -> None:
     if not path.exists() and not path.is_symlink():
         return
     if not force:
-        raise Failure(f"{path} exists already", "name another file, or replace it: --force")
+        raise Failure(f"{path} already exists", "name another file, or replace this one with --force")
     if not path.is_file():
         raise Failure(f"{path} is not a regular file", "name another; -o - writes to standard output")
 

@@ -1,4 +1,4 @@
-"""Which format a file is in, and what is in it."""
+"""Detects the format of a file, and reads it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read(source: Source) -> Reading:
             level = _level(source, "letta")
             return letta.read(content, level, agent_id=source.agent_id, from_agent=source.from_agent)
         case other:
-            raise Unreadable("", f"this is not of the format {other}", "leave --format out: it is found out")
+            raise Unreadable("", f"this is not of the format {other}", "omit --format: the format is detected")
 
 
 def _is_database(path: Path) -> bool:
@@ -58,7 +58,7 @@ def _is_database(path: Path) -> bool:
 
 def _agreed(source: Source, found: str) -> str:
     if source.format not in (None, found):
-        raise Unreadable("", f"this is not of the format {source.format}, but {found}", "leave --format out")
+        raise Unreadable("", f"this is not of the format {source.format}, but {found}", "omit --format")
     return found
 
 
@@ -72,18 +72,18 @@ def _guessed(content: bytes) -> str:
     document = loaded("the file", content) if content.lstrip()[:1] in (b"{", b"[", b'"') else None
     if letta.is_document(loaded("the file", document) if isinstance(document, str) else document):
         return "letta"
-    raise Unreadable("", "the format is not known", f"say which it is: --format {', '.join(FORMATS)}")
+    raise Unreadable("", "the format is unknown", f"name it: --format {', '.join(FORMATS)}")
 
 
 def _level(source: Source, found: str) -> Classification:
     if source.level is None:
         raise click.UsageError(
-            f"a file of {found} says nothing of levels, and there is no default: give --level, the level of the most "
-            "sensitive thing that is in it"
+            f"a file of {found} has no levels, and there is no default: give --level, the level of its most "
+            "sensitive content"
         )
     return source.level
 
 
 def _refuse_level(source: Source) -> None:
     if source.level is not None:
-        raise click.UsageError("an export gives each item its own level: leave --level out")
+        raise click.UsageError("an export has a level for each item: omit --level")

@@ -22,10 +22,16 @@ from muniment.cli.transfer.write import foresee_passages, plan, write
 @click.command("import")
 @click.argument("agent_id", metavar="AGENT", type=TEXT)
 @click.argument("path", metavar="FILE", type=FILE)
-@click.option("--format", "named", type=click.Choice(formats.FORMATS), help="The default is found out.")
-@click.option("--level", type=LEVEL, help="The level of what is in FILE, where it does not say. There is no default.")
-@click.option("--from-agent", type=TEXT, metavar="NAME", help="Which one, of a Letta file with several agents.")
-@click.option("--dry-run", is_flag=True, help="Read the file and the agent, say what would be done, write nothing.")
+@click.option(
+    "--format", "named", type=click.Choice(formats.FORMATS), help="The format of the file. By default, it is detected."
+)
+@click.option(
+    "--level", type=LEVEL, help="The level of the content of FILE, if FILE has no levels. There is no default."
+)
+@click.option(
+    "--from-agent", type=TEXT, metavar="NAME", help="The agent to import from a Letta file with several agents."
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and write nothing.")
 @with_output
 @with_host
 def import_(
@@ -87,7 +93,7 @@ def _live(items: tuple[Item, ...]) -> list[Item]:
     now = datetime.now(UTC)
     live = [item for item in items if not (expire_time := getattr(item, "expire_time", None)) or expire_time > now]
     if len(live) < len(items):
-        print_note(f"items that have expired, left out: {len(items) - len(live)}")
+        print_note(f"omitted items that have expired: {len(items) - len(live)}")
     return live
 
 

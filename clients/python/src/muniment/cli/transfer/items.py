@@ -22,7 +22,7 @@ class Unreadable(Failure):
     """A file, or one place in it, that cannot be imported. The message holds no content."""
 
     def __init__(self, where: str, rule: str, hint: str = "") -> None:
-        super().__init__(f"{where}: {rule}" if where else rule, hint or "nothing was imported; mend the file")
+        super().__init__(f"{where}: {rule}" if where else rule, hint or "nothing was imported; correct the file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,6 @@ def _require_text(item: Item) -> None:
     try:
         size = len("".join(texts).encode())
     except UnicodeEncodeError:
-        raise Unreadable(item.where, "holds half of a surrogate pair, which is not text") from None
+        raise Unreadable(item.where, "contains half of a surrogate pair, which is not text") from None
     if size > _MOST_BYTES:
         raise Unreadable(item.where, "is too large for one request", "shorten or split it")

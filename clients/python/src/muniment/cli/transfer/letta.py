@@ -65,7 +65,7 @@ def _agent(file: Fields, wanted: str | None) -> Fields:
         raise Unreadable(
             "",
             f"the file has {len(agents)} agents{' of that name' if wanted else ''}, and one is imported",
-            "say which, by its name or id in the file: --from-agent agent-0",
+            "name it by its name or id in the file: --from-agent agent-0",
         )
     return agents[0]
 
@@ -88,9 +88,9 @@ def _remarks(blocks: list[Fields], left_out: int) -> tuple[str, ...]:
     renamed = sum("/" in block.text("label") for block in blocks)
     said = []
     if renamed:
-        said.append(f"labels whose `/` became `.`: {renamed}")
+        said.append(f"labels in which `/` became `.`: {renamed}")
     if left_out:
-        said.append(f"blocks that are not the agent's, left out: {left_out}")
+        said.append(f"omitted blocks of other agents: {left_out}")
     return tuple(said)
 
 

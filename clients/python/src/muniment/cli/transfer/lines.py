@@ -97,7 +97,9 @@ def read(source: bytes) -> Reading:
     items = checked(_item(Fields(where, loaded(where, line))) for where, line in lines)
     if count is not None and count != len(items):
         raise Unreadable(
-            "", f"the header promises {count:,} items, and there are {len(items):,}", "export again: the file was cut"
+            "",
+            f"the header promises {count:,} items, and there are {len(items):,}",
+            "the file is incomplete: export again",
         )
     return Reading(items)
 

@@ -79,7 +79,7 @@ def _tags(content: str) -> Iterator[str]:
 def _remarks(elsewhere: int, empty: int) -> tuple[str, ...]:
     said = []
     if elsewhere:
-        said.append(f"links out of the directory or to what is hidden, and no regular files, left out: {elsewhere}")
+        said.append(f"omitted links out of the directory or to hidden files, and special files: {elsewhere}")
     if empty:
-        said.append(f"empty files, left out: {empty}")
+        said.append(f"omitted empty files: {empty}")
     return tuple(said)

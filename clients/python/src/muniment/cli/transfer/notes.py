@@ -23,7 +23,7 @@ _MOST_EDITS = 100
 _MOST_BYTES = 512 * 1024
 """Content in one call: a request takes 1 MiB at most."""
 _EDIT = re.compile(r"edits\[(\d+)\]\.\w+\.")
-"""What stands before the name of a field that the server refuses."""
+"""The prefix of the name of a field that the server rejects."""
 _NAMES = {Tier.MEMORY: ("notes", "--notes"), Tier.USER: ("profile", "--profile")}
 """What people call a tier, and the option that switches it on."""
 
@@ -82,7 +82,9 @@ def _changed(items: Sequence[NoteItem], held: _Held, tally: Tally) -> Iterator[N
     for item in items:
         seen = held[item.level].get(item.note_id)
         if seen and seen.tier != item.tier:
-            raise Unreadable(item.where, "the agent has a note of that id in the other tier, and notes stay in theirs")
+            raise Unreadable(
+                item.where, "the agent has a note with that id in the other tier, and a note cannot change its tier"
+            )
         own = [
             note for note in held[item.level].values() if (note.classification, note.tier) == (item.level, item.tier)
         ]
@@ -172,7 +174,7 @@ def _overrun(call: NoteCall, session: SessionClient, agent_id: str) -> BudgetExc
         name, option = _NAMES[call.tier]
         raise Failure(
             f"the agent keeps no {name}, and the file has some; nothing was imported",
-            f"switch them on: muniment agent update {agent_id} {option}",
+            f"enable them: muniment agent update {agent_id} {option}",
         ) from None
     except muniment.InvalidArgument as refused:
         violation = refused.violations[0]

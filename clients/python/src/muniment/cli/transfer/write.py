@@ -118,7 +118,7 @@ def foresee_passages(plan: Plan, sessions: Sessions) -> None:
     for item in plan.passages:
         content = held[item.level].get(item.passage_id)
         if content not in (None, item.content):
-            raise Unreadable(item.where, "the agent has a passage of that id, and it says something else")
+            raise Unreadable(item.where, "the agent has a passage with that id and another text")
         outcome = plan.foreseen.added if content is None else plan.foreseen.unchanged
         outcome[item.level, item.kind] += 1
 
@@ -172,7 +172,7 @@ class _Writing:
             counts = self._sessions[level].import_passages(map(_new_passage, batch), timeout=_STREAM_SECONDS)
         except PassageExists as error:
             self._stopped_after(error)
-            raise Failure("the agent has a passage of the file's with another text", "see which: --dry-run") from None
+            raise Failure("the agent has a passage of the file with another text", "find it: --dry-run") from None
         except MunimentError as error:
             with _naming(batch[self._stopped_after(error) % len(batch)]):
                 raise
@@ -200,7 +200,7 @@ class _Writing:
             print_note(
                 f"Not finished. Written so far: {in_words(self._arrived) or 'nothing'}. What is written stays; to"
             )
-            print_note("import the same file again is safe, and goes on from there.")
+            print_note("import the same file again is safe, and continues from there.")
             raise
 
 
@@ -211,7 +211,7 @@ def _naming(item: Item) -> Iterator[None]:
         yield
     except InvalidArgument as error:
         broken = broken_rules(error).replace("passage.", "")
-        raise Failure(f"{item.where}: {broken}", "mend the file, and import it again") from None
+        raise Failure(f"{item.where}: {broken}", "correct the file, and import it again") from None
 
 
 def _batches(passages: Iterator[PassageItem]) -> Iterator[list[PassageItem]]:
