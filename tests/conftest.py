@@ -12,7 +12,7 @@ from tests.support.databases import Database, cloned, running_postgres
 from tests.support.memory_disk import use_memory_disk
 from tests.support.services import Caller, Service, serving
 
-pytest_plugins = ["tests.support.depth", "tests.support.scheduling"]
+pytest_plugins = ["tests.support.depth", "tests.support.scheduling", "tests.support.tenants"]
 
 
 def pytest_configure() -> None:

@@ -83,7 +83,7 @@ def test_vectors_of_another_embedder_are_wrong(doctor, admin, dev):
         admin.execute("UPDATE muniment_public.meaning SET embedder = NULL, signs = NULL, vector = NULL")
 
 
-def test_it_says_that_meaning_is_searched(dev):
+def test_it_says_that_search_is_semantic(dev):
     assert "search goes by words and meaning" in run_process(dev.folder, "doctor", "--data-dir", ".muniment").stdout
 
 

@@ -1,1 +1,1 @@
-"""How fast the service is, told as ratios to baselines measured in the same run: `make bench`."""
+"""How fast the service is, as ratios to baselines measured in the same run: `make bench`."""

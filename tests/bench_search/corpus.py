@@ -1,7 +1,7 @@
 """Items and queries of any number, with the word frequencies of real text.
 
-Items are pieces of real sentences put together anew. Real text goes on bringing new words, which a text that repeats
-itself does not: so a few words are invented, by Zipf's law. Queries are real questions about the same text.
+Items are excerpts of real sentences in random order. Real text keeps introducing new words and repeated text does not,
+so a few words are invented, by Zipf's law. Queries are real questions about the same text.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tests.eval.corpora import corpora
 
 _BYTES = 184
 """Of an item, on average: about a turn of a chat."""
-_PIECE = 8
-"""Words of a piece, on average."""
+_EXCERPT = 8
+"""The average length of an excerpt, in words."""
 _INVENTED = 0.05
 """The part of the words that is invented."""
 _SYLLABLES = ("ka", "ro", "mi", "ten", "lu", "sha", "vel", "dor", "ni", "gar", "pe", "oth", "zu", "lin", "bra", "fex")
@@ -43,16 +43,16 @@ class Source:
             wanted = max(20.0, self._random.gauss(_BYTES, _BYTES / 4))
             words: list[str] = []
             while sum(len(word) + 1 for word in words) < wanted:
-                words += self._piece()
+                words += self._excerpt()
             yield " ".join(words)
 
     def queries(self, count: int) -> Sequence[str]:
         """So many different questions."""
         return self._random.sample(self._questions, count)
 
-    def _piece(self) -> Iterator[str]:
+    def _excerpt(self) -> Iterator[str]:
         words = self._random.choice(self._sentences)
-        length = min(len(words), 1 + int(self._random.expovariate(1 / _PIECE)))
+        length = min(len(words), 1 + int(self._random.expovariate(1 / _EXCERPT)))
         start = self._random.randrange(len(words) - length + 1)
         for word in words[start : start + length]:
             yield self._invented() if self._random.random() < _INVENTED else word

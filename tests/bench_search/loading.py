@@ -60,7 +60,9 @@ class Owner(NamedTuple):
 def load(
     conninfo: Callable[[str], str], contents: Iterable[str], *, agents: int, count: int, done: Callable[[int], None]
 ) -> None:
-    """Remember *count* of *contents* for *agents* agents, `agent1` and so on; *done* is told how many more are there.
+    """Remember *count* of *contents* for *agents* agents, `agent1` and so on.
+
+    After each batch, *done* receives its size.
 
     The rows are those that the service writes, but that the two indexes of words are made at the end.
     """

@@ -1,6 +1,6 @@
 """The clients: what each needs, how its runner is built, and how it is run.
 
-A runner is a process: `RUNNER FILE`, told in the environment where the server is. README.md has the whole protocol.
+A runner is a process: `RUNNER FILE`, which finds the server in its environment. README.md has the whole protocol.
 """
 
 from __future__ import annotations

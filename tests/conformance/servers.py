@@ -47,9 +47,9 @@ class Target(ABC):
         self._ca_file = ca_file
 
     def environment(self, keys: Keys) -> dict[str, str]:
-        """What a runner is told."""
-        told = {"MUNIMENT_ADDRESS": self.address, "MUNIMENT_HOST_KEY": keys.own}
-        return told | ({"MUNIMENT_TLS_CA": self._ca_file} if self._ca_file else {})
+        """The environment variables of a runner."""
+        variables = {"MUNIMENT_ADDRESS": self.address, "MUNIMENT_HOST_KEY": keys.own}
+        return variables | ({"MUNIMENT_TLS_CA": self._ca_file} if self._ca_file else {})
 
     @abstractmethod
     def keys(self) -> Keys:

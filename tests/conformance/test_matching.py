@@ -118,7 +118,7 @@ def test_the_host_keys_of_others_are_put_in():
 @pytest.mark.parametrize(
     "change", [{"step": []}, {"sessions": {"low": "PUBLIC"}}, {"steps": [{"as": "low", "call": "S.M", "expected": {}}]}]
 )
-def test_a_slip_in_a_file_is_told(change):
+def test_a_mistake_in_a_file_is_reported(change):
     with pytest.raises(Malformed, match="file"):
         from_document("file", DOCUMENT | change)
 
@@ -247,7 +247,7 @@ def test_a_difference_is_shown_with_the_step_it_is_in():
     assert transcripts.difference(one, one) == ""
 
 
-def test_long_texts_are_shown_short_and_still_told_apart():
+def test_long_texts_are_shortened_and_still_differ():
     scenario = scenario_of({})
     lines = [transcripts.rendered(scenario, [record(0, response={"content": "x" * 5000 + end})]) for end in "ab"]
 

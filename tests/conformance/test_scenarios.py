@@ -19,8 +19,8 @@ NOT_PROVOKED = {
     "OVERLOADED": "takes a server with more calls in flight than it may have: tests/faults/test_overload.py",
     "UNAVAILABLE": "takes a database that is away: tests/faults/test_database_away.py",
     "DEADLINE_EXCEEDED": "a client stops listening at its own deadline: the status is in deadlines.yaml",
-    "METHOD_UNKNOWN": "stubs have the methods of the contract only: tests/rpc/test_reasons.py",
-    "INTERNAL": "takes a fault of the server: tests/rpc/test_faults.py",
+    "METHOD_UNKNOWN": "stubs have the methods of the contract only: tests/transport/test_reasons.py",
+    "INTERNAL": "takes a fault of the server: tests/transport/test_faults.py",
 }
 """Reasons that no client can provoke with certainty, and where they are tested."""
 

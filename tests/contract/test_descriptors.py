@@ -99,7 +99,7 @@ def test_a_level_at_any_depth_is_found():
     assert set(levels_in(search.output_type)) == {"results.memory.classification", "classification"}
 
 
-def test_tf20_no_request_for_items_names_an_agent():
+def test_no_request_for_items_names_an_agent():
     """Whose items it is about comes from the session's row only."""
     for service in SERVICES:
         for method in service.methods:

@@ -31,7 +31,7 @@ def test_there_are_exactly_four_levels_with_the_numbers_of_the_contract():
 
 
 @pytest.mark.parametrize("number", [-1, 0, 5, 2**31 - 1])
-def test_tf1_there_is_no_unknown_level(number):
+def test_there_is_no_unknown_level(number):
     """What is not a level cannot be compared: it cannot be made."""
     with pytest.raises(ValueError, match="is not a valid Classification"):
         Classification(number)

@@ -97,7 +97,7 @@ def test_c12_a_note_is_shadowed_before_it_is_held_against_the_tier():
         (["\n§\n"], 3),
     ],
 )
-def test_d34_usage_counts_code_points_and_three_for_each_separator(contents, expected):
+def test_usage_counts_code_points_and_three_for_each_separator(contents, expected):
     found = note_set(*(note(str(number), content) for number, content in enumerate(contents)))
 
     assert found.usage(MEMORY).used_chars == expected == len("\n§\n".join(contents))
@@ -110,7 +110,7 @@ def test_d34_usage_counts_code_points_and_three_for_each_separator(contents, exp
         (21, 2200, 0), (22, 2200, 1), (0, 0, 0), (1, 0, 100), (1_000_000, 1, 100_000_000),
     ],
 )  # fmt: skip
-def test_d35_percent_is_rounded_down_and_not_capped(used_chars, limit_chars, percent):
+def test_percent_is_rounded_down_and_not_capped(used_chars, limit_chars, percent):
     assert Usage(MEMORY, used_chars, limit_chars).percent == percent
 
 
@@ -124,22 +124,22 @@ def test_an_addition_is_saved_in_the_place_it_was_given():
     ]
 
 
-def test_d39_an_own_note_with_the_same_text_is_kept():
+def test_an_own_note_with_the_same_text_is_kept():
     assert steps(note_set(note("a", "text")), AddNote("b", "text")) == [KeepStep("a")]
 
 
-def test_d39_two_additions_of_one_text_are_one_note():
+def test_two_additions_of_one_text_are_one_note():
     assert steps(note_set(), AddNote("a", "text"), AddNote("b", "text")) == [SaveStep("a", "text", 0), KeepStep("a")]
 
 
-def test_d39_the_same_text_in_the_other_tier_or_below_is_another_note():
+def test_the_same_text_in_the_other_tier_or_below_is_another_note():
     other_tier, below = note_set(note("a", "text", tier=USER)), note_set(note("a", "text"), taint=INTERNAL)
 
     assert steps(other_tier, AddNote("b", "text")) == steps(below, AddNote("b", "text")) == [SaveStep("b", "text", 0)]
 
 
 @pytest.mark.parametrize("content", ["text ", " text", "Text", "te\u0301xt", "text\n"])
-def test_d39_only_an_exact_duplicate_is_one(content):
+def test_only_an_exact_duplicate_is_one(content):
     assert steps(note_set(note("a", "text")), AddNote("b", content)) == [SaveStep("b", content, 0)]
 
 
@@ -190,7 +190,7 @@ def test_a_lower_version_that_a_delete_reveals_cannot_be_deleted():
 
 @pytest.mark.parametrize("edit", [UpdateNote("a", "x"), DeleteNote("a")])
 @pytest.mark.parametrize(("tier", "error"), [(MEMORY, errors.NoteIsAgentNote), (USER, errors.NoteIsUserProfile)])
-def test_d33_a_note_of_the_other_tier_is_not_found_and_the_error_says_where_it_is(edit, tier, error):
+def test_a_note_of_the_other_tier_is_not_found_and_the_error_says_where_it_is(edit, tier, error):
     (other,) = set(Tier) - {tier}
 
     with pytest.raises(error):
@@ -198,12 +198,12 @@ def test_d33_a_note_of_the_other_tier_is_not_found_and_the_error_says_where_it_i
 
 
 @pytest.mark.parametrize("edit", [AddNote("b", "x"), AddNote("a", "text"), UpdateNote("a", "x")])
-def test_d41_a_disabled_tier_takes_neither_additions_nor_updates(edit):
+def test_a_disabled_tier_takes_neither_additions_nor_updates(edit):
     with pytest.raises(errors.TierDisabled):
         plan_edits(note_set(note("a", "text"), memory_enabled=False), MEMORY, [edit])
 
 
-def test_d41_a_disabled_tier_takes_deletes_and_leaves_the_other_tier_alone():
+def test_a_disabled_tier_takes_deletes_and_leaves_the_other_tier_alone():
     found = note_set(note("a", "text"), memory_enabled=False)
 
     assert steps(found, DeleteNote("a")) == [DeleteStep("a")]
@@ -232,7 +232,7 @@ def test_a_version_that_an_edit_wrote_has_no_etag_yet():
 
 
 @pytest.mark.parametrize("content", ["x" * 10, "\U0001f600" * 10, "e\u0301" * 5])
-def test_d37_exactly_at_the_limit_is_allowed_and_one_over_is_not(content):
+def test_exactly_at_the_limit_is_allowed_and_one_over_is_not(content):
     assert used(note_set(memory_char_limit=10), AddNote("a", content)) == 10
     with pytest.raises(errors.BudgetExceeded) as refused:
         plan_edits(note_set(memory_char_limit=9), MEMORY, [AddNote("a", content)])

@@ -207,7 +207,7 @@ def test_an_attack_does_not_change_the_structure(name):
 
 # Whole documents.
 
-PIECES = [
+FRAGMENTS = [
     "#", "##", "### a", "# ", "§", "\n§\n", "═", "═══", RULER, "===", "─", "━━━", "\\", "\\\\", "u{", "\\u{", "41}",
     "\n", "\n\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029", " ", "  ", "\t", "\u00a0", "\u3000",
     "\U000e0041", "\U000e0100", "\ufe0f", "漢", "漢\U000e0100", "\u202e", "\u2066", "\u200d", "\u200c", "\u200e",
@@ -220,7 +220,7 @@ LABELS = ["a", "personality", "நிலை", "_x", "a.b-c", "1"]
 
 def generated(random: random.Random) -> Document:
     def content() -> str:
-        return "".join(random.choices(PIECES, k=random.choice((1, 1, 2, 3, 4, 6, 9))))
+        return "".join(random.choices(FRAGMENTS, k=random.choice((1, 1, 2, 3, 4, 6, 9))))
 
     def contents(most: int) -> list[str]:
         return [content() for _ in range(random.randrange(most + 1))]

@@ -23,7 +23,7 @@ def test_of_a_token_only_what_is_looked_up_is_kept():
     assert tokens.parse(TOKEN) == Token(TokenKind.SESSION, TenantNumber(7), hashlib.sha256(TOKEN.encode()).digest())
 
 
-def test_a_host_key_is_told_from_a_session_token():
+def test_a_host_key_parses_as_a_host_key():
     parsed = tokens.parse(tokens.mint(TokenKind.HOST, tenant=TenantNumber(2**63 - 1), secret=SECRET))
 
     assert parsed is not None

@@ -52,7 +52,7 @@ def as_seen_note(note: Note) -> SeenNote:
 
 def seen_notes(companion: Companion, tier: Tier, taint: Classification) -> list[SeenNote]:
     """What the model says of one tier, oldest first."""
-    return [(note.note_id, tier, note.content, note.level) for note in companion.shelf.seen(tier, taint)]
+    return [(note.note_id, tier, note.content, note.level) for note in companion.notes.seen(tier, taint)]
 
 
 def as_seen_block(block: Block) -> SeenBlock:

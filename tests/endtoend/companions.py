@@ -17,7 +17,7 @@ from muniment import Classification, NewPassage, Tier, Usage
 from tests.endtoend import locomo
 from tests.endtoend.conversations import Conversation, Turn
 from tests.endtoend.locomo import Vocabulary, level_beside, level_of
-from tests.endtoend.shelf import SEPARATOR, Shelf
+from tests.endtoend.noteset import SEPARATOR, NoteSet
 
 FIRST_BLOCKS = ("current_state", "personality", "relationships")
 EVENTS = "current_state"
@@ -75,7 +75,7 @@ class SeenBlock:
 
 
 class Companion:
-    """One agent: what is told to it, and what its sessions see."""
+    """One agent: what it stores, and what its sessions see."""
 
     def __init__(self, talk: Conversation, person: str, shares: Companion | None) -> None:
         self.agent_id = f"{person}.{talk.name}"
@@ -87,7 +87,7 @@ class Companion:
         self.vocabulary = Vocabulary(passage.content for passage in self.passages)
         self.memories = locomo.Model(list(_facts(talk, person)))
         self.wishes = list(_wishes(self.agent_id, talk, person))
-        self.shelf = Shelf()
+        self.notes = NoteSet()
         self.blocks: dict[str, dict[Classification, str]] = {
             label: {Classification.PUBLIC: ""} for label in FIRST_BLOCKS
         }
@@ -127,12 +127,12 @@ class Companion:
     def prompt(self, taint: Classification, *, omit_usage: bool = False) -> str:
         """The text of a session's prompt. Nothing in these people's words looks like structure, so none is escaped."""
         blocks = ["\n".join(filter(None, (f"### {seen.label}", seen.content))) for seen in self.seen_blocks(taint)]
-        tiers = [self._section(tier, taint, omit_usage) for tier in Tier if self.shelf.seen(tier, taint)]
+        tiers = [self._section(tier, taint, omit_usage) for tier in Tier if self.notes.seen(tier, taint)]
         return "\n\n".join(blocks + tiers)
 
     def _section(self, tier: Tier, taint: Classification, omit_usage: bool) -> str:
-        usage = "" if omit_usage else f" {_budget(self.shelf.usage(tier, taint))}"
-        notes = SEPARATOR.join(note.content for note in self.shelf.seen(tier, taint))
+        usage = "" if omit_usage else f" {_budget(self.notes.usage(tier, taint))}"
+        notes = SEPARATOR.join(note.content for note in self.notes.seen(tier, taint))
         return f"{_RULER}\n{_HEADINGS[tier]}{usage}\n{_RULER}\n{notes}"
 
 

@@ -17,9 +17,9 @@ import pytest
 import muniment
 from muniment import Classification, HostClient, SessionClient
 from tests.bench.processes import WORDS_ALONE
-from tests.endtoend import conversations, locomo, telling
+from tests.endtoend import conversations, loading, locomo
+from tests.endtoend.loading import World
 from tests.endtoend.locomo import Model
-from tests.endtoend.telling import World
 from tests.support.commands import Server, environment_in
 
 _CALLERS = 4
@@ -69,7 +69,7 @@ def world() -> Iterator[World]:
     begun = time.monotonic()
     talks = conversations.load()
     with _served() as host:
-        yield telling.tell(host, talks, begun)
+        yield loading.load(host, talks, begun)
 
 
 @contextmanager

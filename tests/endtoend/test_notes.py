@@ -19,22 +19,22 @@ from tests.endtoend.answers import (
     seen_notes,
 )
 from tests.endtoend.locomo import Vocabulary
-from tests.endtoend.shelf import SEPARATOR
+from tests.endtoend.noteset import SEPARATOR
 
 pytestmark = pytest.mark.proof
 
 
 def test_budgets_refuse_what_is_too_much_and_say_what_takes_the_room(world):
     """Every edit that was made: the usage afterwards, or how much too much it was and the largest entries."""
-    for told in world.told:
-        assert [answer.actual for answer in told.answers] == [answer.expected for answer in told.answers]
+    for agent in world.agents:
+        assert [answer.actual for answer in agent.answers] == [answer.expected for answer in agent.answers]
 
 
 def test_what_a_refusal_says_is_enough_to_make_room(world):
     """At once, as judged before: once in each tier at each level, wherever one was refused."""
-    for told in world.told[1::2]:
-        refused = {place_of(answer) for answer in told.answers if isinstance(answer.actual, Overrun)}
-        made = [answer for answer in told.answers if len(answer.edits) > 1]
+    for agent in world.agents[1::2]:
+        refused = {place_of(answer) for answer in agent.answers if isinstance(answer.actual, Overrun)}
+        made = [answer for answer in agent.answers if len(answer.edits) > 1]
         assert sorted(place_of(answer) for answer in made if not answer.only_judged) == sorted(refused)
         assert all(isinstance(answer.actual, Usage) for answer in made)
         assert len(refused) >= len(Classification)
@@ -46,12 +46,12 @@ def place_of(answer):
 
 def test_a_limit_that_is_raised_to_what_is_needed_is_enough(world):
     """To the last code point: not one refusal follows in that tier."""
-    for told in world.told[::2]:
+    for agent in world.agents[::2]:
         for tier in Tier:
-            wished = [wish.content for wish in told.companion.wishes if wish.tier == tier]
-            assert told.companion.shelf.limits[tier] == len(SEPARATOR.join(wished))
-            assert len(told.companion.shelf.seen(tier, Classification.RESTRICTED)) == len(wished)
-        assert sum(isinstance(answer.actual, Overrun) for answer in told.answers) == len(Tier)
+            wished = [wish.content for wish in agent.companion.wishes if wish.tier == tier]
+            assert agent.companion.notes.limits[tier] == len(SEPARATOR.join(wished))
+            assert len(agent.companion.notes.seen(tier, Classification.RESTRICTED)) == len(wished)
+        assert sum(isinstance(answer.actual, Overrun) for answer in agent.answers) == len(Tier)
 
 
 def test_notes_are_listed_oldest_first_with_their_usage(world):
@@ -63,7 +63,7 @@ def test_notes_are_listed_oldest_first_with_their_usage(world):
         notes = [note for page in pages for note in page]
         assert [as_seen_note(note) for note in notes] == seen_notes(companion, tier, taint)
         assert [note.create_time for note in notes] == sorted(note.create_time for note in notes)
-        assert {page.usage for page in pages} == {companion.shelf.usage(tier, taint)}
+        assert {page.usage for page in pages} == {companion.notes.usage(tier, taint)}
         assert_joined(pages)
         return Counter({"notes listed": len(notes)})
 
@@ -78,13 +78,13 @@ def test_searches_of_notes_find_what_is_visible_and_never_anything_else(world):
 
     def search_tier(companion, taint, session, tier):
         counted = Counter[str]()
-        versions, seen = companion.shelf.versions(tier), seen_notes(companion, tier, taint)
+        versions, seen = companion.notes.versions(tier), seen_notes(companion, tier, taint)
         vocabulary = Vocabulary(version.content for version in versions)
         for version in searched_from(versions, taint):
             answer = session.search_notes(vocabulary.query_for(version.content), tier=tier)
             found = [as_seen_note(result.note) for result in answer]
             assert set(found) <= set(seen)
-            assert answer.usage == companion.shelf.usage(tier, taint)
+            assert answer.usage == companion.notes.usage(tier, taint)
             assert_ranked(answer, [note_id for note_id, *_ in found], [level for *_, level in found])
             this = (version.note_id, tier, version.content, version.level)
             counted.update(["searches of notes", *(["notes visible"] if this in seen else [])])

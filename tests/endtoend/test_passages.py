@@ -93,15 +93,15 @@ def assert_not_found(session, passage_id):
 
 def test_an_import_may_be_made_again_and_puts_nothing_else_under_a_visible_id(world):
     """Each agent's, at one level: what is there is there, and what is shadowed is other content."""
-    for number, told in enumerate(world.told):
+    for number, agent in enumerate(world.agents):
         taint = Classification(1 + number % 4)
-        session, seen = told.sessions[taint], told.companion.seen_passages(taint)
-        own = [kept for kept in told.companion.passages if kept.level == taint]
-        assert told.imports[taint] == ImportCounts(stored_count=len(own), existing_count=0)
+        session, seen = agent.sessions[taint], agent.companion.seen_passages(taint)
+        own = [kept for kept in agent.companion.passages if kept.level == taint]
+        assert agent.imports[taint] == ImportCounts(stored_count=len(own), existing_count=0)
         assert session.import_passages(kept.new for kept in own) == ImportCounts(0, len(own))
         world.counted["passages imported again"] += len(own)
 
-        visible = [kept for kept in told.companion.passages if kept.level <= taint]
+        visible = [kept for kept in agent.companion.passages if kept.level <= taint]
         for shadowed in [kept for kept in visible if seen[kept.passage_id] != kept][:3]:
             with pytest.raises(PassageExists) as refused:
                 session.import_passages([own[0].new, shadowed.new])

@@ -10,7 +10,7 @@ from muniment import Classification, PromptSectionKind, Tier
 from tests.endtoend.answers import as_seen_block, assert_joined
 from tests.endtoend.companions import SHARED
 from tests.endtoend.locomo import highest
-from tests.endtoend.shelf import SEPARATOR
+from tests.endtoend.noteset import SEPARATOR
 from tests.support import prompt_parser
 
 pytestmark = pytest.mark.proof
@@ -32,7 +32,7 @@ def test_a_shared_block_is_seen_as_far_as_its_reader_may_see(world):
         return {"blocks listed and got": len(page)}
 
     world.look(look)
-    for first, second in zip(world.told[::2], world.told[1::2], strict=True):
+    for first, second in zip(world.agents[::2], world.agents[1::2], strict=True):
         consumers = world.host.list_block_consumers(first.companion.agent_id, SHARED)
         assert list(consumers) == [second.companion.agent_id]
 
@@ -41,10 +41,10 @@ def test_prompts_are_what_the_model_renders_and_read_back_as_what_they_were_made
     def look(companion, taint, session):
         prompt = session.render_prompt()
         blocks = companion.seen_blocks(taint)
-        tiers = {tier: notes for tier in Tier if (notes := companion.shelf.seen(tier, taint))}
+        tiers = {tier: notes for tier in Tier if (notes := companion.notes.seen(tier, taint))}
         assert prompt.text == companion.prompt(taint)
         assert_reads_back(prompt, blocks, tiers)
-        assert prompt.usage == tuple(companion.shelf.usage(tier, taint) for tier in Tier)
+        assert prompt.usage == tuple(companion.notes.usage(tier, taint) for tier in Tier)
         assert prompt.classification == highest(
             [*(block.level for block in blocks), *(note.level for notes in tiers.values() for note in notes)]
         )
@@ -94,7 +94,7 @@ def test_a_prompt_that_has_not_changed_is_not_sent_again(world):
         return {"prompts": 4}
 
     world.look(look)
-    companions = [told.companion for told in world.told]
+    companions = [agent.companion for agent in world.agents]
     assert len(etags) == len(
         {one.prompt(taint, omit_usage=omit) for one in companions for taint in Classification for omit in (False, True)}
     )

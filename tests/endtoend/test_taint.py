@@ -25,29 +25,29 @@ INTERNAL, CONFIDENTIAL = Classification.INTERNAL, Classification.CONFIDENTIAL
 
 
 @pytest.fixture(params=[0, 1], ids=["shares a block", "reads it"])
-def told(world, request):
+def agent(world, request):
     """An agent of the first conversation."""
-    return world.told[request.param]
+    return world.agents[request.param]
 
 
-def sees(session, told):
-    return everything(session, told.companion.agent_id)
+def sees(session, agent):
+    return everything(session, agent.companion.agent_id)
 
 
-def test_a_raise_changes_what_every_session_of_the_conversation_sees(world, told):
+def test_a_raise_changes_what_every_session_of_the_conversation_sees(world, agent):
     """To what the sessions at that level have seen all along, and no other conversation is touched."""
-    agent_id, host = told.companion.agent_id, world.host
-    before, after = (expected_everything(told.companion, taint) for taint in (INTERNAL, CONFIDENTIAL))
+    agent_id, host = agent.companion.agent_id, world.host
+    before, after = (expected_everything(agent.companion, taint) for taint in (INTERNAL, CONFIDENTIAL))
     first = host.open_session(agent_id, INTERNAL)
     second = host.open_session(agent_id, INTERNAL, conversation_id=first.session.conversation_id)
     prompt, page = first.render_prompt(), second.list_passages_page(page_size=PAGE)
-    assert sees(first, told) == sees(second, told) == before
+    assert sees(first, agent) == sees(second, agent) == before
 
     host.raise_taint(first, CONFIDENTIAL, reason="the payroll is on the table")
 
-    assert sees(first, told) == sees(second, told) == after
-    assert sees(told.sessions[INTERNAL], told) == before
-    assert first.render_prompt(if_none_match=prompt.etag) == told.sessions[CONFIDENTIAL].render_prompt()
+    assert sees(first, agent) == sees(second, agent) == after
+    assert sees(agent.sessions[INTERNAL], agent) == before
+    assert first.render_prompt(if_none_match=prompt.etag) == agent.sessions[CONFIDENTIAL].render_prompt()
     assert second.get_session().taint is CONFIDENTIAL
     with pytest.raises(TaintChanged):
         second.list_passages_page(page_size=PAGE, page_token=page.next_page_token)
@@ -55,9 +55,9 @@ def test_a_raise_changes_what_every_session_of_the_conversation_sees(world, told
         host.open_session(agent_id, INTERNAL, conversation_id=first.session.conversation_id)
 
 
-def test_what_a_raised_session_writes_stays_above(world, told):
+def test_what_a_raised_session_writes_stays_above(world, agent):
     """And what it wrote before is out of its reach."""
-    session = world.host.open_session(told.companion.agent_id, INTERNAL)
+    session = world.host.open_session(agent.companion.agent_id, INTERNAL)
     written = session.store_passage("Before the raise.")
     world.host.raise_taint(session, CONFIDENTIAL)
 
@@ -66,37 +66,37 @@ def test_what_a_raised_session_writes_stays_above(world, told):
         session.delete_passage(written.passage_id)
 
     assert block.classification is CONFIDENTIAL
-    assert "payroll" in told.sessions[CONFIDENTIAL].render_prompt().text
-    assert "payroll" not in told.sessions[INTERNAL].render_prompt().text
-    put_back(told)
-    assert told.sessions[INTERNAL].delete_passage(written.passage_id) is None
-    assert sees(session, told) == expected_everything(told.companion, CONFIDENTIAL)
+    assert "payroll" in agent.sessions[CONFIDENTIAL].render_prompt().text
+    assert "payroll" not in agent.sessions[INTERNAL].render_prompt().text
+    put_back(agent)
+    assert agent.sessions[INTERNAL].delete_passage(written.passage_id) is None
+    assert sees(session, agent) == expected_everything(agent.companion, CONFIDENTIAL)
 
 
-def put_back(told):
+def put_back(agent):
     """The block at CONFIDENTIAL, as the model has it."""
-    content = told.companion.blocks["current_state"].get(CONFIDENTIAL)
+    content = agent.companion.blocks["current_state"].get(CONFIDENTIAL)
     if content is None:
-        told.sessions[CONFIDENTIAL].delete_block("current_state")
+        agent.sessions[CONFIDENTIAL].delete_block("current_state")
     else:
-        told.sessions[CONFIDENTIAL].update_block("current_state", content)
+        agent.sessions[CONFIDENTIAL].update_block("current_state", content)
 
 
-def test_a_reset_begins_again_at_public(world, told):
-    raised = world.host.open_session(told.companion.agent_id, INTERNAL)
+def test_a_reset_begins_again_at_public(world, agent):
+    raised = world.host.open_session(agent.companion.agent_id, INTERNAL)
     world.host.raise_taint(raised, CONFIDENTIAL)
 
     session = world.host.reset_session(raised, reason="the context is wiped")
 
     assert session.session.conversation_id == raised.session.conversation_id
-    assert sees(session, told) == expected_everything(told.companion, Classification.PUBLIC)
+    assert sees(session, agent) == expected_everything(agent.companion, Classification.PUBLIC)
     with pytest.raises(Unauthenticated):
         raised.render_prompt()
 
 
 def test_an_import_that_is_overtaken_by_a_raise_says_how_far_it_came(world):
     """What was stored stays below, and the rest is stored above when the import is made again."""
-    turns = world.told[0].companion.talk.turns
+    turns = world.agents[0].companion.talk.turns
     passages = [
         NewPassage(turn.text, event_time=turn.time, passage_id=str(uuid.uuid5(uuid.NAMESPACE_URL, turn.turn_id)))
         for turn in turns
@@ -133,9 +133,9 @@ def oldest_first(session):
 
 
 def test_nothing_was_left_out(world, capsys):
-    """The last test of these agents: it also prints what was told and found, and how long it took."""
+    """The last test of these agents: it also prints what was stored and found, and how long it took."""
     took = time.monotonic() - world.begun
     with capsys.disabled():
         print("", *(f"{count:9,} {what}" for what, count in world.counted.items()), sep="\n")
-        print(f"{world.seconds_to_tell:.1f} s to start and tell, {took:.1f} s in all")
+        print(f"{world.seconds_to_load:.1f} s to start and load, {took:.1f} s in all")
     assert all(world.counted.values())

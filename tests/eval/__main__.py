@@ -41,7 +41,7 @@ FLOORS = {
 }  # fmt: skip
 """What the service must reach, with the embedder and without."""
 _SLOWEST_VECTORS = 600.0
-"""Seconds for those of one corpus: some hundred pieces, a tenth of a second each on a quiet machine."""
+"""Seconds for those of one corpus: some hundred chunks, a tenth of a second each on a quiet machine."""
 _SLOWEST_QUERY = 0.030
 """Seconds in which a query gets its vector, on a quiet machine."""
 LEAD = 0.15

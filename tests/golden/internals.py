@@ -23,7 +23,7 @@ from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.search.embeddings import Vector
 from muniment_server.transport.pools import Limits
 from tests.support.databases import Database, cloned, running_postgres
-from tests.support.meanings import Quick, embed_all, quick
+from tests.support.embedders import Quick, embed_all, quick
 from tests.support.services import Service, serving
 
 __all__ = ["BEGINNING", "EmbeddedPostgres", "Stand", "running_postgres", "standing"]
@@ -84,12 +84,14 @@ class ReplayedIds:
 class Stand:
     """One server whose time and ids are given, and the database below it."""
 
-    def __init__(self, service: Service, owner: psycopg.Connection[Any], ids: ReplayedIds, meanings: _Meanings) -> None:
+    def __init__(
+        self, service: Service, owner: psycopg.Connection[Any], ids: ReplayedIds, query_embedder: _QueryEmbedder
+    ) -> None:
         self.channel = service.channel
         self._service = service
         self._owner = owner
         self._ids = ids
-        self._meanings = meanings
+        self._query_embedder = query_embedder
 
     def begin(self, operation: str, time: datetime) -> None:
         """What the server does from now on belongs to *operation* and happens at *time*."""
@@ -111,9 +113,9 @@ class Stand:
         )
         return key
 
-    def compare_meanings(self, on: bool) -> None:
+    def set_query_embeddings(self, on: bool) -> None:
         """Whether queries get vectors from now on."""
-        self._meanings.on = on
+        self._query_embedder.on = on
 
     def embed(self) -> None:
         """Make every vector that is waited for."""
@@ -164,10 +166,10 @@ class Stand:
         """A second server of the same database, which takes one call at a time."""
         limits = Limits(threads=1, max_in_flight=1)
         with serving(self._service.database, ids=self._ids, limits=limits) as service:
-            yield Stand(service, self._owner, self._ids, self._meanings)
+            yield Stand(service, self._owner, self._ids, self._query_embedder)
 
 
-class _Meanings:
+class _QueryEmbedder:
     """The vectors of queries: a fixed function of the text, or none."""
 
     def __init__(self) -> None:
@@ -180,11 +182,11 @@ class _Meanings:
 @contextmanager
 def standing(postgres: EmbeddedPostgres) -> Iterator[Stand]:
     """A server over a new database in which nothing is left to chance."""
-    ids, meanings = ReplayedIds(), _Meanings()
+    ids, query_embedder = ReplayedIds(), _QueryEmbedder()
     with cloned(postgres) as database, database.as_owner() as owner:
         _replace_clock(database, owner)
-        with serving(database, ids=ids, embed=meanings) as service:
-            yield Stand(service, owner, ids, meanings)
+        with serving(database, ids=ids, embed=query_embedder) as service:
+            yield Stand(service, owner, ids, query_embedder)
 
 
 def _replace_clock(database: Database, owner: psycopg.Connection[Any]) -> None:

@@ -33,7 +33,7 @@ class Actor:
         self.stage = stage
         self.kind = kind
         self.level = level
-        """A session's taint, or a host's ceiling; 0 for nobody."""
+        """A session's taint, or a host's ceiling; 0 without credentials."""
         self.name = name
         self.metadata = tuple(metadata)
         self.session: Any = None
@@ -109,7 +109,7 @@ class Stage:
         """A new session at each level."""
         return {level: self.open(level, agent, **fields) for level in LEVELS}
 
-    def nobody(self, name: str, *metadata: tuple[str, str]) -> Actor:
+    def anonymous(self, name: str, *metadata: tuple[str, str]) -> Actor:
         """A caller without credentials, or with metadata of any kind."""
         return Actor(self, "nobody", 0, name, metadata)
 
@@ -159,7 +159,7 @@ class Stage:
         code, message, metadata, response = outcome
         self._lines.append(f"{ENTRY}{rpc} | {actor}")
         for request in requests[:3]:
-            self._lines += [f"> {line}" for line in _told(request) or ["(empty)"]]
+            self._lines += [f"> {line}" for line in _as_lines(request) or ["(empty)"]]
         if len(requests) > 3:
             self._lines.append(f"> ({len(requests)} messages in all)")
         said = [value for name, value in metadata if name == _STATUS]
@@ -167,7 +167,7 @@ class Stage:
         self._lines.append(" ".join(filter(None, (code.name, self._settle(status)))))
         if code is grpc.StatusCode.OK:
             self._lines.append(f"sha256 {digest(response)}")
-            self._lines += [f"< {line}" for line in _told(answer if answer is not None else response)]
+            self._lines += [f"< {line}" for line in _as_lines(answer if answer is not None else response)]
         else:
             self._lines += lines_of_refusal(message, status)
         self._lines += [f"metadata {name}: {value!r}" for name, value in metadata if name != _STATUS]
@@ -204,7 +204,7 @@ def _called(channel: grpc.Channel, rpc: str, requests: Sequence[bytes], metadata
     return call.code(), call.details() or "", seen, response
 
 
-def _told(message: Message | bytes) -> list[str]:
+def _as_lines(message: Message | bytes) -> list[str]:
     """A message, or what may be none, as lines."""
     if isinstance(message, Message):
         return [*lines_of(message)]

@@ -33,7 +33,7 @@ def test_every_answer_is_as_it_was(transcripts, scene):
 
 
 def test_every_changed_text_is_met(transcripts):
-    """A list with more in it would let through what nobody meant."""
+    """A list with more in it would let through what no one meant."""
     used: Changes = set()
     for scene, transcript in transcripts.items():
         differences(scene, transcript, changed_texts(), used)

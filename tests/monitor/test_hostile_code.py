@@ -42,7 +42,7 @@ from muniment_server.search.embedding_queue import START, embed_batch
 from muniment_server.search.embeddings import EMBEDDER
 from muniment_server.sessions.servicer import SessionServicer
 from tests.support.databases import cloned
-from tests.support.meanings import quick
+from tests.support.embedders import quick
 from tests.support.services import Caller, Outcome, Service, serving
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification

@@ -22,7 +22,7 @@ from muniment_server.monitor.queries import SESSION_QUERIES
 from muniment_server.search import search
 from muniment_server.search.embedding_queue import START, embed_batch
 from tests.noninterference.values import METHODS
-from tests.noninterference.worlds import BEGINNING, PATHS, World, meaning_of
+from tests.noninterference.worlds import BEGINNING, PATHS, World, embedding_of
 from tests.support.services import Outcome
 
 _numbers = itertools.count(1)
@@ -145,7 +145,7 @@ def what_has_expired_is_not_compared(world: World) -> None:
 
 
 def _search(probed: Probed, token: str) -> tuple[bool, list[str]]:
-    """Whether meaning was compared, and the keys of what means "running"."""
+    """Whether embeddings were compared, and the keys of the items close to "running"."""
     response = probed.call(token, "SearchMemories", query="name").response
     answer: Any = GetMessageClass(METHODS["SearchMemories"].output_type).FromString(response)
     return answer.semantic, [result.memory.key for result in answer.results]
@@ -210,7 +210,7 @@ def a_vector_parts_with_what_is_deleted_meanwhile(world: World) -> None:
     def delete_and_answer(text: str, _: str) -> Any:
         if text == "the first\nthe second":
             thread.delete(first)
-        return meaning_of(text)
+        return embedding_of(text)
 
     embed_batch(world.embedders[1], delete_and_answer, START)
     assert thread.vectors() == [(False, False)]

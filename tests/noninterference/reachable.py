@@ -66,9 +66,9 @@ _ANYWHERE_BELOW = {
 LEVELS = [level.name for level in Classification]
 REACHABLE = frozenset(
     (
-        *((rpc, level, status) for rpc, told in _BY_SESSION.items() for status in told for level in LEVELS[:3]),
+        *((rpc, level, status) for rpc, statuses in _BY_SESSION.items() for status in statuses for level in LEVELS[:3]),
         *((rpc, "RESTRICTED", "OK") for rpc in _BY_SESSION),
-        *((rpc, "HOST", status) for rpc, told in _BY_HOST.items() for status in told),
+        *((rpc, "HOST", status) for rpc, statuses in _BY_HOST.items() for status in statuses),
         *(
             (rpc, level, "WRITE_LEVEL_MISMATCH")
             for rpc in ("DeleteMemory", "DeleteNote", "EditNotes", "DeleteBlock", "DeletePassage")
@@ -79,7 +79,7 @@ REACHABLE = frozenset(
         ("GetMemory", "NOBODY", "CREDENTIAL_INVALID"),
     )
 )
-SOMEWHERE = frozenset((rpc, status) for rpc, told in _ANYWHERE_BELOW.items() for status in told)
+SOMEWHERE = frozenset((rpc, status) for rpc, statuses in _ANYWHERE_BELOW.items() for status in statuses)
 
 
 def missing(coverage: set[tuple[str, str, str]]) -> list[tuple[str, str, str]]:

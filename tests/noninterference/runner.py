@@ -17,7 +17,7 @@ import grpc
 from google.protobuf.message_factory import GetMessageClass
 
 from muniment_server.domain.classification import Classification
-from tests.noninterference.model import Model, Told
+from tests.noninterference.model import Learned, Model
 from tests.noninterference.programs.alphabets import CANARY
 from tests.noninterference.programs.operations import Operation, Seen
 from tests.noninterference.programs.writer import Writer
@@ -32,6 +32,11 @@ LENGTH = 130
 
 class Leak(AssertionError):
     """The observer can tell the worlds apart."""
+
+    def __init__(self, message: str, *, failed: bool) -> None:
+        super().__init__(message)
+        self.failed = failed
+        """Whether all that the observer sees is that a call fails in one world: INTERNAL, and nothing of an answer."""
 
 
 class Fault(AssertionError):
@@ -104,8 +109,8 @@ class Program:
         self._form = form
         self._judge = judge
         self._report = report
-        told = Told()
-        self._models = (Model(told), Model(told))
+        learned = Learned()
+        self._models = (Model(learned), Model(learned))
         self._seen = (Seen(), Seen())
         self._trail: list[str] = []
         self._untrue_audits: set[str] = set()
@@ -203,7 +208,8 @@ class Program:
         both_broken = a.code is b.code is grpc.StatusCode.INTERNAL  # each with an incident of its own: a fault
         if a != b and self._judge != "model" and not both_broken:
             raise Leak(
-                f"level {self._observer} can tell the worlds apart:\nA {_told(operation, a)}\nB {_told(operation, b)}"
+                f"level {self._observer} sees different worlds:\nA {_shown(operation, a)}\nB {_shown(operation, b)}",
+                failed=grpc.StatusCode.INTERNAL in {a.code, b.code},
             )
 
     def _check(self, which: int, expected: Any, operation: Operation, outcome: Outcome) -> None:
@@ -302,7 +308,7 @@ def _repeats(outcome: Outcome) -> bool:
     return any(CANARY in str(said) for said in (outcome.message, *trailers, *details))
 
 
-def _told(operation: Operation, outcome: Outcome) -> str:
+def _shown(operation: Operation, outcome: Outcome) -> str:
     answer: Any = ""
     if outcome.response:
         answer = GetMessageClass(METHODS[operation.rpc].output_type).FromString(outcome.response)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.monitor.grants import differences
 from tests.noninterference.mutants import MUTANTS, Mutant, applied
+from tests.noninterference.mutants.scheme import Place
 from tests.noninterference.probes import PROBES
 from tests.noninterference.runner import Fault, Form, Judge, Leak, Program, Report
 from tests.noninterference.values import Disagreement
@@ -29,21 +31,27 @@ def sound(postgres: EmbeddedPostgres) -> Iterator[Worlds]:
         yield worlds
 
 
-def _program(worlds: Worlds, mutant: Mutant, number: int) -> None:
-    """One short program. What shows in the difference of worlds must show without the model."""
+@pytest.fixture(scope="module")
+def held(postgres: EmbeddedPostgres) -> Iterator[Worlds]:
+    """Two worlds of their own for the parts of mutants: they run the same programs as the whole ones."""
+    with two_worlds(postgres) as worlds:
+        yield worlds
+
+
+def _program(worlds: Worlds, mutant: Mutant, number: int, judge: Judge) -> None:
+    """One short program."""
     observer = 1 + number % 3
     form: Form = "purge" if number % 2 else "paired"
     report = Report(programs=number)
-    judge = _JUDGES.get(mutant.killer, "both")
     seed = f"{mutant.name}.{number}"
     program = Program(worlds, seed, observer=observer, form=form, judge=judge, report=report, about=mutant.about)
     program.run()
 
 
 def _killer(worlds: Worlds, mutant: Mutant, number: int) -> str:
-    """What notices *mutant* in one program; empty when nothing does."""
+    """What notices *mutant* in one program; empty when nothing does. A difference of worlds shows without the model."""
     try:
-        _program(worlds, mutant, number)
+        _program(worlds, mutant, number, _JUDGES.get(mutant.killer, "both"))
     except (Leak, Disagreement, Fault) as error:
         if getattr(error, "egress", 0):
             return "egress"
@@ -96,6 +104,49 @@ def test_a_probe_notices(postgres, sound, mutant):
         stack.enter_context(applied(mutant))
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             mutant.probe(target)
+
+
+# The proof of the reference monitor: between levels, nothing else needs to be trusted.
+
+_DECIDES_TAINTS = {"M46 a reset keeps the old sessions"}
+"""Not of what a level sees, but of which level a session has: sessions/queries.sql is trusted with that."""
+_KEEPS_SOMETHING = {"M78 prompts are remembered without the taint, no egress filter"}
+"""What code keeps of one call and shows in another no monitor sees, but for its label: see tests/monitor/test_nouns.py.
+The mutant that leaves the egress filter as it is meets it first."""
+_OUTSIDE = [
+    one.outside for one in MUTANTS if one.outside.patches and one.name not in _DECIDES_TAINTS | _KEEPS_SOMETHING
+]
+
+
+def _holds(worlds: Worlds, part: Mutant) -> bool:
+    """Whether the monitor, the grants and the views hold *part*: in two worlds it shows nothing but calls that fail."""
+    with applied(part):
+        try:
+            _program(worlds, part, part.seed, "worlds")
+        except Leak as leak:
+            return leak.failed
+    return True
+
+
+@pytest.mark.parametrize("mutant", [one for one in MUTANTS if one.leaks], ids=str)
+def test_a_leak_is_in_the_monitor_the_grants_or_the_views_or_held_by_them(mutant):
+    """Whatever shows in the difference of worlds breaks one of these, too; the rest meets the egress filter."""
+    assert mutant.killer == "egress" or mutant.places & {Place.MONITOR, Place.DATABASE}
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("part", [one for one in _OUTSIDE if one.leaks], ids=str)
+def test_what_of_a_leak_is_outside_of_them_dies_alone(held, part):
+    """The monitor refuses to start with its query, or its calls fail, or it shows nothing."""
+    assert not part.starts or _holds(held, part)
+
+
+def test_no_other_mutant_outside_of_them_leaks(held, programs, seed):
+    """Whatever else notices it. Some of the mutants; all of them, if there are as many programs."""
+    others = [one for one in _OUTSIDE if not one.leaks]
+    some = random.Random(seed).sample(others, min(programs, len(others)))
+
+    assert [part.name for part in some if part.starts and not _holds(held, part)] == []
 
 
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.__name__)

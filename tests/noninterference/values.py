@@ -68,7 +68,7 @@ STEMS = {
 _ASKED_ONLY = {"user-name": ("user-nam", "user", "name")}
 """What else a query may hold that is more than stop words and signs; no item does."""
 LATER = "?"
-"""Begins what stands in an expected message for what nobody can foretell."""
+"""Prefix of the placeholders in an expected message: values that the model cannot predict."""
 NAMES = {"Memory": "key", "Note": "note_id", "Block": "label", "Passage": "passage_id"}
 """What each kind of item is named by."""
 
@@ -96,7 +96,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Found:
-    """A search's answer: who must be found, who may be, how many may be told, and whether meaning is compared."""
+    """A search's answer: what must be found, what may be, at most how many, and whether embeddings are compared."""
 
     matching: set[str]
     items: Mapping[str, Message]
@@ -182,9 +182,9 @@ class Session:
         return self.agent.conversations[self.conversation_id]
 
 
-def random_id(known: str, told: str) -> str:
+def random_id(known: str, actual: str) -> str:
     """An id made by the server is a UUID of version 4."""
-    return told if known.startswith(LATER) and uuid.UUID(told).version == 4 else known
+    return actual if known.startswith(LATER) and uuid.UUID(actual).version == 4 else known
 
 
 def items_in(message: Any) -> Iterator[Any]:
@@ -228,8 +228,8 @@ def exact_words_of(text: str) -> set[str]:
 
 def details_of(outcome: Outcome) -> list[Any]:
     """The details of a status, packed."""
-    told = (value for name, value in outcome.trailers if name == "grpc-status-details-bin")
-    return [detail for value in told for detail in status_pb2.Status.FromString(value).details]
+    statuses = (value for name, value in outcome.trailers if name == "grpc-status-details-bin")
+    return [detail for value in statuses for detail in status_pb2.Status.FromString(value).details]
 
 
 def agree(rpc: str, holds: bool, otherwise: str) -> None:

@@ -27,7 +27,7 @@ from muniment_server.search.embedding_queue import START, embed_batch
 from muniment_server.search.embeddings import Vector
 from muniment_server.transport.server import SERVICES
 from tests.support.databases import Database, cloned
-from tests.support.meanings import quick
+from tests.support.embedders import quick
 from tests.support.services import Outcome, serving
 
 BEGINNING = datetime(2030, 1, 1, tzinfo=UTC)
@@ -118,7 +118,7 @@ class World:
     def embed(self, level: int) -> None:
         """Make every vector that is waited for at or below *level*. Those above wait on."""
         for connection in self.embedders[:level]:
-            while embed_batch(connection, lambda text, _: meaning_of(text), START):
+            while embed_batch(connection, lambda text, _: embedding_of(text), START):
                 pass
 
     def add_host(self, tenant: str, ceiling: int) -> str:
@@ -137,8 +137,8 @@ class World:
         return key
 
 
-def meaning_of(text: str) -> Vector:
-    """What the embedder of both worlds makes of a text."""
+def embedding_of(text: str) -> Vector:
+    """The embedding of a text, the same in both worlds."""
     return quick(text, _ALIKE)
 
 
@@ -158,7 +158,7 @@ def world(postgres: EmbeddedPostgres, *, damage: Sequence[str] = ()) -> Iterator
         with database.as_admin() as admin:
             for statement in damage:
                 admin.execute(statement)
-        with serving(database, ids=ids, embed=meaning_of) as service, ExitStack() as stack:
+        with serving(database, ids=ids, embed=embedding_of) as service, ExitStack() as stack:
             embedders = [stack.enter_context(database.connect(level.role)) for level in Classification]
             yield World(database, owner, ids, service.channel, embedders)
 

@@ -1,8 +1,8 @@
-"""The order of commits, told by Postgres itself (track_commit_timestamp), not by what callers happen to see.
+"""The order of commits, as Postgres itself records it (track_commit_timestamp), not as callers happen to see it.
 
 A writer that holds the session lock commits, and lets its lock go, before a raise gets it: so no row at a level may
-have been committed later than the rise of its conversation above that level. This is more than callers are promised,
-who are told of the rise only after its commit.
+have been committed later than the rise of its conversation above that level. Callers are promised less: they
+learn of the rise only after its commit.
 """
 
 from __future__ import annotations

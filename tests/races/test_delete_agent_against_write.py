@@ -1,4 +1,4 @@
-"""DeleteAgent against eight writers and a host that opens, raises and resets: nothing is left, nobody is stuck."""
+"""DeleteAgent against eight writers and a host that opens, raises and resets: nothing is left, no caller is stuck."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_nothing_is_left_of_an_agent_that_was_deleted_under_its_writers(
     print(f"delete against write: {rounds} rounds of {_WRITERS} writers, {race.answers}, 0 rows left, 0 deadlocks")
 
 
-def test_of_two_that_delete_at_once_one_is_told_that_there_is_no_such_agent(
+def test_of_two_concurrent_deletes_one_gets_not_found(
     runs: int, arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
 ) -> None:
     race = Race(arena, crew, owner, agent, deleters=2)
@@ -222,7 +222,7 @@ def test_of_two_that_delete_at_once_one_is_told_that_there_is_no_such_agent(
 def test_of_no_kind_anything_is_left(
     runs: int, arena: Service, crew: Crew, owner: psycopg.Connection[Any], agent: str
 ) -> None:
-    """Nobody is told anything but that the session or the agent is gone."""
+    """The only errors say that the session or the agent is gone."""
     race = OfEveryKind(arena, crew, owner, agent, deleters=1)
     before = deadlocks(owner)
     rounds = max(5, runs // _WRITERS // 5)

@@ -1,7 +1,7 @@
 """Law 6: a high session never makes a low one wait, nor a host that works elsewhere.
 
 At the level of the database for the high side, which holds in one transaction all that its role may lock; over gRPC for
-the low side, with a lock timeout of 50 ms, so that whoever waits for it is told UNAVAILABLE.
+the low side, with a lock timeout of 50 ms, so that a caller that waits for it gets UNAVAILABLE.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def low(impatient: Service) -> list[Caller]:
     return sessions
 
 
-def test_nobody_below_waits_for_a_high_transaction_that_holds_all_it_can(impatient: Service, low: list[Caller]) -> None:
+def test_no_low_caller_waits_for_a_high_transaction(impatient: Service, low: list[Caller]) -> None:
     high = impatient.session(RESTRICTED)
     with _holding_all(impatient, high) as held:
         answers = _low_life(impatient, low)

@@ -1,4 +1,4 @@
-"""Batches of the same passages at once: every id is stored once, and nobody is told anything but how it ended."""
+"""Batches of the same passages at once: every id is stored once, and each stream learns only how it ended."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class Race:
         self._dice = random.Random(agent)
         self.sessions: list[Caller] = [opened(arena, agent, Classification.INTERNAL) for _ in range(_STREAMS)]
         self.given: set[str] = set()
-        self.told: Counter[str] = Counter()
-        """How many passages the streams were told that they stored, and that were there."""
+        self.counted: Counter[str] = Counter()
+        """How many passages the answers count as stored, and as existing."""
         self.wrong: list[str] = []
-        """Rounds in which a stream was not told of each passage, or one was stored by several or by none."""
+        """Rounds in which an answer does not count each passage, or several streams stored one, or none did."""
 
     def run(self, number: int) -> None:
         """One meeting."""
@@ -68,7 +68,7 @@ class Race:
         streams = zip(self.sessions, orders, strict=True)
         answers = self._crew.together(*(partial(_import, session, order) for session, order in streams))
         for answer in answers:
-            self.told.update(answer)
+            self.counted.update(answer)
         stored = sum(answer["stored"] for answer in answers)
         if (
             stored != len(batch)
@@ -109,12 +109,12 @@ def test_of_the_same_passages_in_any_order_each_is_stored_once(
         race.run(number)
 
     assert race.wrong == []
-    assert race.told == {
+    assert race.counted == {
         "ended OK": _STREAMS * rounds, "stored": _IDS * rounds, "existing": (_STREAMS - 1) * _IDS * rounds,
     }  # fmt: skip
     assert _live(owner, agent) == Counter(race.given)
     assert deadlocks(owner) == before
-    print(f"imports: {rounds} rounds of {_STREAMS} streams, {dict(race.told)}, 0 deadlocks")
+    print(f"imports: {rounds} rounds of {_STREAMS} streams, {dict(race.counted)}, 0 deadlocks")
 
 
 def test_of_the_same_passages_over_expired_ones_each_is_stored_once(
@@ -135,7 +135,7 @@ def test_of_the_same_passages_over_expired_ones_each_is_stored_once(
     kept = ledgers.versions(owner, agent, kind=ItemKind.PASSAGE)
     assert len(kept) == 2 * len(race.given)
     assert _live(owner, agent) == Counter(race.given)
-    print(f"imports over expired: {rounds // 2} rounds, {dict(race.told)}, 0 deadlocks")
+    print(f"imports over expired: {rounds // 2} rounds, {dict(race.counted)}, 0 deadlocks")
 
 
 def test_of_two_stores_of_one_expired_id_one_stores(
@@ -176,7 +176,7 @@ def test_batches_in_the_order_they_are_given_would_deadlock(race: Race, owner: p
         runs, found = runs_until(lambda: deadlocks(owner) - before, race.run, most=40, batch=4)
 
     assert found > 0
-    print(f"imports, mutant that stores in the order given: {found} deadlocks in {runs} rounds, {dict(race.told)}")
+    print(f"imports, mutant that stores in the order given: {found} deadlocks in {runs} rounds, {dict(race.counted)}")
 
 
 def _store(session: Caller, passage_id: str, content: str) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """OpenSession at several levels against RaiseTaint and writes, on one conversation.
 
-Over gRPC, like the other races of hosts: what is to be shown is what a host is told.
+Over gRPC, like the other races of hosts: what counts is what a host sees.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Race:
         self.reached[name] = max(PUBLIC, *reached)
 
     def wrong_taints(self, found: dict[str, int]) -> int:
-        """Conversations whose taint is not the highest that anybody was told OK for."""
+        """Conversations whose taint is not the highest that any call returned OK for."""
         return sum(found[name] != reached for name, reached in self.reached.items())
 
     def _open(self, name: str, level: Classification) -> Classification:

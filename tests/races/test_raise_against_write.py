@@ -178,7 +178,7 @@ def others(arena: Service, crew: Crew, agent: str) -> OtherKinds:
 def test_of_no_kind_anything_is_committed_at_the_old_level_after_a_raise(
     runs: int, others: OtherKinds, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
-    """A stream that was begun before is stored at the old level, or it is told that the taint has changed."""
+    """A stream that began before is stored at the old level, or fails with TAINT_CHANGED."""
     meetings = max(2 * _LEVELS_UP, runs // 10)
     for number in range(meetings + _MORE_MEETINGS):
         if number >= meetings and others.codes["import OK"]:

@@ -1,4 +1,4 @@
-"""Hosts that share blocks at once: one declares, nobody deadlocks, and nobody is told INTERNAL."""
+"""Hosts that share blocks at once: one declares, none deadlocks, and none gets INTERNAL."""
 
 from __future__ import annotations
 

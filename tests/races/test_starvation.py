@@ -22,7 +22,7 @@ _CLIENTS = 64
 _HOLDERS = 8
 _HELD = "SELECT pg_sleep(0.02)"
 """A transaction as long as a slow disk's: within the server, whose saves take a millisecond, writers rarely overlap."""
-_PATIENCE = "3s"
+_TIMEOUT = "3s"
 
 
 class Loop:
@@ -89,11 +89,11 @@ def test_a_session_lock_that_writers_share_would_starve_it(arena: Service, crew:
         seconds = _raise_under_holders(arena, crew, agent)
 
     assert seconds is None
-    print(f"raise under {_HOLDERS} looping transactions, mutant FOR SHARE: not within {_PATIENCE}")
+    print(f"raise under {_HOLDERS} looping transactions, mutant FOR SHARE: not within {_TIMEOUT}")
 
 
 def _raise_under_holders(arena: Service, crew: Crew, agent: str) -> float | None:
-    """How long a raise takes while the session lock is held again and again; None when patience ends before.
+    """How long a raise takes while the session lock is held again and again; None if it times out.
 
     At the level of the database, on connections of the roles, where a transaction can be made as long as needed.
     """
@@ -138,7 +138,7 @@ def _save_slowly(arena: Service, connection: psycopg.Connection[Any], session: C
 def _raise(arena: Service, session: Caller) -> None:
     with arena.database.connect(roles.CONTROL) as connection:
         connection.execute("SET lock_timeout = 0")
-        connection.execute(f"SET statement_timeout = '{_PATIENCE}'".encode())
+        connection.execute(f"SET statement_timeout = '{_TIMEOUT}'".encode())
         key = connection.execute("SELECT host_key_id FROM vault.host_key LIMIT 1").fetchone()
         raised = connection.execute(
             HOST_QUERIES["raise_taint"].encode(),

@@ -11,15 +11,15 @@ _COUNTS = {
     "runs": (20, "How often each pair of acts in tests/races meets."),
     "kills": (4, "How many parts of a server are killed in tests/faults."),
     "programs": (8, "How many programs run in two worlds in tests/noninterference."),
-    "queries": (600, "How many random queries are searched for in tests/rpc."),
+    "queries": (600, "How many random queries are searched for in tests/search."),
 }
 """By its name, the default of each count, and what is counted."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("depth", "how often tests repeat what they do")
-    for name, (default, meaning) in _COUNTS.items():
-        group.addoption(f"--{name}", type=int, default=default, metavar="N", help=f"{meaning} Default: {default}.")
+    for name, (default, what) in _COUNTS.items():
+        group.addoption(f"--{name}", type=int, default=default, metavar="N", help=f"{what} Default: {default}.")
     group.addoption("--seed", type=int, default=1, metavar="N", help="The seed of these programs. Default: 1.")
 
 

@@ -13,7 +13,7 @@ _TOGETHER = {
     "tests/conformance/test_clients.py": "conformance",  # each client is compared with the first
     "tests/endtoend/test_bench_search.py": "",
     "tests/endtoend/test_locomo.py": "facts",
-    "tests/endtoend/": "conversations",  # told once, in a minute
+    "tests/endtoend/": "conversations",  # loaded once, in a minute
 }
 """By the beginning of their ids, the tests that share what takes long to make. Others are each for themselves."""
 

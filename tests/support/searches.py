@@ -5,7 +5,7 @@ from __future__ import annotations
 ANY, ALL = 2, 1
 """How tags match, as the contract numbers it."""
 SCANS = ("bitmapscan", "indexscan", "seqscan", "hashjoin", "nestloop", "mergejoin", "hashagg", "sort", "material")
-"""What Postgres may be told not to use: `enable_…`."""
+"""The plan nodes that Postgres can be kept from using, by `enable_…`."""
 
 
 def passages(session, thread, *contents, start=1_000_000_000, **fields):

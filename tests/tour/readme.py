@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 TOUR = ROOT / "service" / "docs" / "tour.md"
 PYTHON_README = ROOT / "clients" / "python" / "README.md"
-_FENCED = re.compile(r"^```(?P<language>\w+)(?: (?P<way>\w+))?\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+_CODE_BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<way>\w+))?\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 _RUN = {"sh", "python"}
 
 _NAMES_OF_THE_DAY = (
@@ -55,7 +55,7 @@ def section(title: str, text: str) -> str:
 def steps(text: str, *ways: str) -> Iterator[Step]:
     """What is to be run in *text* in one way, or several."""
     wanted = {"", *ways}
-    blocks = [match.groupdict(default="") for match in _FENCED.finditer(text)]
+    blocks = [match.groupdict(default="") for match in _CODE_BLOCK.finditer(text)]
     blocks = [block for block in blocks if block["way"] in wanted]
     for number, block in enumerate(blocks):
         if block["language"] in _RUN:

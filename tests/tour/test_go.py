@@ -20,7 +20,7 @@ def test_the_go_of_the_client(exported):
     done = subprocess.run(
         ["go", "test", "-count=1", "-v", "-run", "^Example$", "."],
         cwd=ROOT / "clients" / "go",
-        env={**os.environ, **exported},
+        env={**os.environ, **exported, "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
         timeout=_SECONDS,

@@ -1,7 +1,7 @@
 -- Agents, as the control role. Locks are taken in this order: agent, conversation, session.
 
 -- name: create_agent
--- Create an agent with its four shelves and its first blocks, an audit row for each. No row: the id is taken.
+-- Create an agent with its four write locks and its first blocks, and an audit row for each. No row: the id is taken.
 WITH created AS (
     INSERT INTO vault.agent AS created (tenant, agent, agent_id, display_name, language, memory_enabled,
                                         user_profile_enabled, memory_char_limit, user_char_limit, create_time, update_time)
@@ -11,17 +11,17 @@ WITH created AS (
  RETURNING created.agent, created.agent_id, created.display_name, created.language, created.memory_enabled,
            created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.create_time, created.update_time
 ),
-public_shelf AS (
-    INSERT INTO muniment_public.shelf AS shelf (tenant, agent) SELECT %(tenant)s, created.agent FROM created
+public_write_lock AS (
+    INSERT INTO muniment_public.shelf AS write_lock (tenant, agent) SELECT %(tenant)s, created.agent FROM created
 ),
-internal_shelf AS (
-    INSERT INTO muniment_internal.shelf AS shelf (tenant, agent) SELECT %(tenant)s, created.agent FROM created
+internal_write_lock AS (
+    INSERT INTO muniment_internal.shelf AS write_lock (tenant, agent) SELECT %(tenant)s, created.agent FROM created
 ),
-confidential_shelf AS (
-    INSERT INTO muniment_confidential.shelf AS shelf (tenant, agent) SELECT %(tenant)s, created.agent FROM created
+confidential_write_lock AS (
+    INSERT INTO muniment_confidential.shelf AS write_lock (tenant, agent) SELECT %(tenant)s, created.agent FROM created
 ),
-restricted_shelf AS (
-    INSERT INTO muniment_restricted.shelf AS shelf (tenant, agent) SELECT %(tenant)s, created.agent FROM created
+restricted_write_lock AS (
+    INSERT INTO muniment_restricted.shelf AS write_lock (tenant, agent) SELECT %(tenant)s, created.agent FROM created
 ),
 block AS MATERIALIZED (
     SELECT block.*

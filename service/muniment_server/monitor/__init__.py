@@ -7,5 +7,6 @@ It must not read above the taint of its session, nor learn that something above 
 level; reach another agent or tenant; or undo a raise of taint. Every call passes the interceptors (`interceptors.py`,
 in order), every statement a scope (`session_scope.py`, `host_scope.py`, `audit_scope.py`) whose predicate is composed
 in front of it (`queries.py`, `scope.sql`), on a connection whose role has only the grants of `grants.py`; the egress
-filter checks what leaves. Not defended here: hosts that declare wrong levels, operators, timing (docs/threats.md).
+filter checks what leaves. Not defended here: hosts that declare wrong levels, operators, timing (docs/threats.md), and
+code that keeps what it saw in one call to show it in another without its label (a lint holds that nouns keep nothing).
 """

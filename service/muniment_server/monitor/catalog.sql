@@ -1,4 +1,4 @@
--- What the catalogue says about the walls. Any role may read it.
+-- What the catalogue says about the grants. Any role may read it.
 
 -- name: rights
 -- Every right in our schemas, on this database and to come, as (subject, object, fact).

@@ -36,7 +36,7 @@ def in_order(gate: Gate, credentials: Credentials, validator: Validator) -> tupl
     """The interceptors, outermost first. The servicer is behind the last one.
 
     Errors are mapped outside of everything that may raise. The gate is closed before anything asks the database. The
-    caller is known before its message is received: nobody else may hold a thread. Retries repeat everything that
+    caller is known before its message is received: no other may hold a thread. Retries repeat everything that
     depends on the taint. The filter is innermost, so that nothing can be added to a response behind it.
     """
     return (

@@ -17,16 +17,25 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _END_OF_FROM = frozenset(
-    "EXCEPT FETCH FOR GROUP HAVING INTERSECT LIMIT OFFSET ORDER RETURNING SELECT SET UNION WHERE WINDOW".split()
-)
+    {
+        "EXCEPT", "FETCH", "FOR", "GROUP", "HAVING", "INTERSECT", "LIMIT", "OFFSET", "ORDER", "RETURNING",
+        "SELECT", "SET", "UNION", "WHERE", "WINDOW",
+    }
+)  # fmt: skip
 _NO_FUNCTIONS = frozenset(
-    "ALL AND ANY ARRAY AS BY CASE CONFLICT ELSE EXISTS FILTER FROM IN JOIN LATERAL LIMIT MATERIALIZED NOT ON OR OVER"
-    " SELECT THEN UNION USING VALUES WHEN WHERE".split()
-)
+    {
+        "ALL", "AND", "ANY", "ARRAY", "AS", "BY", "CASE", "CONFLICT", "ELSE", "EXISTS", "FILTER", "FROM", "IN",
+        "JOIN", "LATERAL", "LIMIT", "MATERIALIZED", "NOT", "ON", "OR", "OVER", "SELECT", "THEN", "UNION",
+        "USING", "VALUES", "WHEN", "WHERE",
+    }
+)  # fmt: skip
 """Words that a bracket may follow."""
 _WRITING = frozenset(
-    "CALL COPY CREATE DELETE DO EXECUTE GRANT INSERT INTO LOCK MERGE PREPARE SET SHARE TRUNCATE UPDATE".split()
-)
+    {
+        "CALL", "COPY", "CREATE", "DELETE", "DO", "EXECUTE", "GRANT", "INSERT", "INTO", "LOCK", "MERGE",
+        "PREPARE", "SET", "SHARE", "TRUNCATE", "UPDATE",
+    }
+)  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 A query of a session names relations of `scope.sql`, such as `session` and `visible`; each becomes a common table
 expression in front of it. So the session predicate is written once, and a query cannot leave it out. Only the files
 in TRUSTED may also name tables: writes need their targets, and locks their rows. `make trusted` counts these files.
+The others are read word by word before the server starts (`names.py`).
 
 The queries of hosts are trusted as a whole: each is held to the host's tenant by a lint (tests/postgres/lint.py).
 """
@@ -44,12 +45,15 @@ TRUSTED: Final = frozenset(
         *HOST_FILES,
     }
 )
-"""The query files that may name tables: an error in one of them can mix up agents, though never levels."""
+"""The query files that may name tables: an error in one of them can mix up agents, though a role never reads above its
+level. `sessions/queries.sql` also decides which level a session has."""
 
 _FUNCTIONS: Final = frozenset(
-    "bit_count bool_or coalesce count greatest max min nullif octet_length replace round row_number sum to_tsvector"
-    " ts_lexize unnest".split()
-)
+    {
+        "bit_count", "bool_or", "coalesce", "count", "greatest", "max", "min", "nullif", "octet_length",
+        "replace", "round", "row_number", "sum", "to_tsvector", "ts_lexize", "unnest",
+    }
+)  # fmt: skip
 """The functions that the queries of nouns may call: none of them reads a relation that its arguments name."""
 _LOCKED = re.compile(r"^-- session: locked$", re.MULTILINE)
 

@@ -48,7 +48,7 @@ def test_a_search_that_finds_nothing_says_so_beside_its_answer(session, command)
 
 
 @pytest.mark.parametrize("command", ["search", "memory search", "note search", "passage search"])
-def test_a_search_by_meaning_says_nothing_of_it(session, command):
+def test_a_semantic_search_prints_no_notice(session, command):
     session("memory", "save", "plan", "the whale ships on Friday")
     session("note", "add", "whales are mammals")
     session("passage", "store", "we saw a whale near Porto")

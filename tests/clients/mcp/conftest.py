@@ -53,8 +53,8 @@ class Model:
         assert not result.is_error, said(result)
         return result.structured_content
 
-    async def is_told(self, tool: str, **arguments: Any) -> str:
-        """What is said by a tool that must fail."""
+    async def fails(self, tool: str, **arguments: Any) -> str:
+        """The error text of a tool, which must fail."""
         result = await self.call(tool, **arguments)
         assert result.is_error
         assert result.structured_content is None

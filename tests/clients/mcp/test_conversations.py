@@ -26,7 +26,7 @@ async def test_a_raise_in_mid_conversation(service, owner, opened):
         owner.raise_taint(session, CONFIDENTIAL, reason="read the payroll")
         saved = await model.does("memory_save", key="salary", content="52,000 a year")
         both = await model.does("memory_list")
-        hidden = await low.is_told("memory_get", key="salary")
+        hidden = await low.fails("memory_get", key="salary")
         seen = await low.does("memory_list")
         found = await low.does("memory_search", query="salary 52,000")
 
@@ -39,7 +39,7 @@ async def test_a_raise_in_mid_conversation(service, owner, opened):
     assert [each["key"] for each in seen["memories"]] == ["plan"]
     assert (seen["classification"], found) == ("PUBLIC", {"classification": "PUBLIC", "memories": []})
     async with talking(colleague) as low:
-        assert hidden == await low.is_told("memory_get", key="no-such-key")
+        assert hidden == await low.fails("memory_get", key="no-such-key")
 
 
 @pytest.mark.parametrize("taint", Classification)
@@ -63,7 +63,7 @@ async def test_a_delete_uncovers_what_is_below_and_stops_there(opened):
 
     async with talking(session) as model:
         assert await model.does("memory_delete", key="plan") == {"deleted": "plan", "revealed": True}
-        refused = await model.is_told("memory_delete", key="plan")
+        refused = await model.fails("memory_delete", key="plan")
         seen = await model.does("memory_get", key="plan")
 
     assert "WRITE_LEVEL_MISMATCH" in refused
@@ -75,22 +75,22 @@ async def test_a_session_that_is_over_says_so_and_the_server_goes_on(owner, open
     session = opened(PUBLIC)
     async with talking(session) as model:
         owner.close_session(session.session_id)
-        told = await model.is_told("memory_list")
-        again = await model.is_told("note_add", content="Ships on Fridays.")
+        error = await model.fails("memory_list")
+        again = await model.fails("note_add", content="Ships on Fridays.")
 
-    assert "CREDENTIAL_INVALID" in told
-    assert "do not retry" in told
-    assert session.token not in told
-    assert told.split(": ", 1)[1] == again.split(": ", 1)[1]
+    assert "CREDENTIAL_INVALID" in error
+    assert "do not retry" in error
+    assert session.token not in error
+    assert error.split(": ", 1)[1] == again.split(": ", 1)[1]
 
 
 async def test_a_host_key_is_no_use(service):
     """A model with the host's own key could not do anything with it."""
     async with talking_over_stdio(service.address, service.host().token) as model:
-        told = await model.is_told("memory_list")
+        error = await model.fails("memory_list")
 
-    assert "PRINCIPAL_NOT_ALLOWED" in told
-    assert "MUNIMENT_TOKEN must be a session's token" in told
+    assert "PRINCIPAL_NOT_ALLOWED" in error
+    assert "MUNIMENT_TOKEN must be a session's token" in error
 
 
 async def test_an_argument_that_names_a_level_or_an_agent_changes_nothing(opened):

@@ -12,8 +12,8 @@ from muniment._status import BY_CODE, BY_REASON
 from muniment.mcp.failures import telling
 
 
-def told(error: MunimentError) -> str:
-    """What a model is told of *error*."""
+def text_of(error: MunimentError) -> str:
+    """The text that a model gets for *error*."""
 
     def tool() -> None:
         raise error
@@ -26,7 +26,7 @@ def told(error: MunimentError) -> str:
 
 @pytest.mark.parametrize("reason", BY_REASON)
 def test_every_reason_is_named_with_what_to_do(reason):
-    said = told(BY_REASON[reason](grpc.StatusCode.UNKNOWN, reason, "it cannot be done"))
+    said = text_of(BY_REASON[reason](grpc.StatusCode.UNKNOWN, reason, "it cannot be done"))
 
     assert said.startswith(f"{reason}: it cannot be done. ")
     assert len(said) > len(f"{reason}: it cannot be done. ") + 10
@@ -34,13 +34,13 @@ def test_every_reason_is_named_with_what_to_do(reason):
 
 @pytest.mark.parametrize("code", BY_CODE)
 def test_so_is_every_status_that_comes_from_elsewhere(code):
-    assert told(BY_CODE[code](code, "", "no")).startswith(f"{code.name}: no. ")
+    assert text_of(BY_CODE[code](code, "", "no")).startswith(f"{code.name}: no. ")
 
 
 def test_an_incident_is_passed_on():
     details = Details(incident="7f3a")
 
-    said = told(muniment.InternalError(grpc.StatusCode.INTERNAL, "INTERNAL", "internal error", details))
+    said = text_of(muniment.InternalError(grpc.StatusCode.INTERNAL, "INTERNAL", "internal error", details))
 
     assert "(incident 7f3a)" in said
 

@@ -1,4 +1,4 @@
-"""What a model can name, what it is told, and what leaves the process."""
+"""What a model can name, what it reads, and what leaves the process."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ async def test_every_tool_says_when_to_use_it_and_what_it_does(session):
 @pytest.mark.anyio
 async def test_the_instructions_ask_to_save_unasked_and_never_at_a_level(session):
     async with talking(session) as model:
-        told = model.client.instructions
+        instructions = model.client.instructions
 
-    assert told is not None
+    assert instructions is not None
     for words in ("on your own", "personal details", "project context", "preferences", "descriptive key"):
-        assert words in told
-    assert not re.search(r"PUBLIC|INTERNAL|CONFIDENTIAL|RESTRICTED", told)
-    assert set(re.findall(r"\b(?:memory|note|block|passage)_\w+", told)) < set(TOOLS)
+        assert words in instructions
+    assert not re.search(r"PUBLIC|INTERNAL|CONFIDENTIAL|RESTRICTED", instructions)
+    assert set(re.findall(r"\b(?:memory|note|block|passage)_\w+", instructions)) < set(TOOLS)
 
 
 def test_nothing_but_the_protocol_is_on_stdout_and_no_secret_anywhere(service, session):

@@ -92,7 +92,7 @@ async def test_notes_are_in_two_targets(session):
         await model.does("note_update", note_id=note["note_id"], content="Ships on Mondays.")
         notes = await model.does("note_list")
         profile = await model.does("note_list", target="user")
-        elsewhere = await model.is_told("note_delete", note_id=note["note_id"], target="user")
+        elsewhere = await model.fails("note_delete", note_id=note["note_id"], target="user")
         deleted = await model.does("note_delete", note_id=note["note_id"])
 
     assert [each["content"] for each in notes["notes"]] == ["Ships on Mondays."]
@@ -111,9 +111,9 @@ async def test_a_refused_note_says_all_that_it_takes_to_make_room(session):
     async with talking(session) as model:
         for number in range(4):
             await model.does("note_add", content=f"{number} " + "a long story " * 40)
-        told = await model.is_told("note_add", content="Ada has moved to Graz. " * 10)
-        over = int(re.findall(r"free ([\d,]+) characters", told)[0].replace(",", ""))
-        note_id, length, may = re.findall(r"note_id (\S+), ([\d,]+) characters, PUBLIC, (.+?):", told)[0]
+        error = await model.fails("note_add", content="Ada has moved to Graz. " * 10)
+        over = int(re.findall(r"free ([\d,]+) characters", error)[0].replace(",", ""))
+        note_id, length, may = re.findall(r"note_id (\S+), ([\d,]+) characters, PUBLIC, (.+?):", error)[0]
         assert may == "delete or shorten"
         assert int(length.replace(",", "")) > over
         edited = await model.does(
@@ -129,10 +129,10 @@ async def test_a_refusal_says_how_sensitive_is_what_it_quotes(opened, session):
     session.add_note("a long story " * 80)
     async with talking(opened(Classification.CONFIDENTIAL)) as model:
         await model.does("note_add", content="a longer story " * 70)
-        told = await model.is_told("note_add", content="Ada has moved to Graz. " * 10)
+        error = await model.fails("note_add", content="Ada has moved to Graz. " * 10)
 
-    assert "The largest notes, up to CONFIDENTIAL, are:" in told
-    assert re.findall(r"characters, ([A-Z]+), (.+?):", told) == [
+    assert "The largest notes, up to CONFIDENTIAL, are:" in error
+    assert re.findall(r"characters, ([A-Z]+), (.+?):", error) == [
         ("CONFIDENTIAL", "delete or shorten"),
         ("PUBLIC", "shorten only"),
     ]
@@ -140,20 +140,20 @@ async def test_a_refusal_says_how_sensitive_is_what_it_quotes(opened, session):
 
 async def test_a_note_that_fits_nowhere_is_not_to_be_repeated(session):
     async with talking(session) as model:
-        told = await model.is_told("note_add", content="x" * 2201)
+        error = await model.fails("note_add", content="x" * 2201)
 
-    assert "BUDGET_EXCEEDED" in told
-    assert "fewer words" in told
+    assert "BUDGET_EXCEEDED" in error
+    assert "fewer words" in error
 
 
 async def test_edits_are_all_or_none(session):
     async with talking(session) as model:
         note = await model.does("note_add", content="Ships on Fridays.")
         missing = "5d0c4a0e-4f52-4d7b-9a53-6c2f6f6f2d10"
-        told = await model.is_told("note_edit", delete=[note["note_id"], missing], add=["Ships on Mondays."])
+        error = await model.fails("note_edit", delete=[note["note_id"], missing], add=["Ships on Mondays."])
         notes = await model.does("note_list")
 
-    assert "NOTE_NOT_FOUND" in told
+    assert "NOTE_NOT_FOUND" in error
     assert [each["content"] for each in notes["notes"]] == ["Ships on Fridays."]
 
 
@@ -161,10 +161,10 @@ async def test_notes_that_are_switched_off(owner, session):
     owner.update_agent("alice", memory_settings=MemorySettings(memory_enabled=False))
 
     async with talking(session) as model:
-        told = await model.is_told("note_add", content="Ships on Fridays.")
+        error = await model.fails("note_add", content="Ships on Fridays.")
 
-    assert "TIER_DISABLED" in told
-    assert "memory_save" in told
+    assert "TIER_DISABLED" in error
+    assert "memory_save" in error
 
 
 async def test_blocks(session):
@@ -202,10 +202,10 @@ async def test_passages(session):
 
 async def test_a_field_that_breaks_a_rule_is_named(session):
     async with talking(session) as model:
-        told = await model.is_told("block_update", label="my rules!", content="x")
+        error = await model.fails("block_update", label="my rules!", content="x")
 
-    assert "FIELD_INVALID" in told
-    assert "label: " in told
+    assert "FIELD_INVALID" in error
+    assert "label: " in error
 
 
 @pytest.fixture

@@ -241,12 +241,12 @@ class ScriptedServer(grpc.GenericRpcHandler):
     """Answers every method of the contract: as scripted, then well.
 
     Of a stream it reads what *reads* says, or all, before it answers. gRPC may report a cancelled stream as
-    one that has ended, and only then as cancelled: *patience* is how many seconds to wait for that.
+    one that has ended, and only then as cancelled: *cancel_timeout* is how many seconds to wait for that.
     """
 
     asked: list[Asked] = field(default_factory=list)
     reads: int | None = None
-    patience: float = 0
+    cancel_timeout: float = 0
     ended: list[str] = field(default_factory=list)
     _script: dict[str, deque[Message]] = field(default_factory=lambda: defaultdict(deque))
     _lock: threading.Condition = field(default_factory=threading.Condition)
@@ -288,7 +288,7 @@ class ScriptedServer(grpc.GenericRpcHandler):
             with suppress(grpc.RpcError):
                 for request in islice(requests, self.reads):
                     self._note(method, request, context)
-            self._end("cancelled" if over.wait(self.patience) or not context.is_active() else "whole")
+            self._end("cancelled" if over.wait(self.cancel_timeout) or not context.is_active() else "whole")
             return self._answer(method, context)
 
         return answer

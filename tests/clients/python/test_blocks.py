@@ -74,7 +74,7 @@ def test_blocks_come_from_all_pages(server, session):
     assert [(each.page_size, each.page_token) for each in server.requests("ListBlocks")] == [(1, ""), (1, "second")]
 
 
-def test_a_taint_raised_between_two_pages_is_told(server, session):
+def test_a_taint_raised_between_two_pages_raises_taint_changed(server, session):
     server.script("ListBlocks", second_page_follows(), status(grpc.StatusCode.ABORTED, error_info("TAINT_CHANGED")))
     blocks = session.list_blocks()
 

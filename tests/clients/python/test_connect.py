@@ -205,7 +205,7 @@ def test_certificate_and_key_come_together(papers):
         TLS(key=papers.key)
 
 
-def test_nobody_there_is_unavailable():
+def test_an_address_without_a_server_is_unavailable():
     with (
         muniment.connect("127.0.0.1:1", token=TOKEN, retries=muniment.NO_RETRIES) as session,
         pytest.raises(muniment.Unavailable) as caught,

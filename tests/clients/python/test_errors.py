@@ -138,11 +138,11 @@ def test_no_error_shows_a_preview(server, session):
     assert "night train" not in f"{error!s}{error!r}{error.details!r}{error.__cause__!s}"
 
 
-def test_progress_is_told(server, session):
+def test_an_error_carries_the_progress(server, session):
     progress = passage_pb2.ImportProgress(stored_count=3, existing_count=1)
-    told = status(grpc.StatusCode.ABORTED, error_info("TAINT_CHANGED"), progress)
+    answer = status(grpc.StatusCode.ABORTED, error_info("TAINT_CHANGED"), progress)
 
-    assert failure(server, session, told).progress == muniment.ImportCounts(stored_count=3, existing_count=1)
+    assert failure(server, session, answer).progress == muniment.ImportCounts(stored_count=3, existing_count=1)
     assert failure(server, session, status(grpc.StatusCode.ABORTED, error_info("TAINT_CHANGED"))).progress is None
 
 

@@ -89,7 +89,7 @@ def test_notes_come_from_all_pages(server, session):
     ]
 
 
-def test_a_taint_raised_between_two_pages_is_told(server, session):
+def test_a_taint_raised_between_two_pages_raises_taint_changed(server, session):
     server.script("ListNotes", second_page_follows(), status(grpc.StatusCode.ABORTED, error_info("TAINT_CHANGED")))
     notes = session.list_notes()
 

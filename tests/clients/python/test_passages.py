@@ -124,7 +124,7 @@ def test_no_filter_is_none(server, session):
     assert [pb.ListPassagesRequest(tag_match=TAG_MATCH_ALL)] == server.requests("ListPassages")
 
 
-def test_a_taint_raised_between_two_pages_is_told(server, session):
+def test_a_taint_raised_between_two_pages_raises_taint_changed(server, session):
     server.script("ListPassages", second_page_follows(), RAISED)
     passages = session.list_passages()
 
@@ -236,7 +236,7 @@ def test_what_the_stream_raises_reaches_the_caller(server, session, caplog, erro
         assert server.wait_until(lambda: bool(server.asked))
         raise error
 
-    server.patience = 10
+    server.cancel_timeout = 10
     with caplog.at_level(logging.DEBUG), pytest.raises(type(error)) as caught:
         session.import_passages(passages())
 
@@ -253,7 +253,7 @@ def test_a_passage_that_cannot_be_sent_ends_the_stream(server, session):
         assert server.wait_until(lambda: bool(server.asked))
         yield NewPassage(VIENNA, event_time=datetime(2026, 1, 1))  # noqa: DTZ001 - the point
 
-    server.patience = 10
+    server.cancel_timeout = 10
     with pytest.raises(ValueError, match="zone"):
         session.import_passages(passages())
 

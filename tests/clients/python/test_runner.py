@@ -11,7 +11,7 @@ RUNNER = Path(__file__).parents[3] / "clients/python/conformance/runner.py"
 
 
 def test_a_lost_connection_is_no_answer(tmp_path):
-    """Of a host, a session and nobody: the last goes around the client."""
+    """For a host, a session and a caller without credentials, which bypasses the client."""
     for caller in ("host", "mun_s_1_token", "none"):
         step: dict[str, object] = {"as": caller, "call": "AgentService.CreateAgent", "request": {}}
         file = tmp_path / "scenarios.json"

@@ -104,7 +104,7 @@ def test_a_page_carries_its_level(server, session):
     assert (request.page_size, request.page_token) == (1, "first")
 
 
-def test_a_taint_raised_between_two_pages_is_told(server, session):
+def test_a_taint_raised_between_two_pages_raises_taint_changed(server, session):
     server.script(
         "ListMemories",
         memory_service_pb2.ListMemoriesResponse(
@@ -185,7 +185,7 @@ def test_leaving_a_session_that_is_over_is_fine(server, host):
     assert len(server.requests("CloseSession")) == 1
 
 
-def test_a_failed_closing_is_told(server, host):
+def test_a_failed_closing_is_raised(server, host):
     server.script("CloseSession", unavailable())
 
     with pytest.raises(muniment.Unavailable), host.open_session("ada", Classification.PUBLIC):

@@ -15,7 +15,7 @@ def doors(stage: Stage) -> None:
     for rpc in METHODS:
         _door(stage, rpc, sessions, closed)
     _credentials(stage, sessions[PUBLIC])
-    for actor in (*sessions.values(), *map(stage.host, LEVELS), closed, stage.nobody("without")):
+    for actor in (*sessions.values(), *map(stage.host, LEVELS), closed, stage.anonymous("without")):
         actor.send("/muniment.v1.MemoryService/Teleport", b"")
         actor.send("/muniment.v1.NoService/SaveMemory", b"")
     sessions[PUBLIC].send("SaveMemory", b"\x0a\x01k\x12" + b"\x80\x80\x40" + b"x" * 1024 * 1024)
@@ -23,7 +23,7 @@ def doors(stage: Stage) -> None:
 
 def _door(stage: Stage, rpc: str, sessions: dict[int, Actor], closed: Actor) -> None:
     stage.say(rpc)
-    stage.nobody("without").call(rpc)
+    stage.anonymous("without").call(rpc)
     closed.call(rpc)
     everyone = [*sessions.values(), *map(stage.host, LEVELS)]
     for actor in everyone:
@@ -53,4 +53,4 @@ def _credentials(stage: Stage, good: Actor) -> None:
         "good, with more": [header, ("x-more", "y")],
     }
     for name, metadata in forms.items():
-        stage.nobody(name, *metadata).list_memories()
+        stage.anonymous(name, *metadata).list_memories()

@@ -1,4 +1,4 @@
-"""What is told when the server cannot answer."""
+"""What callers get when the server cannot answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def faults(stage: Stage) -> None:
     with stage.stand.closed():
         for rpc in METHODS:
             sessions[PUBLIC].call(rpc)
-        stage.nobody("without").list_memories()
+        stage.anonymous("without").list_memories()
         _health(stage)
         sessions[PUBLIC].send("/muniment.v1.MemoryService/Teleport", b"")
     stage.say("While a right is missing at PUBLIC")
@@ -44,7 +44,7 @@ def faults(stage: Stage) -> None:
 def _health(stage: Stage) -> None:
     for service in ("", "muniment.v1.MemoryService", "muniment.v1.AuditService", "never"):
         request = health_pb2.HealthCheckRequest(service=service).SerializeToString()
-        stage.nobody("without").send("/grpc.health.v1.Health/Check", request)
+        stage.anonymous("without").send("/grpc.health.v1.Health/Check", request)
 
 
 def _overloaded(stage: Stage) -> None:

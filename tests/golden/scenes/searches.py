@@ -1,4 +1,4 @@
-"""Searches by words and by meaning, with their scores."""
+"""Searches by words and by embeddings, with their scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TEXTS = {
 _BY_WORDS = (
     "whale", "whales sing zebra", "running", "C++ 100%", "நினைவு", "needle", "is it the", "?", "January 2030",
 )  # fmt: skip
-_BY_MEANING = ("hound", "automobile whale", "of level", "நினைவு", "hay")
+_SEMANTIC = ("hound", "automobile whale", "of level", "நினைவு", "hay")
 
 
 def searches(stage: Stage) -> None:
@@ -38,7 +38,7 @@ def searches(stage: Stage) -> None:
         _asked(session, _BY_WORDS)
         _filtered(session)
         _refused(session)
-    _by_meaning(stage, sessions)
+    _semantic(stage, sessions)
     _other_languages(stage)
 
 
@@ -86,21 +86,21 @@ def _refused(session: Actor) -> None:
     session.search_notes(query="x", tier=3)
 
 
-def _by_meaning(stage: Stage, sessions: dict[int, Actor]) -> None:
+def _semantic(stage: Stage, sessions: dict[int, Actor]) -> None:
     stage.say("By meaning, while no item has a vector")
-    stage.stand.compare_meanings(True)
-    _asked(sessions[PUBLIC], _BY_MEANING[:2])
+    stage.stand.set_query_embeddings(True)
+    _asked(sessions[PUBLIC], _SEMANTIC[:2])
     stage.say("By meaning, when all have")
     stage.stand.embed()
     for session in sessions.values():
-        _asked(session, _BY_MEANING)
+        _asked(session, _SEMANTIC)
         _filtered(session)
     sessions[PUBLIC].save_memory(key="dog", content="Now of a cat.")
     sessions[PUBLIC].delete_memory(key="whale")
     for session in sessions.values():
         session.search_memories(query="hound")
         session.search_memories(query="whale")
-    stage.stand.compare_meanings(False)
+    stage.stand.set_query_embeddings(False)
 
 
 def _other_languages(stage: Stage) -> None:

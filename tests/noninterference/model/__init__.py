@@ -1,8 +1,8 @@
 """What the service must answer, in pure Python: no SQL, no grants, no transport, no cache.
 
 One model follows one world. `expect` says what an operation must be answered; `learn` holds the answer
-against it, and takes from it what nobody can foretell: ids, tokens, etags. Etags need not be foretold to be
-checked: equal versions have equal etags, others have others; of rendered texts the same.
+against it, and takes from it what cannot be predicted: ids, tokens, etags. Etags are checked all the same:
+equal versions have equal etags, different versions have different ones. So do rendered texts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 from muniment.v1 import agent_pb2
 from tests.noninterference.model.agents import Agents
 from tests.noninterference.model.blocks import Sharing
-from tests.noninterference.model.ground import Told as Told
+from tests.noninterference.model.ground import Learned as Learned
 from tests.noninterference.model.memories import Memories
 from tests.noninterference.model.notes import hold_against
 from tests.noninterference.model.passages import Passages
@@ -51,10 +51,10 @@ from tests.support.services import Outcome, reason_of
 
 
 class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
-    """One world as it must be. *told* may be shared with another world's."""
+    """One world as it must be. Both worlds may share *learned*."""
 
-    def __init__(self, told: Told) -> None:
-        super().__init__(told)
+    def __init__(self, learned: Learned) -> None:
+        super().__init__(learned)
         self._unnamed: dict[str, str] = {}
 
     def expect(self, operation: str, token: str, rpc: str, requests: Sequence[bytes]) -> Any:
@@ -69,11 +69,11 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
 
     def learn(self, expected: Any, rpc: str, outcome: Outcome) -> None:
         """Hold *outcome* against what was expected. Raises Disagreement."""
-        told = reason_of(outcome) or outcome.code.name
+        actual = reason_of(outcome) or outcome.code.name
         wanted = expected.reason if isinstance(expected, Refusal) else "OK"
         code = CODES.get(wanted, wanted)
-        if (outcome.code.name, told) != (code, wanted):
-            raise Disagreement(f"{rpc}: {wanted} expected, told {outcome.code.name} {told}")
+        if (outcome.code.name, actual) != (code, wanted):
+            raise Disagreement(f"{rpc}: {wanted} expected, but got {outcome.code.name} {actual}")
         if wanted == "OK":
             answer = GetMessageClass(METHODS[rpc].output_type).FromString(outcome.response)
             self._learn(expected, rpc, answer)
@@ -118,7 +118,7 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
     def _learn(self, expected: Any, rpc: str, answer: Any) -> None:
         if hasattr(answer, "next_page_token") and answer.next_page_token:
             filters, (taint, last) = self._page[0], self._page[1][-2:]
-            self._told.pages[answer.next_page_token] = Page(self._token, rpc, filters, taint or 0, last)
+            self._learned.pages[answer.next_page_token] = Page(self._token, rpc, filters, taint or 0, last)
         if isinstance(expected, Untold):
             levels = [event.classification for event in answer.audit_events]
             agree(rpc, all(0 < level <= expected.ceiling for level in levels), "an event above the ceiling")
@@ -128,11 +128,11 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
             known: Any = type(answer)()
             known.CopyFrom(expected)
             self._fill(rpc, known, answer)
-            agree(rpc, known == answer, f"expected {known}but told {answer}")
+            agree(rpc, known == answer, f"expected {known}but got {answer}")
             self._adopt(rpc, answer)
 
     def _fill(self, rpc: str, known: Any, answer: Any) -> None:
-        """Put into *known* what could not be foretold, where it is consistent with what was told before."""
+        """Copy into *known* what could not be predicted, if it agrees with the earlier answers."""
         if getattr(known, "next_page_token", "") and answer.next_page_token:
             known.next_page_token = answer.next_page_token
         for one, other in zip(list(items_in(known)), items_in(answer), strict=False):
@@ -146,28 +146,28 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
         if hasattr(known, "agent"):
             known.agent.agent_id = random_id(known.agent.agent_id, answer.agent.agent_id)
         if rpc == "RenderPrompt":
-            same = self._told.texts.setdefault(answer.etag, self._rendered) == self._rendered
+            same = self._learned.texts.setdefault(answer.etag, self._rendered) == self._rendered
             only = self._text_etags.setdefault(self._rendered, answer.etag) == answer.etag
             agree(rpc, same and only and bool(answer.etag), "the etag is not the text's")
             known.etag = answer.etag
 
-    def _name(self, known: Any, told: Any) -> None:
+    def _name(self, known: Any, actual: Any) -> None:
         """Give an item the id that the server made for it."""
         name = NAMES[known.DESCRIPTOR.name]
         placeholder = getattr(known, name)
-        if type(known) is type(told) and (made := random_id(placeholder, getattr(told, name))) != placeholder:
+        if type(known) is type(actual) and (made := random_id(placeholder, getattr(actual, name))) != placeholder:
             self._unnamed[placeholder] = made
             setattr(known, name, made)
 
-    def _bind(self, rpc: str, known: Any, told: Any) -> None:
+    def _bind(self, rpc: str, known: Any, actual: Any) -> None:
         """One version, one etag, and the other way round."""
-        if not hasattr(known, "etag") or not hasattr(told, "etag"):
+        if not hasattr(known, "etag") or not hasattr(actual, "etag"):
             return
-        same = self._versions.setdefault(known.etag, told.etag) == told.etag
-        only = self._etags.setdefault(told.etag, known.etag) == known.etag
+        same = self._versions.setdefault(known.etag, actual.etag) == actual.etag
+        only = self._etags.setdefault(actual.etag, known.etag) == known.etag
         agree(rpc, same and only, f"the etag of {known} is not its version's")
-        self._told.etags.setdefault(told.etag, known.etag)
-        known.etag = told.etag
+        self._learned.etags.setdefault(actual.etag, known.etag)
+        known.etag = actual.etag
 
     def _adopt(self, rpc: str, answer: Any) -> None:
         if self._unnamed:
@@ -190,28 +190,28 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
 
     def _learn_found(self, expected: Found, rpc: str, answer: Any) -> None:
         items = list(items_in(answer))
-        told = [
+        scored = [
             (getattr(item, NAMES[item.DESCRIPTOR.name]), result.score)
             for item, result in zip(items, answer.results, strict=True)
         ]
-        names = [name for name, _ in told]
+        names = [name for name, _ in scored]
         agree(rpc, set(names) <= set(expected.items), f"{names} are found, not only {list(expected.items)}")
         agree(rpc, len(set(names)) == len(names) <= expected.limit, "too many")
         agree(rpc, expected.matching <= set(names) or len(names) == expected.limit, f"not all of {expected.matching}")
-        agree(rpc, told == sorted(told, key=lambda one: (-one[1], one[0])), "not in order")
-        agree(rpc, all(score > 0 for _, score in told), "a match that is none")
+        agree(rpc, scored == sorted(scored, key=lambda one: (-one[1], one[0])), "not in order")
+        agree(rpc, all(score > 0 for _, score in scored), "a match that is none")
         for name, item in zip(names, items, strict=True):
             known = type(item).FromString(expected.items[name].SerializeToString())
             self._bind(rpc, known, item)
-            agree(rpc, known == item, f"expected {known}but told {item}")
+            agree(rpc, known == item, f"expected {known}but got {item}")
         agree(rpc, answer.classification == join(items), "the label is wrong")
         agree(rpc, answer.semantic == expected.semantic, f"semantic is {expected.semantic}")
         agree(rpc, expected.usage is None or expected.usage == answer.usage, f"the usage is {expected.usage}")
 
 
-def _rename(shelf: ByName, names: dict[str, str]) -> None:
-    for placeholder in names.keys() & shelf.keys():
-        shelf[names[placeholder]] = shelf.pop(placeholder)
+def _rename(items: ByName, names: dict[str, str]) -> None:
+    for placeholder in names.keys() & items.keys():
+        items[names[placeholder]] = items.pop(placeholder)
 
 
 def _hold_detail_against(expected: Any, outcome: Outcome) -> None:
@@ -222,4 +222,4 @@ def _hold_detail_against(expected: Any, outcome: Outcome) -> None:
     if hasattr(expected, "over_by_chars"):
         hold_against(expected, details[0])
     elif details[0] != expected:
-        raise Disagreement(f"expected {expected}but told {details[0]}")
+        raise Disagreement(f"expected {expected}but got {details[0]}")

@@ -28,8 +28,8 @@ AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 
 @dataclass
-class Told:
-    """What answers have told, in whichever world: tokens and etags are worth the same in both."""
+class Learned:
+    """What the responses of both worlds have shown: tokens and etags are valid in both."""
 
     pages: dict[str, Page] = field(default_factory=dict)
     etags: dict[str, str] = field(default_factory=dict)
@@ -39,15 +39,15 @@ class Told:
 
 
 class Ground:
-    """One world as it must be. *told* may be shared with another world's."""
+    """One world as it must be. Both worlds may share *learned*."""
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, learned: Learned) -> None:
         self.now = datetime.min.replace(tzinfo=UTC)
         self.hosts: dict[str, tuple[str, int]] = {}
         self.agents: dict[tuple[str, str], Agent] = {}
         self.sessions: dict[str, Session] = {}
         self.tokens: dict[str, str] = {}
-        self._told = told
+        self._learned = learned
         self._etags: dict[str, str] = {}
         self._versions: dict[str, str] = {}
         self._operation = ""
@@ -77,7 +77,9 @@ class Ground:
     def outlived(self, token: str, page_token: str) -> bool:
         """Whether the session of *token* was raised since it was given *page_token*."""
         level = self.level(token)
-        return level is not None and page_token in self._told.pages and self._told.pages[page_token].taint != level
+        return (
+            level is not None and page_token in self._learned.pages and self._learned.pages[page_token].taint != level
+        )
 
     def _agent(self, tenant: str, agent_id: str) -> Agent:
         if (tenant, agent_id) not in self.agents:
@@ -86,14 +88,14 @@ class Ground:
 
     # Versions.
 
-    def seen(self, shelf: ByName, name: str, taint: int) -> Levels:
+    def seen(self, items: ByName, name: str, taint: int) -> Levels:
         """The live versions of *name* at or below *taint*."""
-        return {at: one for at, one in shelf.get(name, {}).items() if at <= taint and self._lives(one)}
+        return {at: one for at, one in items.get(name, {}).items() if at <= taint and self._lives(one)}
 
-    def all_seen(self, shelf: ByName, taint: int) -> Iterator[tuple[str, int, Version]]:
+    def all_seen(self, items: ByName, taint: int) -> Iterator[tuple[str, int, Version]]:
         """The highest visible version of each name, with its level."""
-        for name in sorted(shelf):
-            if seen := self.seen(shelf, name, taint):
+        for name in sorted(items):
+            if seen := self.seen(items, name, taint):
                 yield name, max(seen), seen[max(seen)]
 
     def _lives(self, version: Version) -> bool:
@@ -120,17 +122,17 @@ class Ground:
 
     def _is_stale(self, etag: str, version: Version | None) -> bool:
         """Whether *etag* is given, and not that of *version*."""
-        known = self._etags.get(etag) or self._told.etags.get(etag)
+        known = self._etags.get(etag) or self._learned.etags.get(etag)
         return bool(etag) and (version is None or version.etag != known)
 
-    def _delete(self, shelf: ByName, name: str, taint: int, etag: str, *, not_found: str) -> Any:
+    def _delete(self, items: ByName, name: str, taint: int, etag: str, *, not_found: str) -> Any:
         """Delete the own-level version; return the level that is revealed."""
-        seen = self.seen(shelf, name, taint)
+        seen = self.seen(items, name, taint)
         if taint not in seen:
             raise Refused("WRITE_LEVEL_MISMATCH" if seen else not_found)
         if self._is_stale(etag, seen[taint]):
             raise Refused("ETAG_STALE")
-        del shelf[name][taint]
+        del items[name][taint]
         return max((at for at in seen if at < taint), default=0)
 
     @staticmethod
@@ -152,7 +154,7 @@ class Ground:
     def _last(self, rpc: str, page_token: str, filters: tuple[object, ...], taint: int) -> Any:
         if not page_token:
             return None
-        page = self._told.pages.get(page_token)
+        page = self._learned.pages.get(page_token)
         if page is None or (page.caller, page.rpc, page.filters) != (self._token, rpc, filters):
             raise Refused("PAGE_TOKEN_INVALID")
         if page.taint != taint:

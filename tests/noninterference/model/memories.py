@@ -17,8 +17,8 @@ class Memories(Ground):
     def _SaveMemory(self, session: Session, taint: int, request: pb.SaveMemoryRequest) -> Message:
         key, tags = key_of(request.key), tags_of(request.tags)
         expires = time_of(request, "expire_time")
-        shelf = session.agent.memories
-        seen = self.seen(shelf, key, taint)
+        memories = session.agent.memories
+        seen = self.seen(memories, key, taint)
         if self._is_stale(request.etag, seen[max(seen)] if seen else None):
             raise Refused("ETAG_STALE")
         if expires is not None and expires <= self.now:
@@ -26,8 +26,8 @@ class Memories(Ground):
         if taint in seen:
             self._overwrite(seen[taint], request.content, tags, expires)
         else:
-            shelf.setdefault(key, {})[taint] = self._new(request.content, tags=tags, expires=expires)
-        return pb.SaveMemoryResponse(memory=_shown(key, taint, shelf[key][taint]))
+            memories.setdefault(key, {})[taint] = self._new(request.content, tags=tags, expires=expires)
+        return pb.SaveMemoryResponse(memory=_shown(key, taint, memories[key][taint]))
 
     def _GetMemory(self, session: Session, taint: int, request: pb.GetMemoryRequest) -> Message:
         key = key_of(request.key)

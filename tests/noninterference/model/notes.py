@@ -83,9 +83,9 @@ class Notes(Ground):
         usage = usage_of(session.agent, request.tier or 1, notes)
         return self._found(session.agent, request.query, texts, shown, request.max_results, usage=usage)
 
-    def notes_of(self, shelf: ByName, taint: int, tier: int) -> Listed:
+    def notes_of(self, items: ByName, taint: int, tier: int) -> Listed:
         """The visible notes of a tier, oldest first. A version in the other tier hides one in this."""
-        return sorted((one for one in self.all_seen(shelf, taint) if one[2].tier == tier), key=_place)
+        return sorted((one for one in self.all_seen(items, taint) if one[2].tier == tier), key=_place)
 
 
 class _Draft:
@@ -179,16 +179,16 @@ class _Draft:
         )
 
 
-def hold_against(expected: note_pb2.BudgetExceeded, told: note_pb2.BudgetExceeded) -> None:
-    """Of notes of one length any may be named; all else is foretold. Raises Disagreement."""
+def hold_against(expected: note_pb2.BudgetExceeded, actual: note_pb2.BudgetExceeded) -> None:
+    """Of notes of equal length any may be named; all else must be as predicted. Raises Disagreement."""
     entries = {entry.note_id: entry for entry in expected.entries}
-    lengths = [[entry.length_chars for entry in one.entries] for one in (expected, told)]
-    same = all(entries.pop(entry.note_id, None) == entry for entry in told.entries)
+    lengths = [[entry.length_chars for entry in one.entries] for one in (expected, actual)]
+    same = all(entries.pop(entry.note_id, None) == entry for entry in actual.entries)
     if not same or lengths[0][:10] != lengths[1]:
-        raise Disagreement(f"BudgetExceeded: expected {expected}but told {told}")
-    numbers = [(one.usage, one.would_be_chars, one.over_by_chars) for one in (expected, told)]
+        raise Disagreement(f"BudgetExceeded: expected {expected}but got {actual}")
+    numbers = [(one.usage, one.would_be_chars, one.over_by_chars) for one in (expected, actual)]
     if numbers[0] != numbers[1]:
-        raise Disagreement(f"BudgetExceeded: expected {expected}but told {told}")
+        raise Disagreement(f"BudgetExceeded: expected {expected}but got {actual}")
 
 
 def usage_of(agent: Agent, tier: int, notes: Listed) -> note_pb2.Usage:

@@ -53,8 +53,8 @@ class Passages(Ground):
         self, session: Session, taint: int, request: pb.StorePassageRequest, position: int
     ) -> tuple[passage_pb2.Passage, bool]:
         """The passage as it is stored, and whether it was not there before."""
-        shelf = session.agent.passages
-        seen = self.seen(shelf, request.passage_id, taint)
+        passages = session.agent.passages
+        seen = self.seen(passages, request.passage_id, taint)
         if seen:
             top = seen[max(seen)]
             if top.content != request.content:
@@ -73,7 +73,7 @@ class Passages(Ground):
             event_time=time_of(request, "event_time") or self.now + timedelta(microseconds=position),
         )
         name = request.passage_id or self._new_name()
-        shelf.setdefault(name, {})[taint] = version
+        passages.setdefault(name, {})[taint] = version
         return _shown(name, taint, version), True
 
     def _GetPassage(self, session: Session, taint: int, request: pb.GetPassageRequest) -> Message:
@@ -83,8 +83,8 @@ class Passages(Ground):
         return pb.GetPassageResponse(passage=_shown(request.passage_id, max(seen), seen[max(seen)]))
 
     def _DeletePassage(self, session: Session, taint: int, request: pb.DeletePassageRequest) -> Message:
-        shelf = session.agent.passages
-        revealed = self._delete(shelf, request.passage_id, taint, "", not_found="PASSAGE_NOT_FOUND")
+        passages = session.agent.passages
+        revealed = self._delete(passages, request.passage_id, taint, "", not_found="PASSAGE_NOT_FOUND")
         return pb.DeletePassageResponse(revealed=revealed)
 
     def _ListPassages(self, session: Session, taint: int, request: pb.ListPassagesRequest) -> Message:

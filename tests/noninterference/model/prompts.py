@@ -32,12 +32,12 @@ class Prompts(Blocks, Notes):
             part
             for tier in (1, 2)
             if tier + 1 in wanted
-            for part in self._tier_parts(session, taint, usage[tier - 1], usage_is_told=not request.omit_usage)
+            for part in self._tier_parts(session, taint, usage[tier - 1], with_usage=not request.omit_usage)
         ]
         text = "\n\n".join(text for _, text in (*blocks, *notes))
         sections = [section for section, _ in (*blocks, *notes)]
         self._rendered = text
-        same = bool(request.if_none_match) and self._told.texts.get(request.if_none_match) == text
+        same = bool(request.if_none_match) and self._learned.texts.get(request.if_none_match) == text
         return pb.RenderPromptResponse(
             text="" if same else text,
             sections=[] if same else sections,
@@ -52,18 +52,16 @@ class Prompts(Blocks, Notes):
             section = prompt_pb2.PromptSection(label=block.label, owner_agent_id=block.owner, **numbers)
             yield section, "\n".join(filter(None, (f"### {block.label}", _shown(block.version.content))))
 
-    def _tier_parts(
-        self, session: Session, taint: int, usage: note_pb2.Usage, *, usage_is_told: bool
-    ) -> Iterator[Part]:
+    def _tier_parts(self, session: Session, taint: int, usage: note_pb2.Usage, *, with_usage: bool) -> Iterator[Part]:
         notes = self.notes_of(session.agent.notes, taint, usage.tier)
         settings = session.agent.shown.memory_settings
         if not notes or not (settings.memory_enabled if usage.tier == 1 else settings.user_profile_enabled):
             return
         numbers: Any = {"kind": usage.tier + 1, "classification": max(level for _, level, _ in notes)}
-        told = f" [{usage.percent}% — {usage.used_chars:,}/{usage.limit_chars:,} chars]" if usage_is_told else ""
+        usage_text = f" [{usage.percent}% — {usage.used_chars:,}/{usage.limit_chars:,} chars]" if with_usage else ""
         entries = SEPARATOR.join(version.content for _, _, version in notes)
         section = prompt_pb2.PromptSection(note_ids=[name for name, _, _ in notes], **numbers)
-        yield section, f"{_RULER}\n{_TITLES[usage.tier]}{told}\n{_RULER}\n{entries}"
+        yield section, f"{_RULER}\n{_TITLES[usage.tier]}{usage_text}\n{_RULER}\n{entries}"
 
 
 def _shown(content: str) -> str:

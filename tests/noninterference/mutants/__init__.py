@@ -21,8 +21,8 @@ from dataclasses import replace
 
 from tests.noninterference.mutants.blocks import BLOCKS
 from tests.noninterference.mutants.callers import OTHER, PAGES_AND_TEXT, STATE
+from tests.noninterference.mutants.embeddings import EMBEDDINGS
 from tests.noninterference.mutants.grants import GRANTS
-from tests.noninterference.mutants.meaning import MEANING
 from tests.noninterference.mutants.notes import NOTES
 from tests.noninterference.mutants.passages import PASSAGES, PROMPTS
 from tests.noninterference.mutants.reading import LATTICE, ORDER
@@ -90,17 +90,17 @@ _FIRST: dict[str, int] = {
     "M13 a page of passages goes on after the event_time": 3,
     "a broken import does not tell how far it came": 3,
     "M32 a delete of a passage tells what is above from nothing": 7,
-    "M10 a search by meaning has no shadow": 4,
-    "M09 a search by meaning filters tags before the shadow": 6,
+    "M10 a semantic search has no shadow": 4,
+    "M09 a semantic search filters tags before the shadow": 6,
     "the chunk of another version is judged": 3,
     "M12 vectors of all levels are compared": 2,
-    "a search by meaning in any thread": 3,
+    "a semantic search in any thread": 3,
 }
 """The first program that kills, where the first of all does not: it saves time and promises nothing."""
 MUTANTS = tuple(
     replace(mutant, seed=_FIRST.get(mutant.name, 1))
     for mutant in (
         *(*LATTICE, *ORDER, *WRITES, *EXISTENCE, *PAGES_AND_TEXT, *STATE, *GRANTS, *OTHER),
-        *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS, *SEARCH, *MEANING, *SCOPE),
+        *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS, *SEARCH, *EMBEDDINGS, *SCOPE),
     )
 )

@@ -179,7 +179,7 @@ OTHER = (
     Mutant(
         "M87 a method without policy is served",
         "no policy, no start",
-        (setting(policy, "_gaps", lambda _: iter(())),),
+        (setting(policy, "_gaps", lambda _: iter(())), setting(policy, "Flow", lambda number: number)),
         probe=probes.no_policy_no_start,
     ),
     Mutant(

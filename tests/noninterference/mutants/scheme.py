@@ -5,14 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from muniment_server.monitor.queries import HOST_FILES, HOST_QUERIES, SESSION_FILES, SESSION_QUERIES, TRUSTED
+from muniment_server.monitor.queries import (
+    HOST_FILES,
+    HOST_QUERIES,
+    SESSION_FILES,
+    SESSION_QUERIES,
+    TRUSTED,
+    UnscopedQuery,
+    check_names,
+)
 from muniment_server.postgres.queries import load
 
 ITEMS, HOSTS = SESSION_QUERIES, HOST_QUERIES
@@ -23,6 +31,7 @@ _OF_THE_MONITOR = re.compile(
 """What the monitor is made of, and the values that it compares: the lattice, ids and normal forms."""
 _FILES = {name: file for file in (*SESSION_FILES, *HOST_FILES) for name in load(*file)}
 _TEXTS = {name: text for file in (*SESSION_FILES, *HOST_FILES) for name, text in load(*file).items()}
+_RELATIONS = load("muniment_server.monitor", "scope.sql")
 
 
 class Place(Enum):
@@ -35,15 +44,14 @@ class Place(Enum):
     CODE = "the code of a noun"
 
 
-TRUSTED_PLACES = frozenset({Place.MONITOR, Place.DATABASE, Place.TRUSTED_QUERY})
-
-
 @dataclass(frozen=True)
 class Patch:
     """One change to Python or to a query, and where it is made."""
 
     place: Place
     apply: Callable[[pytest.MonkeyPatch], None]
+    text: str = ""
+    """The query of a noun as its file would have it."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +75,26 @@ class Mutant:
         return frozenset(patch.place for patch in self.patches) | ({Place.DATABASE} if self.damage else set())
 
     @property
-    def outside(self) -> tuple[Patch, ...]:
-        """The part of it that is outside of what must be trusted."""
-        return tuple(patch for patch in self.patches if patch.place not in TRUSTED_PLACES)
+    def starts(self) -> bool:
+        """Whether a server would start: the monitor reads each query of a noun first."""
+        try:
+            for patch in self.patches:
+                if patch.place is Place.QUERY:
+                    check_names(self.name, patch.text, _RELATIONS)
+        except UnscopedQuery:
+            return False
+        return True
+
+    @property
+    def leaks(self) -> bool:
+        """Whether a session would see what is above it, or answer differently because of it."""
+        return self.killer in {"worlds", "egress"}
+
+    @property
+    def outside(self) -> Mutant:
+        """The part of it that is outside of the monitor, the grants and the views: sound as far as levels go."""
+        patches = tuple(patch for patch in self.patches if patch.place is not Place.MONITOR)
+        return replace(self, patches=patches, damage=())
 
     def __str__(self) -> str:
         return self.name
@@ -94,8 +119,10 @@ def edit(queries: Mapping[str, str], query: str, old: str, new: str, *, count: i
         assert queries[query].count(old) == count, f"{query} does not hold {old!r} {count} times"
         monkeypatch.setitem(queries, query, queries[query].replace(old, new))
 
-    is_own = old in _TEXTS.get(query, queries[query])
-    return Patch(_place_of(query) if is_own else Place.MONITOR, patch)
+    own = _TEXTS.get(query, "")
+    if query in _TEXTS and old not in own:
+        return Patch(Place.MONITOR, patch)
+    return Patch(_place_of(query), patch, own.replace(old, new))
 
 
 def cut(queries: Mapping[str, str], query: str, pattern: str) -> Patch:
@@ -106,7 +133,7 @@ def cut(queries: Mapping[str, str], query: str, pattern: str) -> Patch:
         assert found, f"{query} holds nothing like {pattern}"
         monkeypatch.setitem(queries, query, changed)
 
-    return Patch(_place_of(query), patch)
+    return Patch(_place_of(query), patch, re.sub(pattern, "", _TEXTS[query]))
 
 
 def edit_scope(old: str, new: str) -> Patch:

@@ -1,4 +1,4 @@
-"""Guards of writing, broken: the session predicate, own level only, and what must not be told of other levels."""
+"""Guards of writing, broken: the session predicate, own level only, and what must not be said about other levels."""
 
 from __future__ import annotations
 

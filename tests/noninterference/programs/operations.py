@@ -129,9 +129,9 @@ class Pen:
         """The taint of the caller; 0 if its session is not open."""
         return self.model.level(self.token) or 0
 
-    def own(self, shelf: ByName, alphabet: Sequence[str]) -> str:
+    def own(self, items: ByName, alphabet: Sequence[str]) -> str:
         """A name of the own level, if there is one, as often as any of *alphabet*."""
-        own = [name for name in shelf if self.level in self.model.seen(shelf, name, self.level)]
+        own = [name for name in items if self.level in self.model.seen(items, name, self.level)]
         return self.rng.choice(own if own and self.chance(0.5) else alphabet)
 
     def spelled(self, name: str, spellings: dict[str, str]) -> str:

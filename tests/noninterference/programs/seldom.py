@@ -57,8 +57,8 @@ def _delete(pen: Pen, session: Session) -> Call:
     return "DeleteNote", {"tier": tier, "note_id": note_id, **pen.etag("Note", note_id)}
 
 
-def _visible(pen: Pen, shelf: ByName, otherwise: str) -> str:
-    seen = list(pen.model.all_seen(shelf, pen.level))
+def _visible(pen: Pen, items: ByName, otherwise: str) -> str:
+    seen = list(pen.model.all_seen(items, pen.level))
     own = [name for name, level, _ in seen if level == pen.level]
     return pen.rng.choice((own if own and pen.chance(0.5) else [name for name, _, _ in seen]) or [otherwise])
 

@@ -1,0 +1,113 @@
+"""The texts of the named queries keep to the rules, and whatever does not is found."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from muniment_server.monitor.queries import SESSION_FILES
+from muniment_server.postgres import queries
+from tests.support.named_queries import EMBEDDER, RELATIONS, SERVED, once
+from tests.support.query_lint import main_statement, problems
+
+SERVED_ONCE = once(SERVED)
+SESSIONS = once(SESSION_FILES)
+PREDICATE = (
+    "SELECT session.*, vault.clock() AS time FROM session"
+    " WHERE session.tenant = %(tenant)s AND session.session_id = %(session_id)s"
+)
+
+BAD = {
+    "SELECT item.name FROM item WHERE item.name = %(name)s": "item is not held to the tenant",
+    "SELECT session.session_id FROM session JOIN visible ON visible.tenant = session.tenant"
+    " WHERE session.tenant = %(tenant)s": "visible is not held to the tenant",
+    "SELECT agent.agent FROM vault.agent WHERE tenant = %(tenant)s": "vault.agent is not held to the tenant",
+    "UPDATE vault.session AS closed SET close_time = NULL WHERE closed.session_id = %(session_id)s":
+        "vault.session is not held to the tenant",
+    "DELETE FROM vault.agent AS gone WHERE gone.agent_id = %(agent_id)s": "vault.agent is not held to the tenant",
+    "INSERT INTO audit (tenant, event_id) VALUES (%(tenant)s, %(id)s)": "the insert into audit has no alias",
+    "INSERT INTO audit AS a (event_id, tenant) VALUES (%(id)s, %(tenant)s)": "does not begin with the tenant",
+    "INSERT INTO audit AS a (tenant, agent) SELECT session.tenant, session.agent FROM session"
+    " WHERE session.tenant = %(tenant)s": "takes its tenant from elsewhere",
+    "INSERT INTO audit AS a (tenant, agent) VALUES (%(tenant)s, 1) RETURNING agent": "RETURNING agent does not say",
+    "INSERT INTO audit AS a (tenant, x) VALUES (%(tenant)s, 1) RETURNING a.x, *": "RETURNING * does not say",
+    "SELECT CASE WHEN i.x THEN vault.clock() ELSE i.t END FROM item AS i"
+    " WHERE i.tenant = %(tenant)s": "the clock is read",
+    "SELECT coalesce(i.t, vault.clock()) FROM item AS i WHERE i.tenant = %(tenant)s": "the clock is read",
+    "SELECT now() FROM item WHERE item.tenant = %(tenant)s": "a clock that tests cannot replace",
+    "INSERT INTO item AS i (tenant, id) SELECT %(tenant)s, gen_random_uuid()": "gen_random_uuid is volatile",
+    "SELECT CASE i.kind WHEN 1 THEN 2 END FROM item AS i WHERE i.tenant = %(tenant)s": "CASE x WHEN",
+    "SELECT session.* FROM session JOIN item ON TRUE WHERE session.tenant = %(tenant)s AND item.tenant = %(tenant)s"
+    " FOR NO KEY UPDATE": "reads several relations",
+    "WITH f AS (SELECT a.x FROM a, b WHERE a.tenant = %(tenant)s AND b.tenant = %(tenant)s FOR SHARE)"
+    " SELECT f.x FROM f":
+        "reads several relations",
+    "WITH item AS (SELECT item.* FROM item) SELECT item.name FROM item": "item is not held to the tenant",
+    "WITH item AS (SELECT item.* FROM item WHERE item.tenant = %(tenant)s) SELECT i.name FROM item AS i"
+    " WHERE EXISTS (SELECT FROM vault.item)": "vault.item is not held to the tenant",
+    "WITH own AS (SELECT item.* FROM item WHERE item.tenant = %(tenant)s) SELECT item.name FROM item":
+        "item is not held to the tenant",
+    "SELECT item.name FROM item WHERE item.tenant = %(tenant)s OFFSET 10": "never by number",
+    "SELECT pg_advisory_xact_lock(1) FROM item WHERE item.tenant = %(tenant)s": "no advisory locks",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("query", SERVED_ONCE, ids=str)
+def test_a_query_keeps_to_the_rules(query):
+    assert list(problems(query.text)) == []
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_a_text_that_breaks_a_rule_is_found(text):
+    assert [found for found in problems(text) if BAD[text] in found] != []
+
+
+@pytest.mark.parametrize("query", SERVED_ONCE, ids=str)
+def test_c03_a_query_that_forgot_its_tenant_is_found(query):
+    """Each rule is one predicate away from being broken: taking any one of them away shows."""
+    predicate = ".tenant = %(tenant)s"
+    places = [place for place in range(len(query.text)) if query.text.startswith(predicate, place)]
+    silent = [
+        query.text[max(0, place - 40) : place]
+        for place in places
+        if not list(problems(query.text[:place] + ".tenant = 1" + query.text[place + len(predicate) :]))
+    ]
+
+    assert silent == []
+
+
+@pytest.mark.parametrize("query", SESSIONS, ids=str)
+def test_c03_every_query_of_a_session_passes_the_session_predicate(query):
+    """By the literal predicate: any function on the column would lock every open session of the level."""
+    assert query.text.startswith(f"WITH session AS MATERIALIZED ({PREDICATE}")
+    assert re.search(r"\bFROM session\b", main_statement(query.text))
+
+
+@pytest.mark.parametrize("relation", once(RELATIONS), ids=str)
+def test_a_relation_alone_keeps_to_the_rules(relation):
+    """In front of a query, its name hides the view that it reads."""
+    assert list(problems(relation.text.replace("SELECT session.agent FROM session", "SELECT 1"))) == []
+
+
+@pytest.mark.parametrize("relation", once(RELATIONS), ids=str)
+def test_a_relation_reads_a_view_and_the_session_only(relation):
+    """The name of a relation in front of it would hide the view, and with it another plan."""
+    names = list(queries.load(*relation.file))
+    before = set(names[: names.index(relation.name)])
+
+    assert before & set(re.findall(r"FROM (\w+)", relation.text)) <= {"session"}
+
+
+def test_what_passes_no_predicate_names_no_level_and_changes_vectors_only():
+    """The embedder works for all agents of one level, in no session: the stated exception."""
+    texts = {query.name: query.text for query in once(EMBEDDER)}
+
+    assert [name for name, text in texts.items() if "muniment_" in text or "vault." in text] == []
+    assert [name for name, text in texts.items() if re.search("INSERT|DELETE|UPDATE (?!meaning AS)", text)] == []
+
+
+@pytest.mark.parametrize("query", SESSIONS, ids=str)
+def test_c01_a_query_on_items_names_no_level(query):
+    """The same text serves every level, by the search path of its role."""
+    assert "muniment_" not in query.text

@@ -1,0 +1,75 @@
+"""Every named query, as text and as its role."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import muniment_server
+from muniment_server.postgres import queries
+from tests.support.named_queries import EMBEDDER, FILES, OPERATORS, RELATIONS, SERVED, UNSCOPED, named, numbered, once
+
+SERVER = Path(muniment_server.__file__).parent
+NO_QUERIES = {"postgres/schema.sql", "embedded_postgres/create_database.sql"}
+"""The schema as a whole, and a statement of the embedded Postgres, which imports nothing of ours."""
+LONG = {"search_items", "search_terms"}
+"""Searches: there psycopg's work is less than a hundredth of the whole."""
+
+
+def test_every_file_of_queries_is_known_to_these_tests():
+    found = {path.relative_to(SERVER).as_posix() for path in SERVER.rglob("*.sql") if path.parent.name != "migrations"}
+    known = {"/".join((*package.split(".")[1:], file)) for package, file in FILES}
+
+    assert found - NO_QUERIES == known
+
+
+@pytest.mark.parametrize("query", named(SERVED, RELATIONS, UNSCOPED, EMBEDDER), ids=str)
+def test_a_query_prepares_as_its_role_without_declared_types(migrated, query):
+    with migrated.connect(query.role) as connection:
+        result = connection.pgconn.prepare(b"it", numbered(query.text), None)
+
+        assert result.error_message.decode() == ""
+
+
+@pytest.mark.parametrize("query", [each for each in named(OPERATORS) if not each.text.startswith("LOCK")], ids=str)
+def test_a_query_of_operators_prepares_in_the_place_of_the_owner(migrated, query):
+    """On a level's path where it reads items."""
+    with migrated.as_owner() as connection:
+        connection.execute("SET search_path = muniment_restricted")
+
+        assert connection.pgconn.prepare(b"it", numbered(query.text), None).error_message.decode() == ""
+
+
+@pytest.mark.parametrize("query", once(FILES), ids=str)
+def test_psycopg_remembers_how_it_rewrote_the_query(query):
+    """Above 4,096 characters it parses the text for every call."""
+    assert len(query.text) <= 4096 or query.name in LONG
+
+
+@pytest.mark.parametrize("file", FILES, ids=".".join)
+def test_every_query_begins_with_what_it_does_or_says_it_in_its_name(file):
+    package, name = file
+    text = resources.files(package).joinpath(name).read_text("utf-8")
+
+    assert text.startswith("-- ")
+    assert len(set(queries.load(*file))) == len(re.findall(r"^-- name:", text, re.MULTILINE))
+
+
+def test_no_two_queries_have_one_name():
+    """Queries of several files are merged by name: one would silently take the place of the other."""
+    names = [query.name for query in once(SERVED, UNSCOPED, EMBEDDER, OPERATORS)]
+
+    assert sorted(names) == sorted(set(names))
+
+
+def test_a_query_that_does_not_prepare_would_be_found(migrated):
+    with migrated.connect("muniment_public") as connection:
+        bad = connection.pgconn.prepare(b"it", numbered("SELECT %(a)s + no_column FROM item"), None)
+        above = connection.pgconn.prepare(b"it", numbered("SELECT %(a)s FROM muniment_internal.item"), None)
+
+    assert bad.status == psycopg.pq.ExecStatus.FATAL_ERROR
+    assert above.status == psycopg.pq.ExecStatus.FATAL_ERROR

@@ -1,0 +1,112 @@
+"""How much a search looks at among thousands of items, and that `make bench-search` loads what the service writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import namedtuple_row, tuple_row
+
+from muniment_server.admin.operator import operating
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import RandomIds
+from muniment_server.domain.items import ItemKind
+from muniment_server.domain.principals import SessionIdentity
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.monitor.policy import Flow
+from muniment_server.monitor.session_scope import SessionScope
+from muniment_server.postgres import pool
+from muniment_server.postgres.pool import RoleConnection
+from muniment_server.search.embeddings import no_embedder
+from muniment_server.search.search import Searcher
+from tests.bench_search.loading import load
+from tests.support.databases import Database, cloned
+from tests.support.plans import buffers
+from tests.support.services import new_host_key
+
+ITEMS = 4000
+MOST_BUFFERS = {"corpus": 5000, "scored": 3000}
+"""Of the words of a query, and of its matches, by a name in the text."""
+
+
+class ExplainedConnection(RoleConnection):
+    """Keeps the plan of each statement that has parameters."""
+
+    plans: list[tuple[str, Any]]
+
+
+class ExplainedCursor(psycopg.Cursor[Any]):
+    """A cursor of an ExplainedConnection."""
+
+    def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
+        if params is not None and isinstance(self.connection, ExplainedConnection):
+            with psycopg.Cursor(self.connection, row_factory=tuple_row) as plain:
+                plain.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + query, params, prepare=True)
+                self.connection.plans.append((query, plain.fetchall()[0][0][0]["Plan"]))
+        return super().execute(query, params, **options)
+
+
+def texts() -> Iterator[str]:
+    """Words of which each next one is a little rarer."""
+    return (" ".join(f"word{number % every}x{every}" for every in range(2, 40)) for number in range(ITEMS * 2))
+
+
+@pytest.fixture(scope="module")
+def loaded(postgres: EmbeddedPostgres) -> Iterator[Database]:
+    with cloned(postgres) as database:
+        new_host_key(database, "acme", Classification.RESTRICTED)  # and so the tenant
+        load(database.conninfo, texts(), agents=2, count=ITEMS, done=lambda _: None)
+        yield database
+
+
+def test_what_is_loaded_is_what_the_service_would_write(loaded):
+    before = _index(loaded)
+
+    with operating(loaded.admin) as operator:
+        assert set(operator.broken_index().values()) == {0}
+        list(operator.reindex())
+
+    assert _index(loaded) == before
+    assert len(before) == ITEMS
+
+
+@pytest.mark.parametrize("level", [Classification.PUBLIC, Classification.RESTRICTED])
+def test_a_search_looks_at_a_part_of_many_items(loaded, level):
+    with loaded.as_owner() as owner:
+        (session,) = owner.execute(
+            "SELECT tenant, session_id FROM vault.session WHERE agent = 1 AND conversation_id = %s", [f"load{level:d}"]
+        ).fetchall()
+    with closing(
+        ExplainedConnection.connect(
+            loaded.conninfo(level.role),
+            autocommit=True,
+            row_factory=namedtuple_row,
+            options=pool._SETTINGS,
+            cursor_factory=ExplainedCursor,
+        )
+    ) as connection:
+        connection.plans = []
+        identity = SessionIdentity(session.tenant, session.session_id, level)
+        scope = SessionScope(
+            connection, identity, RandomIds(), method="SearchMemories", flow=Flow.READ, audit_reads=False
+        )
+        query = "word7x38 word3x20 word1x2"
+        found = Searcher(no_embedder).search(scope, ItemKind.MEMORY, query, limit=10).matches
+
+    assert len(found) == 10
+    assert len(connection.plans) == 2
+    for text, plan in connection.plans:
+        (most,) = [most for name, most in MOST_BUFFERS.items() if f"{name} AS" in text]
+        print(f"{level.name}: {buffers(plan)} buffers of at most {most}")
+        assert buffers(plan) <= most
+
+
+def _index(database: Database) -> set[str]:
+    with database.as_owner() as owner:
+        rows: list[Any] = []
+        for level in Classification:
+            rows += owner.execute(f"SELECT md5(chunk::text) FROM {level.role}.chunk".encode()).fetchall()
+    return {digest for (digest,) in rows}

@@ -1,0 +1,134 @@
+"""What is served beside the contract: health and reflection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from muniment_server.transport.server import SERVICES
+from tests.support.answers import PUBLIC
+from tests.support.services import failure_of, reason_of, serving
+
+SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+OURS = {service.full_name for service in SERVICES}
+
+
+@pytest.fixture
+def closed(database):
+    """A server whose reflection is for hosts."""
+    with serving(database, open_reflection=False) as served:
+        yield served
+
+
+def health(service, name=""):
+    stub: Any = health_pb2_grpc.HealthStub(service.channel)
+    return stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=20).status
+
+
+def ask(channel, metadata=None, **question):
+    """One question to reflection; its one answer."""
+    stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
+    request = reflection_pb2.ServerReflectionRequest(**question)
+    (answer,) = stub.ServerReflectionInfo(iter([request]), metadata=metadata, timeout=20)
+    return answer
+
+
+def refused(channel, metadata=None):
+    with pytest.raises(grpc.RpcError) as caught:
+        ask(channel, metadata, list_services="")
+    return caught.value
+
+
+@pytest.mark.parametrize("name", ["", *sorted(OURS)])
+def test_c53_health_needs_no_credentials(shared, name):
+    assert health(shared, name) == SERVING
+
+
+def test_health_follows_the_gate(service):
+    service.server.set_serving(False)
+    closed = {health(service, name) for name in ("", *OURS)}
+    service.server.set_serving(True)
+
+    assert (closed, health(service)) == ({NOT_SERVING}, SERVING)
+
+
+def test_health_answers_under_overload(shared, monkeypatch):
+    """Otherwise a busy server would be taken for a dead one."""
+    dispatcher = shared.server.grpc._state.interceptor_pipeline.interceptors[0]
+    monkeypatch.setattr(dispatcher.pool, "_max_in_flight", 0)
+
+    assert health(shared) == SERVING
+
+
+@pytest.mark.parametrize("full", ["pool", "_long_pool", "_stream_pool"])
+def test_threads_that_have_enough_to_do_do_not_have_other_calls_refused(service, monkeypatch, full):
+    """Queued renders, or idle streams, once had every call of a worker refused."""
+    session = service.session(PUBLIC)
+    session.save_memory(key="plan", content="whale")
+    calls = {
+        "pool": lambda: session.get_memory(key="plan"),
+        "_long_pool": lambda: session.search_memories(query="whale"),
+        "_stream_pool": lambda: session.import_passages({"content": "x"}),
+    }
+    dispatcher = service.server.grpc._state.interceptor_pipeline.interceptors[0]
+    monkeypatch.setattr(getattr(dispatcher, full), "_max_in_flight", 0)
+
+    refused = calls.pop(full)
+    assert reason_of(failure_of(refused)) == "OVERLOADED"
+    for call in calls.values():
+        call()
+
+
+def test_reflection_in_development_is_open_to_all(shared):
+    listed = {service.name for service in ask(shared.channel, list_services="").list_services_response.service}
+
+    assert listed == OURS | {"grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}
+
+
+def test_reflection_shows_the_rules_of_the_contract(shared):
+    """Clients do not carry them: a person at a terminal sees them here."""
+    answer = ask(shared.channel, file_by_filename="buf/validate/validate.proto")
+
+    assert answer.file_descriptor_response.file_descriptor_proto
+
+
+def test_c53_closed_reflection_is_for_hosts(closed):
+    answer = ask(closed.channel, closed.host().metadata, list_services="")
+
+    assert {service.name for service in answer.list_services_response.service} >= OURS
+
+
+def test_c53_closed_reflection_tells_nobody_else_a_thing(closed):
+    """Without credentials or with one that is none: one UNAUTHENTICATED. As a session: not for this kind of caller."""
+    session = closed.session(PUBLIC)
+    errors = [refused(closed.channel), refused(closed.channel, (("authorization", "Bearer x"),))]
+    told = {(error.code(), error.details(), tuple(error.trailing_metadata())) for error in errors}
+
+    assert len(told) == 1
+    assert errors[0].code() is grpc.StatusCode.UNAUTHENTICATED
+    assert refused(closed.channel, session.metadata).code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize("caller", ["host", "session"])
+def test_c50_a_fault_under_closed_reflection_says_no_word_of_the_driver(closed, caller):
+    metadata = closed.host().metadata if caller == "host" else closed.session(PUBLIC).metadata
+    with closed.database.as_owner() as owner:
+        owner.execute("REVOKE SELECT ON vault.host_key, muniment_control.session FROM muniment_control")
+
+    error = refused(closed.channel, metadata)
+
+    assert "permission" not in str(error.details())
+    assert "host_key" not in str(error.details())
+    assert error.code() is not grpc.StatusCode.UNKNOWN
+
+
+def test_closed_reflection_while_the_database_is_away_is_unavailable(closed):
+    host = closed.host()
+    host.list_agents()
+    closed.scopes._database.close()
+
+    assert refused(closed.channel, host.metadata).code() is grpc.StatusCode.UNAVAILABLE
