@@ -231,7 +231,8 @@ def test_of_no_kind_anything_is_left(
 
     assert race.left() == {}
     assert race.deletions == [["OK"]] * rounds
-    assert set(race.answers) == {
+    assert {answer.split()[1] for answer in race.answers} == {"OK", "UNAUTHENTICATED", "NOT_FOUND"}
+    assert set(race.answers) <= {
         *(f"{method} {code}" for method in ("AddNote", "EditBlock", "StorePassage", "ImportPassages")
           for code in ("OK", "UNAUTHENTICATED")),
         "share OK", "share NOT_FOUND",
@@ -242,8 +243,8 @@ def test_of_no_kind_anything_is_left(
         **{f"{method} OK": times for method, times in race.effects.items() if times},
         "CreateAgent OK": rounds * (1 + _FIRST_BLOCKS),
     }
-    assert audited["CreateSharedBlock OK"] == race.shared["CreateSharedBlock"]
-    assert audited["AttachBlock OK"] <= race.shared["AttachBlock"]  # some are rows of the partner, who stays
+    assert audited.get("CreateSharedBlock OK", 0) == race.shared["CreateSharedBlock"]
+    assert audited.get("AttachBlock OK", 0) <= race.shared["AttachBlock"]  # some are rows of the partner, who stays
     assert deadlocks(owner) == before
     print(f"delete against all kinds: {rounds} rounds, {race.answers}, {dict(race.shared)}, 0 rows left, 0 deadlocks")
 

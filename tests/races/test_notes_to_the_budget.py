@@ -176,7 +176,6 @@ def test_lists_of_edits_at_two_levels_never_overspend(
 ) -> None:
     """A low view never. A high one may, by what is written below; but not by what it adds itself."""
     race = Lists(arena, crew, agent)
-    rounds //= 2
     for number in range(rounds):
         race.run(number)
 
