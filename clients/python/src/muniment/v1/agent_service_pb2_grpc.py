@@ -92,14 +92,14 @@ class AgentServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def UpdateAgent(self, request, context):
-        """Change the given settings; keep the others.
+        """Change what is given, keep the rest.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteAgent(self, request, context):
-        """Erase an agent and everything that belongs to it: items, revisions, sessions, and the sharing of its blocks.
+        """Erase an agent and everything of it: items, revisions, sessions, and the sharing of its blocks.
 
         Audit events stay. An agent made later under the same id does not inherit them.
         """

@@ -124,7 +124,7 @@ class SessionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CloseSession(self, request, context):
-        """Close a session. Its token is invalid from then on.
+        """Close a session. Its token is worth nothing from then on.
 
         A session may close itself only. One that is not open is NOT_FOUND.
         """
