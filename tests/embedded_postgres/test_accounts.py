@@ -87,7 +87,7 @@ def test_an_ordinary_user_in_anothers_directory_is_refused(supervisor, embedded,
     process = supervisor(directory, uid=UNPRIVILEGED)
 
     assert process.said["error"] == "UnusableDirectory"
-    assert "run as the user who made it" in process.said["message"]
+    assert "run as its owner" in process.said["message"]
 
 
 @as_root

@@ -84,7 +84,7 @@ def test_a_cluster_of_another_major_version_is_refused_with_advice_and_left_alon
     with embedded(bindir=SYSTEM_15) as server:
         query(server.conninfo(user="postgres"), "CREATE TABLE kept AS SELECT 'vanilla' AS flavour")
 
-    with pytest.raises(WrongVersion, match=r"made by PostgreSQL 15, .* is PostgreSQL 18: .*pg_dump"):
+    with pytest.raises(WrongVersion, match=r"created by PostgreSQL 15, .* is PostgreSQL 18: .*pg_dump"):
         embedded().start()
 
     with embedded(bindir=SYSTEM_15) as server:
