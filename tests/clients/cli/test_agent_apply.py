@@ -103,7 +103,7 @@ def test_what_the_server_refuses_is_said_of_its_agent_and_ends_the_command_there
     refused = apply("agents:\n" + declared(names[0]) + declared(names[1]) + wrong)
     assert (refused.returncode, refused.stdout) == (1, f"created\t{names[0]}\t\n")
     assert f"agents.{names[1]}: {why}" in refused.stderr
-    assert "mend the file, and apply it again" in refused.stderr
+    assert "correct the file, and apply it again" in refused.stderr
     assert muniment("agent", "get", names[1]).returncode == 1
 
 
