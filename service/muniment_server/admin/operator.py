@@ -165,7 +165,7 @@ class Operator:
             raise NoSuchTenant
         every_level = HostIdentity(number, HostKeyId(UUID(int=0)), Classification.RESTRICTED)
         with self._connection.transaction():
-            self._execute("use_schema", schema=roles.AUDITOR)
+            self._execute("use_role_schema", schema=roles.AUDITOR)
             events, _ = audit_log.list_events(
                 AuditScope(self._connection, every_level),
                 agent_id=agent_id,
@@ -181,7 +181,7 @@ class Operator:
         """Remove, level by level, versions that were deleted, overwritten or expired before *before*."""
         for level in Classification:
             with self._connection.transaction():
-                self._execute("use_schema", schema=level.role)
+                self._execute("use_role_schema", schema=level.role)
                 counts = self._one("purge", _Counts, before=before, number=level)
             yield Purged(level, counts.items, counts.revisions)
 
@@ -202,13 +202,13 @@ class Operator:
         counts = []
         for level in Classification:
             with self._connection.transaction():
-                self._execute("use_schema", schema=level.role)
+                self._execute("use_role_schema", schema=level.role)
                 counts.append(self._one("count_waiting", _Waiting, embedder=EMBEDDER))
         return sum(count.waiting for count in counts), sum(count.outdated for count in counts)
 
     def _broken(self, level: Classification, query: str) -> int:
         with self._connection.transaction():
-            self._execute("use_schema", schema=level.role)
+            self._execute("use_role_schema", schema=level.role)
             return self._one(query, _Broken).broken
 
     def _tenant(self, name: str) -> TenantNumber | None:

@@ -52,7 +52,7 @@ SELECT agent.tenant, agent.agent
  WHERE tenant.name = %(tenant_name)s
    AND agent.agent_id = %(agent_id)s;
 
--- name: use_schema
+-- name: use_role_schema
 -- Resolve unqualified names in one schema until the end of the transaction.
 SELECT set_config('search_path', %(schema)s, true);
 
