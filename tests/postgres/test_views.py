@@ -131,7 +131,7 @@ def test_c08_the_view_on_sessions_shows_no_token(filled, level):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("window", BARRED)
+@pytest.mark.parametrize("view", BARRED)
 def test_c08_a_view_shows_only_what_concerns_open_sessions_of_its_level(filled, level, view):
     with filled.as_owner() as owner:
         own = sessions_at(owner, level)
