@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
+from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.monitor import queries
 from muniment_server.monitor.names import names
@@ -25,6 +27,10 @@ from muniment_server.monitor.queries import (
 )
 from muniment_server.postgres.queries import flattened, load, read
 from tests.support.databases import cloned
+from tests.support.named_queries import LITERALS, filled, parameters
+from tests.support.services import Caller, Service, serving
+
+PUBLIC, RESTRICTED = Classification.PUBLIC, Classification.RESTRICTED
 
 RELATIONS = load("muniment_server.monitor", "scope.sql")
 AUDIT_RELATIONS = load("muniment_server.monitor", "audit.sql")
@@ -72,7 +78,20 @@ UNSCOPED = {
     "a second statement": "SELECT session.agent FROM session; TABLE item",
     "a string with escapes, which could hide its end": "SELECT E'\\'', item.name FROM item --' FROM session",
     "a string in dollars": "SELECT $$ $$ FROM session",
+    "a bracket that closes what the monitor opened": (
+        "SELECT 1) AS answer UNION ALL SELECT count(*) FROM (SELECT session.agent FROM session"
+    ),
+    "a bracket that is not closed": "SELECT count(*) FROM (SELECT session.agent FROM session",
 }
+COUNTS = {
+    "over what is visible": "SELECT count(*) AS found FROM visible",
+    "beside the session": "SELECT count(visible.name) AS found FROM session LEFT JOIN visible ON TRUE",
+    "in a column": "SELECT (SELECT count(*) FROM visible) AS found",
+    "in an expression": "WITH found AS (SELECT count(*) AS found FROM visible) SELECT found.found FROM found",
+    "behind a first row": "SELECT 0 AS found FROM session UNION ALL SELECT count(*) FROM visible",
+    "of groups": "SELECT 0 AS found FROM session HAVING 0 <= (SELECT count(*) FROM visible)",
+}
+"""Aggregates, which return a row even if they count nothing."""
 
 
 @pytest.mark.parametrize("text", UNSCOPED.values(), ids=UNSCOPED)
@@ -91,12 +110,16 @@ def test_the_queries_of_a_noun_pass(file: tuple[str, str]):
 @pytest.mark.parametrize(("files", "load_all"), [("SESSION_FILES", session_queries), ("AUDIT_FILES", audit_queries)])
 def test_the_server_does_not_start_with_such_a_query(monkeypatch: Any, files: str, load_all: Any, text: str):
     """The texts are composed on import; every process of the server imports them before it listens."""
-    noun = getattr(queries, files)[-1]
-    added = f"-- name: theirs\n{text};\n"
-    monkeypatch.setattr(queries, "read", lambda *file: read(*file) + (added if file == noun else ""))
+    _add_to(getattr(queries, files)[-1], text, monkeypatch)
 
     with pytest.raises(UnscopedQuery, match="theirs"):
         load_all()
+
+
+def _add_to(noun: tuple[str, str], text: str, monkeypatch: Any) -> None:
+    """Add the query `theirs` to a file of a noun."""
+    added = f"-- name: theirs\n{text};\n"
+    monkeypatch.setattr(queries, "read", lambda *file: read(*file) + (added if file == noun else ""))
 
 
 def test_the_trusted_files_are_these():
@@ -155,6 +178,44 @@ def test_every_write_locks_the_session():
 @pytest.mark.parametrize("name", AUDIT_QUERIES)
 def test_every_query_of_the_auditor_reads_what_is_cut(name: str):
     assert f"audit AS NOT MATERIALIZED ({AUDIT_RELATIONS['audit']})" in AUDIT_QUERIES[name]
+
+
+# No row: the session is stale.
+
+
+@pytest.fixture(scope="module")
+def service(postgres: EmbeddedPostgres) -> Iterator[Service]:
+    with cloned(postgres) as database, serving(database) as served:
+        yield served
+
+
+def _answer(service: Service, session: Caller, text: str) -> list[Any]:
+    """The rows that a query finds for *session* on the connection of PUBLIC."""
+    own = {"tenant": f"{session.token.split('_')[2]}::bigint", "session_id": f"'{session.session_id}'::uuid"}
+    literals = {**{name: LITERALS.get(name, f"'{uuid.uuid4()}'::uuid") for name in parameters(text)}, **own}
+    with service.database.connect(PUBLIC.role) as connection, connection.transaction(force_rollback=True):
+        cursor = connection.execute(filled(text, literals).encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+@pytest.mark.parametrize("name", SESSION_QUERIES)
+def test_a_query_returns_no_row_for_a_session_of_another_level(service: Service, name: str):
+    """That is how the call finds out that the taint was raised."""
+    rows = _answer(service, service.session(RESTRICTED), SESSION_QUERIES[name])
+
+    assert rows == [], (
+        f"{name} returns a row for a stale session, whose call would then answer on the wrong connection. "
+        "Select FROM session, and put aggregates into a LATERAL subquery beside it."
+    )
+
+
+@pytest.mark.parametrize("text", COUNTS.values(), ids=COUNTS)
+def test_an_aggregate_returns_no_row_for_a_stale_session(monkeypatch: Any, service: Service, text: str):
+    _add_to(("muniment_server.items", "queries.sql"), text, monkeypatch)
+    counting = session_queries()["theirs"]
+
+    assert _answer(service, service.session(RESTRICTED), counting) == []
+    assert len(_answer(service, service.session(PUBLIC), counting)) > 0
 
 
 # The same, by Postgres itself.

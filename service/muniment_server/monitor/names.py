@@ -47,7 +47,7 @@ class Names:
     expressions: set[str] = field(default_factory=set)
     """Its common table expressions."""
     refused: set[str] = field(default_factory=set)
-    """Words that write or lock, and signs that cannot be read."""
+    """Words that write or lock, signs that cannot be read, and brackets without their other half."""
 
 
 @dataclass(slots=True)
@@ -75,10 +75,14 @@ def names(text: str) -> Names:
                 bracket.expects_relation = False
             case ")" if len(brackets) > 1:
                 brackets.pop()
+            case ")":
+                found.refused.add(token)
             case ",":
                 bracket.expects_relation = bracket.in_from
             case _ if token[0].isalpha() or token[0] == "_":
                 _read(found, bracket, [one.upper() for one in tokens[max(0, place - 1) : place + 6]], place > 0)
+    if len(brackets) > 1:
+        found.refused.add("(")
     return found
 
 

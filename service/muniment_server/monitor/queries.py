@@ -3,7 +3,8 @@
 A query of a session names relations of `scope.sql`, such as `session` and `visible`; each becomes a common table
 expression in front of it. So the session predicate is written once, and a query cannot leave it out. Only the files
 in TRUSTED may also name tables: writes need their targets, and locks their rows. `make trusted` counts these files.
-The others are read word by word before the server starts (`names.py`).
+The others are read word by word before the server starts (`names.py`), and answer only while the session is open at
+the level of the connection: no row always means a stale session.
 
 The queries of hosts are trusted as a whole: each is held to the host's tenant by a lint (tests/postgres/lint.py).
 """
@@ -109,8 +110,14 @@ def _composed_files(files: tuple[tuple[str, str], ...], relations: Mapping[str, 
             text = flattened(body)
             if (package, file) not in TRUSTED:
                 check_names(name, text, relations)
+                text = _while_open(text) if "session" in relations else text
             found[name] = composed(text, relations, locked=_LOCKED.search(body) is not None)
     return found
+
+
+def _while_open(text: str) -> str:
+    """*text*, with no row if the session is stale. An aggregate would otherwise count nothing, and return a row."""
+    return f"SELECT answer.* FROM ({text}) AS answer WHERE EXISTS (SELECT FROM session)"
 
 
 def _expressions(named: set[str], relations: Mapping[str, str], *, locked: bool) -> Iterator[str]:
