@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -120,6 +121,22 @@ def _add_to(noun: tuple[str, str], text: str, monkeypatch: Any) -> None:
     """Add the query `theirs` to a file of a noun."""
     added = f"-- name: theirs\n{text};\n"
     monkeypatch.setattr(queries, "read", lambda *file: read(*file) + (added if file == noun else ""))
+
+
+def test_the_server_does_not_start_with_a_query_file_of_a_noun_in_no_list(monkeypatch: Any):
+    monkeypatch.setattr(queries, "SESSION_FILES", [file for file in SESSION_FILES if file[1] != "lexical.sql"])
+
+    with pytest.raises(UnscopedQuery, match=r"^search/lexical\.sql is in no list .* SESSION_FILES"):
+        queries.check_files()
+
+
+def test_a_new_query_file_in_the_folder_of_a_noun_is_found(monkeypatch: Any, tmp_path: Path):
+    (tmp_path / "memories").mkdir()
+    (tmp_path / "memories" / "counts.sql").touch()
+    monkeypatch.setattr(queries.resources, "files", lambda _: tmp_path)
+
+    with pytest.raises(UnscopedQuery, match=r"^memories/counts\.sql "):
+        queries.check_files()
 
 
 def test_the_trusted_files_are_these():

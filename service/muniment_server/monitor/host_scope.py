@@ -106,7 +106,7 @@ class HostScope:
 
     def _run(self, name: str, parameters: Mapping[str, object], row: type[Any] | None = None) -> Any:
         if name not in HOST_STATEMENTS:
-            raise PolicyViolation(f"a noun may not run {name}")
+            raise PolicyViolation(f"{name} is no statement of a noun: see HOST_STATEMENTS in monitor/queries.py")
         return self._execute(name, parameters, row)
 
     def _execute(self, name: str, parameters: Mapping[str, object], row: type[Any] | None = None) -> Any:

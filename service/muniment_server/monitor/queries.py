@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from importlib import resources
 from typing import Final
 
 from muniment_server.monitor.grants import LEVEL_RELATIONS
@@ -49,6 +50,16 @@ TRUSTED: Final = frozenset(
 """The query files that may name tables: an error in one of them can mix up agents, though a role never reads above its
 level. `sessions/queries.sql` also decides which level a session has."""
 
+_PACKAGE: Final = "muniment_server"
+_OTHER_FILES: Final = frozenset(
+    {
+        ("muniment_server.search", "embedding_queue.sql"),
+        ("muniment_server.search", "reindex.sql"),
+    }
+)
+"""The query files in the folders of nouns that no principal runs."""
+_OTHER_FOLDERS: Final = frozenset({"admin", "embedded_postgres", "monitor", "postgres"})
+"""The folders whose query files no noun runs."""
 _FUNCTIONS: Final = frozenset(
     {
         "bit_count", "bool_or", "coalesce", "count", "greatest", "max", "min", "nullif", "octet_length",
@@ -60,7 +71,17 @@ _LOCKED = re.compile(r"^-- session: locked$", re.MULTILINE)
 
 
 class UnscopedQuery(RuntimeError):
-    """A query names or does what its file may not. The server does not start."""
+    """A query names or does what its file may not, or its file is in no list. The server does not start."""
+
+
+def check_files() -> None:
+    """Check that every query file in the folder of a noun is in a list: nothing else loads it. Raises UnscopedQuery."""
+    listed = _OTHER_FILES.union(SESSION_FILES, HOST_FILES, AUDIT_FILES)
+    for package, file in sorted(set(_files_of_nouns()) - listed):
+        raise UnscopedQuery(
+            f"{package.removeprefix(f'{_PACKAGE}.')}/{file} is in no list of monitor/queries.py. "
+            "Add it to SESSION_FILES if sessions run its queries, to HOST_FILES if hosts do."
+        )
 
 
 def session_queries() -> Mapping[str, str]:
@@ -103,6 +124,13 @@ def composed(text: str, relations: Mapping[str, str], *, locked: bool = False) -
     return f"WITH {expressions} {text}"
 
 
+def _files_of_nouns() -> Iterator[tuple[str, str]]:
+    for folder in resources.files(_PACKAGE).iterdir():
+        if folder.is_dir() and folder.name not in _OTHER_FOLDERS:
+            files = (one.name for one in folder.iterdir() if one.name.endswith(".sql"))
+            yield from ((f"{_PACKAGE}.{folder.name}", file) for file in files)
+
+
 def _composed_files(files: tuple[tuple[str, str], ...], relations: Mapping[str, str]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for package, file in files:
@@ -117,7 +145,7 @@ def _composed_files(files: tuple[tuple[str, str], ...], relations: Mapping[str, 
 
 def _while_open(text: str) -> str:
     """*text*, with no row if the session is stale. An aggregate would otherwise count nothing, and return a row."""
-    return f"SELECT answer.* FROM ({text}) AS answer WHERE EXISTS (SELECT FROM session)"
+    return f"SELECT answer.* FROM ({text}) AS answer WHERE EXISTS (SELECT FROM session)"  # noqa: S608 - the text of a file
 
 
 def _expressions(named: set[str], relations: Mapping[str, str], *, locked: bool) -> Iterator[str]:
@@ -134,6 +162,7 @@ def _names(files: Iterable[tuple[str, str]]) -> frozenset[str]:
     return frozenset(name for package, file in files if package != __package__ for name in load(package, file))
 
 
+check_files()
 SESSION_QUERIES: Final = session_queries()
 READS: Final = _names(file for file in SESSION_FILES if file not in TRUSTED)
 """What a noun may look up as a session. These queries name no table, so they cannot write."""

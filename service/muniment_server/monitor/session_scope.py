@@ -256,7 +256,8 @@ class WriteLock:
 
 def _require(name: str, allowed: frozenset[str]) -> None:
     if name not in allowed:
-        raise PolicyViolation(f"a noun may not run {name} so")
+        kind = "read" if allowed is READS else "write"
+        raise PolicyViolation(f"{name} is no {kind} of a noun: see READS and WRITES in monitor/queries.py")
 
 
 def _rows(cursor: Any) -> list[Any]:
