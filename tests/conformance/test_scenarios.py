@@ -33,7 +33,9 @@ NOT_SEEN = {
 def test_every_rpc_succeeds_in_some_scenario():
     succeeding = {step.call for step in STEPS if step.expected.status == "OK" and step.expected.same_as is None}
 
-    assert {f"{method.containing_service.name}.{method.name}" for method in METHODS.values()} - succeeding == set()
+    missing = {f"{method.containing_service.name}.{method.name}" for method in METHODS.values()} - succeeding
+
+    assert missing == set(), f"add a step that succeeds to a scenario in tests/conformance/scenarios: {missing}"
 
 
 def test_every_call_is_of_the_contract():

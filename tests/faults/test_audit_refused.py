@@ -103,7 +103,6 @@ def _fill(session: Caller, content: str) -> None:
 
 
 def test_the_lists_below_name_every_write_and_read_of_items() -> None:
-    """A new RPC is to be put in one of them."""
     named = {rpc for rpc, _ in (*_WRITES, *_READS)} | {"ImportPassages"}
     services = (service for service in SERVICES if service.name in _OF_ITEMS)
     of_sessions = {
@@ -113,7 +112,7 @@ def test_the_lists_below_name_every_write_and_read_of_items() -> None:
         if policy_pb2.PRINCIPAL_SESSION in method.GetOptions().Extensions[policy_pb2.policy].principals
     }
 
-    assert named == of_sessions
+    assert named == of_sessions, f"add a call to _WRITES or _READS above: {of_sessions - named}"
 
 
 @pytest.mark.parametrize("level", Classification)

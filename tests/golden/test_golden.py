@@ -29,7 +29,12 @@ def calls():
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_every_answer_is_as_it_was(transcripts, scene):
-    assert differences(scene, transcripts[scene], changed_texts(), set()) == ""
+    difference = differences(scene, transcripts[scene], changed_texts(), set())
+
+    assert difference == "", (
+        f"{difference}\nIf the change is meant: a new text of an error goes into tests/golden/changed_texts.txt; "
+        "for all else take the transcripts anew with `python -m tests.golden`, and read their diff"
+    )
 
 
 def test_every_changed_text_is_met(transcripts):
@@ -46,7 +51,9 @@ def test_every_transcript_has_its_scene():
 
 
 def test_every_rpc_succeeds_at_every_level(calls):
-    assert WHO - {(call.rpc, call.kind, call.level) for call in calls if call.code == "OK"} == set()
+    missing = WHO - {(call.rpc, call.kind, call.level) for call in calls if call.code == "OK"}
+
+    assert missing == set(), _advice("succeed", missing)
 
 
 def test_every_rpc_is_refused_at_every_level(calls):
@@ -59,7 +66,16 @@ def test_every_rpc_is_refused_at_every_level(calls):
         for level in LEVELS.values()
     }
 
-    assert (WHO | others) - refused == set()
+    missing = (WHO | others) - refused
+
+    assert missing == set(), _advice("are refused", missing)
+
+
+def _advice(how, missing):
+    return (
+        f"add calls that {how} at every level to tests/golden/scenes/<noun>.py, then take the transcripts anew with "
+        f"`python -m tests.golden`: {sorted(missing)}"
+    )
 
 
 def test_every_reason_of_the_contract_is_given(calls):

@@ -141,7 +141,6 @@ def test_what_is_above_the_ceiling_of_a_host_is_held_back():
 
 
 def test_every_answer_to_a_session_that_has_a_label_is_among_the_shapes():
-    """Whoever adds a method whose answers are labelled adds a shape of them above."""
     labelled = {
         method.output_type.name
         for method in METHODS
@@ -149,7 +148,9 @@ def test_every_answer_to_a_session_that_has_a_label_is_among_the_shapes():
         and method.full_name.split(".")[-2] not in ("AuditService", "SessionService")
     }
 
-    assert labelled <= {answer.DESCRIPTOR.name for answer in answers(1)} | {"SaveMemoryResponse"}
+    missing = labelled - {answer.DESCRIPTOR.name for answer in answers(1)} - {"SaveMemoryResponse"}
+
+    assert missing == set(), f"add to answers() above, with its label in every place that holds one: {missing}"
 
 
 def over_budget(level):

@@ -64,7 +64,11 @@ def made_up(*, principals=(), flow=0, declared=True, level=False):
 
 def test_the_policy_is_what_was_agreed():
     """A change of who may call what shows as a change of `policies.txt`."""
-    assert TABLE.read_text("utf-8").splitlines() == list(table())
+    agreed, declared = TABLE.read_text("utf-8").splitlines(), list(table())
+
+    assert agreed == declared, "\n".join(
+        ["tests/monitor/policies.txt differs from the contract. If the change is meant, make its lines:", *declared]
+    )
 
 
 def test_a_sound_service_is_let_through():

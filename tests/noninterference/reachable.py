@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muniment_server.domain.classification import Classification
 
-_BY_SESSION = {
+BY_SESSION = {
     "SaveMemory": ("OK", "ETAG_STALE", "FIELD_INVALID"),
     "GetMemory": ("OK", "MEMORY_NOT_FOUND"),
     "ListMemories": ("OK",),
@@ -66,8 +66,8 @@ _ANYWHERE_BELOW = {
 LEVELS = [level.name for level in Classification]
 REACHABLE = frozenset(
     (
-        *((rpc, level, status) for rpc, statuses in _BY_SESSION.items() for status in statuses for level in LEVELS[:3]),
-        *((rpc, "RESTRICTED", "OK") for rpc in _BY_SESSION),
+        *((rpc, level, status) for rpc, statuses in BY_SESSION.items() for status in statuses for level in LEVELS[:3]),
+        *((rpc, "RESTRICTED", "OK") for rpc in BY_SESSION),
         *((rpc, "HOST", status) for rpc, statuses in _BY_HOST.items() for status in statuses),
         *(
             (rpc, level, "WRITE_LEVEL_MISMATCH")

@@ -14,16 +14,10 @@ from google.rpc import status_pb2
 
 from muniment.v1 import agent_pb2, note_pb2
 from muniment_server.transport.server import SERVICES
+from tests.support.methods import FOR_SESSIONS as FOR_SESSIONS
 from tests.support.services import Outcome
 
 METHODS = {method.name: method for service in SERVICES for method in service.methods}
-FOR_SESSIONS = {
-    *("SaveMemory", "GetMemory", "ListMemories", "SearchMemories", "DeleteMemory"),
-    *("AddNote", "UpdateNote", "DeleteNote", "SearchNotes", "ListNotes", "EditNotes"),
-    *("ListBlocks", "GetBlock", "UpdateBlock", "EditBlock", "DeleteBlock"),
-    *("StorePassage", "ImportPassages", "GetPassage", "ListPassages", "SearchPassages", "DeletePassage"),
-    "RenderPrompt",
-}
 FOR_BOTH = {"GetSession", "CloseSession"}
 CODES = {
     "FIELD_INVALID": "INVALID_ARGUMENT",

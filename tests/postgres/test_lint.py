@@ -81,7 +81,9 @@ def test_c03_a_query_that_forgot_its_tenant_is_found(query):
 def test_c03_every_query_of_a_session_passes_the_session_predicate(query):
     """By the literal predicate: any function on the column would lock every open session of the level."""
     assert query.text.startswith(f"WITH session AS MATERIALIZED ({PREDICATE}")
-    assert re.search(r"\bFROM session\b", main_statement(query.text))
+    assert re.search(r"\bFROM session\b", main_statement(query.text)), (
+        "select FROM session, and put what else is read beside it, such as an aggregate, into a LATERAL subquery"
+    )
 
 
 @pytest.mark.parametrize("relation", once(RELATIONS), ids=str)

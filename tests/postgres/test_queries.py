@@ -24,7 +24,7 @@ def test_every_file_of_queries_is_known_to_these_tests():
     found = {path.relative_to(SERVER).as_posix() for path in SERVER.rglob("*.sql") if path.parent.name != "migrations"}
     known = {"/".join((*package.split(".")[1:], file)) for package, file in FILES}
 
-    assert found - NO_QUERIES == known
+    assert found - NO_QUERIES == known, "name a new query file in monitor/queries.py, or tests/support/named_queries.py"
 
 
 @pytest.mark.parametrize("query", named(SERVED, RELATIONS, UNSCOPED, EMBEDDER), ids=str)

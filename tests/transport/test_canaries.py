@@ -192,7 +192,6 @@ def break_everything(service, canary):
 
 
 def test_every_method_is_called_with_the_canary(service, monkeypatch):
-    """Whoever adds a method adds its calls above."""
     called = set()
 
     def noted(self, rpc, **fields):
@@ -208,7 +207,9 @@ def test_every_method_is_called_with_the_canary(service, monkeypatch):
     monkeypatch.setattr(Caller, "import_passages", imported)
     use_everything(service, new_canary())
 
-    assert called == set(METHODS)
+    assert called == set(METHODS), (
+        f"call with the canary, in use_everything() above or in what it uses: {set(METHODS) - called}"
+    )
 
 
 @pytest.fixture
