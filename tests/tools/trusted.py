@@ -64,7 +64,8 @@ def grants() -> list[Path]:
 
 
 def query_files() -> list[Path]:
-    """The query files outside the monitor in which an error can mix up agents or tenants, though never levels."""
+    """The query files outside the monitor in which an error can mix up agents or tenants, though no role reads above
+    its level. `sessions/queries.sql` also decides which level a session has."""
     trusted = [ROOT / package.removeprefix("muniment_server.") / file for package, file in TRUSTED]
     return sorted([path for path in trusted if path.parent.name != "monitor"] + [ROOT / "search/embedding_queue.sql"])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from uuid import UUID
 
@@ -17,12 +17,13 @@ from muniment_server.domain import text
 from muniment_server.domain.errors import InvalidArgument
 from muniment_server.domain.items import ItemKind
 
-_NAME_OF: dict[ItemKind, Callable[[str], str]] = {
+NAME_OF: Mapping[ItemKind, Callable[[str], str]] = {
     ItemKind.MEMORY: text.key,
     ItemKind.NOTE: lambda name: str(UUID(name)),
     ItemKind.BLOCK: text.label,
     ItemKind.PASSAGE: lambda name: str(UUID(name)),
 }
+"""What the stored name of an item is, from the one that an operator gives."""
 _KINDS = {kind.name.lower(): kind for kind in ItemKind}
 _COLUMNS = ("classification", "revision", "update_time", "is_live", "delete_time", "session_id", "tags", "content")
 
@@ -51,7 +52,7 @@ def history(operator: Operator, output: Output, tenant: str, agent: str, kind: s
       muniment history --tenant acme --agent alice --kind block personality
     """
     try:
-        stored_name = _NAME_OF[_KINDS[kind]](name)
+        stored_name = NAME_OF[_KINDS[kind]](name)
         revisions = operator.history(tenant=tenant, agent_id=agent, kind=_KINDS[kind], name=stored_name)
     except NoSuchAgent:
         raise Failure("the tenant has no such agent", "list the tenants: muniment host-key list") from None
