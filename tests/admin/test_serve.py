@@ -78,6 +78,18 @@ def test_the_exports_it_prints_are_one_block_and_need_no_command_before_them(dev
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_the_exports_it_prints_name_its_database(dev):
+    """So operators' commands do not depend on the folder that they run in."""
+    exports = [line.strip() for line in dev.said.splitlines() if line.strip().startswith("export")]
+    script = "\n".join(["set -e", *exports, "muniment doctor", "muniment audit list --tenant development"])
+    done = subprocess.run(
+        ["bash", "-c", script], cwd="/", env=environment_in(dev.folder), capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert str(dev.folder / ".muniment") in done.stdout
+
+
 def test_credentials_are_closed_to_others_and_in_no_command_line(dev):
     file = dev.folder / ".muniment" / "development.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

@@ -58,6 +58,8 @@ data_dir_option = click.option(
     "--data-dir",
     type=_PATH,
     default=nearest_data_dir,
+    envvar="MUNIMENT_DATA_DIR",
+    show_envvar=True,
     metavar="DIR",
     show_default=".muniment if it exists here, otherwise muniment in your data home",
     help="The directory of the built-in database.",

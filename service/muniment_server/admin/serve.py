@@ -184,7 +184,7 @@ def _print_examples(address: str, key: str, config: ServerConfig) -> None:
     console = Console(soft_wrap=True, highlight=False)
     file = config.database.data_dir / development.FILE
     console.print(f"The address and a host key are in {file}. In another terminal, paste:\n", markup=False)
-    _print_lines(console, _environment(address, key, config.tls))
+    _print_lines(console, _environment(address, key, config))
     console.print("\nThen try:\n")
     _print_lines(
         console,
@@ -202,7 +202,7 @@ def _print_lines(console: Console, lines: Iterable[str]) -> None:
         console.print(f"  {line}", style="bold", markup=False)
 
 
-def _environment(address: str, key: str, tls: Tls | None) -> Iterator[str]:
+def _environment(address: str, key: str, config: ServerConfig) -> Iterator[str]:
     """The environment that commands need. No line depends on another, or runs a command."""
     if (
         sys.prefix != sys.base_prefix or shutil.which("muniment") is None
@@ -210,8 +210,9 @@ def _environment(address: str, key: str, tls: Tls | None) -> Iterator[str]:
         yield f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"'
     yield f"export MUNIMENT_ADDRESS={shlex.quote(address)}"
     yield f"export MUNIMENT_HOST_KEY={key}"
-    if tls is not None:
-        yield f"export MUNIMENT_TLS_CA={shlex.quote(str(tls.certificate.absolute()))}"
+    yield f"export MUNIMENT_DATA_DIR={shlex.quote(str(config.database.data_dir.absolute()))}"
+    if config.tls is not None:
+        yield f"export MUNIMENT_TLS_CA={shlex.quote(str(config.tls.certificate.absolute()))}"
 
 
 def _grpcurl(address: str, tls: Tls | None) -> str:

@@ -89,6 +89,59 @@ def test_taint_rises_and_a_reset_begins_anew(muniment, token):
     assert muniment("memory", "list", MUNIMENT_TOKEN=fresh).returncode == 1
 
 
+@pytest.mark.parametrize(
+    ("level", "remark"),
+    [
+        ("internal", "Nothing changed: the taint is already INTERNAL.\n"),
+        ("public", "Nothing changed: the taint is already INTERNAL; it never falls.\n"),
+        ("confidential", ""),
+    ],
+)
+def test_a_raise_that_changes_nothing_says_so(muniment, token, level, remark):
+    raised = muniment("session", "raise", "--taint", level, MUNIMENT_TOKEN=token)
+
+    assert (raised.returncode, raised.stderr) == (0, remark)
+    assert muniment("session", "close", MUNIMENT_TOKEN=token).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (("memory", "list", "--limit", "0"), "Error: No such option '--limit'."),
+        (("memory", "list", "--tags", "work"), "Error: No such option '--tags'. Did you mean --tag?"),
+        (("memory", "list", "work"), "Error: there are more arguments than the command takes, which is none"),
+        (("memory", "save", "k", "v", "--tagg", "hush"), "Error: one of the options is unknown. Did you mean --tag?"),
+        (("memory", "save", "k", "v", "hush"), "more arguments than the command takes, which is KEY [CONTENT]"),
+        (("memory", "save", "k", "v", "--tag"), "Error: Option '--tag' requires an argument."),
+        (("agent", "create", "a", "--langage", "en"), "Did you mean --language?"),
+    ],
+    ids=lambda words: " ".join(words[:4]) if isinstance(words, tuple) else "",
+)
+def test_a_wrong_option_or_argument_is_pointed_out(muniment, arguments, advice):
+    """By its name only where it cannot be content."""
+    failed = muniment(*arguments)
+
+    assert failed.returncode == 2
+    assert advice in " ".join(failed.stderr.split())
+    assert "hush" not in failed.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("agent", "create", "a b"),
+        ("session", "open", "a b", "--taint", "public"),
+        ("session", "open", "alice", "--taint", "public", "--conversation", "a b"),
+    ],
+    ids=" ".join,
+)
+def test_a_name_out_of_form_is_told_the_form(muniment, arguments):
+    failed = muniment(*arguments)
+
+    assert failed.returncode == 1
+    assert "is letters, digits, _ . : and -, beginning with a letter or digit, 128 at most; see --help" in failed.stderr
+
+
 def test_a_session_sees_nothing_above_its_taint(muniment):
     above = ("--agent", "alice", "--taint", "restricted")
     assert muniment("memory", "save", "above", "hidden", *above).returncode == 0

@@ -95,6 +95,8 @@ def create(
 ) -> None:
     """Create an agent. Without NAME, the server generates an id.
 
+    NAME has letters, digits, _ . : and -, begins with a letter or digit, and has 128 characters at most.
+
     Without --block, it has the empty blocks personality, relationships and current_state.
 
     \b

@@ -28,6 +28,14 @@ _PATH = click.Path(path_type=Path)
 _COMMAND_TTL = timedelta(minutes=5)
 """When the session of a command expires, in case the command is killed."""
 
+_FORM_OF_NAMES = "letters, digits, _ . : and -, beginning with a letter or digit, 128 at most"
+_FORMS = {
+    "agent_id": f"the name of an agent is {_FORM_OF_NAMES}",
+    "owner_agent_id": f"the name of an agent is {_FORM_OF_NAMES}",
+    "conversation_id": f"the id of a conversation is {_FORM_OF_NAMES}",
+    "language": "a language is a code such as en or pt-BR",
+}
+"""The fields whose rule in the contract is a pattern, and the pattern in words."""
 _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.Unauthenticated: "get another: muniment host-key create, or muniment session open",
     muniment.PrincipalNotAllowed: "agents, sessions and sharing need MUNIMENT_HOST_KEY; items need a session",
@@ -55,7 +63,6 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.WriteLevelMismatch: "a session writes only at its own level: use one at the item's (--agent, --taint)",
     muniment.EtagStale: "read it again, then write with its etag",
     muniment.TaintChanged: "start again",
-    muniment.InvalidArgument: "see --help",
     muniment.Overloaded: "try again in a moment",
     muniment.Unavailable: "start it: muniment serve --dev (or make run), or name another with MUNIMENT_ADDRESS",
     muniment.DeadlineExceeded: "try again; a write may have been executed",
@@ -262,4 +269,7 @@ def _said_by(error: muniment.MunimentError) -> str:
 
 
 def _hint(error: muniment.MunimentError) -> str:
+    if isinstance(error, muniment.InvalidArgument):
+        forms = {_FORMS[each.field] for each in error.violations if each.field in _FORMS}
+        return "; ".join([*sorted(forms), "see --help"])
     return next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), "")

@@ -47,15 +47,31 @@ def report_file_errors() -> Iterator[None]:
 
 
 class Discreet(click.Command):
-    """A command with content among its arguments. Its usage errors do not repeat them."""
+    """A command with content among its arguments or options. Its usage errors do not repeat it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
-        except (click.MissingParameter, click.BadParameter):  # these messages repeat no content
+        except (click.MissingParameter, click.BadParameter, click.BadOptionUsage):  # these messages repeat no content
             raise
+        except click.NoSuchOption as error:
+            raise click.UsageError(self._without_the_option(ctx, error), error.ctx) from None
         except click.UsageError as error:
-            raise click.UsageError(
-                "the arguments are invalid: put content in quotes, and -- before content that begins with a dash",
-                error.ctx,
-            ) from None
+            raise click.UsageError(self._without_the_extra_arguments(ctx), error.ctx) from None
+
+    def _without_the_option(self, ctx: click.Context, error: click.NoSuchOption) -> str:
+        """The message about an unknown option. It is named only where it cannot be content: without arguments."""
+        near = f" Did you mean {error.possibilities[0]}?" if error.possibilities else ""
+        if not self._arguments(ctx):
+            return f"{error.message}{near}"
+        return (
+            f"one of the options is unknown.{near} "
+            "Put content in quotes, and -- before content that begins with a dash."
+        )
+
+    def _without_the_extra_arguments(self, ctx: click.Context) -> str:
+        arguments = " ".join(self._arguments(ctx)) or "none"
+        return f"there are more arguments than the command takes, which is {arguments}: put content in quotes"
+
+    def _arguments(self, ctx: click.Context) -> list[str]:
+        return [each.make_metavar(ctx) for each in self.params if isinstance(each, click.Argument)]

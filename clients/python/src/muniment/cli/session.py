@@ -80,8 +80,13 @@ def raise_(host: HostClient, output: Output, session_id: str | None, taint: Clas
       muniment session raise --taint confidential --reason "read the payroll"
       muniment session raise 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77 --taint restricted
     """
-    raised = host.raise_taint(session_id or _own_id(host), taint, reason)
+    session_id = session_id or _own_id(host)
+    before = host.get_session(session_id)
+    raised = host.raise_taint(session_id, taint, reason)
     output.record(asdict(raised), _COLUMNS)
+    if raised.taint == before.taint:
+        never_falls = "; it never falls" if taint < raised.taint else ""
+        print_note(f"Nothing changed: the taint is already {raised.taint.name}{never_falls}.")
 
 
 @session.command
