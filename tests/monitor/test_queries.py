@@ -124,7 +124,8 @@ def _add_to(noun: tuple[str, str], text: str, monkeypatch: Any) -> None:
 
 
 def test_the_server_does_not_start_with_a_query_file_of_a_noun_in_no_list(monkeypatch: Any):
-    monkeypatch.setattr(queries, "SESSION_FILES", [file for file in SESSION_FILES if file[1] != "lexical.sql"])
+    listed = [(package, file) for package, file in SESSION_FILES if str(file) != "lexical.sql"]
+    monkeypatch.setattr(queries, "SESSION_FILES", listed)
 
     with pytest.raises(UnscopedQuery, match=r"^search/lexical\.sql is in no list .* SESSION_FILES"):
         queries.check_files()
@@ -133,7 +134,7 @@ def test_the_server_does_not_start_with_a_query_file_of_a_noun_in_no_list(monkey
 def test_a_new_query_file_in_the_folder_of_a_noun_is_found(monkeypatch: Any, tmp_path: Path):
     (tmp_path / "memories").mkdir()
     (tmp_path / "memories" / "counts.sql").touch()
-    monkeypatch.setattr(queries.resources, "files", lambda _: tmp_path)
+    monkeypatch.setattr("muniment_server.monitor.queries.resources.files", lambda _: tmp_path)
 
     with pytest.raises(UnscopedQuery, match=r"^memories/counts\.sql "):
         queries.check_files()

@@ -135,7 +135,7 @@ def test_a_wrong_option_or_argument_is_pointed_out(muniment, arguments, advice):
     ],
     ids=" ".join,
 )
-def test_a_name_out_of_form_is_told_the_form(muniment, arguments):
+def test_the_error_of_a_wrong_name_states_the_form(muniment, arguments):
     failed = muniment(*arguments)
 
     assert failed.returncode == 1
