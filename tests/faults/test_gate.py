@@ -14,6 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment_server.domain.classification import Classification
 from muniment_server.monitor.interceptors import Gate
+from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.worker import check_grants
 from tests.support.databases import Database
@@ -52,7 +53,7 @@ _BREACHES = {
 @pytest.fixture
 def look(service: Service, database: Database) -> Iterator[Callable[[], None]]:
     """What a worker does once a minute."""
-    connections = RoleDatabase(database.conninfo, pool_size=1)
+    connections = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
     yield lambda: check_grants(service.server, connections, connections=10)
     connections.close()
 
@@ -101,7 +102,7 @@ def test_a_database_that_cannot_be_looked_at_leaves_the_gate_as_it_is(
     standing: bool, service: Service, database: Database
 ) -> None:
     service.server.set_serving(standing)
-    away = RoleDatabase(lambda role: database.conninfo(role).replace(database.name, "not_there"), pool_size=1)
+    away = RoleDatabase(lambda role: database.conninfo(role).replace(database.name, "not_there"), pool_sizes=SINGLE)
 
     check_grants(service.server, away, connections=10)
     away.close()

@@ -26,7 +26,7 @@ from muniment.v1 import (
 from muniment_server.domain.budgets import BudgetEntry, Tier, Usage
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import BudgetExceeded, EgressViolation
-from muniment_server.domain.ids import HostKeyId, RandomIds, SessionId, TenantNumber
+from muniment_server.domain.ids import AgentNumber, HostKeyId, RandomIds, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor import egress, policy
 from muniment_server.monitor.call import Call
@@ -34,7 +34,7 @@ from muniment_server.monitor.interceptors import EgressFilter, MapErrors
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.notes.wire import budget_exceeded_to_proto
 from muniment_server.postgres.deadline import Deadline
-from muniment_server.postgres.pool import Database
+from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.transport.server import SERVICES
 from tests.support.statuses import details_of
 
@@ -225,7 +225,7 @@ def test_what_may_be_quoted_is_sent_whole():
 
 
 def _call(principal, connection=None):
-    database = Database(lambda _: "", pool_size=1)  # nothing is asked of it
+    database = Database(lambda _: "", pool_sizes=SINGLE)  # nothing is asked of it
     return Call(
         method=GET,
         grpc_context=connection,
@@ -237,4 +237,4 @@ def _call(principal, connection=None):
 
 
 def session(taint):
-    return SessionIdentity(TenantNumber(1), SessionId(UUID(int=1)), taint)
+    return SessionIdentity(TenantNumber(1), SessionId(UUID(int=1)), taint, AgentNumber(0))

@@ -127,7 +127,7 @@ class Stage:
 
     def identity(self, caller: Caller, taint: Classification) -> SessionIdentity:
         """What the monitor would know of *caller*."""
-        return SessionIdentity(_tenant(caller), uuid.UUID(caller.session_id), taint)  # type: ignore[arg-type]
+        return SessionIdentity(_tenant(caller), uuid.UUID(caller.session_id), taint, 0)  # type: ignore[arg-type]
 
     def reads(self, code: Code, caller: Caller | None = None) -> Outcome:
         """Run *code* in a method that reads."""

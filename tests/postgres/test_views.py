@@ -9,6 +9,7 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from tests.support.databases import cloned
 from tests.support.services import serving
@@ -254,7 +255,7 @@ def test_a_level_has_the_settings_that_bound_it(filled, role):
     with filled.connect(role) as connection:
         connection.execute("ALTER ROLE CURRENT_USER SET synchronous_commit = off")
         connection.execute("ALTER ROLE CURRENT_USER SET lock_timeout = 0")
-    served = RoleDatabase(filled.conninfo, pool_size=1)
+    served = RoleDatabase(filled.conninfo, pool_sizes=SINGLE)
     try:
         with served.connection(role, Deadline()) as connection:
             found = {name: rows(connection, f"SHOW {name}")[0][0] for name in _BOUNDS}

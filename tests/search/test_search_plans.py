@@ -12,7 +12,7 @@ from psycopg.rows import namedtuple_row, tuple_row
 
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.ids import RandomIds
+from muniment_server.domain.ids import AgentNumber, RandomIds
 from muniment_server.domain.items import ItemKind
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.embedded_postgres import EmbeddedPostgres
@@ -89,7 +89,7 @@ def test_a_search_looks_at_a_part_of_many_items(loaded, level):
         )
     ) as connection:
         connection.plans = []
-        identity = SessionIdentity(session.tenant, session.session_id, level)
+        identity = SessionIdentity(session.tenant, session.session_id, level, AgentNumber(0))
         scope = SessionScope(
             connection, identity, RandomIds(), method="SearchMemories", flow=Flow.READ, audit_reads=False
         )

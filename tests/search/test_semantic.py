@@ -12,6 +12,7 @@ import pytest
 
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
+from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedder import CrashTolerantEmbedder, EmbeddingSchedule, Model, embed_queued_chunks
 from muniment_server.runtime.stop_signal import StopSignal
@@ -536,7 +537,7 @@ def test_at_one_level_the_embedder_reads_that_level_only(service, at, level):
         save(at(each), **{each.name: "text"})
         passages(at(each), "t", f"first {each.name}", f"second {each.name}")
     model = Quick()
-    roles = RoleDatabase(service.database.conninfo, pool_size=1)
+    roles = RoleDatabase(service.database.conninfo, pool_sizes=SINGLE)
     with service.database.connect(level.role) as connection:
         while embed_batch(connection, lambda text, _: model.embed_chunk(text), START):
             pass
@@ -620,7 +621,7 @@ def test_after_an_error_that_no_one_foresaw_the_other_levels_go_on(service, at, 
     def embedded(level):
         return rows(service.database, f"SELECT embedder FROM {level.role}.meaning")
 
-    with closing(RoleDatabase(service.database.conninfo, pool_size=1)) as database:
+    with closing(RoleDatabase(service.database.conninfo, pool_sizes=SINGLE)) as database:
         turns = EmbeddingSchedule(database, vector)
         save(at(failing), waits="my secret")
         embed_queued_chunks(turns, StopSignal())

@@ -172,7 +172,7 @@ def serving(
     """Serve *database* on a free port. *embed* is asked for the vectors of queries."""
     limits = limits or Limits()
     ids = ids or RandomIds()
-    connections = RoleDatabase(database.conninfo, pool_size=limits.connections)
+    connections = RoleDatabase(database.conninfo, pool_sizes=limits.connections)
     scopes = Scopes(connections, ids, audit_reads_from=audit_reads_from)
     server = Server(scopes, lambda text, _: embed(text), limits=limits, open_reflection=open_reflection)
     port = server.listen("127.0.0.1:0", None)
