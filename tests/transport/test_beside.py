@@ -11,7 +11,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from muniment_server.transport.server import SERVICES
 from tests.support.answers import PUBLIC
-from tests.support.services import failure_of, reason_of, serving
+from tests.support.services import failure_of, pools_of, reason_of, serving, shares_of
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 OURS = {service.full_name for service in SERVICES}
@@ -58,24 +58,23 @@ def test_health_follows_the_gate(service):
 
 def test_health_answers_under_overload(shared, monkeypatch):
     """Otherwise a busy server would be taken for a dead one."""
-    dispatcher = shared.server.grpc._state.interceptor_pipeline.interceptors[0]
-    monkeypatch.setattr(dispatcher.pool, "_max_in_flight", 0)
+    monkeypatch.setattr(pools_of(shared).calls.shares, "_max_calls", 0)
 
     assert health(shared) == SERVING
 
 
-@pytest.mark.parametrize("full", ["pool", "_long_pool", "_stream_pool"])
-def test_threads_that_have_enough_to_do_do_not_have_other_calls_refused(service, monkeypatch, full):
+@pytest.mark.parametrize("full", ["calls", "long", "streams", "hosts"])
+def test_a_full_pool_refuses_its_own_calls_only(service, monkeypatch, full):
     """Queued renders, or idle streams, once had every call of a worker refused."""
-    session = service.session(PUBLIC)
+    session, host = service.session(PUBLIC), service.host()
     session.save_memory(key="plan", content="whale")
     calls = {
-        "pool": lambda: session.get_memory(key="plan"),
-        "_long_pool": lambda: session.search_memories(query="whale"),
-        "_stream_pool": lambda: session.import_passages({"content": "x"}),
+        "calls": lambda: session.get_memory(key="plan"),
+        "long": lambda: session.search_memories(query="whale"),
+        "streams": lambda: session.import_passages({"content": "x"}),
+        "hosts": lambda: host.list_agents(),
     }
-    dispatcher = service.server.grpc._state.interceptor_pipeline.interceptors[0]
-    monkeypatch.setattr(getattr(dispatcher, full), "_max_in_flight", 0)
+    monkeypatch.setattr(shares_of(service, full), "_max_calls", 0)
 
     refused = calls.pop(full)
     assert reason_of(failure_of(refused)) == "OVERLOADED"

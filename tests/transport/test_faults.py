@@ -14,8 +14,9 @@ from muniment_server.items import item_store
 from muniment_server.postgres import pool
 from muniment_server.transport.pools import Limits
 from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC, detail, fields_of, in_future, invalid, refusal
+from tests.support.commands import wait_until
 from tests.support.concurrency import in_background, locked, wait_until_blocked
-from tests.support.services import failure_of, reason_of, serving
+from tests.support.services import failure_of, in_flight, reason_of, serving
 
 DRIVER_WORDS = re.compile(
     r"(?i:permission|relation|denied|psycopg|column|constraint|SELECT|muniment_|item)|[a-z]Error\b"
@@ -24,8 +25,8 @@ DRIVER_WORDS = re.compile(
 
 @pytest.fixture
 def small(database):
-    """A server with one thread, which takes two calls."""
-    with serving(database, limits=Limits(threads=1, max_in_flight=2)) as served:
+    """A server with one thread, which takes two calls of one session."""
+    with serving(database, limits=Limits(threads=1, max_in_flight=4)) as served:
         yield served
 
 
@@ -35,8 +36,7 @@ def test_c85_overload_is_refused_at_once_with_when_to_retry(small):
         running, done = in_background(session.save_memory, key="one", content="text")
         wait_until_blocked(small)
         waiting, done_too = in_background(session.list_memories)
-        while small.server.grpc._state.active_rpc_count < 2:
-            pass
+        wait_until(lambda: in_flight(small) == 2, "two calls are in flight")
         refused = failure_of(session.list_memories)
     running.join(20)
     waiting.join(20)

@@ -22,7 +22,7 @@ from muniment_server.domain.errors import (
     Unauthenticated,
     Unavailable,
 )
-from muniment_server.domain.principals import HostIdentity, SessionIdentity
+from muniment_server.domain.principals import SessionIdentity
 from muniment_server.monitor import egress, status
 from muniment_server.monitor.authentication import Credentials
 from muniment_server.monitor.call import Call, Interceptor, Proceed
@@ -104,17 +104,11 @@ class Authorize:
     """Checks the caller against the policy of the method. A denied call leaves an audit row."""
 
     def __call__(self, call: Call, proceed: Proceed) -> Message:
-        if not self._is_allowed(call):
-            assert call.principal is not None
+        assert call.principal is not None
+        if not call.method.allows(call.principal):
             call.scopes.record_wrong_principal(call.principal, call.method, call.deadline)
             raise PrincipalNotAllowed
         return proceed(call)
-
-    @staticmethod
-    def _is_allowed(call: Call) -> bool:
-        if isinstance(call.principal, SessionIdentity):
-            return call.method.for_sessions
-        return isinstance(call.principal, HostIdentity) and call.method.for_hosts
 
 
 class Validate:

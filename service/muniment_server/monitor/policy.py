@@ -9,6 +9,7 @@ from enum import IntEnum
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor, ServiceDescriptor
 
 from muniment.v1 import classification_pb2, policy_pb2
+from muniment_server.domain.principals import HostIdentity, SessionIdentity
 
 _LEVEL = classification_pb2.Classification.DESCRIPTOR.full_name
 
@@ -44,6 +45,10 @@ class Method:
     """The full name of the request message."""
     takes_stream: bool = False
     """Whether the caller sends a stream of requests."""
+
+    def allows(self, principal: HostIdentity | SessionIdentity) -> bool:
+        """Whether *principal* is of a kind that may call the method."""
+        return self.for_sessions if isinstance(principal, SessionIdentity) else self.for_hosts
 
     @classmethod
     def outside_the_contract(cls, name: str, *, for_sessions: bool) -> Method:

@@ -45,7 +45,7 @@ class ServerConfig:
     threads: int = 4
     """How many calls a worker runs at the same time."""
     max_in_flight: int = 512
-    """How many calls a worker takes on at once. One session gets half of them, and one tenant four fifths."""
+    """How many calls a worker takes on at once. One session gets a third of them, one tenant four fifths."""
     drain_seconds: float = 20.0
     tls: Tls | None = None
     development: bool = False

@@ -94,7 +94,8 @@ class Admission:
         """Have the call received and run when it is its turn; or refuse it."""
         assert route.method is not None
         keys, writes = _keys(principal), route.method.flow is Flow.WRITE
-        if route.method.takes_stream and isinstance(principal, SessionIdentity):
+        may_call = route.method.allows(principal)
+        if route.method.takes_stream and may_call:
             shares = self._pools.streams
             if (claim := shares.admit(keys, writes=True)) is None:
                 call.refuse(_OVERLOADED)
@@ -105,7 +106,8 @@ class Admission:
             if (claim := pool.shares.admit(keys, writes=writes)) is None:
                 call.refuse(_OVERLOADED)
             else:
-                AdmittedCall(call, route.behavior, claim, pool, self._cutoff).begin()
+                admitted = AdmittedCall(call, route.behavior, claim, pool, self._cutoff)
+                admitted.begin(receives=may_call and route.method.request_type != "")
 
 
 class AdmittedCall:
@@ -123,17 +125,20 @@ class AdmittedCall:
         self._pool = pool
         self._cutoff = cutoff
 
-    def begin(self) -> None:
-        """Receive the message."""
+    def begin(self, *, receives: bool) -> None:
+        """Receive the message, if it is wanted: a call that will be refused whatever it says is not waited for."""
         if not self._call.on_end(self._finish):
             self._finish()
-        self._cutoff.expect(self._call, RECEIVE_SECONDS)
-        self._call.receive(self._received)
+        if receives:
+            self._cutoff.expect(self._call, RECEIVE_SECONDS)
+            self._call.receive(self._received)
+        else:
+            self._received(None)
 
     def _received(self, message: bytes | None) -> None:
         self._cutoff.clear(self._call)
         self._call.next_message = lambda: message
-        self._pool.shares.hold(self._claim, len(message or b""))
+        self._pool.shares.hold_request(self._claim, len(message or b""))
         self._pool.submit(self._claim, self._run)
 
     def _run(self) -> None:
@@ -143,12 +148,13 @@ class AdmittedCall:
             self._finish()
 
     def _sending(self, byte_count: int) -> None:
-        self._pool.shares.hold(self._claim, byte_count)
+        self._pool.shares.hold_answer(self._claim, byte_count)
         self._cutoff.expect(self._call, SEND_SECONDS)
 
     def _finish(self) -> None:
         """Called twice: at the end of the work, and of the RPC."""
-        if self._pool.shares.finish(self._claim):
+        self._pool.start(self._pool.shares.finish(self._claim))
+        if not self._claim.unfinished:
             self._cutoff.clear(self._call)
 
 

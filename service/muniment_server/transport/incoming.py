@@ -85,8 +85,7 @@ class Incoming:
         """
 
         def serialize(response: Any) -> bytes:
-            assert self._serialize is not None
-            answer = self._serialize(response)
+            answer: bytes = self._serialize(response) if self._serialize else response
             sending(len(answer))
             return answer
 

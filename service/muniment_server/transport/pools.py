@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 
@@ -62,8 +62,12 @@ class CallPool:
     def submit(self, claim: Claim, work: Callable[[], None]) -> None:
         """Run *work* on a thread when it is the turn of *claim*."""
         claim.work = work
-        for ready in self.shares.take_turn(claim):
-            self._ready.put(ready)
+        self.start(self.shares.take_turn(claim))
+
+    def start(self, claims: Sequence[Claim]) -> None:
+        """Run calls whose turn it is."""
+        for claim in claims:
+            self._ready.put(claim)
 
     def stop(self) -> None:
         """End the threads, once they have run what waits."""
@@ -84,8 +88,7 @@ class CallPool:
         except Exception as error:  # noqa: BLE001 - whatever it is, the thread must go on
             _LOG.error("a call has failed: %s\n%s", type(error).__name__, location_of(error))
         ready = self.shares.end_turn(claim, time.monotonic() - begin)
-        for other in ready[1:]:
-            self._ready.put(other)
+        self.start(ready[1:])
         return ready[0] if ready else None
 
 

@@ -3,8 +3,10 @@
 A call belongs to a share: a session, of an agent, of a tenant; or a host key, of a tenant. A `Share` is a node of that
 tree, and exists while it has calls under way.
 
-* Room: one session may have as much under way as is left, an agent twice that, a tenant four times. So the more is
-  under way, the less each may have, and a newcomer finds room: one session alone gets half, one tenant four fifths.
+* Room: one session may have half as much under way as is left, an agent twice as much, a tenant four times. So the
+  more is under way, the less each may have, and a newcomer finds room: one session alone gets a third, one agent two
+  thirds, one tenant four fifths.
+  What is counted are calls and bytes. Whoever leaves answers unread gets no turn until they have been read.
 * Turns: who has fewest calls running goes first, then who has used least time; tenants are compared first, then the
   agents of a tenant, then the sessions of an agent. So whoever sends a thousand calls delays only their own.
 """
@@ -16,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
-_ROOM = (4, 2, 1)
+_ROOM = (4.0, 2.0, 0.5)
 """How many times what is left one tenant, one agent and one session may have."""
 
 
@@ -28,6 +30,9 @@ class Share:
     key: Hashable = None
     calls: int = 0
     byte_count: int = 0
+    """The bytes of its requests and answers that are in memory."""
+    unread: int = 0
+    """Those of its answers."""
     waiting: int = 0
     running: int = 0
     seconds: float = 0.0
@@ -45,7 +50,8 @@ class Claim:
     """From the tenant down."""
     writes: bool
     """Writes of one session wait for one another's row. They wait in the queue, so that they do not wait on threads."""
-    byte_count: int = 0
+    request_bytes: int = 0
+    answer_bytes: int = 0
     unfinished: int = 2
     """Its work, and its RPC."""
     work: Callable[[], None] = lambda: None
@@ -85,23 +91,36 @@ class Shares:
                 share.calls += 1
             return Claim(shares, writes)
 
-    def hold(self, claim: Claim, byte_count: int) -> None:
-        """Count bytes that a call has in memory from now on."""
+    def hold_request(self, claim: Claim, byte_count: int) -> None:
+        """Count the bytes of a call's message, until it has finished."""
         with self._lock:
-            self._add_bytes(claim, byte_count)
+            claim.request_bytes += byte_count
+            for share in (self._root, *claim.shares):
+                share.byte_count += byte_count
 
-    def finish(self, claim: Claim) -> bool:
-        """The work of a call has ended, or its RPC. True: both have, and it is not counted any more."""
+    def hold_answer(self, claim: Claim, byte_count: int) -> None:
+        """Count the bytes of a call's answer, until it has been read."""
+        with self._lock:
+            claim.answer_bytes += byte_count
+            for share in (self._root, *claim.shares):
+                share.byte_count += byte_count
+                share.unread += byte_count
+
+    def finish(self, claim: Claim) -> Sequence[Claim]:
+        """The work of a call has ended, or its RPC. Once both have, it is not counted any more.
+
+        Returns those whose turn it is now: they waited until answers were read.
+        """
         with self._lock:
             claim.unfinished -= 1
             if claim.unfinished:
-                return False
-            self._add_bytes(claim, -claim.byte_count)
-            self._root.calls -= 1
-            for share in claim.shares:
+                return ()
+            for share in (self._root, *claim.shares):
                 share.calls -= 1
+                share.byte_count -= claim.request_bytes + claim.answer_bytes
+                share.unread -= claim.answer_bytes
             self._forget_idle(claim.shares)
-            return True
+            return self._granted() if claim.answer_bytes else ()
 
     def take_turn(self, claim: Claim) -> Sequence[Claim]:
         """Queue *claim*. Returns those whose turn it is now: at once *claim* itself, if a turn is free for it."""
@@ -140,7 +159,12 @@ class Shares:
         """Take the next claim from the queues of *share*, unless it may not run yet."""
         if share.queue:
             return None if share.is_writing and share.queue[0].writes else share.queue.popleft()
-        able = [part for part in share.parts.values() if part.waiting and part.running < self._turn_limits[depth]]
+        most_unread = _ROOM[depth] * (self._max_bytes - self._root.unread)
+        able = [
+            part
+            for part in share.parts.values()
+            if part.waiting and part.running < self._turn_limits[depth] and part.unread < most_unread
+        ]
         if len(able) > 1:
             able.sort(key=lambda part: (part.running, part.seconds))
         for part in able:
@@ -153,12 +177,6 @@ class Shares:
         least = min((other.seconds for other in parent.parts.values()), default=0.0)
         share = parent.parts[key] = Share(parent, key, seconds=least)
         return share
-
-    def _add_bytes(self, claim: Claim, byte_count: int) -> None:
-        claim.byte_count += byte_count
-        self._root.byte_count += byte_count
-        for share in claim.shares:
-            share.byte_count += byte_count
 
     @staticmethod
     def _forget_idle(shares: Sequence[Share]) -> None:
