@@ -17,7 +17,7 @@ from tests.noninterference.runner import Fault, Form, Judge, Leak, Program, Repo
 from tests.noninterference.values import Disagreement
 from tests.noninterference.worlds import World, two_worlds, world
 
-_MOST_PROGRAMS = 8
+_MAX_PROGRAMS = 8
 _BEHAVIOURAL = {"worlds", "model", "egress", "fault"}
 _JUDGES: dict[str, Judge] = {"worlds": "worlds", "model": "model", "fault": "model"}
 """A mutant is shown to one judge only, so that it is known who noticed."""
@@ -60,7 +60,7 @@ def _killer(worlds: Worlds, mutant: Mutant, number: int) -> str:
 
 
 def _killers(worlds: Worlds, mutant: Mutant) -> Iterator[str]:
-    numbers = range(2) if mutant.covered_by else range(mutant.seed, mutant.seed + _MOST_PROGRAMS)
+    numbers = range(2) if mutant.covered_by else range(mutant.seed, mutant.seed + _MAX_PROGRAMS)
     return (_killer(worlds, mutant, number) for number in numbers)
 
 

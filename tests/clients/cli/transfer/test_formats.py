@@ -348,8 +348,8 @@ def test_what_is_no_table_with_rows_of_its_own_is_refused(read, crafted, stateme
     ],
 )
 def test_more_rows_or_text_than_notes_can_be_are_refused(read, crafted, monkeypatch, count, text, rule):
-    monkeypatch.setattr(docker_agent, "_MOST_ROWS", 10)
-    monkeypatch.setattr(docker_agent, "_MOST_BYTES", 100_000)
+    monkeypatch.setattr(docker_agent, "_MAX_ROWS", 10)
+    monkeypatch.setattr(docker_agent, "_MAX_BYTES", 100_000)
     path = crafted(
         "CREATE TABLE memories (id TEXT, created_at TEXT, memory TEXT)",
         f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) "
@@ -364,7 +364,7 @@ def test_a_row_that_is_larger_than_any_note_is_not_even_read(read, database):
 
 def test_a_database_that_is_read_for_too_long_is_given_up(read, crafted, monkeypatch):
     """With a column named `rowid`, all rows are sorted before the first is given."""
-    monkeypatch.setattr(docker_agent, "_MOST_STEPS", 10_000)
+    monkeypatch.setattr(docker_agent, "_MAX_STEPS", 10_000)
     path = crafted(
         "CREATE TABLE memories (rowid TEXT, id TEXT, created_at TEXT, memory TEXT)",
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) "

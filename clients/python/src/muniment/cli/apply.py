@@ -19,7 +19,7 @@ from muniment.cli.failures import Failure
 from muniment.cli.output import Output, Row, print_note, with_output
 from muniment.cli.parameters import FILE
 
-_MOST_BYTES = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 SETTINGS = ("memory_enabled", "user_profile_enabled", "memory_char_limit", "user_char_limit")
 
 
@@ -65,7 +65,7 @@ def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
       muniment agent apply -f agents.yaml --dry-run
       muniment agent apply -f - < agents.yaml
     """
-    steps = [_step(host, wanted) for wanted in agents_file.read(read_text(file, at_most=_MOST_BYTES))]
+    steps = [_step(host, wanted) for wanted in agents_file.read(read_text(file, at_most=_MAX_BYTES))]
     for step in steps:
         if not dry_run:
             _take(host, step)

@@ -15,9 +15,9 @@ from muniment.cli.output import print_note
 from muniment.cli.parameters import DURATION, TEXT
 
 STANDARD_INPUT = "-"
-_MOST_CONTENT = 1024 * 1024
+_MAX_CONTENT_BYTES = 1024 * 1024
 """How many bytes are read for one item: more than the server accepts, so that the server reports the error."""
-_MOST_FILE = 16 * 1024 * 1024
+_MAX_FILE_BYTES = 16 * 1024 * 1024
 """How many bytes are read from a file."""
 
 
@@ -42,13 +42,13 @@ def read_content(content: str) -> str:
     """*content*, or what is on standard input when it is `-`. Raises UnicodeError."""
     if content != STANDARD_INPUT:
         return content
-    read = sys.stdin.buffer.read(_MOST_CONTENT)
+    read = sys.stdin.buffer.read(_MAX_CONTENT_BYTES)
     if not read:
         raise Failure("there is no content on standard input", "give it as an argument, or pipe it in")
     return read.decode("utf-8")
 
 
-def read_text(file: Path, *, at_most: int = _MOST_FILE) -> str:
+def read_text(file: Path, *, at_most: int = _MAX_FILE_BYTES) -> str:
     """What *file* holds; `-` is standard input. Raises OSError, UnicodeError."""
     if str(file) == STANDARD_INPUT:
         read = sys.stdin.buffer.read(at_most + 1)

@@ -24,14 +24,14 @@ _READ_VERSION = 19
 """The place in the header that holds 2 when the file has a write-ahead log."""
 _REQUIRED = {"id", "created_at", "memory"}
 _TIER_COLUMNS = ("tier", "target")
-_MOST_ROWS = 100_000
-_MOST_BYTES = 64 * 1024 * 1024
+_MAX_ROWS = 100_000
+_MAX_BYTES = 64 * 1024 * 1024
 """Of text in all rows: notes at their largest budgets are 8 MB."""
-_LARGEST_ROW = 1024 * 1024
-_MOST_STEPS = 20_000_000
+_MAX_ROW_BYTES = 1024 * 1024
+_MAX_STEPS = 20_000_000
 """Steps of SQLite's machine. A row takes some twenty."""
 _FORM = "is not a memory file of docker-agent: there is no table `memories` with `id`, `created_at` and `memory`"
-_TOO_MUCH = f"is too large: {_MOST_ROWS:,} rows are read, and {_MOST_BYTES // 1024**2} MiB"
+_TOO_MUCH = f"is too large: {_MAX_ROWS:,} rows are read, and {_MAX_BYTES // 1024**2} MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ def _opened(file: Path) -> Iterator[sqlite3.Connection]:
 def _distrust(database: sqlite3.Connection) -> None:
     """Let nothing in the file run without an end or make large values: SQLite's "Defense Against The Dark Arts"."""
     database.execute("PRAGMA trusted_schema=OFF")
-    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_ROW)
-    database.set_progress_handler(lambda: 1, _MOST_STEPS)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_ROW_BYTES)
+    database.set_progress_handler(lambda: 1, _MAX_STEPS)
 
 
 def _rows(database: sqlite3.Connection) -> Iterator[_Row]:
@@ -105,7 +105,7 @@ def _rows(database: sqlite3.Connection) -> Iterator[_Row]:
     for number, found in enumerate(database.execute("SELECT * FROM memories ORDER BY rowid"), start=1):
         row = _row(f"row {number}", found)
         size += sum(map(len, (row.own_id, row.created_at, row.memory, row.category)))
-        if number > _MOST_ROWS or size > _MOST_BYTES:
+        if number > _MAX_ROWS or size > _MAX_BYTES:
             raise Unreadable("", _TOO_MUCH)
         yield row
 

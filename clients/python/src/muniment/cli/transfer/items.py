@@ -12,7 +12,7 @@ from typing import ClassVar, TypeAlias
 from muniment import Classification, Tier
 from muniment.cli.failures import Failure
 
-_MOST_BYTES = 1024 * 1024 - 1024
+_MAX_BYTES = 1024 * 1024 - 1024
 """Of text in one request. It takes 1 MiB, with all that is around the text."""
 _NAMESPACE = uuid.UUID("6c0f2f5e-5d0b-5d0a-9a53-6d756e696d65")
 """Of ids that are made of a source's own. Never to change: by it a second import knows the first."""
@@ -159,5 +159,5 @@ def _require_text(item: Item) -> None:
         size = len("".join(texts).encode())
     except UnicodeEncodeError:
         raise Unreadable(item.where, "contains half of a surrogate pair, which is not text") from None
-    if size > _MOST_BYTES:
+    if size > _MAX_BYTES:
         raise Unreadable(item.where, "is too large for one request", "shorten or split it")

@@ -19,8 +19,8 @@ from muniment.cli.transfer.items import NoteItem, Unreadable
 from muniment.cli.transfer.sessions import Sessions
 from muniment.cli.transfer.tally import Tally
 
-_MOST_EDITS = 100
-_MOST_BYTES = 512 * 1024
+_MAX_EDITS = 100
+_MAX_BYTES = 512 * 1024
 """Content in one call: a request takes 1 MiB at most."""
 _EDIT = re.compile(r"edits\[(\d+)\]\.\w+\.")
 """The prefix of the name of a field that the server rejects."""
@@ -49,7 +49,7 @@ class NoteCall:
     def has_room(self, item: NoteItem) -> bool:
         """Whether *item* can be written by it, too."""
         size = sum(len(each.content.encode()) for each in (*self.items, item))
-        return not self.edits or (len(self.edits) + 2 <= _MOST_EDITS and size <= _MOST_BYTES)
+        return not self.edits or (len(self.edits) + 2 <= _MAX_EDITS and size <= _MAX_BYTES)
 
 
 def planned(items: Sequence[NoteItem], sessions: Sessions, agent_id: str, tally: Tally) -> list[NoteCall]:
