@@ -41,12 +41,12 @@ class _Step:
 def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
     """Create and update agents as a YAML file declares them.
 
-    Those that do not exist are created, with `blocks` as their first. Those that do have the settings changed that are
-    stated and differ; what is not stated stays, and so do their blocks. Agents that are not in the file stay. Says of
-    each: created, updated or unchanged.
+    An agent that does not exist is created, with `blocks` as its first blocks. An agent that exists gets the settings
+    in the file that differ; its other settings and its blocks stay. Agents that are not in the file stay. The command
+    reports each agent as created, updated or unchanged.
 
-    A file that is not of this form is refused before anything is changed. What else the server refuses ends the command
-    there: the agents before it are made. Mend the file, and apply it again.
+    A file that is not in this form is refused before anything is changed. If the server refuses an agent, the command
+    ends there; the agents before it are done. Correct the file, and apply it again.
 
     \b
     agents:

@@ -1,4 +1,4 @@
-"""What several commands need: content from standard input, tags, expiry, etags, confirmation."""
+"""Parts that several commands share: content from standard input, tags, expiry, etags, confirmation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EXPIRES_IN = click.option(
 
 
 def read_content(content: str) -> str:
-    """*content*, or what is on standard input when it is `-`. Raises UnicodeError."""
+    """*content*, or standard input if *content* is `-`. Raises UnicodeError."""
     if content != STANDARD_INPUT:
         return content
     read = sys.stdin.buffer.read(_MAX_CONTENT_BYTES)
@@ -49,7 +49,7 @@ def read_content(content: str) -> str:
 
 
 def read_text(file: Path, *, at_most: int = _MAX_FILE_BYTES) -> str:
-    """What *file* holds; `-` is standard input. Raises OSError, UnicodeError."""
+    """The text of *file*; `-` is standard input. Raises OSError, UnicodeError."""
     if str(file) == STANDARD_INPUT:
         read = sys.stdin.buffer.read(at_most + 1)
     else:
