@@ -13,13 +13,13 @@ WITH live AS MATERIALIZED (
        AND own.delete_time IS NULL
 ),
 deleted AS (
-    DELETE FROM chunk AS deleted
-     WHERE deleted.tenant = %(tenant)s
-       AND deleted.agent = (SELECT session.agent FROM session)
-       AND deleted.kind = %(kind)s
-       AND deleted.name = ANY(%(names)s)
-       AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (deleted.name, deleted.change_id))
- RETURNING deleted.change_id, deleted.language, deleted.stem_count, deleted.gram_count
+    DELETE FROM chunk
+     WHERE chunk.tenant = %(tenant)s
+       AND chunk.agent = (SELECT session.agent FROM session)
+       AND chunk.kind = %(kind)s
+       AND chunk.name = ANY(%(names)s)
+       AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (chunk.name, chunk.change_id))
+ RETURNING chunk.change_id, chunk.language, chunk.stem_count, chunk.gram_count
 ),
 parted AS ( -- embeddings that include the text of a deleted item are made again without it
     UPDATE meaning AS parted

@@ -45,10 +45,10 @@ SELECT item.tenant
 -- Delete the index of one agent. Its statistics are adjusted to the chunks that are left, not deleted: new items may be counted
 -- and compacted meanwhile.
 WITH deleted AS (
-    DELETE FROM chunk AS deleted
-     WHERE deleted.tenant = %(tenant)s
-       AND deleted.agent = %(agent)s
- RETURNING deleted.kind, deleted.language, deleted.stem_count, deleted.gram_count
+    DELETE FROM chunk
+     WHERE chunk.tenant = %(tenant)s
+       AND chunk.agent = %(agent)s
+ RETURNING chunk.kind, chunk.language, chunk.stem_count, chunk.gram_count
 ),
 moved AS (
     SELECT stat.kind, stat.language, -stat.chunks AS chunks, -stat.stems AS stems, -stat.grams AS grams

@@ -24,13 +24,13 @@ SEARCH = (
     ),
     _out_of_step(
         "what is deleted stays in the index",
-        "DELETE FROM chunk AS deleted WHERE",
-        "DELETE FROM chunk AS deleted WHERE FALSE AND",
+        "DELETE FROM chunk WHERE",
+        "DELETE FROM chunk WHERE FALSE AND",
     ),
     _out_of_step(
         "what is overwritten stays in the index",
-        "WHERE (live.name, live.change_id) = (deleted.name, deleted.change_id)",
-        "WHERE live.name = deleted.name",
+        "WHERE (live.name, live.change_id) = (chunk.name, chunk.change_id)",
+        "WHERE live.name = chunk.name",
     ),
     _out_of_step(
         "what is gone is still counted", "SELECT deleted.language, -1, -deleted", "SELECT deleted.language, 0, -deleted"
