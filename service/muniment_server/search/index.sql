@@ -1,8 +1,8 @@
 -- How the search index is maintained, as the role of a level: in the transaction of each write, after it.
 
 -- name: index_items
--- Make the index of some names match their live own-level versions. In the transaction of the write, after it: under its
--- locks, and in a statement of its own, since one that waits for a lock does not see what it waited for.
+-- Make the index of some names match their live own-level versions. Runs after the write in its transaction, under its
+-- locks, and is a separate statement, because one that waits for a lock does not see the changes that it waited for.
 WITH live AS MATERIALIZED (
     SELECT own.*
       FROM item AS own
@@ -119,7 +119,7 @@ SELECT session.agent
 
 -- name: queue_chunks
 -- Queue the chunks of some names for embedding. After index_items, in its transaction. A short passage of a thread is embedded
--- together with the one before it at its own level, unless that one expires: nothing of it may remain elsewhere.
+-- together with the one before it at its own level, unless that one expires: no text of it may remain elsewhere.
 -- The passage before is locked: if it is being deleted, this waits and then finds no row; if it is deleted later, the delete
 -- waits for this to commit, and then clears the embedding.
 WITH own AS MATERIALIZED (

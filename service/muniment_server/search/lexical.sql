@@ -108,8 +108,8 @@ SELECT 'stop_word', word.text, 0, 0, 0
 
 -- name: search_items
 -- The best matches, each name at its highest visible level and by its best chunk; filters come after the shadow. Nulls: no match.
--- Scores are whole millionths, so that no sum depends on the order of rows; ties are broken by name.
--- In a thread a hit lends 2/5 of its score to its visible neighbors, and 1/5 to theirs. bytes: as in list_items.
+-- Scores are integers, in millionths, so that no sum depends on the order of rows; ties are broken by name.
+-- In a thread, a hit adds 2/5 of its score to its visible neighbors, and 1/5 to theirs. bytes: as in list_items.
 -- names and semantic_scores: the items that search_embeddings found, and their scores. share: the lexical score of the best match by words;
 -- the others follow in proportion. matches: how many items were found by words, up to a bound.
 WITH posting AS MATERIALIZED (
@@ -159,7 +159,7 @@ hit AS MATERIALIZED (
       FROM scored
      ORDER BY scored.name, scored.level, scored.score DESC, scored.piece
 ),
-top AS MATERIALIZED ( -- the shadow is applied from the best down, until there are enough
+top AS MATERIALIZED ( -- shadowing is checked from the best match downward, until there are enough
     SELECT ranked.*
       FROM (SELECT hit.* FROM hit ORDER BY hit.score DESC, hit.name, hit.level LIMIT ALL) AS ranked
      WHERE 0 = (
