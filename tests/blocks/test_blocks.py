@@ -93,7 +93,7 @@ def test_get_finds_the_own_block_under_the_own_id_too(at):
     assert at(PUBLIC).get_block(label="plan", owner_agent_id="alice") == at(PUBLIC).get_block(label="plan")
 
 
-def test_get_under_an_id_that_shares_nothing_is_as_under_none(session):
+def test_get_under_an_owner_that_shares_nothing_finds_nothing(session):
     write(session(PUBLIC, agent_id="bob"), "plan")
     alice = session(PUBLIC)
     write(alice, "plan")
@@ -344,7 +344,7 @@ def test_another_label_is_refused_wherever_it_is_given(at, rpc, label):
 
 @pytest.mark.parametrize("rpc", ["update_block", "edit_block", "delete_block"])
 @pytest.mark.parametrize("etag", ["x", "*", "e" * 65])
-def test_what_is_no_etag_is_refused(at, rpc, etag):
+def test_a_malformed_etag_is_refused(at, rpc, etag):
     fields = {"edit_block": {"append": {"content": "x"}}}.get(rpc, {})
 
     assert invalid(getattr(at(PUBLIC), rpc), label="plan", etag=etag, **fields) == ["etag"]

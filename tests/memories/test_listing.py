@@ -194,7 +194,7 @@ def test_c31_a_page_token_with_any_bit_flipped_is_refused(at):
 
 
 @pytest.mark.parametrize("token", ["x", "AAAA", "=", "நினைவு", "A" * 4096, " "])
-def test_what_is_no_page_token_is_refused(at, token):
+def test_a_malformed_page_token_is_refused(at, token):
     assert refusal(at(PUBLIC).list_memories, page_token=token) == INVALID_TOKEN
 
 

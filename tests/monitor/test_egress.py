@@ -102,7 +102,7 @@ def test_an_answer_leaves_only_upward(label, limit):
 
 
 @pytest.mark.parametrize("label", [0, 5, -1, 99])
-def test_an_item_without_a_known_label_is_held_back_and_raises_an_alarm(label, caplog):
+def test_an_item_without_a_known_label_is_withheld_and_raises_an_alarm(label, caplog):
     call = _call(session(Classification.RESTRICTED))
 
     with caplog.at_level(logging.CRITICAL), pytest.raises(EgressViolation):

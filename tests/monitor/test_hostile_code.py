@@ -255,7 +255,7 @@ def test_a_read_that_names_another_session_reads_its_own(stage: Stage, hostile: 
 
 
 @pytest.mark.parametrize("query", sorted(READS - {"search_terms"}))
-def test_a_victim_itself_finds_what_was_to_be_stolen(stage: Stage, hostile: Hostile, query: str):
+def test_the_victim_itself_can_read_the_target(stage: Stage, hostile: Hostile, query: str):
     """The proof that the parameters above would find it."""
 
     def read(context: CallContext) -> Any:
@@ -509,7 +509,7 @@ def test_a_detail_above_the_caller_is_held_back_whatever_the_error(stage: Stage,
     assert CANARY not in repr(outcome)
 
 
-def test_text_in_an_error_does_not_leave(stage: Stage, caplog: Any):
+def test_text_in_an_error_is_not_sent(stage: Stage, caplog: Any):
     """Neither to the caller nor to the log."""
     secret = uuid.uuid4().hex
 
@@ -545,7 +545,7 @@ def test_what_a_cache_keeps_of_a_higher_session_is_held_back_if_it_has_its_label
     assert CANARY not in repr(outcome)
 
 
-def test_a_label_that_lies_is_believed(stage: Stage):
+def test_a_false_label_is_believed(stage: Stage):
     """The limit of the egress filter. What a session's own scope yields cannot be above its taint, so that a label can
     be too low for nothing but what was kept from another call: this needs code that does so on purpose.
     """
@@ -556,7 +556,7 @@ def test_a_label_that_lies_is_believed(stage: Stage):
     assert outcome.code is grpc.StatusCode.OK
 
 
-def test_a_read_without_its_audit_row_does_not_leave(stage: Stage):
+def test_a_read_without_its_audit_row_is_not_answered(stage: Stage):
     """At levels where reads are audited."""
 
     def read(context: CallContext) -> Any:

@@ -88,7 +88,7 @@ def test_an_event_may_be_in_any_year(at, seconds):
 
 @pytest.mark.parametrize("field", ["event_time", "expire_time"])
 @pytest.mark.parametrize("time", [{"seconds": -62135596801}, {"seconds": 2**62}, {"nanos": -1}, {"nanos": 10**9}])
-def test_a_time_that_is_none_is_refused(at, field, time):
+def test_an_invalid_time_is_refused(at, field, time):
     assert invalid(at(PUBLIC).store_passage, content="x", **{field: time}) == [field]
 
 
@@ -131,11 +131,11 @@ def test_other_fields_are_refused(at, field, value, named):
 
 @pytest.mark.parametrize("rpc", ["get_passage", "delete_passage"])
 @pytest.mark.parametrize("passage_id", ["", "x", ID[:-1], ID + "\n"])
-def test_what_is_no_id_is_refused(at, rpc, passage_id):
+def test_an_invalid_id_is_refused(at, rpc, passage_id):
     assert invalid(getattr(at(PUBLIC), rpc), passage_id=passage_id) == ["passage_id"]
 
 
-def test_an_id_is_one_in_any_case(at):
+def test_an_id_is_the_same_in_any_case(at):
     stored = store(at(PUBLIC), passage_id=ID.upper())
 
     assert stored.passage_id == ID

@@ -133,7 +133,7 @@ _READS_ALL_WITHOUT_STATISTICS = {"note_versions", "list_blocks"}
 
 
 @pytest.mark.parametrize("query", READS)
-def test_a_read_looks_at_as_much_of_many_items_as_of_few(world, analyzed, query):
+def test_a_read_of_many_items_reads_as_many_rows_as_of_few(world, analyzed, query):
     """Without statistics only the items are bounded: Postgres may find the session by a longer way."""
     literals, most = READS[query]
     few, many = (world.plan(query, who, **literals) for who in ("small", "large"))

@@ -98,7 +98,7 @@ def sessions_at(admin, *levels):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_c08_a_hostile_predicate_hears_no_session_of_another_level(filled, level):
+def test_c08_a_hostile_predicate_sees_no_session_of_another_level(filled, level):
     with filled.as_admin() as admin, admin.transaction(force_rollback=True):
         own = sessions_at(admin, level)
 
@@ -106,7 +106,7 @@ def test_c08_a_hostile_predicate_hears_no_session_of_another_level(filled, level
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_c08_without_the_barrier_it_would(filled, level):
+def test_c08_without_the_barrier_a_hostile_predicate_would(filled, level):
     """Why `security_barrier` is pinned."""
     with filled.as_admin() as admin, admin.transaction(force_rollback=True):
         everybody = sessions_at(admin, *LEVELS)
@@ -163,7 +163,7 @@ def test_c49_the_right_that_row_locks_need_cannot_change_a_session(filled, level
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_c49_and_it_does_lock(filled, level):
+def test_c49_the_right_that_row_locks_need_does_lock(filled, level):
     with filled.connect(level.role) as one, filled.connect(level.role) as other:
         (session,) = rows(one, "SELECT tenant, session_id FROM session ORDER BY session_id LIMIT 1")
         lock = "SELECT FROM session WHERE tenant = %s AND session_id = %s FOR NO KEY UPDATE NOWAIT"
@@ -173,7 +173,7 @@ def test_c49_and_it_does_lock(filled, level):
                 other.execute(lock, session)
 
 
-def test_c49_on_the_whole_view_it_could_lower_the_taint(filled):
+def test_c49_a_right_on_the_whole_view_could_lower_the_taint(filled):
     """Why UPDATE is granted on one meaningless column: on all of a plain view the taint falls."""
     with filled.as_admin() as admin, admin.transaction(force_rollback=True):
         admin.execute("SET LOCAL ROLE muniment_owner")

@@ -477,7 +477,7 @@ def test_a_prompt_that_is_too_large_is_refused_also_when_it_is_not_modified(bare
     assert refusal(bare.render_prompt, if_none_match="x") == TOO_LARGE
 
 
-def test_blocks_that_are_too_large_are_in_no_ones_way_who_does_not_ask_for_them(bare, filled):
+def test_blocks_that_are_too_large_do_not_affect_a_prompt_without_blocks(bare, filled):
     filled(2 * 1024 * 1024 + 1)
     bare.add_note(content="note")
 
@@ -556,7 +556,7 @@ def test_shared_blocks_are_recorded_as_read_by_the_consumer(at, host, team):
     assert (last.method, last.agent_id, last.result_count) == ("RenderPrompt", "alice", 4)
 
 
-def test_a_rendering_that_cannot_be_recorded_does_not_leave(service):
+def test_a_rendering_that_cannot_be_recorded_is_not_sent(service):
     session = service.session(CONFIDENTIAL)
     session.add_note(content="whale")
     with service.database.as_owner() as owner:

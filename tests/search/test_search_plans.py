@@ -74,7 +74,7 @@ def test_what_is_loaded_is_what_the_service_would_write(loaded):
 
 
 @pytest.mark.parametrize("level", [Classification.PUBLIC, Classification.RESTRICTED])
-def test_a_search_looks_at_a_part_of_many_items(loaded, level):
+def test_a_search_among_many_items_reads_only_a_part_of_them(loaded, level):
     with loaded.as_owner() as owner:
         (session,) = owner.execute(
             "SELECT tenant, session_id FROM vault.session WHERE agent = 1 AND conversation_id = %s", [f"load{level:d}"]

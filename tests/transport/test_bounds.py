@@ -28,7 +28,7 @@ def varint(number):
     return encoded + bytes([number])
 
 
-def test_half_a_million_tags_are_refused_unjudged(at):
+def test_half_a_million_tags_are_refused_unchecked(at):
     """Judging each took 13 seconds and 1 GiB."""
     request = b"\x0a\x01k\x12\x01c" + b"\x1a\x00" * 500_000
     begun = time.process_time()
@@ -39,7 +39,7 @@ def test_half_a_million_tags_are_refused_unjudged(at):
     assert time.process_time() - begun < 5
 
 
-def test_half_a_million_tags_in_a_message_of_a_stream_are_refused_unjudged(at):
+def test_half_a_million_tags_in_a_streamed_message_are_refused_unchecked(at):
     """They are one level deeper there."""
     passage = b"\x0a\x01c" + b"\x12\x00" * 500_000
     stub = at(PUBLIC).channel.stream_unary(IMPORT)
@@ -159,7 +159,7 @@ def first_done(calls):
 
 
 @pytest.mark.parametrize("count", [20, 100, 300])
-def test_c87_stalled_streams_stop_no_one_else(service, count):
+def test_c87_stalled_streams_block_no_one_else(service, count):
     """Not calls, not searches, not health, and not hosts. Three hundred are more than calls may be in flight."""
     session, other = service.session(PUBLIC), service.session(PUBLIC)
     other.save_memory(key="plan", content="whale")

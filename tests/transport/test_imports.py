@@ -416,7 +416,7 @@ def trickle(running):
 
 
 @pytest.mark.parametrize("call", ["StorePassage", "ImportPassages"])
-def test_what_the_database_never_decides_is_not_asked_for_ever(service, monkeypatch, call):
+def test_an_undecided_batch_is_not_retried_for_ever(service, monkeypatch, call):
     session = service.session(PUBLIC)
     monkeypatch.setattr(item_store, "store_passages", lambda _, batch: [SimpleNamespace(outcome=None) for _ in batch])
     outcome = session.observe_import(*some(1)) if call == "ImportPassages" else session.observe(call, content="x")
@@ -619,7 +619,7 @@ def impatient(monkeypatch):
 
 
 @pytest.mark.parametrize("sent", [0, 1, 150])
-def test_c87_a_stream_that_rests_is_cut_off(impatient, stream, service, sent):
+def test_c87_a_stream_that_pauses_is_cut_off(impatient, stream, service, sent):
     """What was committed stays; what waited for the rest of its batch may be stored or not."""
     session = service.session(PUBLIC)
     outcome = stream(session, *some(sent)).failure()
@@ -628,7 +628,7 @@ def test_c87_a_stream_that_rests_is_cut_off(impatient, stream, service, sent):
     assert len(stored(session)) in (sent // 100 * 100, sent)
 
 
-def test_c87_after_streams_that_rested_others_are_served(impatient, stream, service):
+def test_c87_after_streams_that_paused_others_are_served(impatient, stream, service):
     """More than there are threads for them."""
     session = service.session(PUBLIC)
     resting = [stream(session) for _ in range(5)]

@@ -267,7 +267,7 @@ def test_a_tag_that_cannot_be_kept_is_refused_not_dropped(at, tags, field):
     assert refusal(at(PUBLIC).get_memory, key="k") == GONE
 
 
-def test_whose_memories_are_read_is_the_tokens_business_only(session):
+def test_only_the_token_decides_whose_memories_are_read(session):
     """No request names an agent, and metadata that does says nothing."""
     session(PUBLIC, agent_id="owner").save_memory(key="plan", content="whale")
     guest = session(PUBLIC, agent_id="guest")

@@ -5,7 +5,8 @@ expression in front of it. So the session predicate is written once, and no quer
 may also name tables: writes must name their targets, and locks their rows. `make trusted` counts these files. The
 others are parsed before the server starts (`names.py`).
 
-All queries of hosts are trusted. A lint checks that each is restricted to the host's tenant (tests/support/query_lint.py).
+All queries of hosts are trusted. A lint (tests/support/query_lint.py) checks that each is restricted to the host's
+tenant.
 """
 
 from __future__ import annotations

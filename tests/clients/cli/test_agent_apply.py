@@ -121,6 +121,6 @@ def test_the_file_of_the_help_can_be_applied(muniment, dev, names):
     assert muniment("agent", "apply", "-f", f"{names[0]}.yaml").stdout == f"unchanged\t{names[0]}\t\n"
 
 
-def test_a_file_that_is_not_there_is_said(muniment):
+def test_a_missing_file_is_reported(muniment):
     refused = muniment("agent", "apply", "-f", "no-such-file.yaml")
     assert (refused.returncode, "no-such-file.yaml: No such file" in refused.stderr) == (1, True)

@@ -300,7 +300,7 @@ def test_what_is_wrong_in_a_database_is_reported_by_row(read, database, rows, co
     assert "hush" not in refused
 
 
-def test_a_damaged_database_is_said_in_one_message(read):
+def test_a_damaged_database_is_reported_in_one_message(read):
     assert "SQLite cannot read the file" in said(read, b"SQLite format 3\0" + b"\1" * 200)
 
 
@@ -445,7 +445,7 @@ def test_a_directory_that_is_itself_hidden_is_read(read, vault):
     assert [item.name for item in read(folder / ".notes").items] == ["a"]
 
 
-def test_what_is_no_regular_file_is_left_out(read, vault):
+def test_a_file_that_is_not_regular_is_skipped(read, vault):
     folder = vault({"a.md": "x"})
     os.mkfifo(folder / "pipe.md")
     (folder / "linked.md").symlink_to("pipe.md")
@@ -487,7 +487,7 @@ def test_files_of_one_name_are_refused(read, vault):
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "hush", "{}", "[]", "7", '{"agents": []}', "PK\3\4hush"])
-def test_what_is_no_known_format_is_said_to_be_so(read, content):
+def test_an_unknown_format_is_reported(read, content):
     refused = said(read, content)
     assert "hush" not in refused
 

@@ -470,7 +470,7 @@ def test_what_has_expired_is_left_out(muniment, dev, fresh):
     assert "omitted items that have expired: 1" in done.stderr
 
 
-def test_what_is_not_there_is_said(muniment, agent):
+def test_a_missing_agent_or_file_is_reported(muniment, agent):
     assert "muniment agent create" in muniment("export", "no-such-agent", "-o", "x.jsonl").stderr
     missing = muniment("import", agent, "no-such-file")
     assert (missing.returncode, "no-such-file" in missing.stderr) == (1, True)
