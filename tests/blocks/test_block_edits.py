@@ -228,7 +228,7 @@ def test_a_stale_etag_is_refused_before_what_does_not_fit(at, plan, reason):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_the_etag_of_a_higher_version_is_as_stale_as_one_that_never_was(at, plan, low, high):
+def test_the_etag_of_a_higher_version_is_as_stale_as_one_that_never_existed(at, plan, low, high):
     plan(low)
     above = plan(high).etag
     elsewhere = at(low).update_block(label="other", content="x").block.etag

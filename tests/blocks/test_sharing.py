@@ -481,7 +481,7 @@ def test_a_consumer_cannot_change_the_block(share, owner, reader, rpc, level):
 
 
 @pytest.mark.parametrize("rpc", ["update_block", "edit_block", "delete_block"])
-def test_the_etag_of_a_shared_block_is_as_stale_as_one_that_never_was(share, reader, rpc):
+def test_the_etag_of_a_shared_block_is_as_stale_as_one_that_never_existed(share, reader, rpc):
     share("text")
     reader(PUBLIC).update_block(label="plan", content="own")
     foreign = reader(PUBLIC).get_block(**PLAN).block.etag
@@ -632,7 +632,7 @@ def test_sharing_is_seen_by_sessions_that_are_open_already(host, reader, share):
 # --- The agents go
 
 
-def test_when_the_owner_is_deleted_its_block_is_seen_no_more(host, share, reader):
+def test_when_the_owner_is_deleted_its_block_is_no_longer_seen(host, share, reader):
     share("text")
     host.delete_agent(agent_id="owner")
 

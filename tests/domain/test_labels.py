@@ -29,7 +29,7 @@ def rule_of(label):
         "é", "١٢٣", "𝟘", "ǅ", "ʰ", "a" * 64, "நி" * 32,
     ],
 )  # fmt: skip
-def test_letters_marks_and_digits_of_any_script_are_let_in(label):
+def test_letters_marks_and_digits_of_any_script_are_accepted(label):
     assert text.label(label) == label
 
 

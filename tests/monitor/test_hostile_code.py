@@ -484,7 +484,7 @@ def test_what_is_kept_of_a_call_is_of_no_use_in_another(stage: Stage, hostile: H
 
 
 @pytest.mark.parametrize("label", [0, INTERNAL, RESTRICTED, 5])
-def test_a_response_above_the_caller_or_without_a_label_is_held_back(stage: Stage, caplog: Any, label: int):
+def test_a_response_above_the_caller_or_without_a_label_is_withheld(stage: Stage, caplog: Any, label: int):
     with caplog.at_level(logging.CRITICAL):
         memory = memory_pb2.Memory(key="x", content=CANARY, classification=label)  # type: ignore[arg-type]
         outcome = stage.reads(lambda _: memory_service_pb2.GetMemoryResponse(memory=memory))
@@ -495,7 +495,7 @@ def test_a_response_above_the_caller_or_without_a_label_is_held_back(stage: Stag
 
 
 @pytest.mark.parametrize("error", [MemoryNotFound, Unavailable, StaleSession])
-def test_a_detail_above_the_caller_is_held_back_whatever_the_error(stage: Stage, error: Any):
+def test_a_detail_above_the_caller_is_withheld_whatever_the_error(stage: Stage, error: Any):
     """Also of errors that are no refusals."""
 
     def fail(_: CallContext) -> Any:
@@ -524,7 +524,7 @@ def test_text_in_an_error_is_not_sent(stage: Stage, caplog: Any):
     assert secret not in caplog.text
 
 
-def test_what_a_cache_keeps_of_a_higher_session_is_held_back_if_it_has_its_label(stage: Stage, hostile: Hostile):
+def test_what_a_cache_keeps_of_a_higher_session_is_withheld_if_it_has_its_label(stage: Stage, hostile: Hostile):
     cached: list[Any] = []
 
     def remember(context: CallContext) -> Any:

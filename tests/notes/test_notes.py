@@ -336,7 +336,7 @@ def test_the_etag_of_a_shadowed_version_is_stale(at, low, high):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_c15_the_etag_of_a_higher_version_is_as_stale_as_one_that_never_was(at, low, high):
+def test_c15_the_etag_of_a_higher_version_is_as_stale_as_one_that_never_existed(at, low, high):
     at(low).add_note(content="low", note_id=ID)
     above = at(high).update_note(content="high", note_id=ID).note.etag
     elsewhere = at(low).add_note(content="other").note.etag
@@ -399,7 +399,7 @@ def test_a_second_delete_finds_nothing(at):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_a_lower_note_cannot_be_deleted_also_not_the_second_time(at, host, low, high):
+def test_a_lower_note_cannot_be_deleted_even_the_second_time(at, host, low, high):
     etag = at(low).add_note(content="low", note_id=ID).note.etag
     other = at(low).add_note(content="other").note.etag
 

@@ -231,7 +231,7 @@ def test_c31_a_page_token_from_before_a_raise_says_so(session, host, low, high):
     assert refusal(reader.list_notes, page_size=1, page_token=token) == "ABORTED TAINT_CHANGED"
 
 
-def test_a_list_goes_on_after_a_note_that_was_deleted_meanwhile(at):
+def test_a_list_continues_after_a_note_that_was_deleted_meanwhile(at):
     first, *_ = add(at(PUBLIC), "a", "b", "c")
     token = first_token(at(PUBLIC))
     at(PUBLIC).delete_note(note_id=first)

@@ -274,7 +274,7 @@ def test_of_one_label_the_own_block_is_rendered_first_then_by_owner(at, host, se
     assert [section.owner_agent_id for section in response.sections][3:] == ["alice", "adam", "bob"]
 
 
-def test_a_block_that_is_shared_no_more_is_not_rendered(at, host, team):
+def test_a_block_that_is_no_longer_shared_is_not_rendered(at, host, team):
     host.detach_block(owner_agent_id="bob", label="team", agent_id="alice")
 
     assert [label for label, _ in blocks(render(at(PUBLIC)))] == list(FIRST_BLOCKS)

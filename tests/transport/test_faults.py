@@ -47,7 +47,7 @@ def test_c85_overload_is_refused_at_once_with_when_to_retry(small):
     assert [memory.key for memory in done_too[0].memories] == ["one"]
 
 
-def test_after_overload_the_server_serves_on(small):
+def test_after_overload_the_server_keeps_serving(small):
     session = small.session(PUBLIC)
     with locked(small, session):
         running, _ = in_background(session.save_memory, key="one", content="text")
@@ -72,7 +72,7 @@ def test_a_deadline_cancels_the_statement_and_frees_the_thread(small):
     assert session.get_memory(key="plan").memory.content == "before"
 
 
-def test_a_caller_who_goes_away_cancels_the_statement(small):
+def test_a_caller_who_disconnects_cancels_the_statement(small):
     session = small.session(PUBLIC)
     with locked(small, session):
         stub = session.channel.unary_unary("/muniment.v1.MemoryService/SaveMemory")
@@ -276,7 +276,7 @@ def test_a_wrong_shape_of_call_is_no_fault(at):
         "/x/y",
     ],
 )
-def test_an_unknown_method_is_unimplemented_to_those_who_are_let_in(at, host, path):
+def test_an_unknown_method_is_unimplemented_to_those_who_are_accepted(at, host, path):
     for caller in (at(CONFIDENTIAL), host):
         stub = caller.channel.unary_unary(path)
         outcome = failure_of(lambda stub=stub, caller=caller: stub(b"", metadata=caller.metadata, timeout=20))

@@ -329,7 +329,7 @@ def test_the_counts_name_the_place_of_a_conflict(at):
     assert len(stored(at(PUBLIC))) == 7 + 2
 
 
-def test_of_several_conflicts_the_first_is_reported(at):
+def test_the_first_of_several_conflicts_is_reported(at):
     old = with_ids(3)
     at(PUBLIC).import_passages(*old)
     others = [{**each, "content": "other"} for each in old]
@@ -448,7 +448,7 @@ def test_an_error_that_is_found_in_the_stream_says_how_far_it_came(service, fail
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_c04_a_raise_in_mid_stream_ends_it(stream, session, host, low, high):
+def test_c04_a_raise_during_a_stream_ends_it(stream, session, host, low, high):
     """With the number stored; and nothing is stored at the old level afterwards, nor at the new one."""
     own, reader = session(low), session(RESTRICTED)
     running = stream(own, *some(150))
@@ -574,7 +574,7 @@ def test_a_closed_gate_refuses_before_a_message_is_read(stream, service):
 # --- Callers who go away, or do not go on
 
 
-def test_a_caller_who_goes_away_leaves_what_was_committed(stream, session):
+def test_a_caller_who_disconnects_leaves_what_was_committed(stream, session):
     """Of the rest, what had arrived may be stored."""
     own = session(PUBLIC)
     sent = some(150)
@@ -597,7 +597,7 @@ def test_a_deadline_leaves_what_was_committed(stream, session):
     assert len(stored(own)) in {102, 152}
 
 
-def test_a_caller_who_goes_away_cancels_the_statement(stream, service):
+def test_a_caller_who_disconnects_cancels_the_statement(stream, service):
     """The batch that waits for a lock is not stored when the lock is gone."""
     session = service.session(PUBLIC)
     running = stream(session)

@@ -316,7 +316,7 @@ def test_concurrent_increments_with_etags_all_count(service):
     assert broken_invariants(service.database) == []
 
 
-def test_an_id_of_another_agent_is_as_one_that_never_was(session):
+def test_an_id_of_another_agent_looks_like_one_that_never_existed(session):
     etag = session(PUBLIC, agent_id="alice").save_memory(key="plan", content="text").memory.etag
     bob = session(PUBLIC, agent_id="bob")
     bob.save_memory(key="plan", content="text")

@@ -99,7 +99,7 @@ def test_a_file_of_the_wrong_form_is_refused_before_anything_is_changed(muniment
     ],
     ids=lambda text: text.strip()[:20],
 )
-def test_what_the_server_refuses_is_said_of_its_agent_and_ends_the_command_there(muniment, apply, names, wrong, why):
+def test_a_refusal_of_the_server_names_the_agent_and_ends_the_command(muniment, apply, names, wrong, why):
     refused = apply("agents:\n" + declared(names[0]) + declared(names[1]) + wrong)
     assert (refused.returncode, refused.stdout) == (1, f"created\t{names[0]}\t\n")
     assert f"agents.{names[1]}: {why}" in refused.stderr

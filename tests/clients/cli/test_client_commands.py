@@ -76,7 +76,7 @@ def test_a_session_for_one_command_is_closed_afterwards(muniment):
     assert len(objects(muniment("session", "list", "brief", "--all", "--json"))) == 2
 
 
-def test_taint_rises_and_a_reset_begins_anew(muniment, token):
+def test_taint_rises_and_a_reset_begins_again(muniment, token):
     raised = objects(muniment("session", "raise", "--taint", "confidential", "--json", MUNIMENT_TOKEN=token))
     assert raised[0]["taint"] == "CONFIDENTIAL"
     fresh = line_of(muniment("session", "reset", "--quiet", MUNIMENT_TOKEN=token))

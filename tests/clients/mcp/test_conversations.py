@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 
 
-async def test_a_raise_in_mid_conversation(service, owner, opened):
+async def test_a_raise_during_a_conversation(service, owner, opened):
     """The same process, the same tool, the same arguments: the next save lands higher, and below it is not seen."""
     session, colleague = opened(PUBLIC), opened(PUBLIC)
     async with (

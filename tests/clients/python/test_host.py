@@ -61,7 +61,7 @@ def test_an_agent_without_blocks_cannot_be_asked_for(server, host):
     assert server.asked == []
 
 
-def test_an_update_tells_absent_from_empty(server, host):
+def test_an_update_distinguishes_absent_from_empty(server, host):
     host.update_agent("ada", language="")
 
     (request,) = server.requests("UpdateAgent")

@@ -62,7 +62,7 @@ def test_an_update_is_sent_as_given(server, session):
     ] == server.requests("UpdateNote")
 
 
-def test_a_deletion_tells_what_it_reveals(server, session):
+def test_a_deletion_says_what_it_reveals(server, session):
     server.script("DeleteNote", note_service_pb2.DeleteNoteResponse(revealed=CLASSIFICATION_INTERNAL, usage=USAGE))
 
     assert muniment.NoteDeleted(Classification.INTERNAL, USED) == session.delete_note(NOTE_ID, etag="item-1")

@@ -417,7 +417,7 @@ def test_a_budget_that_is_too_small_is_reported_before_anything_is_written(munim
     assert exported(muniment, copy) == exported(muniment, full)
 
 
-def test_the_limit_that_is_advised_is_the_least_that_will_do(muniment, full, fresh):
+def test_the_advised_limit_is_the_smallest_that_is_sufficient(muniment, full, fresh):
     muniment("export", full, "-o", "least.jsonl")
     refused = muniment("import", fresh(memory_char_limit=0), "least.jsonl")
     least = int(refused.stderr.split()[-1])
