@@ -92,15 +92,13 @@ def test_nothing_passes_while_the_grants_are_wrong(
         assert (_codes(service, session), _health(service)) == ({grpc.StatusCode.OK}, _SERVING)
 
 
-def test_the_gate_begins_closed() -> None:
+def test_the_gate_starts_closed() -> None:
     """A worker that died while it was closed must not open it by coming back."""
     assert not Gate().open
 
 
 @pytest.mark.parametrize("standing", [True, False])
-def test_a_database_that_cannot_be_looked_at_leaves_the_gate_as_it_is(
-    standing: bool, service: Service, database: Database
-) -> None:
+def test_an_unreachable_database_leaves_the_gate_as_it_is(standing: bool, service: Service, database: Database) -> None:
     service.server.set_serving(standing)
     away = RoleDatabase(lambda role: database.conninfo(role).replace(database.name, "not_there"), pool_sizes=SINGLE)
 

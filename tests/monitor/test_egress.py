@@ -102,7 +102,7 @@ def test_an_answer_leaves_only_upward(label, limit):
 
 
 @pytest.mark.parametrize("label", [0, 5, -1, 99])
-def test_an_item_without_a_known_label_is_held_back_and_raises_an_alarm(label, caplog):
+def test_an_item_without_a_known_label_is_withheld_and_raises_an_alarm(label, caplog):
     call = _call(session(Classification.RESTRICTED))
 
     with caplog.at_level(logging.CRITICAL), pytest.raises(EgressViolation):
@@ -121,7 +121,7 @@ def test_an_empty_answer_must_be_labelled_too():
 
 
 @pytest.mark.parametrize("limit", list(Classification)[:3])
-def test_what_is_above_a_session_is_held_back_and_raises_an_alarm(limit, caplog):
+def test_what_is_above_a_session_is_withheld_and_raises_an_alarm(limit, caplog):
     call = _call(session(limit))
     too_high = memory_service_pb2.GetMemoryResponse(memory=memory(limit + 1))
 
@@ -132,7 +132,7 @@ def test_what_is_above_a_session_is_held_back_and_raises_an_alarm(limit, caplog)
     assert "CANARY" not in caplog.text
 
 
-def test_what_is_above_the_ceiling_of_a_host_is_held_back():
+def test_what_is_above_the_ceiling_of_a_host_is_withheld():
     call = _call(HostIdentity(TenantNumber(1), HostKeyId(UUID(int=1)), Classification.INTERNAL))
     too_high = session_service_pb2.GetSessionResponse(session=session_pb2.Session(taint=CONFIDENTIAL))
 
@@ -211,7 +211,7 @@ def test_a_refusal_quotes_only_what_the_caller_may_read(label, limit, caplog):
 
 
 @pytest.mark.parametrize("label", [0, 5, -1, 99])
-def test_a_quotation_without_a_known_label_is_held_back(label):
+def test_a_quotation_without_a_known_label_is_withheld(label):
     sent = sent_by(Quoting(label), Classification.RESTRICTED)
 
     assert sent.code is grpc.StatusCode.INTERNAL

@@ -67,7 +67,7 @@ def test_the_policy_is_what_was_agreed():
     assert TABLE.read_text("utf-8").splitlines() == list(table())
 
 
-def test_a_sound_service_is_let_through():
+def test_a_service_with_a_complete_policy_is_accepted():
     assert list(policy.policies([made_up(principals=[SESSION], flow=READ)])) == ["/vault.Vault/Peek"]
 
 
@@ -85,7 +85,7 @@ def test_a_sound_service_is_let_through():
         ({"principals": [HOST, SESSION], "flow": CONTROL, "level": True}, "a session could name a level"),
     ],
 )
-def test_a_hole_in_a_policy_is_named(options, hole):
+def test_a_gap_in_a_policy_is_named(options, hole):
     with pytest.raises(PolicyError) as caught:
         policy.policies([made_up(**options)])
 

@@ -99,7 +99,7 @@ def sessions_at(admin, *levels):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_c08_a_hostile_predicate_hears_no_session_of_another_level(filled, level):
+def test_c08_a_hostile_predicate_sees_no_session_of_another_level(filled, level):
     with filled.as_admin() as admin, admin.transaction(force_rollback=True):
         own = sessions_at(admin, level)
 
@@ -107,7 +107,7 @@ def test_c08_a_hostile_predicate_hears_no_session_of_another_level(filled, level
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_c08_without_the_barrier_it_would(filled, level):
+def test_c08_without_the_barrier_a_hostile_predicate_would(filled, level):
     """Why `security_barrier` is pinned."""
     with filled.as_admin() as admin, admin.transaction(force_rollback=True):
         everybody = sessions_at(admin, *LEVELS)
@@ -132,7 +132,7 @@ def test_c08_the_view_on_sessions_shows_no_token(filled, level):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("window", BARRED)
+@pytest.mark.parametrize("view", BARRED)
 def test_c08_a_view_shows_only_what_concerns_open_sessions_of_its_level(filled, level, view):
     with filled.as_owner() as owner:
         own = sessions_at(owner, level)
@@ -164,7 +164,7 @@ def test_c49_the_right_that_row_locks_need_cannot_change_a_session(filled, level
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_c49_and_it_does_lock(filled, level):
+def test_c49_the_right_that_row_locks_need_does_lock(filled, level):
     with filled.connect(level.role) as one, filled.connect(level.role) as other:
         (session,) = rows(one, "SELECT tenant, session_id FROM session ORDER BY session_id LIMIT 1")
         lock = "SELECT FROM session WHERE tenant = %s AND session_id = %s FOR NO KEY UPDATE NOWAIT"
@@ -174,7 +174,7 @@ def test_c49_and_it_does_lock(filled, level):
                 other.execute(lock, session)
 
 
-def test_c49_on_the_whole_view_it_could_lower_the_taint(filled):
+def test_c49_a_right_on_the_whole_view_could_lower_the_taint(filled):
     """Why UPDATE is granted on one meaningless column: on all of a plain view the taint falls."""
     with filled.as_admin() as admin, admin.transaction(force_rollback=True):
         admin.execute("SET LOCAL ROLE muniment_owner")

@@ -101,7 +101,7 @@ def test_c53_closed_reflection_is_for_hosts(closed):
     assert {service.name for service in answer.list_services_response.service} >= OURS
 
 
-def test_c53_closed_reflection_tells_no_one_else_a_thing(closed):
+def test_c53_closed_reflection_tells_others_nothing(closed):
     """Without credentials or with one that is none: one UNAUTHENTICATED. As a session: not for this kind of caller."""
     session = closed.session(PUBLIC)
     errors = [refused(closed.channel), refused(closed.channel, (("authorization", "Bearer x"),))]
@@ -125,7 +125,7 @@ def test_c50_a_fault_under_closed_reflection_says_no_word_of_the_driver(closed, 
     assert error.code() is not grpc.StatusCode.UNKNOWN
 
 
-def test_closed_reflection_while_the_database_is_away_is_unavailable(closed):
+def test_closed_reflection_is_unavailable_while_the_database_is_unreachable(closed):
     host = closed.host()
     host.list_agents()
     closed.scopes._database.close()

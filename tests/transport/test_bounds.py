@@ -34,7 +34,7 @@ def varint(number):
     return encoded + bytes([number])
 
 
-def test_half_a_million_tags_are_refused_unjudged(at):
+def test_half_a_million_tags_are_refused_unchecked(at):
     """Judging each took 13 seconds and 1 GiB."""
     request = b"\x0a\x01k\x12\x01c" + b"\x1a\x00" * 500_000
     begun = time.process_time()
@@ -45,7 +45,7 @@ def test_half_a_million_tags_are_refused_unjudged(at):
     assert time.process_time() - begun < 5
 
 
-def test_half_a_million_tags_in_a_message_of_a_stream_are_refused_unjudged(at):
+def test_half_a_million_tags_in_a_streamed_message_are_refused_unchecked(at):
     """They are one level deeper there."""
     passage = b"\x0a\x01c" + b"\x12\x00" * 500_000
     stub = at(PUBLIC).channel.stream_unary(IMPORT)

@@ -329,7 +329,7 @@ def test_the_counts_name_the_place_of_a_conflict(at):
     assert len(stored(at(PUBLIC))) == 7 + 2
 
 
-def test_of_several_conflicts_the_first_is_reported(at):
+def test_the_first_of_several_conflicts_is_reported(at):
     old = with_ids(3)
     at(PUBLIC).import_passages(*old)
     others = [{**each, "content": "other"} for each in old]
@@ -416,7 +416,7 @@ def trickle(running):
 
 
 @pytest.mark.parametrize("call", ["StorePassage", "ImportPassages"])
-def test_what_the_database_never_decides_is_not_asked_for_ever(service, monkeypatch, call):
+def test_an_undecided_batch_is_not_retried_for_ever(service, monkeypatch, call):
     session = service.session(PUBLIC)
     monkeypatch.setattr(item_store, "store_passages", lambda _, batch: [SimpleNamespace(outcome=None) for _ in batch])
     outcome = session.observe_import(*some(1)) if call == "ImportPassages" else session.observe(call, content="x")
@@ -448,7 +448,7 @@ def test_an_error_that_is_found_in_the_stream_says_how_far_it_came(service, fail
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_c04_a_raise_in_mid_stream_ends_it(stream, session, host, low, high):
+def test_c04_a_raise_during_a_stream_ends_it(stream, session, host, low, high):
     """With the number stored; and nothing is stored at the old level afterwards, nor at the new one."""
     own, reader = session(low), session(RESTRICTED)
     running = stream(own, *some(150))
@@ -599,7 +599,7 @@ def test_a_deadline_leaves_what_was_committed(stream, session, service):
     assert len(stored(own)) in {102, 152}
 
 
-def test_a_caller_who_goes_away_cancels_the_statement(stream, service):
+def test_a_caller_who_disconnects_cancels_the_statement(stream, service):
     """The batch that waits for a lock is not stored when the lock is gone."""
     session = service.session(PUBLIC)
     running = stream(session)
@@ -621,7 +621,7 @@ def impatient(monkeypatch):
 
 
 @pytest.mark.parametrize("sent", [0, 1, 150])
-def test_c87_a_stream_that_rests_is_cut_off(impatient, stream, service, sent):
+def test_c87_a_stream_that_pauses_is_cut_off(impatient, stream, service, sent):
     """What was committed stays; what waited for the rest of its batch may be stored or not."""
     session = service.session(PUBLIC)
     outcome = stream(session, *some(sent)).failure()

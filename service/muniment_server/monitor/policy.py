@@ -19,7 +19,7 @@ class PolicyError(RuntimeError):
 
 
 class PolicyViolation(RuntimeError):
-    """A servicer does what the policy of its method does not allow. A fault of the server: INTERNAL."""
+    """A servicer did something that its method's policy does not allow. A fault of the server: INTERNAL."""
 
 
 class Flow(IntEnum):
@@ -35,9 +35,9 @@ class Method:
     """One method and its policy."""
 
     path: str
-    """As on the wire: `/muniment.v1.MemoryService/GetMemory`."""
+    """The path on the wire: `/muniment.v1.MemoryService/GetMemory`."""
     name: str
-    """As in the audit: `GetMemory`."""
+    """The name in the audit log: `GetMemory`."""
     flow: Flow
     for_hosts: bool
     for_sessions: bool

@@ -1,4 +1,4 @@
--- What a connection asks and says about itself.
+-- Statements about the connection itself.
 
 -- name: who_am_i
 SELECT current_user AS role, session_user AS login, current_schema() AS schema,
