@@ -230,6 +230,7 @@ def _call(principal, connection=None):
         method=GET,
         grpc_context=connection,
         receive=bytes,
+        token=None,
         deadline=Deadline(),
         scopes=Scopes(database, RandomIds(), audit_reads_from=Classification.CONFIDENTIAL),
         principal=principal,

@@ -574,27 +574,27 @@ def test_a_closed_gate_refuses_before_a_message_is_read(stream, service):
 # --- Callers who go away, or do not go on
 
 
-def test_a_caller_who_goes_away_leaves_what_was_committed(stream, session, service):
+def test_a_caller_who_goes_away_leaves_what_was_committed(stream, session, shared):
     """Of the rest, what had arrived may be stored."""
     own = session(PUBLIC)
     sent = some(150)
     running = stream(own, *sent)
     wait_for(own, 100)
     running.call.cancel()
-    wait_until(lambda: in_flight(service, "streams") == 0, "the stream has ended")
+    wait_until(lambda: in_flight(shared, "streams") == 0, "the stream has ended")
 
     assert counts(own.import_passages(*some(2))) == (2, 0)
     contents = {passage.content for passage in stored(own)}
     assert {one["content"] for one in sent[:100]} <= contents
 
 
-def test_a_deadline_leaves_what_was_committed(stream, session, service):
+def test_a_deadline_leaves_what_was_committed(stream, session, shared):
     own = session(PUBLIC)
     running = stream(own, *some(150), timeout=2.0)
     outcome = running.failure()
 
     assert outcome.code is grpc.StatusCode.DEADLINE_EXCEEDED
-    wait_until(lambda: in_flight(service, "streams") == 0, "the stream has ended")
+    wait_until(lambda: in_flight(shared, "streams") == 0, "the stream has ended")
     assert counts(own.import_passages(*some(2))) == (2, 0)
     assert len(stored(own)) in {102, 152}
 

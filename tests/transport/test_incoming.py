@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import grpc
 import pytest
@@ -14,19 +16,23 @@ from tests.support.commands import wait_until
 METHOD = "/test.Echo/Echo"
 
 
+def answer(call, _):
+    """An echo."""
+    return call.next_message()
+
+
 @pytest.fixture
 def arrivals():
     """A server that hands each call to the function in the list."""
-    taken, arrived = [], []
+    taken: list[Any] = []
+    arrived: list[Any] = []
 
     class Service(grpc.ServiceRpcHandler):
         def service_name(self):
             return "test.Echo"
 
         def service(self, _):
-            def behavior(call, _):
-                return call.next_message()
-
+            behavior: Any = partial(answer)
             behavior.experimental_thread_pool = pool
             return grpc.stream_unary_rpc_method_handler(behavior, None, None)
 
@@ -68,9 +74,9 @@ def test_a_call_is_refused_without_a_thread(arrivals):
     with pytest.raises(grpc.RpcError) as raised:
         channel.unary_unary(METHOD)(b"text", timeout=10)
 
-    error = raised.value
+    error: Any = raised.value
     assert (error.code(), error.details()) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "full")
-    assert ("reason", "x") in [(name, value) for name, value in error.trailing_metadata()]
+    assert dict(error.trailing_metadata() or ())["reason"] == "x"
 
 
 def test_a_caller_is_cut_off(arrivals):
@@ -100,7 +106,8 @@ def test_the_end_of_a_call_is_reported_once_its_answer_was_sent(arrivals):
 
 def test_the_end_of_a_call_whose_caller_goes_away_is_reported(arrivals):
     channel, arrived, taken = arrivals
-    messages, ended = [], []
+    messages: list[Any] = []
+    ended: list[Any] = []
 
     def take(call, _):
         call.on_end(lambda: ended.append(call))
@@ -143,8 +150,10 @@ def test_messages_of_a_stream_arrive_one_by_one(arrivals):
 def test_a_fault_on_the_serving_thread_ends_its_call_and_not_the_server(arrivals, caplog):
     channel, arrived, _ = arrivals
 
+    canary = "CANARY"
+
     def fault(*_):
-        raise ValueError("CANARY")
+        raise ValueError(canary)
 
     arrived.append(fault)
     with pytest.raises(grpc.RpcError):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment_server.transport.shares import Shares
+from muniment_server.transport.shares import Claim, Shares
 
 ADA, BOB = ("acme", "ada", 1), ("acme", "bob", 2)
 STRANGER = ("beta", "eve", 3)
@@ -131,7 +131,7 @@ def turns_taken(some, backlog, *, rounds, seconds):
     for keys, number in backlog.values():
         for _ in range(number):
             running += some.take_turn(admitted(some, keys))
-    counts = Counter()
+    counts: Counter[str] = Counter()
     for _ in range(rounds):
         claim = running.pop(0)
         keys = next(keys for keys in names if claim.shares[-1] is leaf(some, keys))
@@ -176,7 +176,8 @@ def test_a_tenant_with_many_sessions_gets_what_one_with_a_single_session_gets():
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.booleans(), st.integers(0, 300)), max_size=60))
 def test_whatever_happens_each_call_runs_once_and_nothing_is_left(calls):
     some = shares(turns=3, max_calls=20, max_bytes=1000)
-    running, done = [], []
+    running: list[Claim] = []
+    done: list[Claim] = []
     wanted = 0
     for tenant, session, writes, size in calls:
         claim = some.admit((tenant, 0, session), writes=writes)
