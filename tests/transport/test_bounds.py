@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import struct
 import threading
 import time
 from collections import Counter
@@ -19,6 +17,7 @@ from muniment_server.transport import admission
 from muniment_server.transport.pools import Limits
 from tests.support.answers import heavy
 from tests.support.commands import wait_until
+from tests.support.raw_http2 import unread
 from tests.support.services import failure_of, in_flight, reason_of, serving, shares_of
 
 PUBLIC = Classification.PUBLIC
@@ -208,7 +207,7 @@ def test_answers_that_are_not_read_are_bounded(database):
         session, other = service.session(PUBLIC), service.session(PUBLIC)
         for number in range(50):
             session.save_memory(key=f"k{number:03}", content=heavy(65_000))
-        with unread(session, service.address, "/muniment.v1.MemoryService/ListMemories", count=20):
+        with unread(session.token, service.address, "/muniment.v1.MemoryService/ListMemories", count=20):
             wait_until(lambda: shares_of(service)._root.byte_count > 8 * MIB, "an answer waits to be read")
             time.sleep(1)
 
@@ -222,42 +221,8 @@ def test_a_caller_who_does_not_read_is_cut_off(service, monkeypatch):
     session = service.session(PUBLIC)
     for number in range(40):
         session.save_memory(key=f"k{number:03}", content=heavy(65_000))
-    with unread(session, service.address, "/muniment.v1.MemoryService/ListMemories", count=2):
+    with unread(session.token, service.address, "/muniment.v1.MemoryService/ListMemories", count=2):
         wait_until(lambda: in_flight(service) == 2, "the calls are in flight")
         wait_until(lambda: in_flight(service) == 0, "they are cut off")
 
     assert shares_of(service)._root.byte_count == 0
-
-
-@contextmanager
-def unread(session, address, path, *, count):
-    """So many calls whose caller opens no window for the answers. Raw HTTP/2, since grpc's clients always read."""
-    host, _, port = address.rpartition(":")
-    headers = {
-        ":method": "POST", ":scheme": "http", ":path": path, ":authority": address,
-        "content-type": "application/grpc", "te": "trailers", **dict(session.metadata),
-    }  # fmt: skip
-    block = b"".join(b"\0" + literal(name) + literal(value) for name, value in headers.items())
-    no_window = frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 0))
-    calls = b"".join(
-        frame(HEADERS, END_HEADERS, number, block) + frame(DATA, END_STREAM, number, b"\0\0\0\0\3\x08\xe8\x07")
-        for number in range(1, 2 * count, 2)
-    )
-    with socket.create_connection((host, int(port))) as stream:
-        stream.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + no_window + calls)
-        yield
-
-
-DATA, HEADERS, SETTINGS = 0, 1, 4
-END_STREAM, END_HEADERS = 1, 4
-
-
-def frame(kind, flags, stream, payload):
-    """A frame of HTTP/2."""
-    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
-
-
-def literal(text):
-    """A string as HPACK writes it plainly."""
-    encoded = text.encode()
-    return (bytes([len(encoded)]) if len(encoded) < 127 else b"\x7f" + varint(len(encoded) - 127)) + encoded

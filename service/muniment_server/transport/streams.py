@@ -1,7 +1,7 @@
 """Calls with a stream of messages.
 
 Each has a thread of its own, since it lasts as long as its caller likes. It holds a turn only while there is something
-to store: a stream that waits for its caller stops nobody.
+to store, so a stream that waits for its caller delays no other.
 """
 
 from __future__ import annotations
