@@ -49,7 +49,7 @@ def write(address: str, tokens: Sequence[str], over: threading.Event) -> None:
 
 
 def guess(address: str, tokens: Sequence[str], over: threading.Event) -> None:
-    """Well-formed tokens that nobody has, as fast as they go."""
+    """Well-formed tokens that do not exist, as fast as they go."""
     number = itertools.count()
     guesses = (f"mun_{'hs'[n % 2]}_1_{n:043}" for n in number)
     with grpc.insecure_channel(address) as channel:
@@ -61,7 +61,7 @@ def guess(address: str, tokens: Sequence[str], over: threading.Event) -> None:
 
 
 def leave_unread(address: str, tokens: Sequence[str], over: threading.Event) -> None:
-    """Pages of three megabytes that nobody reads, on three connections."""
+    """Unread pages of three megabytes, on three connections."""
     with ExitStack() as stack:
         for _ in range(3):
             stack.enter_context(unread(tokens[0], address, _LIST, count=95))
