@@ -9,8 +9,12 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from muniment_server.transport import admission
+from muniment_server.transport.pools import Limits
 from muniment_server.transport.server import SERVICES
 from tests.support.answers import PUBLIC
+from tests.support.commands import wait_until
+from tests.support.concurrency import in_background, locked
 from tests.support.services import failure_of, pools_of, reason_of, serving, shares_of
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
@@ -54,6 +58,28 @@ def test_health_follows_the_gate(service):
     service.server.set_serving(True)
 
     assert (closed, health(service)) == ({NOT_SERVING}, SERVING)
+
+
+def test_a_server_behind_a_closed_gate_is_alive_and_not_ready(service):
+    service.server.set_serving(False)
+
+    assert (health(service, "liveness"), health(service, "readiness")) == (SERVING, NOT_SERVING)
+
+
+def test_a_server_whose_calls_make_no_progress_is_not_ready(database, monkeypatch):
+    """A statement that hangs holds its thread; what waits behind it is not served."""
+    monkeypatch.setattr(admission, "_STUCK_SECONDS", 0.2)
+    with serving(database, limits=Limits(threads=1)) as service:
+        session = service.session(PUBLIC)
+        assert not service.server.is_stuck
+        with locked(service, session):
+            running, _ = in_background(session.save_memory, key="plan", content="x")
+            waiting, _ = in_background(session.save_memory, key="plan", content="y")
+            wait_until(lambda: service.server.is_stuck, "no call makes progress")
+        running.join(20)
+        waiting.join(20)
+
+        assert not service.server.is_stuck
 
 
 def test_health_answers_under_overload(shared, monkeypatch):

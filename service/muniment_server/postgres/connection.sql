@@ -8,5 +8,8 @@ SELECT current_user AS role, session_user AS login, current_schema() AS schema,
   FROM pg_catalog.pg_roles AS pg_role
  WHERE pg_role.rolname = current_user;
 
+-- name: answer
+SELECT;
+
 -- name: set_statement_timeout
 SELECT set_config('statement_timeout', %(milliseconds)s, false);

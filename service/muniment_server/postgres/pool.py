@@ -83,6 +83,10 @@ class RoleConnection(psycopg.Connection[Any]):
         self._reader.row_factory = row
         return self._reader.execute(query, parameters).fetchall()
 
+    def ask(self) -> None:
+        """Run a statement that does nothing. It fails, or hangs, if the server does not answer."""
+        self.execute(_QUERIES["answer"])
+
     def cancel_now(self) -> None:
         """Cancel the running statement, if the server can be reached. Called from another thread."""
         with contextlib.suppress(psycopg.Error):

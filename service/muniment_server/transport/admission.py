@@ -30,6 +30,7 @@ from muniment_server.transport.shares import Claim, Shares
 from muniment_server.transport.streams import Stream
 from muniment_server.transport.verification import Verification
 
+_STUCK_SECONDS = 10.0
 _OVERLOADED = status_of(Overloaded())
 _UNAVAILABLE = status_of(Unavailable())
 
@@ -64,6 +65,12 @@ class Admission:
         self._verification.stop()
         self._cutoff.stop()
         self._pools.stop()
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether calls of sessions or hosts wait for a turn, and no turn has ended for a while."""
+        pools = (self._pools.calls, self._pools.hosts)
+        return any(pool.shares.seconds_without_progress > _STUCK_SECONDS for pool in pools)
 
     def arrived(self, call: Incoming, route: Route) -> None:
         """Take over a call whose headers have arrived. Called on grpc's serving thread; does not block."""

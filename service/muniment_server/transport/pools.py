@@ -44,9 +44,9 @@ class Limits:
     def connections(self) -> Mapping[str, int]:
         """The most connections that each role needs at once."""
         of_sessions = self.threads + self.long_threads + self.running_streams
-        looking_up = 1
-        levels = dict.fromkeys(roles.LEVELS, of_sessions)
-        return {**levels, roles.CONTROL: of_sessions + self.host_threads + looking_up, roles.AUDITOR: self.host_threads}
+        beside_calls = 2  # to look tokens up, and to ask whether the database answers
+        control = of_sessions + self.host_threads + beside_calls
+        return {**dict.fromkeys(roles.LEVELS, of_sessions), roles.CONTROL: control, roles.AUDITOR: self.host_threads}
 
 
 class CallPool:

@@ -61,6 +61,10 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     service for file, _, _ in _SERVED for service in file.services_by_name.values()
 )
 
+LIVENESS = "liveness"
+"""In the health service: the process answers. If it does not, restart it."""
+READINESS = "readiness"
+"""In the health service, like the empty name and each service's: calls can be served. If not, send them elsewhere."""
 _MIB = 1024 * 1024
 _OPTIONS: dict[str, int] = {
     "grpc.max_receive_message_length": _MIB,
@@ -91,6 +95,7 @@ class Server:
         methods = policy.policies(SERVICES)
         pool = load_pool()
         self.gate = Gate()
+        self._is_ready = True
         self._health = health.HealthServicer(experimental_thread_pool=ThreadPoolExecutor(4, "watch"))
         credentials = Credentials(scopes)
         self._admission = Admission(credentials, self.gate, limits)
@@ -118,13 +123,28 @@ class Server:
     def start(self) -> None:
         """Start answering. Calls are refused until `set_serving` opens the gate."""
         self._admission.start()
+        self._health.set(LIVENESS, health_pb2.HealthCheckResponse.SERVING)
         self.grpc.start()
 
     def set_serving(self, serving: bool) -> None:
         """Open or close the gate, and report it by the health service."""
         self.gate.open = serving
-        state = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
-        for service in ("", *(service.full_name for service in SERVICES)):
+        self._report()
+
+    def set_ready(self, ready: bool) -> None:
+        """Report whether calls can be served now. The gate stays as it is: calls find out for themselves."""
+        self._is_ready = ready
+        self._report()
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether calls wait, and none has been served for a while."""
+        return self._admission.is_stuck
+
+    def _report(self) -> None:
+        ready = self.gate.open and self._is_ready
+        state = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
+        for service in ("", READINESS, *(service.full_name for service in SERVICES)):
             self._health.set(service, state)
 
     def stop(self, grace: float) -> None:

@@ -14,6 +14,7 @@ tree, and exists while it has calls under way.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -70,6 +71,8 @@ class Shares:
         self._max_bytes = max_bytes
         self._max_calls_of_one = max_calls_of_one
         self._root = Share()
+        self._progress = time.monotonic()
+        """When a turn ended last, or the queue was empty."""
         self._lock = threading.Lock()
 
     def admit(self, keys: Sequence[Hashable], *, writes: bool) -> Claim | None:
@@ -125,6 +128,8 @@ class Shares:
     def take_turn(self, claim: Claim) -> Sequence[Claim]:
         """Queue *claim*. Returns those whose turn it is now: at once *claim* itself, if a turn is free for it."""
         with self._lock:
+            if not self._root.waiting:
+                self._progress = time.monotonic()
             for share in (self._root, *claim.shares):
                 share.waiting += 1
             claim.shares[-1].queue.append(claim)
@@ -134,12 +139,18 @@ class Shares:
         """The turn of *claim* has ended, which took so many seconds. Returns those whose turn it is now."""
         with self._lock:
             self._free += 1
+            self._progress = time.monotonic()
             for share in claim.shares:
                 share.running -= 1
                 share.seconds += seconds
             if claim.writes:
                 claim.shares[-1].is_writing = False
             return self._granted()
+
+    @property
+    def seconds_without_progress(self) -> float:
+        """For how long calls have been waiting while no turn ended. 0 if none waits."""
+        return time.monotonic() - self._progress if self._root.waiting else 0.0
 
     def _granted(self) -> list[Claim]:
         """Take the turns that are free."""
