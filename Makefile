@@ -20,7 +20,7 @@ PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
-run: .venv/.stamp ## Run a server with a database of its own: LISTEN=host:port DATA_DIR=folder
+run: .venv/.stamp ## Run a server with an embedded database: LISTEN=host:port DATA_DIR=folder
 	$(BIN)/muniment serve --dev --listen $(LISTEN) --data-dir $(DATA_DIR)
 
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
@@ -32,7 +32,7 @@ PROVE := $(PYTEST) --dist loadscope -m 'proof or scales'
 test: .venv/.stamp ## Test each behaviour once, in minutes: ARGS="-k name", ARGS="-n 0 --pdb"
 	$(TEST) $(ARGS)
 
-prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those that meet chance: ARGS="tests/races"
+prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those that depend on chance: ARGS="tests/races"
 	$(PROVE) --runs 200 --kills 40 --programs 96 $(ARGS)
 
 # -rP: the figures of each race, also where it passes.
@@ -41,7 +41,7 @@ prove-deep: .venv/.stamp ## The same for hours, with a dated log to commit: ARGS
 	$(PROVE) -rP --runs 2000 --kills 2000 --programs 1000 --queries 20000 $(ARGS) >> $(DEEP_LOG); \
 	    status=$$?; tail -n 1 $(DEEP_LOG); echo 'Its log: $(DEEP_LOG)'; exit $$status
 
-test-clients: .venv/.stamp ## Test each client whose toolchain is here, and that all of them see the same service
+test-clients: .venv/.stamp ## Test each client whose toolchain is installed, and that all of them see the same service
 	clients=$$($(BIN)/python -m tests.conformance --available) && \
 	    $(MAKE) --no-print-directory $$(printf 'test-%s ' $$clients)
 	$(BIN)/python -m tests.conformance
@@ -96,25 +96,25 @@ bench: .venv/.stamp ## Measure the server: ARGS="--help"
 bench-search: .venv/.stamp ## Measure search among up to a million items: ARGS="--sizes 1e4,1e5 --svg search.svg"
 	$(BIN)/python -m tests.bench_search $(ARGS)
 
-eval: .venv/.stamp ## Measure how well search finds, beside FTS5 and ILIKE: ARGS="--svg eval.svg"
+eval: .venv/.stamp ## Measure how well search finds, compared with FTS5 and ILIKE: ARGS="--svg eval.svg"
 	$(BIN)/python -m tests.eval $(ARGS)
 
 trusted: .venv/.stamp ## Count what must be trusted
 	$(BIN)/python -m tests.tools.trusted
 
-schema: .venv/.stamp ## Write postgres/schema.sql anew from the migrations
+schema: .venv/.stamp ## Write postgres/schema.sql again from the migrations
 	$(BIN)/python -m tests.support.schema
 
-proto: $(GENERATORS) ## Generate everything that comes from proto/
+proto: $(GENERATORS) ## Generate everything that is generated from proto/
 	proto/tools/contract.sh generate
 
-proto-check: $(GENERATORS) ## Check the contract: format, lint, compatibility, and that generated files are fresh
+proto-check: $(GENERATORS) ## Check the contract: format, lint, compatibility, and that generated files are up to date
 	proto/tools/contract.sh check
 
-proto-baseline: .venv-gen/.stamp ## For a release: make this contract the one that later ones stay compatible with
+proto-baseline: .venv-gen/.stamp ## For a release: make this contract the baseline of compatibility
 	proto/tools/contract.sh baseline
 
-lock: ## Resolve dependencies anew (needs uv): ARGS="--upgrade"
+lock: ## Resolve dependencies again (needs uv): ARGS="--upgrade"
 	$(UV) pip compile pyproject.toml --extra dev --extra semantic --no-emit-package muniment $(LOCK) -o service/requirements.lock $(ARGS)
 	$(UV) pip compile proto/requirements.in $(LOCK) -o proto/requirements.lock $(ARGS)
 
@@ -122,7 +122,7 @@ lock: ## Resolve dependencies anew (needs uv): ARGS="--upgrade"
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-header
 
-clean: ## Remove environments and caches; DATA_DIR stays
+clean: ## Remove environments and caches; keeps DATA_DIR
 	rm -rf .venv .venv-gen .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 	rm -rf clients/go/bin clients/typescript/node_modules clients/typescript/dist clients/java/target
 	rm -rf clients/rust/Cargo.lock clients/rust/bin clients/rust/target
@@ -138,7 +138,7 @@ clean: ## Remove environments and caches; DATA_DIR stays
 	$(call environment,.venv-gen,proto/requirements.lock)
 	@touch $@
 
-lock-rust: clients/rust/Cargo.lock ## Resolve the dependencies of the Rust client anew
+lock-rust: clients/rust/Cargo.lock ## Resolve the dependencies of the Rust client again
 	cd clients/rust && cargo update && ./lock.sh save
 
 clients/rust/Cargo.lock: clients/rust/crates.lock clients/rust/lock.sh

@@ -1,1 +1,1 @@
-"""The Muniment server: memory for agents that keeps to information-flow levels."""
+"""The Muniment server: memory for AI agents with information-flow control."""

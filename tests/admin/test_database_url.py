@@ -100,7 +100,7 @@ def test_a_second_migration_changes_nothing(folder, url, passfile):
     assert passfile.read_bytes() == before
 
 
-def test_an_unknown_passfile_is_refused_and_not_made(folder, url, passfile):
+def test_an_unknown_passfile_is_refused_and_not_created(folder, url, passfile):
     done = migrate(folder, url, folder / "elsewhere")
     assert done.returncode == 1
     assert "--rotate" in done.stderr
@@ -126,7 +126,7 @@ def test_a_server_serves_it_with_the_passfile_and_passwords_can_be_rotated(servi
     assert server.stop() == 0
 
 
-def test_a_server_that_the_database_does_not_let_in_says_so(folder, url, passfile):
+def test_a_server_whose_login_the_database_refuses_says_so(folder, url, passfile):
     wrong = folder / "wrong"
     wrong.write_text("*:*:*:*:hush\n")
     wrong.chmod(0o600)
@@ -155,7 +155,7 @@ def test_a_database_that_is_not_ready_is_refused_with_what_to_do(folder, url, pa
     assert "muniment migrate" in run(folder, "host-key", "list", **as_admin).stderr
 
 
-def test_the_doctor_looks_at_it_as_an_administrator_and_without(folder, url, passfile):
+def test_the_doctor_checks_it_with_and_without_an_administrator(folder, url, passfile):
     healthy = run_process(folder, "doctor", "--passfile", str(passfile), MUNIMENT_DATABASE_URL=admin_url(url))
     assert healthy.returncode == 0, healthy.stdout
     assert "the ledgers are complete" in healthy.stdout

@@ -33,7 +33,7 @@ def admin(dev):
         yield connection
 
 
-def test_a_healthy_server_has_nothing_wrong(doctor):
+def test_a_healthy_server_has_no_problems(doctor):
     assert doctor() == []
 
 
@@ -46,7 +46,7 @@ def test_credentials_that_others_may_read_are_wrong(doctor, dev):
         file.chmod(0o600)
 
 
-def test_a_grant_too_many_is_wrong(doctor, admin):
+def test_an_excess_grant_is_a_problem(doctor, admin):
     admin.execute("GRANT SELECT ON muniment_internal.item TO muniment_public")
     try:
         assert ["muniment_public: SELECT on muniment_internal.item" in wrong for wrong in doctor()] == [True]
@@ -87,14 +87,14 @@ def test_it_says_that_search_is_semantic(dev):
     assert "search uses words and embeddings" in run_process(dev.folder, "doctor", "--data-dir", ".muniment").stdout
 
 
-def test_a_directory_that_is_not_there_yet_is_well(folder):
+def test_a_missing_directory_is_not_a_problem(folder):
     done = run_process(folder, "doctor", "--data-dir", "new")
     assert done.returncode == 0
     assert "muniment serve" in done.stdout
     assert list(folder.iterdir()) == []
 
 
-def test_a_stopped_database_is_started_for_the_look(folder, data_dir):
+def test_a_stopped_database_is_started_for_the_checks(folder, data_dir):
     done = run_process(folder, "doctor", "--data-dir", ".muniment")
     assert done.returncode == 0, done.stdout
     assert "the ledgers are complete" in done.stdout

@@ -27,7 +27,7 @@ def remember(dev):
     return act
 
 
-def test_a_host_key_is_made_used_listed_and_revoked(operate, dev):
+def test_a_host_key_is_created_used_listed_and_revoked(operate, dev):
     made = operate("host-key", "create", "--tenant", "acme", "--ceiling", "Confidential", "--json")
     key = objects(made)[0]
     as_acme = {"MUNIMENT_ADDRESS": dev.address, "MUNIMENT_HOST_KEY": key["host_key"]}
@@ -117,7 +117,7 @@ def test_purge_removes_what_is_not_live_and_no_audit_event(operate, remember):
     assert {event["event_id"] for event in before} <= after
 
 
-def test_one_agent_is_indexed_anew_without_the_others(operate, remember, muniment, agent):
+def test_one_agent_is_reindexed_without_the_others(operate, remember, muniment, agent):
     remember("internal", "save", "story", "first")
     muniment("memory", "save", "story", "first", "--agent", agent, "--taint", "public")
 
@@ -137,7 +137,7 @@ def test_purge_keeps_thirty_days_unless_forced_twice(operate, force):
     assert operate("purge", "--older-than", "30d", "--yes").returncode == 0
 
 
-def test_what_is_not_there_is_said(operate, folder):
+def test_a_missing_thing_is_reported(operate, folder):
     assert "no such agent" in operate("history", *TENANT, "--agent", "nobody", "story").stderr
     assert "no such tenant" in operate("audit", "list", "--tenant", "nobody").stderr
     assert "no such agent" in operate("reindex", *TENANT, "--agent", "nobody").stderr
@@ -147,7 +147,7 @@ def test_what_is_not_there_is_said(operate, folder):
     assert "must not" in operate("history", *TENANT, "--agent", "alice", " spaces ").stderr
 
 
-def test_a_mistyped_directory_is_not_made_into_a_database(folder):
+def test_a_mistyped_directory_does_not_become_a_database(folder):
     failed = run(folder, "host-key", "list", "--data-dir", "mistyped")
     assert failed.returncode == 1
     assert "--data-dir" in failed.stderr

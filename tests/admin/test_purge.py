@@ -10,7 +10,7 @@ from tests.support.clock import Clock
 from tests.support.services import serving
 
 
-def test_what_expired_and_was_replaced_goes_too(database):
+def test_an_expired_and_replaced_version_is_purged_too(database):
     """Its row is the successor's by then: only its last version is left."""
     clock = Clock(database)
     with serving(database) as service:

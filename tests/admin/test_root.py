@@ -31,7 +31,7 @@ def test_a_closed_data_directory_has_a_link_to_one_that_may_be_entered(closed):
         kept.rmdir()
 
 
-def test_a_removed_data_directory_begins_anew(closed):
+def test_a_removed_data_directory_is_created_again(closed):
     """What was there before is not adopted."""
     before = cluster_directory(closed)
     (closed / "postgres").unlink()

@@ -52,7 +52,7 @@ def answers(host: muniment.HostClient) -> bool:
     return False
 
 
-def test_in_development_it_says_what_to_try_and_that_works(dev):
+def test_in_development_it_prints_commands_that_work(dev):
     """The lines it prints are pasted into a shell, but for grpcurl's, which need not be there."""
     lines = [line.strip() for line in dev.said.splitlines() if line.startswith("  ")]
     pasted = [line.replace("alice", "carol") for line in lines if not line.startswith("grpcurl")]
@@ -97,7 +97,7 @@ def test_credentials_are_closed_to_others_and_in_no_command_line(dev):
     assert not [command for command in dev.children().values() if key in command or "mun_" in command]
 
 
-def test_outside_development_it_says_one_line_and_asks_for_keys(serving, data_dir):
+def test_outside_development_it_prints_one_line_and_requires_keys(serving, data_dir):
     server = serving(*OWN, "--workers", "1")
     assert server.stop() == 0
     assert server.process.stdout.read() == ""
@@ -179,7 +179,7 @@ def test_sigterm_lets_calls_in_flight_finish(serving, data_dir):
     assert [memory.content for memory in saved] == ["ship on Friday"]
 
 
-def test_ctrl_c_ends_it_in_order_even_while_it_starts(folder, data_dir):
+def test_ctrl_c_stops_it_in_order_even_during_the_start(folder, data_dir):
     """A terminal sends SIGINT to the whole process group, loading workers included."""
     command = [*COMMAND, "serve", *OWN, "--listen", "127.0.0.1:0"]
     with subprocess.Popen(
@@ -226,7 +226,7 @@ def test_a_second_server_on_the_same_port_is_refused(dev, folder, data_dir):
     assert "choose another port" in refused(folder, *OWN, "--listen", dev.address)
 
 
-def test_an_address_that_is_not_free_is_refused_though_its_holder_would_share_it(folder, data_dir):
+def test_an_address_in_use_is_refused_even_if_its_holder_shares_it(folder, data_dir):
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         holder.bind(("127.0.0.1", 0))
@@ -253,7 +253,7 @@ def test_an_address_that_is_not_free_is_refused_though_its_holder_would_share_it
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
-def test_what_cannot_be_is_refused_and_says_what_to_do(folder, arguments, advice):
+def test_an_impossible_configuration_is_refused_and_says_what_to_do(folder, arguments, advice):
     listen = [] if "--listen" in arguments else ["--listen", "127.0.0.1:0"]
     assert advice in refused(folder, *OWN, *listen, *arguments)
     assert not (folder / ".muniment").exists()

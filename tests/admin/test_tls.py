@@ -45,7 +45,7 @@ def served(serving, data_dir):
     return serve
 
 
-def test_tls_is_spoken_on_every_address(served, data_dir, certificates, folder):
+def test_tls_is_used_on_every_address(served, data_dir, certificates, folder):
     server = served(*pair(certificates), "--listen", "0.0.0.0:0")
     port = server.address.rpartition(":")[2]
     trusting = {"MUNIMENT_TLS_CA": str(certificates / "ca.pem"), "MUNIMENT_ADDRESS": f"127.0.0.1:{port}"}
@@ -58,7 +58,7 @@ def test_tls_is_spoken_on_every_address(served, data_dir, certificates, folder):
     assert "Traceback" not in distrusted.stderr
 
 
-def test_mutual_tls_wants_a_certificate_of_the_caller(served, data_dir, certificates):
+def test_mutual_tls_requires_a_certificate_from_the_caller(served, data_dir, certificates):
     server = served(*pair(certificates), "--tls-client-ca", str(certificates / "ca.pem"))
     ca, own, key = (certificates / name for name in ("ca.pem", "client.pem", "client.key"))
 
@@ -79,7 +79,7 @@ def test_mutual_tls_wants_a_certificate_of_the_caller(served, data_dir, certific
         ),
     ],
 )
-def test_files_that_do_not_fit_are_refused_before_anything_starts(folder, certificates, options, advice):
+def test_mismatched_files_are_refused_before_anything_starts(folder, certificates, options, advice):
     filled = [option.format(certificates) for option in options]
     done = run_process(folder, "serve", "--listen", "0.0.0.0:0", "--data-dir", "none", *filled)
     assert done.returncode == 1

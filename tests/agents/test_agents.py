@@ -60,7 +60,7 @@ def test_a_limit_out_of_range_is_refused(host, name, limit):
     assert invalid(host.create_agent, agent_id="a", memory_settings={name: limit}) == [f"memory_settings.{name}"]
 
 
-def test_an_id_that_is_taken_is_taken(host):
+def test_an_id_that_is_taken_is_refused(host):
     host.create_agent(agent_id="alice")
 
     assert refusal(host.create_agent, agent_id="alice") == "ALREADY_EXISTS AGENT_EXISTS"
@@ -139,7 +139,7 @@ def test_a_negative_page_size_is_refused(host, call):
 
 
 @pytest.mark.parametrize("call", ["get_agent", "update_agent", "delete_agent", "open_session", "list_sessions"])
-def test_c03_the_agent_of_another_tenant_is_as_none(shared, tenant, host, call):
+def test_c03_the_agent_of_another_tenant_is_not_found(shared, tenant, host, call):
     host.create_agent(agent_id="alice")
     other = shared.host(tenant + "-other")
     fields = {"taint": PUBLIC} if call == "open_session" else {}
@@ -182,7 +182,7 @@ def test_c03_agents_do_not_see_each_other_at_any_level(session, level):
     assert bob.save_memory(key="plan", content="zebra").memory.content == "zebra"
 
 
-def test_an_agent_that_is_deleted_is_gone_with_its_sessions(session, host):
+def test_deleting_an_agent_deletes_its_sessions(session, host):
     own = session(PUBLIC)
     host.delete_agent(agent_id="alice")
 

@@ -115,7 +115,7 @@ def test_a_call_above_the_ceiling_is_recorded(shared, tenant, host, session, cei
     assert recorded(host, "RaiseTaint") == [(taint, "CEILING_EXCEEDED")]
 
 
-def test_a_conversation_opened_too_low_is_recorded_at_its_mark(host, session):
+def test_a_conversation_opened_too_low_is_recorded_at_its_taint(host, session):
     session(RESTRICTED, conversation_id="c")
     failure_of(host.open_session, agent_id="alice", taint=PUBLIC, conversation_id="c")
 
@@ -243,7 +243,7 @@ def test_no_audit_row_no_effect(service):
         assert owner.execute("SELECT count(*) FROM muniment_public.revision WHERE kind = 1").fetchone() == (1,)
 
 
-def test_a_read_that_cannot_be_recorded_does_not_leave(service):
+def test_a_read_that_cannot_be_recorded_is_not_answered(service):
     session = service.session(CONFIDENTIAL)
     session.save_memory(key="plan", content="whale")
     with service.database.as_owner() as owner:

@@ -14,7 +14,7 @@ from psycopg.rows import namedtuple_row
 
 import muniment
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.ids import RandomIds, SessionId
+from muniment_server.domain.ids import AgentNumber, RandomIds, SessionId
 from muniment_server.domain.items import ItemKind
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.items import item_store
@@ -94,7 +94,7 @@ class Bench:
         with psycopg.connect(service.conninfo("postgres")) as admin:
             row: Any = admin.execute(_TENANT_AND_AGENT, [agent_id]).fetchone()
         self._of = {"tenant": row[0], "agent": row[1], "scope": f"'@{row[1]}:1'", "limit": MOST}
-        identity = SessionIdentity(row[0], SessionId(uuid.UUID(self._session.session_id)), level)
+        identity = SessionIdentity(row[0], SessionId(uuid.UUID(self._session.session_id)), level, AgentNumber(0))
         self._scope = SessionScope(
             self._connection, identity, RandomIds(), method="SearchMemories", flow=Flow.WRITE, audit_reads=False
         )

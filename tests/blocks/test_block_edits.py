@@ -86,7 +86,7 @@ def test_c13_an_edit_of_what_exists_only_above_is_as_of_nothing(at, plan, writte
 
 
 @pytest.mark.parametrize("how", EDITS)
-def test_nothing_is_edited_where_nothing_is(at, plan, how):
+def test_a_missing_block_is_not_edited(at, plan, how):
     plan()
     at(PUBLIC).delete_block(label="plan")
 
@@ -196,7 +196,7 @@ def test_a_full_block_may_be_made_smaller(at, plan):
         ({"replace": {"old": "o", "new": "x" * 65537}}, "replace.new"),
     ],
 )  # fmt: skip
-def test_an_edit_that_is_none_is_refused(at, plan, fields, named):
+def test_a_malformed_edit_is_refused(at, plan, fields, named):
     plan()
 
     assert invalid(at(PUBLIC).edit_block, label="plan", **fields) in ([named], [""])
@@ -228,7 +228,7 @@ def test_a_stale_etag_is_refused_before_what_does_not_fit(at, plan, reason):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_the_etag_of_a_higher_version_is_as_stale_as_one_that_never_was(at, plan, low, high):
+def test_the_etag_of_a_higher_version_is_as_stale_as_one_that_never_existed(at, plan, low, high):
     plan(low)
     above = plan(high).etag
     elsewhere = at(low).update_block(label="other", content="x").block.etag

@@ -93,7 +93,7 @@ def test_get_finds_the_own_block_under_the_own_id_too(at):
     assert at(PUBLIC).get_block(label="plan", owner_agent_id="alice") == at(PUBLIC).get_block(label="plan")
 
 
-def test_get_under_an_id_that_shares_nothing_is_as_under_none(session):
+def test_get_under_an_owner_that_shares_nothing_finds_nothing(session):
     write(session(PUBLIC, agent_id="bob"), "plan")
     alice = session(PUBLIC)
     write(alice, "plan")
@@ -250,7 +250,7 @@ def test_the_etag_of_a_shadowed_version_is_stale(at, low, high):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_c15_the_etag_of_a_higher_version_is_as_stale_as_one_that_never_was(at, low, high):
+def test_c15_the_etag_of_a_higher_version_is_as_stale_as_one_that_never_existed(at, low, high):
     write(at(low), "plan")
     above = at(high).update_block(label="plan", content="high").block.etag
     elsewhere = at(low).update_block(label="other", content="low").block.etag
@@ -344,7 +344,7 @@ def test_another_label_is_refused_wherever_it_is_given(at, rpc, label):
 
 @pytest.mark.parametrize("rpc", ["update_block", "edit_block", "delete_block"])
 @pytest.mark.parametrize("etag", ["x", "*", "e" * 65])
-def test_what_is_no_etag_is_refused(at, rpc, etag):
+def test_a_malformed_etag_is_refused(at, rpc, etag):
     fields = {"edit_block": {"append": {"content": "x"}}}.get(rpc, {})
 
     assert invalid(getattr(at(PUBLIC), rpc), label="plan", etag=etag, **fields) == ["etag"]
@@ -380,7 +380,7 @@ def test_a_delete_says_at_which_level_a_lower_version_is_seen_again(at, low, hig
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_a_lower_version_cannot_be_deleted_also_not_the_second_time(at, low, high):
+def test_a_lower_version_cannot_be_deleted_even_the_second_time(at, low, high):
     etag = at(low).update_block(label="plan", content="low").block.etag
 
     assert [refusal(at(high).delete_block, label="plan", etag=tag) for tag in ("", etag, "")] == [MISMATCH] * 3
@@ -388,7 +388,7 @@ def test_a_lower_version_cannot_be_deleted_also_not_the_second_time(at, low, hig
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_c13_deleting_what_exists_only_above_is_as_deleting_nothing(at, low, high):
+def test_c13_deleting_what_exists_only_above_is_like_deleting_nothing(at, low, high):
     etag = at(high).update_block(label="plan", content="high").block.etag
 
     outcomes = {
@@ -561,7 +561,7 @@ def test_c30_a_page_is_the_same_bytes_whatever_is_above(at, low, high):
     assert [page.SerializeToString(deterministic=True) for page in pages(at(low).list_blocks, page_size=2)] == before
 
 
-def test_a_list_goes_on_after_a_block_that_was_deleted_meanwhile(at):
+def test_a_list_continues_after_a_block_that_was_deleted_meanwhile(at):
     write(at(PUBLIC), "a", "b")
     token = at(PUBLIC).list_blocks(page_size=1).next_page_token
     at(PUBLIC).delete_block(label="a")
@@ -684,7 +684,7 @@ def test_c03_agents_do_not_see_each_others_blocks(session, level):
     assert session(level).get_block(label="plan").block.content == "alice's"
 
 
-def test_an_etag_of_another_agent_is_as_one_that_never_was(session):
+def test_an_etag_of_another_agent_looks_like_one_that_never_existed(session):
     foreign = session(PUBLIC).update_block(label="plan", content="text").block.etag
     bob = session(PUBLIC, agent_id="bob")
     write(bob, "plan")

@@ -55,7 +55,7 @@ def test_a_first_block_is_a_block_like_any_other(host, session):
     assert refusal(alice.get_block, label="a") == "NOT_FOUND BLOCK_NOT_FOUND"
 
 
-def test_64_blocks_are_the_most(host, blocks_of):
+def test_at_most_64_blocks_are_accepted(host, blocks_of):
     given = [{"label": f"block{number:02}"} for number in range(65)]
     host.create_agent(agent_id="alice", initial_blocks=given[:64])
 
@@ -64,7 +64,7 @@ def test_64_blocks_are_the_most(host, blocks_of):
 
 
 @pytest.mark.parametrize("label", ["", "a b", ".a", "#a", "a\n", "😀", "\u0301a", "a" * 65, "a" * 1025, "a\0"])
-def test_a_label_that_is_none_is_refused_and_named(host, label):
+def test_an_invalid_label_is_refused_and_named(host, label):
     given = [{"label": "fine"}, {"label": label}]
 
     assert invalid(host.create_agent, agent_id="alice", initial_blocks=given) == ["initial_blocks[1].label"]
@@ -85,7 +85,7 @@ def test_labels_that_differ_in_case_are_two(host, blocks_of):
 
 
 @pytest.mark.parametrize("content", ["a\0b", "x" * 65537, "é" * 32769])
-def test_a_content_that_is_none_is_refused_and_named(host, content):
+def test_an_invalid_content_is_refused_and_named(host, content):
     given = [{"label": "a"}, {"label": "b", "content": content}]
 
     assert invalid(host.create_agent, agent_id="alice", initial_blocks=given) == ["initial_blocks[1].content"]

@@ -179,7 +179,7 @@ def test_two_spellings_of_one_label_are_one_declaration(host):
 
 
 @pytest.mark.parametrize("content", ["", "text"])
-def test_of_eight_that_declare_at_once_one_succeeds(database, content):
+def test_one_of_eight_concurrent_declarations_succeeds(database, content):
     """And all the others hear what they would hear later: none is a fault, none waits for ever.
 
     They start while the agent is held: without a lock of their own all would have looked before any has declared.
@@ -217,7 +217,7 @@ def wait_until_all_wait(database, count):
 
 
 @pytest.mark.parametrize("rpc", FOR_HOSTS)
-def test_c03_the_agent_of_another_tenant_is_as_none(shared, tenant, share, rpc):
+def test_c03_the_agent_of_another_tenant_is_not_found(shared, tenant, share, rpc):
     share("text")
     stranger = shared.host(tenant + "-other")
     stranger.create_agent(agent_id="own")
@@ -253,12 +253,12 @@ def test_c03_nothing_is_attached_to_the_agent_of_another_tenant(shared, tenant, 
         ("label", "a" * 65),
     ],
 )
-def test_a_name_that_is_none_is_refused(host, rpc, field, value):
+def test_an_invalid_name_is_refused(host, rpc, field, value):
     assert invalid(getattr(host, rpc), **{**FOR_HOSTS[rpc], field: value}) == [field]
 
 
 @pytest.mark.parametrize("content", ["a\0b", "x" * 65537])
-def test_a_content_that_is_none_is_refused(host, content):
+def test_an_invalid_content_is_refused(host, content):
     assert invalid(host.create_shared_block, **PLAN, content=content) == ["content"]
 
 
@@ -481,7 +481,7 @@ def test_a_consumer_cannot_change_the_block(share, owner, reader, rpc, level):
 
 
 @pytest.mark.parametrize("rpc", ["update_block", "edit_block", "delete_block"])
-def test_the_etag_of_a_shared_block_is_as_stale_as_one_that_never_was(share, reader, rpc):
+def test_the_etag_of_a_shared_block_is_as_stale_as_one_that_never_existed(share, reader, rpc):
     share("text")
     reader(PUBLIC).update_block(label="plan", content="own")
     foreign = reader(PUBLIC).get_block(**PLAN).block.etag
@@ -632,7 +632,7 @@ def test_sharing_is_seen_by_sessions_that_are_open_already(host, reader, share):
 # --- The agents go
 
 
-def test_when_the_owner_is_deleted_its_block_is_seen_no_more(host, share, reader):
+def test_when_the_owner_is_deleted_its_block_is_no_longer_seen(host, share, reader):
     share("text")
     host.delete_agent(agent_id="owner")
 

@@ -18,7 +18,7 @@ Record = dict[str, JSON]
 
 _MASKED = ("uuid", "time", "token")
 """Kinds that are known by their looks alone. Etags are known by the name of their field too."""
-_LONGEST_SHOWN = 160
+_MAX_SHOWN_CHARS = 160
 
 
 class Broken(Exception):
@@ -170,7 +170,7 @@ def _shortened(value: JSON) -> JSON:
             return {name: _shortened(each) for name, each in value.items()}
         case list():
             return [_shortened(each) for each in value]
-        case str() if len(value) > _LONGEST_SHOWN:
+        case str() if len(value) > _MAX_SHOWN_CHARS:
             digest = hashlib.sha256(value.encode()).hexdigest()[:12]
             return f"{value[:40]}… ({len(value):,} characters, sha256 {digest}…)"
     return value

@@ -82,7 +82,7 @@ def test_no_request_or_response_serves_two_methods():
     assert [name for name, times in used.items() if times > 1] == []
 
 
-def test_no_two_methods_have_one_name():
+def test_no_two_methods_have_the_same_name():
     """The audit names a method without its service."""
     assert [name for name, times in Counter(NAMES).items() if times > 1] == []
 

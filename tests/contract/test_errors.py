@@ -96,13 +96,13 @@ def _error_proto():
         return file.read()
 
 
-def test_every_error_stands_in_the_drawing_of_the_module():
+def test_every_error_is_in_the_hierarchy_of_the_module():
     drawn = set(re.findall(r"(?:├──|└──) (\w+)", errors.__doc__ or ""))
 
     assert drawn == {kind.__name__ for kind in OURS} - {"MunimentError"}
 
 
-def test_the_drawing_is_indented_as_the_classes_inherit():
+def test_the_hierarchy_is_indented_as_the_classes_inherit():
     parents = {kind.__name__: kind.__bases__[0].__name__ for kind in OURS}
     stack = {0: "MunimentError"}
     for line in (errors.__doc__ or "").splitlines():
@@ -113,7 +113,7 @@ def test_the_drawing_is_indented_as_the_classes_inherit():
 
 
 @pytest.mark.parametrize("kind", [kind for kind in OURS if kind not in ABSTRACT], ids=lambda kind: kind.__name__)
-def test_what_an_error_was_raised_with_is_never_sent(kind):
+def test_the_arguments_of_an_error_are_never_sent(kind):
     """Fields of an error are sent, such as the previews of BudgetExceeded; its words never are."""
     error = example(kind)
     error.args = ("CANARY key 'plan'",)
@@ -122,7 +122,7 @@ def test_what_an_error_was_raised_with_is_never_sent(kind):
 
 
 @pytest.mark.parametrize("error", [ValueError("CANARY"), KeyError("CANARY"), AssertionError(), SystemError("CANARY")])
-def test_c50_what_no_one_foresaw_is_internal_with_a_fixed_text(error):
+def test_c50_an_unforeseen_error_is_internal_with_a_fixed_text(error):
     sent = status.status_of(error, incident=uuid.UUID(int=7))
 
     assert sent.code is grpc.StatusCode.INTERNAL

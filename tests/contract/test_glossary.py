@@ -27,7 +27,7 @@ def test_a_name_that_is_excepted_is_one_of_the_schema(name):
 
 
 @pytest.mark.parametrize("word", [word for word in glossary().retired if word.islower()])
-def test_what_is_said_instead_of_a_retired_word_is_in_the_glossary(word):
+def test_the_replacement_of_a_retired_word_is_in_the_glossary(word):
     assert any(term in glossary().terms or term in _UNDEFINED for term in _terms(glossary().retired[word]))
 
 
@@ -73,7 +73,7 @@ def test_a_retired_word_is_found(kind, text):
         (".yaml", "content: the shelf  # a lock"),
     ],
 )
-def test_what_is_not_meant_is_let_through(kind, text):
+def test_an_allowed_use_of_a_word_is_accepted(kind, text):
     assert list(in_text(kind, text)) == []
 
 

@@ -36,7 +36,7 @@ def test_every_mutant_that_a_test_names_is_defined():
 
 
 @pytest.mark.parametrize("channel", sorted(_PROOFS))
-def test_every_proof_of_a_channel_is_there(channel):
+def test_every_proof_of_a_channel_exists(channel):
     """Tests by their id or their file, mutants by their number; `none` and `not measured` are said openly."""
     proof = _PROOFS[channel]
     ids = re.findall(r"`c(\d\d)`", proof)

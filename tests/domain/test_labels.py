@@ -29,7 +29,7 @@ def rule_of(label):
         "é", "١٢٣", "𝟘", "ǅ", "ʰ", "a" * 64, "நி" * 32,
     ],
 )  # fmt: skip
-def test_letters_marks_and_digits_of_any_script_are_let_in(label):
+def test_letters_marks_and_digits_of_any_script_are_accepted(label):
     assert text.label(label) == label
 
 
@@ -75,7 +75,7 @@ def test_joiners_are_refused_too(joiner):
     "character",
     ["\u3164", "\uffa0", "\u115f", "\u1160", "\u034f", "\u17b4", "\u180b", "\u180f", "\ufe00", "\ufe0f", "\U000e0100"],
 )
-def test_letters_and_marks_that_show_nothing_are_refused(character):
+def test_invisible_letters_and_marks_are_refused(character):
     """Two labels of one look would be two blocks."""
     for label in (f"a{character}", character):
         assert rule_of(label) == "must be letters, marks, digits, `_`, `.` and `-`"

@@ -72,7 +72,7 @@ def test_of_several_versions_the_highest_is_seen():
     assert [each.content for each in found.notes(MEMORY)] == ["top"]
 
 
-def test_c12_a_note_is_shadowed_before_it_is_held_against_the_tier():
+def test_c12_a_note_is_shadowed_before_the_tier_is_checked():
     """Two levels may have chosen one id for notes of different tiers: only the higher one is seen, in its tier."""
     found = note_set(note("a", "low", tier=MEMORY), note("a", "high", INTERNAL, tier=USER), taint=INTERNAL)
 
@@ -248,7 +248,7 @@ def test_the_separator_counts_against_the_limit():
         plan_edits(found, MEMORY, [AddNote("b", "123")])
 
 
-def test_the_budget_is_held_against_what_the_edits_end_in():
+def test_the_budget_applies_to_the_final_state():
     found = note_set(note("a", "x" * 10), memory_char_limit=10)
 
     assert used(found, AddNote("b", "y" * 10), DeleteNote("a")) == 10
@@ -273,7 +273,7 @@ def test_an_edit_that_does_not_increase_usage_is_allowed_above_the_limit():
         plan_edits(found, MEMORY, [UpdateNote("b", "yy")])
 
 
-def test_a_delete_is_never_held_against_the_budget():
+def test_a_delete_is_never_checked_against_the_budget():
     """Not even when it reveals a longer version."""
     found = note_set(note("a", "x" * 20), note("a", "y", INTERNAL), taint=INTERNAL, memory_char_limit=10)
 
@@ -287,7 +287,7 @@ def test_a_note_that_is_in_the_other_tier_above_does_not_count():
     assert used(note_set(*hidden, taint=INTERNAL, memory_char_limit=10), AddNote("b", "z" * 10)) == 10
 
 
-def test_limit_0_takes_nothing_but_less():
+def test_a_limit_of_0_accepts_only_edits_that_reduce_usage():
     found = note_set(note("a", "text"), memory_char_limit=0)
 
     assert used(found, UpdateNote("a", "tex")) == 3

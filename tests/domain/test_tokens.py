@@ -19,7 +19,7 @@ def test_a_token_names_its_kind_and_tenant_and_carries_256_bits():
     assert len(RandomIds().new_secret()) * 8 == 256
 
 
-def test_of_a_token_only_what_is_looked_up_is_kept():
+def test_only_the_parts_of_a_token_that_are_looked_up_are_kept():
     assert tokens.parse(TOKEN) == Token(TokenKind.SESSION, TenantNumber(7), hashlib.sha256(TOKEN.encode()).digest())
 
 
@@ -39,7 +39,7 @@ def test_a_host_key_parses_as_a_host_key():
         TOKEN.replace("_7_", "_" + "9" * 30 + "_"), TOKEN[:-1] + "=", TOKEN[:-1] + "+", "x" * 10_000,
     ],
 )  # fmt: skip
-def test_what_is_not_of_the_form_is_no_token(text):
+def test_a_malformed_token_is_refused(text):
     assert tokens.parse(text) is None
 
 

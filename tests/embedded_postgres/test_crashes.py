@@ -150,7 +150,7 @@ def test_a_pid_file_that_was_cut_short_does_not_matter(embedded, directory):
     assert server.running
 
 
-def test_half_a_cluster_is_made_anew(embedded, directory):
+def test_half_a_cluster_is_made_again(embedded, directory):
     (directory / "data.part" / "base").mkdir(parents=True)
     directory.chmod(0o711)
 

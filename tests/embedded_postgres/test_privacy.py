@@ -92,7 +92,7 @@ def _table(name: str) -> list[str]:
 
 
 @as_root
-def test_another_user_is_not_let_in(embedded):
+def test_another_user_is_not_admitted(embedded):
     """Not even into the socket's directory."""
     intruder = "import sys, psycopg; psycopg.connect(sys.argv[1])"
     with embedded() as server:

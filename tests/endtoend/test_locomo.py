@@ -51,7 +51,7 @@ def pages_of(session):
     return pages
 
 
-def test_every_key_is_its_highest_visible_version_or_as_if_it_never_was(loaded):
+def test_every_key_is_its_highest_visible_version_or_as_if_it_never_existed(loaded):
     def look(at, session):
         counted = Counter[str]()
         seen = loaded.model.seen(*at)

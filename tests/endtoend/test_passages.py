@@ -67,7 +67,7 @@ def test_a_range_of_time_holds_its_start_and_not_its_end(world):
     world.look(look)
 
 
-def test_every_passage_is_its_highest_visible_version_or_as_if_it_never_was(world):
+def test_every_passage_is_its_highest_visible_version_or_as_if_it_never_existed(world):
     """Every session gets an eighth of the ids, each another one."""
 
     def look(companion, taint, session):

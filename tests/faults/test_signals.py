@@ -35,17 +35,17 @@ def hangs(module: str, name: str, *, seconds: float) -> bool:
     return False
 
 
-def test_an_ending_that_interrupts_the_wait_for_it_ends_it():
+def test_a_signal_that_interrupts_the_wait_ends_it():
     assert not hangs(StopSignal.__module__, StopSignal.__name__, seconds=60)  # takes 3
 
 
 @pytest.mark.proof
-def test_an_event_would_wait_for_ever():
+def test_a_threading_event_would_wait_for_ever():
     """The test above can fail."""
     assert hangs("threading", "Event", seconds=10)
 
 
-def test_it_is_awaited_for_a_time_and_stays_set():
+def test_a_wait_may_time_out_and_a_signal_stays_set():
     ending = StopSignal()
     before = (ending.is_set(), ending.wait(0.01))
     ending.set()

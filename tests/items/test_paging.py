@@ -41,7 +41,7 @@ def test_no_etag_means_none_is_asked_for():
 @pytest.mark.parametrize(
     "text", ["x", "*", '"abc"', "A" * 26, "A" * 28, paging.etag(VERSION) + "=", "_" * 27, "நினைவு"]
 )
-def test_what_is_no_etag_of_ours_is_refused(text):
+def test_a_malformed_etag_is_refused(text):
     with pytest.raises(InvalidArgument) as caught:
         paging.version_of(text)
 

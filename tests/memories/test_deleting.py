@@ -45,7 +45,7 @@ def test_absent_deleted_expired_and_above_are_one_not_found(service, clock):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_c13_deleting_what_exists_only_above_is_as_deleting_nothing(at, low, high):
+def test_c13_deleting_what_exists_only_above_is_like_deleting_nothing(at, low, high):
     etag = at(high).save_memory(key="plan", content="high").memory.etag
 
     outcomes = {
@@ -60,7 +60,7 @@ def test_c13_deleting_what_exists_only_above_is_as_deleting_nothing(at, low, hig
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_a_lower_version_cannot_be_deleted_also_not_the_second_time(at, low, high):
+def test_a_lower_version_cannot_be_deleted_even_the_second_time(at, low, high):
     etag = at(low).save_memory(key="plan", content="low").memory.etag
 
     refusals = [refusal(at(high).delete_memory, key="plan", etag=tag) for tag in ("", etag, "")]

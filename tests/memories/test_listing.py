@@ -194,7 +194,7 @@ def test_c31_a_page_token_with_any_bit_flipped_is_refused(at):
 
 
 @pytest.mark.parametrize("token", ["x", "AAAA", "=", "நினைவு", "A" * 4096, " "])
-def test_what_is_no_page_token_is_refused(at, token):
+def test_a_malformed_page_token_is_refused(at, token):
     assert refusal(at(PUBLIC).list_memories, page_token=token) == INVALID_TOKEN
 
 
@@ -243,7 +243,7 @@ def test_the_page_size_may_change_between_pages(at):
     assert keys(at(PUBLIC).list_memories(page_size=9, page_token=first_token(at(PUBLIC)))) == ["b", "c", "d"]
 
 
-def test_a_list_goes_on_after_a_key_that_was_deleted_meanwhile(at):
+def test_a_list_continues_after_a_key_that_was_deleted_meanwhile(at):
     """Pages are found by key, not by number: nothing is skipped and nothing comes twice."""
     save(at(PUBLIC), "a", "b", "c")
     token = first_token(at(PUBLIC))

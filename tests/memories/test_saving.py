@@ -126,7 +126,7 @@ def test_the_etag_of_a_shadowed_version_is_stale(at, low, high):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_c15_the_etag_of_a_higher_version_is_as_stale_as_one_that_never_was(at, low, high):
+def test_c15_the_etag_of_a_higher_version_is_as_stale_as_one_that_never_existed(at, low, high):
     at(low).save_memory(key="plan", content="low")
     above = at(high).save_memory(key="plan", content="high").memory.etag
     elsewhere = at(low).save_memory(key="other", content="low").memory.etag

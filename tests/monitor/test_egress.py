@@ -26,7 +26,7 @@ from muniment.v1 import (
 from muniment_server.domain.budgets import BudgetEntry, Tier, Usage
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import BudgetExceeded, EgressViolation
-from muniment_server.domain.ids import HostKeyId, RandomIds, SessionId, TenantNumber
+from muniment_server.domain.ids import AgentNumber, HostKeyId, RandomIds, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor import egress, policy
 from muniment_server.monitor.call import Call
@@ -34,7 +34,7 @@ from muniment_server.monitor.interceptors import EgressFilter, MapErrors
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.notes.wire import budget_exceeded_to_proto
 from muniment_server.postgres.deadline import Deadline
-from muniment_server.postgres.pool import Database
+from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.transport.server import SERVICES
 from tests.support.statuses import details_of
 
@@ -102,7 +102,7 @@ def test_an_answer_leaves_only_upward(label, limit):
 
 
 @pytest.mark.parametrize("label", [0, 5, -1, 99])
-def test_an_item_without_a_known_label_is_held_back_and_raises_an_alarm(label, caplog):
+def test_an_item_without_a_known_label_is_withheld_and_raises_an_alarm(label, caplog):
     call = _call(session(Classification.RESTRICTED))
 
     with caplog.at_level(logging.CRITICAL), pytest.raises(EgressViolation):
@@ -121,7 +121,7 @@ def test_an_empty_answer_must_be_labelled_too():
 
 
 @pytest.mark.parametrize("limit", list(Classification)[:3])
-def test_what_is_above_a_session_is_held_back_and_raises_an_alarm(limit, caplog):
+def test_what_is_above_a_session_is_withheld_and_raises_an_alarm(limit, caplog):
     call = _call(session(limit))
     too_high = memory_service_pb2.GetMemoryResponse(memory=memory(limit + 1))
 
@@ -132,7 +132,7 @@ def test_what_is_above_a_session_is_held_back_and_raises_an_alarm(limit, caplog)
     assert "CANARY" not in caplog.text
 
 
-def test_what_is_above_the_ceiling_of_a_host_is_held_back():
+def test_what_is_above_the_ceiling_of_a_host_is_withheld():
     call = _call(HostIdentity(TenantNumber(1), HostKeyId(UUID(int=1)), Classification.INTERNAL))
     too_high = session_service_pb2.GetSessionResponse(session=session_pb2.Session(taint=CONFIDENTIAL))
 
@@ -212,7 +212,7 @@ def test_a_refusal_quotes_only_what_the_caller_may_read(label, limit, caplog):
 
 
 @pytest.mark.parametrize("label", [0, 5, -1, 99])
-def test_a_quotation_without_a_known_label_is_held_back(label):
+def test_a_quotation_without_a_known_label_is_withheld(label):
     sent = sent_by(Quoting(label), Classification.RESTRICTED)
 
     assert sent.code is grpc.StatusCode.INTERNAL
@@ -226,11 +226,12 @@ def test_what_may_be_quoted_is_sent_whole():
 
 
 def _call(principal, connection=None):
-    database = Database(lambda _: "", pool_size=1)  # nothing is asked of it
+    database = Database(lambda _: "", pool_sizes=SINGLE)  # nothing is asked of it
     return Call(
         method=GET,
         grpc_context=connection,
         receive=bytes,
+        token=None,
         deadline=Deadline(),
         scopes=Scopes(database, RandomIds(), audit_reads_from=Classification.CONFIDENTIAL),
         principal=principal,
@@ -238,4 +239,4 @@ def _call(principal, connection=None):
 
 
 def session(taint):
-    return SessionIdentity(TenantNumber(1), SessionId(UUID(int=1)), taint)
+    return SessionIdentity(TenantNumber(1), SessionId(UUID(int=1)), taint, AgentNumber(0))

@@ -71,8 +71,8 @@ PARAMETERS: Mapping[str, object] = {
     "page_bytes": 1 << 20, "owner_agent_id": None, "thread": None, "start_time": None, "end_time": None,
     "any_tag": False, "query": CANARY, "language": "english", "words": [CANARY.lower()], "grams": [],
     "gram_weights": [], "stems": ["'canari'"], "stem_weights": [1e6], "wanted_stems": "'canari'", "wanted_grams": None,
-    "damping": 1.0, "stem_slope": 0.0, "gram_slope": 0.0, "most": 200, "bound": None, "most_lenders": 3,
-    "most_stems": 64, "most_sampled": 100, "few_sampled": 10, "most_stems_counted": 100, "most_grams_counted": 100,
+    "damping": 1.0, "stem_slope": 0.0, "gram_slope": 0.0, "most": 200, "bound": None, "max_lenders": 3,
+    "most_stems": 64, "max_sampled": 100, "few_sampled": 10, "max_stems_counted": 100, "max_grams_counted": 100,
     "semantic_scores": [1, 1, 1], "share": 1_000_000, "embedder": EMBEDDER, "signs": "0" * 384, "vector": [1] * 384,
     "change_id": CHANGE_ID, "item_id": ITEM_ID, "fold_id": uuid.uuid4(), "changes": [], "stemmers": "{}",
     "texts": json.dumps([{"name": "plan", "change_id": str(CHANGE_ID), "language": "english", "chunks": []}]),
@@ -127,7 +127,7 @@ class Stage:
 
     def identity(self, caller: Caller, taint: Classification) -> SessionIdentity:
         """What the monitor would know of *caller*."""
-        return SessionIdentity(_tenant(caller), uuid.UUID(caller.session_id), taint)  # type: ignore[arg-type]
+        return SessionIdentity(_tenant(caller), uuid.UUID(caller.session_id), taint, 0)  # type: ignore[arg-type]
 
     def reads(self, code: Code, caller: Caller | None = None) -> Outcome:
         """Run *code* in a method that reads."""
@@ -258,7 +258,7 @@ def test_a_read_that_names_another_session_reads_its_own(stage: Stage, hostile: 
 
 
 @pytest.mark.parametrize("query", sorted(READS - _SHOWS_NO_TEXT))
-def test_a_victim_itself_finds_what_was_to_be_stolen(stage: Stage, hostile: Hostile, query: str):
+def test_the_victim_itself_can_read_the_target(stage: Stage, hostile: Hostile, query: str):
     """The proof that the parameters above would find it."""
 
     def read(context: CallContext) -> Any:
@@ -490,7 +490,7 @@ def test_what_is_kept_of_a_call_is_of_no_use_in_another(stage: Stage, hostile: H
 
 
 @pytest.mark.parametrize("label", [0, INTERNAL, RESTRICTED, 5])
-def test_a_response_above_the_caller_or_without_a_label_is_held_back(stage: Stage, caplog: Any, label: int):
+def test_a_response_above_the_caller_or_without_a_label_is_withheld(stage: Stage, caplog: Any, label: int):
     with caplog.at_level(logging.CRITICAL):
         memory = memory_pb2.Memory(key="x", content=CANARY, classification=label)  # type: ignore[arg-type]
         outcome = stage.reads(lambda _: memory_service_pb2.GetMemoryResponse(memory=memory))
@@ -501,7 +501,7 @@ def test_a_response_above_the_caller_or_without_a_label_is_held_back(stage: Stag
 
 
 @pytest.mark.parametrize("error", [MemoryNotFound, Unavailable, StaleSession])
-def test_a_detail_above_the_caller_is_held_back_whatever_the_error(stage: Stage, error: Any):
+def test_a_detail_above_the_caller_is_withheld_whatever_the_error(stage: Stage, error: Any):
     """Also of errors that are no refusals."""
 
     def fail(_: CallContext) -> Any:
@@ -515,7 +515,7 @@ def test_a_detail_above_the_caller_is_held_back_whatever_the_error(stage: Stage,
     assert CANARY not in repr(outcome)
 
 
-def test_text_in_an_error_does_not_leave(stage: Stage, caplog: Any):
+def test_text_in_an_error_is_not_sent(stage: Stage, caplog: Any):
     """Neither to the caller nor to the log."""
     secret = uuid.uuid4().hex
 
@@ -530,7 +530,7 @@ def test_text_in_an_error_does_not_leave(stage: Stage, caplog: Any):
     assert secret not in caplog.text
 
 
-def test_what_a_cache_keeps_of_a_higher_session_is_held_back_if_it_has_its_label(stage: Stage, hostile: Hostile):
+def test_what_a_cache_keeps_of_a_higher_session_is_withheld_if_it_has_its_label(stage: Stage, hostile: Hostile):
     cached: list[Any] = []
 
     def remember(context: CallContext) -> Any:
@@ -551,7 +551,7 @@ def test_what_a_cache_keeps_of_a_higher_session_is_held_back_if_it_has_its_label
     assert CANARY not in repr(outcome)
 
 
-def test_a_label_that_lies_is_believed(stage: Stage):
+def test_a_false_label_is_believed(stage: Stage):
     """The limit of the egress filter. What a session's own scope yields cannot be above its taint, so that a label can
     be too low for nothing but what was kept from another call: this needs code that does so on purpose.
     """
@@ -562,7 +562,7 @@ def test_a_label_that_lies_is_believed(stage: Stage):
     assert outcome.code is grpc.StatusCode.OK
 
 
-def test_a_read_without_its_audit_row_does_not_leave(stage: Stage):
+def test_a_read_without_its_audit_row_is_not_answered(stage: Stage):
     """At levels where reads are audited."""
 
     def read(context: CallContext) -> Any:

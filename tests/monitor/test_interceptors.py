@@ -20,11 +20,11 @@ from muniment_server.monitor.interceptors import (
 from muniment_server.monitor.retry import RetryOnTaintChange
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.monitor.validation import Validator, load_pool
-from muniment_server.postgres.pool import Database
+from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.transport import server
-from muniment_server.transport.dispatch import _LONG, Dispatcher
-from muniment_server.transport.pools import Limits
+from muniment_server.transport.dispatch import Dispatcher
+from muniment_server.transport.pools import _LONG, Limits
 from muniment_server.transport.server import Server
 
 ORDER = [MapErrors, Gate, Authenticate, RetryOnTaintChange, Authorize, Validate, EgressFilter]
@@ -33,7 +33,7 @@ ORDER = [MapErrors, Gate, Authenticate, RetryOnTaintChange, Authorize, Validate,
 @pytest.fixture
 def scopes():
     """Scopes over no database: nothing is asked of it."""
-    database = Database(lambda _: "", pool_size=1)
+    database = Database(lambda _: "", pool_sizes=SINGLE)
     yield Scopes(database, RandomIds(), audit_reads_from=Classification.CONFIDENTIAL)
     database.close()
 
@@ -74,7 +74,7 @@ def test_every_method_of_the_contract_is_known_to_the_dispatcher(dispatcher):
 def test_searches_and_renderings_run_on_threads_of_their_own():
     """They may take long, and so may not hold every thread."""
     long = {
-        f"/{service.full_name}/{method.name}"
+        method.name
         for service in server.SERVICES
         for method in service.methods
         if method.name.startswith(("Search", "Render"))

@@ -15,7 +15,7 @@ from muniment_server.domain.ids import RandomIds
 from muniment_server.monitor import policy
 from muniment_server.monitor.policy import PolicyError
 from muniment_server.monitor.scopes import Scopes
-from muniment_server.postgres.pool import Database
+from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.transport import server
 from muniment_server.transport.pools import Limits
@@ -71,7 +71,7 @@ def test_the_policy_is_what_was_agreed():
     )
 
 
-def test_a_sound_service_is_let_through():
+def test_a_service_with_a_complete_policy_is_accepted():
     assert list(policy.policies([made_up(principals=[SESSION], flow=READ)])) == ["/vault.Vault/Peek"]
 
 
@@ -89,7 +89,7 @@ def test_a_sound_service_is_let_through():
         ({"principals": [HOST, SESSION], "flow": CONTROL, "level": True}, "a session could name a level"),
     ],
 )
-def test_a_hole_in_a_policy_is_named(options, hole):
+def test_a_gap_in_a_policy_is_named(options, hole):
     with pytest.raises(PolicyError) as caught:
         policy.policies([made_up(**options)])
 
@@ -100,7 +100,9 @@ def test_a_hole_in_a_policy_is_named(options, hole):
 def test_a_method_without_a_policy_stops_the_server(monkeypatch):
     """Law 8: what no one declared is denied, from the start."""
     monkeypatch.setattr(server, "SERVICES", (*SERVICES, made_up(declared=False)))
-    scopes = Scopes(Database(lambda _: "", pool_size=1), RandomIds(), audit_reads_from=Classification.CONFIDENTIAL)
+    scopes = Scopes(
+        Database(lambda _: "", pool_sizes=SINGLE), RandomIds(), audit_reads_from=Classification.CONFIDENTIAL
+    )
 
     with pytest.raises(PolicyError, match=r"vault\.Vault\.Peek"):
         Server(scopes, no_embedder, limits=Limits(), open_reflection=True)

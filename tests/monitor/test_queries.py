@@ -96,7 +96,7 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("text", UNSCOPED.values(), ids=UNSCOPED)
-def test_a_noun_whose_query_names_what_it_may_not_stops_the_server(text: str):
+def test_a_forbidden_name_in_a_nouns_query_stops_the_server(text: str):
     with pytest.raises(UnscopedQuery):
         check_names("theirs", flattened(text), RELATIONS)
 
@@ -194,7 +194,7 @@ def test_every_write_locks_the_session():
 
 
 @pytest.mark.parametrize("name", AUDIT_QUERIES)
-def test_every_query_of_the_auditor_reads_what_is_cut(name: str):
+def test_every_query_of_the_auditor_reads_restricted_relations(name: str):
     assert f"audit AS NOT MATERIALIZED ({AUDIT_RELATIONS['audit']})" in AUDIT_QUERIES[name]
 
 

@@ -17,7 +17,7 @@ from tests.noninterference.runner import Fault, Form, Judge, Leak, Program, Repo
 from tests.noninterference.values import Disagreement
 from tests.noninterference.worlds import World, two_worlds, world
 
-_MOST_PROGRAMS = 8
+_MAX_PROGRAMS = 8
 _BEHAVIOURAL = {"worlds", "model", "egress", "fault"}
 _JUDGES: dict[str, Judge] = {"worlds": "worlds", "model": "model", "fault": "model"}
 """A mutant is shown to one judge only, so that it is known who noticed."""
@@ -60,7 +60,7 @@ def _killer(worlds: Worlds, mutant: Mutant, number: int) -> str:
 
 
 def _killers(worlds: Worlds, mutant: Mutant) -> Iterator[str]:
-    numbers = range(2) if mutant.covered_by else range(mutant.seed, mutant.seed + _MOST_PROGRAMS)
+    numbers = range(2) if mutant.covered_by else range(mutant.seed, mutant.seed + _MAX_PROGRAMS)
     return (_killer(worlds, mutant, number) for number in numbers)
 
 
@@ -129,14 +129,14 @@ def _holds(worlds: Worlds, part: Mutant) -> bool:
 
 
 @pytest.mark.parametrize("mutant", [one for one in MUTANTS if one.leaks], ids=str)
-def test_a_leak_is_in_the_monitor_the_grants_or_the_views_or_held_by_them(mutant):
+def test_every_leak_is_in_the_monitor_the_grants_or_the_views_or_stopped_by_them(mutant):
     """Whatever shows in the difference of worlds breaks one of these, too; the rest meets the egress filter."""
     assert mutant.killer == "egress" or mutant.places & {Place.MONITOR, Place.DATABASE}
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("part", [one for one in _OUTSIDE if one.leaks], ids=str)
-def test_what_of_a_leak_is_outside_of_them_dies_alone(held, part):
+def test_the_part_of_a_leak_outside_of_them_is_killed_alone(held, part):
     """The monitor refuses to start with its query, or its calls fail, or it shows nothing."""
     assert not part.starts or _holds(held, part)
 

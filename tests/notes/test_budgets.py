@@ -100,7 +100,7 @@ def test_code_points_are_counted_neither_bytes_nor_what_looks_like_one(at, limit
 
 
 @pytest.mark.parametrize("rpc", ["AddNote", "UpdateNote", "EditNotes"])
-def test_every_call_that_writes_is_held_against_the_limit(at, limit, rpc):
+def test_every_call_that_writes_is_checked_against_the_limit(at, limit, rpc):
     """At the limit it goes through, one over it is refused."""
     limit(memory=10)
     session = at(PUBLIC)
@@ -234,7 +234,7 @@ def test_an_edit_that_increases_usage_is_refused_above_the_limit(over):
     assert contents(over) == ["h" * 10, "l" * 10]
 
 
-def test_a_delete_is_never_judged(at, limit):
+def test_a_delete_is_never_checked_against_the_budget(at, limit):
     """Not even one that reveals a longer version."""
     limit(memory=10)
     at(PUBLIC).add_note(content="x" * 10, note_id=A)
@@ -246,7 +246,7 @@ def test_a_delete_is_never_judged(at, limit):
     assert used(at(INTERNAL).edit_notes(edits=[delete(A)])) == (17, 10, 170)
 
 
-def test_a_delete_among_other_edits_is_judged_with_them(at, limit):
+def test_a_delete_among_other_edits_is_checked_with_them(at, limit):
     limit(memory=10)
     at(PUBLIC).add_note(content="x" * 10, note_id=A)
     at(INTERNAL).update_note(content="1", note_id=A)
@@ -287,7 +287,7 @@ def test_a_limit_that_is_raised_counts_at_once(at, limit):
     assert used(at(PUBLIC).add_note(content="xy")) == (2, 2, 100)
 
 
-def test_the_budget_is_held_against_the_final_state(at, limit):
+def test_the_budget_applies_to_the_final_state(at, limit):
     """Making room and using it is one call, whichever comes first."""
     limit(memory=10)
     at(PUBLIC).add_note(content="x" * 10, note_id=A)
@@ -330,7 +330,7 @@ def test_a_refusal_says_by_how_much_and_what_takes_the_room(at, limit):
     )
 
 
-def test_the_text_tells_what_to_do(at, limit):
+def test_the_error_text_says_what_to_do(at, limit):
     limit(memory=1)
 
     assert failure_of(at(PUBLIC).add_note, content="xy").message.endswith("replace or remove an entry first")
@@ -407,7 +407,7 @@ def test_a_whole_status_stays_under_4_kib(at, limit):
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("rpc", ["AddNote", "UpdateNote", "EditNotes"])
-def test_nothing_changes_on_a_refusal_but_one_row_that_tells_of_it(service, level, rpc):
+def test_a_refusal_changes_nothing_but_writes_one_audit_row(service, level, rpc):
     session = service.session(level)
     service.host().update_agent(agent_id="alice", memory_settings={"memory_char_limit": 10})
     session.add_note(content="12345", note_id=A)

@@ -89,7 +89,7 @@ def test_an_id_is_the_same_in_capitals(at, spelling):
 
 
 @pytest.mark.parametrize("note_id", ["x", "1", ID[:-1], f"{{{ID}}}", ID.replace("-", ""), f"urn:uuid:{ID}", f" {ID}"])
-def test_what_is_no_uuid_is_no_id(at, note_id):
+def test_an_id_that_is_not_a_uuid_is_refused(at, note_id):
     assert invalid(at(PUBLIC).add_note, content="text", note_id=note_id) == ["note_id"]
     assert invalid(at(PUBLIC).update_note, content="text", note_id=note_id) == ["note_id"]
     assert invalid(at(PUBLIC).delete_note, note_id=note_id) == ["note_id"]
@@ -336,7 +336,7 @@ def test_the_etag_of_a_shadowed_version_is_stale(at, low, high):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_c15_the_etag_of_a_higher_version_is_as_stale_as_one_that_never_was(at, low, high):
+def test_c15_the_etag_of_a_higher_version_is_as_stale_as_one_that_never_existed(at, low, high):
     at(low).add_note(content="low", note_id=ID)
     above = at(high).update_note(content="high", note_id=ID).note.etag
     elsewhere = at(low).add_note(content="other").note.etag
@@ -348,13 +348,13 @@ def test_c15_the_etag_of_a_higher_version_is_as_stale_as_one_that_never_was(at, 
 
 
 @pytest.mark.parametrize("etag", ["x", "*", 'W/"1"', "e" * 65, "நினைவு"])
-def test_what_is_no_etag_is_refused(at, etag):
+def test_a_malformed_etag_is_refused(at, etag):
     assert invalid(at(PUBLIC).update_note, content="x", note_id=ID, etag=etag) == ["etag"]
     assert invalid(at(PUBLIC).delete_note, note_id=ID, etag=etag) == ["etag"]
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_c13_what_exists_only_above_is_as_what_never_was(at, low, high):
+def test_c13_a_note_that_exists_only_above_looks_like_none(at, low, high):
     """Byte for byte, for update and delete, with etag and without, in either tier."""
     etag = at(high).add_note(content="high", note_id=ID).note.etag
 
@@ -369,7 +369,7 @@ def test_c13_what_exists_only_above_is_as_what_never_was(at, low, high):
     assert seen(at(high)) == {ID: "high"}
 
 
-def test_the_note_of_another_agent_or_tenant_is_as_one_that_never_was(shared, session):
+def test_the_note_of_another_agent_or_tenant_looks_like_none(shared, session):
     session(PUBLIC).add_note(content="text", note_id=ID)
 
     for stranger in (session(RESTRICTED, agent_id="bob"), shared.session(RESTRICTED, tenant="elsewhere")):
@@ -399,7 +399,7 @@ def test_a_second_delete_finds_nothing(at):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_a_lower_note_cannot_be_deleted_also_not_the_second_time(at, host, low, high):
+def test_a_lower_note_cannot_be_deleted_even_the_second_time(at, host, low, high):
     etag = at(low).add_note(content="low", note_id=ID).note.etag
     other = at(low).add_note(content="other").note.etag
 

@@ -108,7 +108,7 @@ def test_an_edit_sees_what_those_before_it_did(at):
     assert answer.usage.used_chars == 5
 
 
-def test_a_note_may_come_and_go_in_one_call(service):
+def test_a_note_may_be_added_and_deleted_in_one_call(service):
     session = service.session(PUBLIC)
     answer = session.edit_notes(edits=[add("one", A), update(A, "two"), delete(A)])
 
@@ -244,7 +244,7 @@ def test_the_usage_is_that_of_the_end(at):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_edits_that_are_only_judged_write_nothing_and_say_what_usage_would_be(at, host, level):
+def test_edits_that_are_only_validated_write_nothing_and_say_what_usage_would_be(at, host, level):
     at(level).add_note(content="12345", note_id=A)
     before, log = at(level).list_notes(), written(host)
 
@@ -255,7 +255,7 @@ def test_edits_that_are_only_judged_write_nothing_and_say_what_usage_would_be(at
     assert written(host) == log
 
 
-def test_nothing_is_in_the_tables_of_edits_that_were_only_judged(service):
+def test_edits_that_are_only_validated_leave_nothing_in_the_tables(service):
     session = service.session(CONFIDENTIAL)
     session.edit_notes(edits=[add("text", A)], validate_only=True)
 
@@ -275,14 +275,14 @@ def test_nothing_is_in_the_tables_of_edits_that_were_only_judged(service):
         (add("x" * 2201), "FAILED_PRECONDITION BUDGET_EXCEEDED"),
     ],
 )
-def test_edits_that_are_only_judged_are_refused_as_those_that_are_made(at, edit, answer):
+def test_edits_that_are_only_validated_are_refused_like_those_that_are_made(at, edit, answer):
     judged = at(PUBLIC).observe("EditNotes", edits=[edit], validate_only=True)
 
     assert refusal(at(PUBLIC).edit_notes, edits=[edit]) == answer
     assert judged == at(PUBLIC).observe("EditNotes", edits=[edit])
 
 
-def test_judging_holds_nothing_up(at, session):
+def test_validating_blocks_no_one(at, session):
     """The lock it took is given back at once."""
     for _ in range(20):
         at(PUBLIC).edit_notes(edits=[add("text")], validate_only=True)

@@ -217,7 +217,7 @@ def test_c31_the_page_token_of_another_session_or_method_is_refused(at, session)
 
 
 @pytest.mark.parametrize("token", ["x", "AAAA", "=", "நினைவு", "A" * 4096, " "])
-def test_what_is_no_page_token_is_refused(at, token):
+def test_a_malformed_page_token_is_refused(at, token):
     assert refusal(at(PUBLIC).list_notes, page_token=token) == INVALID_TOKEN
 
 
@@ -231,7 +231,7 @@ def test_c31_a_page_token_from_before_a_raise_says_so(session, host, low, high):
     assert refusal(reader.list_notes, page_size=1, page_token=token) == "ABORTED TAINT_CHANGED"
 
 
-def test_a_list_goes_on_after_a_note_that_was_deleted_meanwhile(at):
+def test_a_list_continues_after_a_note_that_was_deleted_meanwhile(at):
     first, *_ = add(at(PUBLIC), "a", "b", "c")
     token = first_token(at(PUBLIC))
     at(PUBLIC).delete_note(note_id=first)
@@ -411,7 +411,7 @@ def test_a_read_of_one_note_names_its_version(at, host):
 
 
 @pytest.mark.parametrize(("rpc", "fields"), [("ListNotes", {}), ("SearchNotes", {"query": "whale"})])
-def test_a_read_that_cannot_be_recorded_does_not_leave(service, rpc, fields):
+def test_a_read_that_cannot_be_recorded_is_not_answered(service, rpc, fields):
     session = service.session(CONFIDENTIAL)
     session.add_note(content="whale")
     with service.database.as_owner() as owner:

@@ -125,7 +125,7 @@ def test_a_tier_that_is_off_takes_no_additions_and_no_updates(at, host, switch, 
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_tier_that_is_off_is_off_also_for_what_is_there_already(at, switch, tier):
+def test_a_tier_that_is_off_is_off_for_existing_notes_too(at, switch, tier):
     """The repetition of an addition, a duplicate, an update that changes nothing."""
     at(PUBLIC).add_note(content="text", note_id=A, tier=tier)
     switch(tier, False)

@@ -148,7 +148,7 @@ def test_a_negative_size_is_refused(at):
     assert invalid(at(PUBLIC).search_passages, query="x", max_results=-1) == ["max_results"]
 
 
-def test_a_list_goes_on_after_a_passage_that_was_deleted_meanwhile(at):
+def test_a_list_continues_after_a_passage_that_was_deleted_meanwhile(at):
     *_, last = store(at(PUBLIC), "a", "b", "c")
     token = at(PUBLIC).list_passages(page_size=1).next_page_token
     at(PUBLIC).delete_passage(passage_id=last.passage_id)
@@ -156,7 +156,7 @@ def test_a_list_goes_on_after_a_passage_that_was_deleted_meanwhile(at):
     assert [passage.content for passage in at(PUBLIC).list_passages(page_token=token).passages] == ["b", "a"]
 
 
-def test_a_list_goes_on_among_newer_passages_that_come_meanwhile(at):
+def test_a_list_continues_among_newer_passages_that_come_meanwhile(at):
     store(at(PUBLIC), "a", "b", "c")
     token = at(PUBLIC).list_passages(page_size=1).next_page_token
     store(at(PUBLIC), "d")
@@ -530,7 +530,7 @@ def test_nothing_in_a_query_is_syntax(at, query):
 
 
 @pytest.mark.parametrize("query", ["", " ", "\t\n", "\0", "x" * 1025])
-def test_a_query_that_is_none_is_refused(at, query):
+def test_an_invalid_query_is_refused(at, query):
     assert invalid(at(PUBLIC).search_passages, query=query) == ["query"]
 
 
@@ -611,7 +611,7 @@ def test_a_search_that_finds_one_names_it(at, host):
     assert (read.method, read.item_id, read.result_count) == ("SearchPassages", stored.item_id, 1)
 
 
-def test_a_read_that_cannot_be_recorded_does_not_leave(service):
+def test_a_read_that_cannot_be_recorded_is_not_answered(service):
     session = service.session(CONFIDENTIAL)
     (stored,) = store(session, "whale")
     with service.database.as_owner() as owner:

@@ -88,7 +88,7 @@ def test_an_event_may_be_in_any_year(at, seconds):
 
 @pytest.mark.parametrize("field", ["event_time", "expire_time"])
 @pytest.mark.parametrize("time", [{"seconds": -62135596801}, {"seconds": 2**62}, {"nanos": -1}, {"nanos": 10**9}])
-def test_a_time_that_is_none_is_refused(at, field, time):
+def test_an_invalid_time_is_refused(at, field, time):
     assert invalid(at(PUBLIC).store_passage, content="x", **{field: time}) == [field]
 
 
@@ -131,11 +131,11 @@ def test_other_fields_are_refused(at, field, value, named):
 
 @pytest.mark.parametrize("rpc", ["get_passage", "delete_passage"])
 @pytest.mark.parametrize("passage_id", ["", "x", ID[:-1], ID + "\n"])
-def test_what_is_no_id_is_refused(at, rpc, passage_id):
+def test_an_invalid_id_is_refused(at, rpc, passage_id):
     assert invalid(getattr(at(PUBLIC), rpc), passage_id=passage_id) == ["passage_id"]
 
 
-def test_an_id_is_one_in_any_case(at):
+def test_an_id_is_the_same_in_any_case(at):
     stored = store(at(PUBLIC), passage_id=ID.upper())
 
     assert stored.passage_id == ID
@@ -245,7 +245,7 @@ def test_c01_a_passage_is_seen_at_its_level_and_above(at, written, reader):
 
 
 @pytest.mark.parametrize("rpc", ["get_passage", "delete_passage"])
-def test_an_id_of_another_agent_is_as_one_that_never_was(session, rpc):
+def test_an_id_of_another_agent_looks_like_one_that_never_existed(session, rpc):
     stored = store(session(PUBLIC), passage_id=ID)
     bob = session(RESTRICTED, agent_id="bob")
 
@@ -254,7 +254,7 @@ def test_an_id_of_another_agent_is_as_one_that_never_was(session, rpc):
 
 
 @pytest.mark.parametrize("rpc", ["get_passage", "delete_passage"])
-def test_c03_an_id_of_another_tenant_is_as_one_that_never_was(shared, tenant, at, rpc):
+def test_c03_an_id_of_another_tenant_looks_like_one_that_never_existed(shared, tenant, at, rpc):
     stored = store(at(PUBLIC), passage_id=ID)
     stranger = shared.session(RESTRICTED, tenant=tenant + "-other")
 
@@ -290,7 +290,7 @@ def test_a_second_delete_finds_nothing(at):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_a_lower_passage_cannot_be_deleted_also_not_the_second_time(at, low, high):
+def test_a_lower_passage_cannot_be_deleted_even_the_second_time(at, low, high):
     stored = store(at(low), passage_id=ID)
 
     assert [refusal(at(high).delete_passage, passage_id=ID) for _ in range(2)] == [MISMATCH] * 2
@@ -298,7 +298,7 @@ def test_a_lower_passage_cannot_be_deleted_also_not_the_second_time(at, low, hig
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_c13_deleting_what_exists_only_above_is_as_deleting_nothing(at, low, high):
+def test_c13_deleting_what_exists_only_above_is_like_deleting_nothing(at, low, high):
     stored = store(at(high), passage_id=ID)
 
     assert failure_of(at(low).delete_passage, passage_id=ID) == failure_of(at(low).delete_passage, passage_id=NEVER)
@@ -359,13 +359,13 @@ def test_an_expired_passage_is_gone_everywhere(expired):
         assert list(expired.search_passages(query="whale", **fields).results) == []
 
 
-def test_an_expired_passage_is_as_one_that_never_was(expired):
+def test_an_expired_passage_looks_like_one_that_never_existed(expired):
     for rpc in (expired.get_passage, expired.delete_passage):
         assert failure_of(rpc, passage_id=ID) == failure_of(rpc, passage_id=NEVER)
 
 
 @pytest.mark.parametrize("content", ["whale", "other"])
-def test_c21_storing_an_id_anew_after_expiry_makes_a_new_passage(expired, content):
+def test_c21_storing_an_id_again_after_expiry_makes_a_new_passage(expired, content):
     stored = store(expired, content, passage_id=ID)
 
     assert (stored.content, list(stored.tags), stored.thread) == (content, [], "")
@@ -375,7 +375,7 @@ def test_c21_storing_an_id_anew_after_expiry_makes_a_new_passage(expired, conten
     assert all_ids(expired) == [ID]
 
 
-def test_c21_an_import_stores_it_anew_too(expired):
+def test_c21_an_import_stores_it_again_too(expired):
     counts = expired.import_passages({"content": "a"}, {"content": "whale", "passage_id": ID}, {"content": "b"})
 
     assert (counts.stored_count, counts.existing_count) == (3, 0)

@@ -18,7 +18,7 @@ def test_a_deadline_that_has_passed_leaves_nothing_and_not_less():
     assert Deadline(-5).remaining() == 0.0
 
 
-def test_expiry_cancels_what_runs():
+def test_expiry_cancels_the_running_statement():
     cancelled = threading.Event()
     deadline = Deadline()
 
@@ -27,7 +27,7 @@ def test_expiry_cancels_what_runs():
         assert cancelled.wait(10)
 
 
-def test_once_given_back_nothing_is_cancelled():
+def test_nothing_is_cancelled_after_the_block():
     """The connection may serve another call by then."""
     cancelled = threading.Event()
     deadline = Deadline()
@@ -39,7 +39,7 @@ def test_once_given_back_nothing_is_cancelled():
     assert not cancelled.is_set()
 
 
-def test_giving_back_waits_for_a_cancel_under_way():
+def test_the_end_of_the_block_waits_for_a_running_cancel():
     """Otherwise the cancel would hit the next user of the connection."""
     begun, may_finish, order = threading.Event(), threading.Event(), []
 
@@ -80,7 +80,7 @@ def test_expiry_returns_at_once():
     assert deadline.remaining() is None
 
 
-def test_a_deadline_that_has_expired_begins_nothing():
+def test_an_expired_deadline_does_not_enter_the_block():
     deadline = Deadline()
     deadline.expire()
     begun = []

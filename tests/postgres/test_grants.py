@@ -85,7 +85,7 @@ def test_c75_a_fault_in_the_grants_is_found(migrated, fault):
     assert [difference for difference in found if FAULTS[fault] in difference] != []
 
 
-def test_a_database_without_our_schema_is_no_place_to_serve(postgres):
+def test_a_database_without_the_schema_is_refused(postgres):
     conninfo = postgres.conninfo(user="postgres", dbname="postgres")
     with psycopg.connect(conninfo, row_factory=namedtuple_row) as bare:
         found = grants.problems(bare, connections=1, durable=False)
@@ -101,7 +101,7 @@ def test_more_connections_than_the_server_has_are_refused(migrated, connections)
     assert len(found) == (connections > 190)
 
 
-def test_a_database_that_forgets_at_a_crash_is_refused(migrated):
+def test_a_database_without_fsync_is_refused(migrated):
     """That of the tests does, on purpose."""
     with migrated.as_admin() as admin:
         assert [problem for problem in grants.problems(admin, connections=1) if "fsync" in problem] != []

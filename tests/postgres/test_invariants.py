@@ -197,7 +197,7 @@ def lived_in(postgres) -> Iterator[Database]:
         yield database
 
 
-def test_of_every_write_there_is_nothing_is_lost(lived_in):
+def test_no_write_of_any_kind_loses_anything(lived_in):
     assert broken_invariants(lived_in) == []
 
 

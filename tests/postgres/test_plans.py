@@ -127,13 +127,13 @@ READS: dict[str, tuple[dict[str, str], int]] = {
 
 A page of memories of an agent that is much larger than most reads all of its index: Postgres expects few rows of it.
 """
-_MOST_ROWS = 300
+_MAX_ROWS = 300
 """Rows of items: a page of 51 with what shadows them, and some."""
 _READS_ALL_WITHOUT_STATISTICS = {"note_versions", "list_blocks"}
 
 
 @pytest.mark.parametrize("query", READS)
-def test_a_read_looks_at_as_much_of_many_items_as_of_few(world, analyzed, query):
+def test_a_read_of_many_items_reads_as_many_rows_as_of_few(world, analyzed, query):
     """Without statistics only the items are bounded: Postgres may find the session by a longer way."""
     literals, most = READS[query]
     few, many = (world.plan(query, who, **literals) for who in ("small", "large"))
@@ -146,7 +146,7 @@ def test_a_read_looks_at_as_much_of_many_items_as_of_few(world, analyzed, query)
         assert buffers(many) <= most
         assert rows(many, "session") <= 4  # by the view, and by the views in it: never those of others
     if not analyzed and query not in _READS_ALL_WITHOUT_STATISTICS:
-        assert rows(many, "item") <= _MOST_ROWS
+        assert rows(many, "item") <= _MAX_ROWS
 
 
 def test_storing_a_hundred_passages_costs_about_as_much_among_many_as_among_few(world, analyzed):

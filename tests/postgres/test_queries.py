@@ -45,13 +45,13 @@ def test_a_query_of_operators_prepares_in_the_place_of_the_owner(migrated, query
 
 
 @pytest.mark.parametrize("query", once(FILES), ids=str)
-def test_psycopg_remembers_how_it_rewrote_the_query(query):
+def test_psycopg_caches_how_it_rewrote_the_query(query):
     """Above 4,096 characters it parses the text for every call."""
     assert len(query.text) <= 4096 or query.name in LONG
 
 
 @pytest.mark.parametrize("file", FILES, ids=".".join)
-def test_every_query_begins_with_what_it_does_or_says_it_in_its_name(file):
+def test_every_query_has_a_comment_or_a_name_that_says_what_it_does(file):
     package, name = file
     text = resources.files(package).joinpath(name).read_text("utf-8")
 
@@ -59,7 +59,7 @@ def test_every_query_begins_with_what_it_does_or_says_it_in_its_name(file):
     assert len(set(queries.load(*file))) == len(re.findall(r"^-- name:", text, re.MULTILINE))
 
 
-def test_no_two_queries_have_one_name():
+def test_no_two_queries_have_the_same_name():
     """Queries of several files are merged by name: one would silently take the place of the other."""
     names = [query.name for query in once(SERVED, UNSCOPED, EMBEDDER, OPERATORS)]
 

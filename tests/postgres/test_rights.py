@@ -115,7 +115,7 @@ def test_a_role_can_do_what_the_matrix_says_and_nothing_else(migrated, role):
         "CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz LANGUAGE sql STABLE RETURN now()",
     ],
 )
-def test_a_role_can_make_and_become_nothing(migrated, role, statement):
+def test_a_role_can_create_nothing_and_become_no_other_role(migrated, role, statement):
     with migrated.connect(role) as connection:
         assert not works(connection, statement)
 
@@ -126,7 +126,7 @@ def test_c72_a_role_cannot_become_another(migrated, role):
         assert [other for other in roles.ALL if other != role and works(connection, f"SET ROLE {other}")] == []
 
 
-def test_the_owner_logs_in_nowhere(migrated):
+def test_the_owner_cannot_log_in(migrated):
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(migrated.conninfo(roles.OWNER))
 
@@ -161,7 +161,7 @@ def _rows(migrated, statement):
 
 
 @pytest.mark.parametrize("role", roles.SERVING)
-def test_a_role_can_hand_nothing_on(migrated, role):
+def test_a_role_can_grant_nothing(migrated, role):
     """Where it has a right itself, Postgres only warns: nothing is granted."""
     with migrated.connect(role) as connection:
         for name, _, _ in relations(migrated):

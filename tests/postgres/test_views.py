@@ -9,6 +9,7 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from tests.support.databases import cloned
 from tests.support.services import serving
@@ -98,7 +99,7 @@ def sessions_at(admin, *levels):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_c08_a_hostile_predicate_hears_no_session_of_another_level(filled, level):
+def test_c08_a_hostile_predicate_sees_no_session_of_another_level(filled, level):
     with filled.as_admin() as admin, admin.transaction(force_rollback=True):
         own = sessions_at(admin, level)
 
@@ -106,7 +107,7 @@ def test_c08_a_hostile_predicate_hears_no_session_of_another_level(filled, level
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_c08_without_the_barrier_it_would(filled, level):
+def test_c08_without_the_barrier_a_hostile_predicate_would(filled, level):
     """Why `security_barrier` is pinned."""
     with filled.as_admin() as admin, admin.transaction(force_rollback=True):
         everybody = sessions_at(admin, *LEVELS)
@@ -163,7 +164,7 @@ def test_c49_the_right_that_row_locks_need_cannot_change_a_session(filled, level
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_c49_and_it_does_lock(filled, level):
+def test_c49_the_right_that_row_locks_need_does_lock(filled, level):
     with filled.connect(level.role) as one, filled.connect(level.role) as other:
         (session,) = rows(one, "SELECT tenant, session_id FROM session ORDER BY session_id LIMIT 1")
         lock = "SELECT FROM session WHERE tenant = %s AND session_id = %s FOR NO KEY UPDATE NOWAIT"
@@ -173,7 +174,7 @@ def test_c49_and_it_does_lock(filled, level):
                 other.execute(lock, session)
 
 
-def test_c49_on_the_whole_view_it_could_lower_the_taint(filled):
+def test_c49_a_right_on_the_whole_view_could_lower_the_taint(filled):
     """Why UPDATE is granted on one meaningless column: on all of a plain view the taint falls."""
     with filled.as_admin() as admin, admin.transaction(force_rollback=True):
         admin.execute("SET LOCAL ROLE muniment_owner")
@@ -254,7 +255,7 @@ def test_a_level_has_the_settings_that_bound_it(filled, role):
     with filled.connect(role) as connection:
         connection.execute("ALTER ROLE CURRENT_USER SET synchronous_commit = off")
         connection.execute("ALTER ROLE CURRENT_USER SET lock_timeout = 0")
-    served = RoleDatabase(filled.conninfo, pool_size=1)
+    served = RoleDatabase(filled.conninfo, pool_sizes=SINGLE)
     try:
         with served.connection(role, Deadline()) as connection:
             found = {name: rows(connection, f"SHOW {name}")[0][0] for name in _BOUNDS}

@@ -274,7 +274,7 @@ def test_of_one_label_the_own_block_is_rendered_first_then_by_owner(at, host, se
     assert [section.owner_agent_id for section in response.sections][3:] == ["alice", "adam", "bob"]
 
 
-def test_a_block_that_is_shared_no_more_is_not_rendered(at, host, team):
+def test_a_block_that_is_no_longer_shared_is_not_rendered(at, host, team):
     host.detach_block(owner_agent_id="bob", label="team", agent_id="alice")
 
     assert [label for label, _ in blocks(render(at(PUBLIC)))] == list(FIRST_BLOCKS)
@@ -477,7 +477,7 @@ def test_a_prompt_that_is_too_large_is_refused_also_when_it_is_not_modified(bare
     assert refusal(bare.render_prompt, if_none_match="x") == TOO_LARGE
 
 
-def test_blocks_that_are_too_large_are_in_no_ones_way_who_does_not_ask_for_them(bare, filled):
+def test_blocks_that_are_too_large_do_not_affect_a_prompt_without_blocks(bare, filled):
     filled(2 * 1024 * 1024 + 1)
     bare.add_note(content="note")
 
@@ -556,7 +556,7 @@ def test_shared_blocks_are_recorded_as_read_by_the_consumer(at, host, team):
     assert (last.method, last.agent_id, last.result_count) == ("RenderPrompt", "alice", 4)
 
 
-def test_a_rendering_that_cannot_be_recorded_does_not_leave(service):
+def test_a_rendering_that_cannot_be_recorded_is_not_sent(service):
     session = service.session(CONFIDENTIAL)
     session.add_note(content="whale")
     with service.database.as_owner() as owner:

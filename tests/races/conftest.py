@@ -35,7 +35,9 @@ def arena(timed_postgres: EmbeddedPostgres) -> Iterator[Service]:
     """A real server over a database of the module's own; races keep apart by their agents."""
     with (
         cloned(timed_postgres) as database,
-        serving(database, limits=Limits(threads=_THREADS, stream_threads=_STREAM_THREADS, max_in_flight=500)) as served,
+        serving(
+            database, limits=Limits(threads=_THREADS, running_streams=_STREAM_THREADS, max_in_flight=500)
+        ) as served,
     ):
         yield served
 

@@ -54,7 +54,7 @@ def _versions(owner: psycopg.Connection[Any], agent: str) -> list[ledgers.Kept]:
 
 
 @pytest.mark.parametrize("one_session", [False, True], ids=["8 sessions", "one session"])
-def test_every_line_that_is_appended_is_there_once(
+def test_every_appended_line_is_stored_once(
     one_session: bool, appends: int, sessions: list[Caller], crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     writers = sessions[:1] * _WRITERS if one_session else sessions
@@ -161,7 +161,7 @@ def test_no_edit_is_made_of_a_text_that_was_overwritten(
 
 
 @pytest.mark.proof
-def test_without_the_write_lock_they_would_be(
+def test_without_the_write_lock_edits_would_overwrite_each_other(
     arena: Service, crew: Crew, sessions: list[Caller], agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     mix = _mixed(arena, crew, sessions, agent)

@@ -19,7 +19,7 @@ from tests.races.mutants import spoiled
 from tests.support.services import Caller, Service
 
 _WRITERS = 8
-_MOST_SAVES = 50
+_MAX_SAVES = 50
 """By then the agent is gone, and the session with it."""
 _FIRST_BLOCKS = 3
 _LEFT = """
@@ -103,7 +103,7 @@ class Race:
         return code
 
     def _write(self, session: Caller, i: int) -> None:
-        for n in range(_MOST_SAVES):
+        for n in range(_MAX_SAVES):
             code = code_of(session.save_memory, key=f"{i} {n % 3}", content=f"{n}")
             self._answer("save", code)
             if code != "OK":
@@ -113,7 +113,7 @@ class Race:
     def _manage(self, session: Caller) -> None:
         """Open, raise and reset until the agent is gone."""
         host = self._arena.host()
-        for _ in range(_MOST_SAVES):
+        for _ in range(_MAX_SAVES):
             try:
                 session = self._open(Classification.PUBLIC, "")
                 host.raise_taint(session_id=session.session_id, taint=3)
@@ -151,7 +151,7 @@ class OfEveryKind(Race):
             ("ImportPassages", partial(session.import_passages, {"content": "x"})),
         ]
         method, act = acts[i % len(acts)]
-        for n in range(_MOST_SAVES):
+        for n in range(_MAX_SAVES):
             if method == "AddNote":
                 act = partial(session.add_note, content=f"{i}.{n}")
             code = code_of(act)
@@ -164,7 +164,7 @@ class OfEveryKind(Race):
         """Share until the agent is gone."""
         host = self._arena.host()
         one, other = self._name, self._partner
-        for n in range(_MOST_SAVES):
+        for n in range(_MAX_SAVES):
             acts = [
                 (
                     "CreateSharedBlock",

@@ -101,7 +101,7 @@ def _live(owner: psycopg.Connection[Any], agent: str) -> Counter[str]:
     return Counter(name for (name,) in rows)
 
 
-def test_of_the_same_passages_in_any_order_each_is_stored_once(
+def test_the_same_passages_in_any_order_are_each_stored_once(
     rounds: int, race: Race, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     before = deadlocks(owner)
@@ -117,7 +117,7 @@ def test_of_the_same_passages_in_any_order_each_is_stored_once(
     print(f"imports: {rounds} rounds of {_STREAMS} streams, {dict(race.counted)}, 0 deadlocks")
 
 
-def test_of_the_same_passages_over_expired_ones_each_is_stored_once(
+def test_the_same_passages_over_expired_ones_are_each_stored_once(
     rounds: int, race: Race, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     """Whoever is first clears them away, in the order of their ids: others that wait do not wait for one another."""
@@ -138,7 +138,7 @@ def test_of_the_same_passages_over_expired_ones_each_is_stored_once(
     print(f"imports over expired: {rounds // 2} rounds, {dict(race.counted)}, 0 deadlocks")
 
 
-def test_of_two_stores_of_one_expired_id_one_stores(
+def test_one_of_two_concurrent_stores_of_an_expired_id_stores(
     rounds: int, arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     """The other finds it: the same text is the same passage, another is refused."""

@@ -44,7 +44,7 @@ def test_writers_of_the_same_names_leave_one_version_of_each_in_the_index(servic
         assert set(operator.broken_index().values()) == {0}
 
 
-def test_the_index_is_made_anew_beside_writers(service):
+def test_the_index_is_rebuilt_beside_writers(service):
     sessions = [service.session(PUBLIC) for _ in range(WRITERS)]
     for number in range(100):
         sessions[0].save_memory(key=f"k{number}", content=f"whale {number}")

@@ -88,7 +88,7 @@ class Fill:
 
 
 @pytest.mark.parametrize("one_session", [False, True], ids=["8 sessions", "one session"])
-def test_just_as_many_notes_are_kept_as_fit(
+def test_exactly_as_many_notes_are_kept_as_fit(
     one_session: bool, rounds: int, arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     race = Fill(arena, crew, agent, one_session=one_session)
@@ -106,7 +106,7 @@ def test_just_as_many_notes_are_kept_as_fit(
 
 
 @pytest.mark.proof
-def test_without_the_write_lock_it_would_be_overspent(
+def test_without_the_write_lock_the_budget_would_be_exceeded(
     arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     race = Fill(arena, crew, agent, one_session=False)
@@ -171,7 +171,7 @@ def _edit(kind: str, note_id: str, dice: random.Random) -> dict[str, Any]:
     return {kind: {"note_id": note_id, "content": content}}
 
 
-def test_lists_of_edits_at_two_levels_never_overspend(
+def test_lists_of_edits_at_two_levels_never_exceed_the_budget(
     rounds: int, arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     """A low view never. A high one may, by what is written below; but not by what it adds itself."""

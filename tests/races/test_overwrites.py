@@ -54,7 +54,7 @@ def sound(owner: psycopg.Connection[Any]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("conversation_id", ["", "one"], ids=["own conversations", "one conversation"])
-def test_of_a_counter_no_increment_is_lost(
+def test_no_increment_of_a_counter_is_lost(
     conversation_id: str, runs: int, sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     """Its value is the number of acknowledged increments, and its revision one more."""
@@ -129,7 +129,7 @@ class FirstSaves:
         return sum(found[saved] != 1 for saved in self.acknowledged)
 
 
-def test_of_first_saves_at_once_every_one_is_kept(
+def test_every_one_of_several_concurrent_first_saves_is_kept(
     runs: int, sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     keys = runs // 2  # two meetings each: at the first save, and at the overwrite

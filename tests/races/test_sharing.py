@@ -45,7 +45,7 @@ def _audited(owner: psycopg.Connection[Any], agent: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("content", ["text", ""], ids=["with content", "without"])
-def test_of_eight_that_declare_one_block_one_does(
+def test_one_of_eight_concurrent_declarations_succeeds(
     content: str, rounds: int, arena: Service, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     arena.agent(agent)

@@ -43,7 +43,7 @@ class Loop:
         self._stopped.set()
 
 
-def test_a_raise_returns_while_64_writers_go_on(arena: Service, crew: Crew, agent: str) -> None:
+def test_a_raise_returns_while_64_writers_continue(arena: Service, crew: Crew, agent: str) -> None:
     """Four raises in a row, over gRPC; each writer saves on before, between and after them."""
     arena.agent(agent)
     sessions = [opened(arena, agent, PUBLIC, "busy") for _ in range(_CLIENTS)]

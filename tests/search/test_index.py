@@ -44,7 +44,7 @@ def broken(database):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_an_index_that_is_not_in_step_is_found_and_made_anew(service, loss):
+def test_an_inconsistent_index_is_found_and_rebuilt(service, loss):
     session = filled(service)
     before = session.search_passages(query="whale ahab").SerializeToString(deterministic=True)
     assert broken(service.database) == 0
@@ -77,7 +77,7 @@ def test_an_agent_that_is_deleted_meanwhile_has_nothing_to_index(service):
     assert [each.items for each in rest if each.agent_id == other] == [0] * 4
 
 
-def test_purge_takes_what_expired_out_of_the_index(database):
+def test_purge_removes_expired_items_from_the_index(database):
     clock = Clock(database)
     with serving(database) as service:
         session = service.session(PUBLIC)
@@ -95,7 +95,7 @@ def test_purge_takes_what_expired_out_of_the_index(database):
         assert [row.name for row in owner.execute("SELECT name FROM muniment_public.chunk").fetchall()] == ["kept"]
 
 
-def test_an_upgrade_indexes_what_was_there(postgres, database):
+def test_an_upgrade_indexes_existing_items(postgres, database):
     """From the schema before search: migrate once more, and everything is found."""
     name = "before_search"
     with psycopg.connect(postgres.conninfo(user="postgres", dbname="postgres"), autocommit=True) as admin:

@@ -25,7 +25,7 @@ def test_the_rarest_words_come_first_then_all():
     ]
 
 
-def test_of_frequent_words_two_at_once_come_first_then_the_rarest_then_all():
+def test_pairs_of_frequent_words_come_first_then_the_rarest_word_then_all():
     assert looked_for(whale=9000, zebra=5000, sea=7000) == [
         Candidates((("zebra", "sea"), ("zebra", "whale")), ()),
         Candidates((("zebra",),), ()),
@@ -33,7 +33,7 @@ def test_of_frequent_words_two_at_once_come_first_then_the_rarest_then_all():
     ]
 
 
-def test_a_single_word_is_looked_for_however_frequent():
+def test_a_single_word_is_looked_up_however_frequent():
     assert looked_for(whale=9000) == [Candidates((("whale",),), ())]
 
 
@@ -48,11 +48,11 @@ def test_frequent_grams_wait_for_the_words():
     assert looked_for(pairs, grams, sea=10)[0] == Candidates((("sea",),), (("zebr", "ebra"),))
 
 
-def test_grams_alone_are_looked_for_however_frequent():
+def test_grams_alone_are_looked_up_however_frequent():
     assert looked_for([("展望",)], [("展望", 9000)]) == [Candidates((), (("展望",),))]
 
 
-def test_what_does_not_occur_is_not_looked_for():
+def test_a_term_that_does_not_occur_is_not_looked_up():
     assert looked_for([("_who", "whol")], [("_who", 5), ("whol", 0)], whale=0, zebra=1) == [
         Candidates((("zebra",),), ())
     ]
@@ -60,13 +60,13 @@ def test_what_does_not_occur_is_not_looked_for():
 
 
 @pytest.mark.parametrize(("evidence", "found"), [((), (("the",),)), ([("_wha", "whal")], ())])
-def test_stop_words_are_looked_for_when_there_is_nothing_else(evidence, found):
+def test_stop_words_are_looked_up_if_there_are_no_other_words(evidence, found):
     terms = [Term("the", 9000, is_gram=False, is_stop=True)]
 
     assert candidate_queries(CORPUS, terms, evidence) == [Candidates(found, ())]
 
 
-def test_a_character_that_stands_for_many_becomes_no_more_than_four():
+def test_a_character_expands_to_four_at_most():
     assert sum(len(word) for _, word in words("\ufdfa" * 100)) <= 400
 
 

@@ -12,7 +12,7 @@ from psycopg.rows import namedtuple_row, tuple_row
 
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.ids import RandomIds
+from muniment_server.domain.ids import AgentNumber, RandomIds
 from muniment_server.domain.items import ItemKind
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.embedded_postgres import EmbeddedPostgres
@@ -28,7 +28,7 @@ from tests.support.plans import buffers
 from tests.support.services import new_host_key
 
 ITEMS = 4000
-MOST_BUFFERS = {"corpus": 5000, "scored": 3000}
+MAX_BUFFERS = {"corpus": 5000, "scored": 3000}
 """Of the words of a query, and of its matches, by a name in the text."""
 
 
@@ -74,7 +74,7 @@ def test_what_is_loaded_is_what_the_service_would_write(loaded):
 
 
 @pytest.mark.parametrize("level", [Classification.PUBLIC, Classification.RESTRICTED])
-def test_a_search_looks_at_a_part_of_many_items(loaded, level):
+def test_a_search_among_many_items_reads_only_a_part_of_them(loaded, level):
     with loaded.as_owner() as owner:
         (session,) = owner.execute(
             "SELECT tenant, session_id FROM vault.session WHERE agent = 1 AND conversation_id = %s", [f"load{level:d}"]
@@ -89,7 +89,7 @@ def test_a_search_looks_at_a_part_of_many_items(loaded, level):
         )
     ) as connection:
         connection.plans = []
-        identity = SessionIdentity(session.tenant, session.session_id, level)
+        identity = SessionIdentity(session.tenant, session.session_id, level, AgentNumber(0))
         scope = SessionScope(
             connection, identity, RandomIds(), method="SearchMemories", flow=Flow.READ, audit_reads=False
         )
@@ -99,7 +99,7 @@ def test_a_search_looks_at_a_part_of_many_items(loaded, level):
     assert len(found) == 10
     assert len(connection.plans) == 2
     for text, plan in connection.plans:
-        (most,) = [most for name, most in MOST_BUFFERS.items() if f"{name} AS" in text]
+        (most,) = [most for name, most in MAX_BUFFERS.items() if f"{name} AS" in text]
         print(f"{level.name}: {buffers(plan)} buffers of at most {most}")
         assert buffers(plan) <= most
 

@@ -52,7 +52,7 @@ def test_words_are_counted_in_a_sample(service, monkeypatch):
     assert counted_in_some != exact
 
 
-def test_a_word_that_no_sample_holds_is_counted(service, sampled):
+def test_a_word_that_is_in_no_sample_is_counted(service, sampled):
     session = service.session(PUBLIC)
     fill(session)
     session.save_memory(key="rare", content="a xylophone")
@@ -73,7 +73,7 @@ def test_what_is_above_is_in_no_sample(service, sampled, low, high):
     assert answer(session) == before
 
 
-def test_a_sample_does_not_hang_on_ids(service, sampled):
+def test_a_sample_does_not_depend_on_ids(service, sampled):
     """The same said to two agents is found alike: ids are random, what is sampled is not."""
     sessions = [service.session(PUBLIC, agent_id=agent) for agent in ("alice", "bob")]
     for session in sessions:
@@ -82,7 +82,7 @@ def test_a_sample_does_not_hang_on_ids(service, sampled):
     assert scores(sessions[0]) == scores(sessions[1])
 
 
-def test_a_sample_does_not_hang_on_the_plan(database, sampled):
+def test_a_sample_does_not_depend_on_the_plan(database, sampled):
     """Bit for bit, whatever way the rows come."""
     with serving(database) as service:
         session = service.session(PUBLIC)

@@ -79,7 +79,7 @@ def test_a_query_without_a_word_finds_nothing(library, query):
     assert found(library, query) == []
 
 
-def test_small_words_count_only_where_there_are_no_others(library):
+def test_stop_words_count_only_in_a_query_without_other_words(library):
     assert found(library, "is it my") == ["memo", "plan"]
     assert found(library, "is it my whale") == ["whale"]
     assert found(library, "is it my xylophone") == []
@@ -240,7 +240,7 @@ def test_all_tags_are_needed_unless_any_is_asked_for(at):
     assert sorted(keys(search(query="whale", tag_match=ANY))) == ["a", "ab", "b", "none"]
 
 
-def test_tags_are_looked_at_before_the_limit(at):
+def test_tags_are_filtered_before_the_limit(at):
     for number in range(40):
         at(PUBLIC).save_memory(key=f"many{number}", content="whale whale", tags=["other"])
     for number in range(3):
@@ -365,7 +365,7 @@ def test_a_long_memory_is_found_by_its_best_part(at):
 
 
 @pytest.mark.parametrize("tags", [[], ["wanted"]])
-def test_as_many_are_found_as_are_asked_for_when_enough_match(at, tags):
+def test_a_search_fills_its_limit_if_enough_items_match(at, tags):
     """Also where the rarest words alone would find fewer: they are looked for first."""
     for number in range(30):
         at(PUBLIC).save_memory(key=f"many{number}", content="a whale " + "and another " * 5, tags=["wanted"])
@@ -381,14 +381,14 @@ def ids_found(session, query, **fields):
     return [result.passage.passage_id for result in session.search_passages(query=query, **fields).results]
 
 
-def test_a_hit_lends_to_its_neighbours_in_the_thread(at):
+def test_a_hit_raises_the_scores_of_its_neighbours_in_the_thread(at):
     ids = passages(at(PUBLIC), "t", "far off", "quite near", "where is the whale?", "in the bay", "so far", "farther")
     passages(at(PUBLIC), "other", "elsewhere", start=1_000_000_002)
 
     assert ids_found(at(PUBLIC), "whale") == [ids[2], *sorted([ids[1], ids[3]]), *sorted([ids[0], ids[4]])]
 
 
-def test_a_hit_lends_nothing_to_what_a_filter_leaves_out(at):
+def test_a_hit_does_not_raise_the_score_of_a_filtered_passage(at):
     passages(at(PUBLIC), "t", "before", "the whale", "after", tags=["kept"])
     passages(at(PUBLIC), "t", "between", start=1_000_000_001, tags=["left out"])
 
@@ -411,7 +411,7 @@ def test_neighbours_are_counted_among_visible_passages_only(at, low, high):
 # Nothing is learned from what is hidden; nothing is found that is gone.
 
 
-def test_answers_do_not_hang_on_the_plan(database):
+def test_answers_do_not_depend_on_the_plan(database):
     """Bit for bit, whatever way the rows come."""
     with serving(database) as service:
         session = service.session(INTERNAL)
@@ -454,7 +454,7 @@ def test_notes_and_passages_are_found_as_if_nothing_were_above(at, low, high):
     assert [search() for search in searches] == before
 
 
-def test_what_is_gone_is_in_no_index(service):
+def test_a_deleted_item_is_in_no_index(service):
     """Deleted, overwritten, expired and replaced, purged: in the same transaction."""
     session = service.session(PUBLIC)
     save(session, kept="whale", over="whale " * 400, gone="whale")
@@ -472,7 +472,7 @@ def test_what_is_gone_is_in_no_index(service):
         assert set(operator.broken_index().values()) == {0}
 
 
-def test_many_changes_are_counted_as_one_after_a_while(service):
+def test_term_statistics_are_folded_after_a_while(service):
     """Rows of counts are added up by about every 64th write."""
     session = service.session(PUBLIC)
     for number in range(600):
@@ -496,7 +496,7 @@ def test_an_agent_that_is_deleted_leaves_nothing_in_the_index(service):
     assert rows == []
 
 
-def test_a_long_passage_with_all_the_tags_there_may_be_is_stored(at):
+def test_a_long_passage_with_the_maximum_of_tags_is_stored(at):
     """Repeated in each of its chunks, they took half a minute."""
     tags = [f"label{number:02} " + "\ufdfa" * 50 for number in range(32)]
     stored = at(PUBLIC).store_passage(content="whale. " * 30_000, tags=tags, timeout=20)

@@ -12,6 +12,7 @@ import pytest
 
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
+from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedder import CrashTolerantEmbedder, EmbeddingSchedule, Model, embed_queued_chunks
 from muniment_server.runtime.stop_signal import StopSignal
@@ -115,7 +116,7 @@ def test_a_long_memory_is_shown_by_the_part_that_was_meant(database, model):
 
 
 @pytest.mark.parametrize("query", ["?", "...", "👩", "%", "\u0bcd"])
-def test_a_query_without_a_word_means_nothing(database, model, query):
+def test_a_query_without_a_word_is_not_embedded(database, model, query):
     with serving(database, embed=model.embed_query) as service:
         session = service.session(PUBLIC)
         save(session, whale="a blue whale")
@@ -158,7 +159,7 @@ def test_what_is_not_embedded_yet_is_found_by_its_words(service, at):
     assert found(at(PUBLIC), "hound") == ["new", "dog"]
 
 
-def test_without_an_answer_of_the_embedder_search_goes_by_words(database):
+def test_without_an_answer_from_the_embedder_search_uses_words_alone(database):
     with serving(database, embed=quick) as service:
         save(service.session(PUBLIC), dog="my dog barks", hound="a hound was here")
         embed_all(database, Quick())
@@ -258,7 +259,7 @@ def test_answers_are_the_same_bytes_whatever_is_above(service, at, low, high, ve
     assert searches(at(high)) != before
 
 
-def test_semantic_answers_do_not_hang_on_the_plan(database):
+def test_semantic_answers_do_not_depend_on_the_plan(database):
     """Bit for bit, whatever way the rows come."""
     with serving(database, embed=quick) as service:
         session = service.session(INTERNAL)
@@ -278,7 +279,7 @@ def test_semantic_answers_do_not_hang_on_the_plan(database):
 # Filters, and how many are looked at.
 
 
-def test_filters_are_looked_at_before_any_cut(service, at):
+def test_filters_are_applied_before_any_limit(service, at):
     """1,100 that are more alike do not crowd out the three that are asked for."""
     at(PUBLIC).import_passages(
         *({"content": "dog", "tags": ["other"], "thread": f"x{number}"} for number in range(1100)),
@@ -305,7 +306,7 @@ def rows(database, statement):
         return [tuple(row) for row in owner.execute(statement.encode()).fetchall()]
 
 
-def test_what_is_deleted_takes_its_vectors_along(service, at):
+def test_deleting_an_item_deletes_its_vectors(service, at):
     save(at(PUBLIC), kept="dog", gone="dog " * 400, over="dog")
     passage = at(PUBLIC).store_passage(content="dog").passage.passage_id
     embed_all(service.database, Quick())
@@ -328,7 +329,7 @@ def test_an_agent_that_is_deleted_leaves_no_vector(service, at):
     assert rows(service.database, "SELECT 1 FROM muniment_restricted.meaning") == []
 
 
-def test_a_turn_is_meant_together_with_the_one_before_it_until_that_is_deleted(service, at):
+def test_a_turn_is_embedded_with_the_previous_one_until_that_is_deleted(service, at):
     first, second, _ = passages(at(PUBLIC), "t", "Where do you live?", "In Kochi", "By the sea", author="Anu")
     before, after = Quick(), Quick()
     embed_all(service.database, before)
@@ -343,7 +344,7 @@ def test_a_turn_is_meant_together_with_the_one_before_it_until_that_is_deleted(s
     assert after.chunks == ["Anu: In Kochi"]
 
 
-def test_a_turn_is_not_meant_together_with_one_that_is_being_deleted(service, at):
+def test_a_turn_is_not_embedded_with_one_that_is_being_deleted(service, at):
     (first,) = passages(at(PUBLIC), "t", "my secret")
     later = {"thread": "t", "event_time": {"seconds": 1_000_000_001}}
     with ThreadPoolExecutor(1) as pool, service.database.as_owner() as owner:
@@ -359,7 +360,7 @@ def test_a_turn_is_not_meant_together_with_one_that_is_being_deleted(service, at
     assert rows(service.database, "SELECT prior FROM muniment_public.meaning") == [(None,)]
 
 
-def test_a_turn_is_not_meant_together_with_what_expires_is_long_or_of_another_level(service, at):
+def test_a_turn_is_not_embedded_with_one_that_expires_is_long_or_at_another_level(service, at):
     expiring = {"expire_time": {"seconds": 4_000_000_000}}
     passages(at(PUBLIC), "one", "of public")
     passages(at(INTERNAL), "one", "of internal", start=1_000_000_001)
@@ -469,7 +470,7 @@ def test_the_lowest_level_is_always_first(service, at):
     assert len(model.chunks) == 42
 
 
-def test_a_higher_level_has_a_batch_after_a_few(service, at):
+def test_a_higher_level_gets_a_batch_after_a_few_lower_ones(service, at):
     save(at(PUBLIC), **{f"k{number}": "low" for number in range(100)})
     save(at(INTERNAL), **{f"k{number}": "middle" for number in range(20)})
     save(at(RESTRICTED), one="high")
@@ -520,7 +521,7 @@ def test_no_text_takes_long(model):
     assert chunk - query < 2
 
 
-def test_of_a_long_text_a_query_is_its_beginning_and_a_chunk_its_end(model):
+def test_the_beginning_of_a_long_query_and_the_end_of_a_long_chunk_are_embedded(model):
     """The end: there a turn stands, after the one before it."""
     filler = "".join(chr(0x4E00 + 97 * number % 20_000) for number in range(900))
 
@@ -536,7 +537,7 @@ def test_at_one_level_the_embedder_reads_that_level_only(service, at, level):
         save(at(each), **{each.name: "text"})
         passages(at(each), "t", f"first {each.name}", f"second {each.name}")
     model = Quick()
-    roles = RoleDatabase(service.database.conninfo, pool_size=1)
+    roles = RoleDatabase(service.database.conninfo, pool_sizes=SINGLE)
     with service.database.connect(level.role) as connection:
         while embed_batch(connection, lambda text, _: model.embed_chunk(text), START):
             pass
@@ -607,7 +608,7 @@ def test_a_chunk_at_which_the_model_fails_is_found_by_its_words_alone(service, a
 
 
 @pytest.mark.parametrize(("failing", "other"), [(PUBLIC, INTERNAL), (INTERNAL, PUBLIC)])
-def test_after_an_error_that_no_one_foresaw_the_other_levels_go_on(service, at, caplog, failing, other):
+def test_other_levels_continue_after_an_unexpected_error(service, at, caplog, failing, other):
     """At once. It is logged without what it says: that may quote a text."""
     asked = []
 
@@ -620,7 +621,7 @@ def test_after_an_error_that_no_one_foresaw_the_other_levels_go_on(service, at, 
     def embedded(level):
         return rows(service.database, f"SELECT embedder FROM {level.role}.meaning")
 
-    with closing(RoleDatabase(service.database.conninfo, pool_size=1)) as database:
+    with closing(RoleDatabase(service.database.conninfo, pool_sizes=SINGLE)) as database:
         turns = EmbeddingSchedule(database, vector)
         save(at(failing), waits="my secret")
         embed_queued_chunks(turns, StopSignal())

@@ -16,7 +16,7 @@ def shown(text, query):
 
 
 @pytest.mark.parametrize("text", [FILLER + SECRET + FILLER, SECRET + FILLER, FILLER + SECRET])
-def test_what_stands_before_and_after_is_shown_too(text):
+def test_the_context_before_and_after_is_shown_too(text):
     part = shown(text, "marmalade")
 
     assert SECRET.strip() in part

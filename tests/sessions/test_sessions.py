@@ -54,7 +54,7 @@ def test_a_session_is_opened_at_the_taint_that_is_asked_for(host, alice, level):
 
 
 @pytest.mark.parametrize("level", [0, 5, -1, 2**31 - 1])
-def test_a_level_that_is_none_is_refused(host, alice, level):
+def test_an_invalid_level_is_refused(host, alice, level):
     session = open_session(host, taint=PUBLIC).session
 
     assert invalid(open_session, host=host, taint=level) == ["taint"]
@@ -206,7 +206,7 @@ def test_an_unknown_session_is_not_found(host, method):
 
 @pytest.mark.parametrize("method", ["raise_taint", "reset_session", "close_session", "get_session"])
 @pytest.mark.parametrize("session_id", ["", "x", "00000000000000000000000000000000", f"{uuid.UUID(int=1)}\n"])
-def test_what_is_no_session_id_is_refused(host, method, session_id):
+def test_an_invalid_session_id_is_refused(host, method, session_id):
     fields = {"taint": INTERNAL} if method == "raise_taint" else {}
 
     assert invalid(getattr(host, method), session_id=session_id, **fields) == ["session_id"]
@@ -268,7 +268,7 @@ def test_a_session_gets_and_closes_itself_with_or_without_its_id(host, session):
         assert refusal(own.get_session) == CLOSED
 
 
-def test_c02_another_session_is_for_a_session_as_none(session):
+def test_c02_a_session_cannot_find_another_session(session):
     """Of its own agent and conversation too."""
     own, other = session(PUBLIC, conversation_id="c"), session(PUBLIC, conversation_id="c")
 
@@ -295,7 +295,7 @@ def test_a_host_opens_and_raises_up_to_its_ceiling(shared, tenant, alice, ceilin
 
 
 @pytest.mark.parametrize(("ceiling", "taint"), UP)
-def test_a_session_above_the_ceiling_is_as_none(shared, tenant, host, alice, ceiling, taint):
+def test_a_session_above_the_ceiling_is_not_found(shared, tenant, host, alice, ceiling, taint):
     """Also for a raise to a level that the ceiling allows."""
     above = open_session(host, taint=taint).session.session_id
     limited = shared.host(tenant, ceiling)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
+from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedder import EmbeddingSchedule, Model, embed_queued_chunks
 from muniment_server.runtime.stop_signal import StopSignal
@@ -52,7 +53,7 @@ def embed_all(database: Database, model: Model) -> None:
 
 def embed_by(database: Database, embed: ChunkEmbedder, ended: StopSignal) -> None:
     """Compute embeddings with *embed*, until none is queued or *ended* is set."""
-    roles = RoleDatabase(database.conninfo, pool_size=1)
+    roles = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
     try:
         embed_queued_chunks(EmbeddingSchedule(roles, embed), ended)
     finally:

@@ -25,8 +25,9 @@ from muniment_server.domain.tokens import TokenKind
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.search.embeddings import Vector
-from muniment_server.transport.pools import Limits
+from muniment_server.transport.pools import Limits, Pools
 from muniment_server.transport.server import SERVICES, Server
+from muniment_server.transport.shares import Shares
 from tests.support.databases import Database
 
 _METHODS = {method.name: method for service in SERVICES for method in service.methods}
@@ -172,7 +173,7 @@ def serving(
     """Serve *database* on a free port. *embed* is asked for the vectors of queries."""
     limits = limits or Limits()
     ids = ids or RandomIds()
-    connections = RoleDatabase(database.conninfo, pool_size=limits.connections)
+    connections = RoleDatabase(database.conninfo, pool_sizes=limits.connections)
     scopes = Scopes(connections, ids, audit_reads_from=audit_reads_from)
     server = Server(scopes, lambda text, _: embed(text), limits=limits, open_reflection=open_reflection)
     port = server.listen("127.0.0.1:0", None)
@@ -184,6 +185,22 @@ def serving(
     finally:
         server.stop(grace=1)
         connections.close()
+
+
+def pools_of(service: Service) -> Pools:
+    """The pools of threads of *service*."""
+    return service.server._admission._pools
+
+
+def shares_of(service: Service, pool: str = "calls") -> Shares:
+    """What is in flight in one of the pools of *service*."""
+    found = getattr(pools_of(service), pool)
+    return found if isinstance(found, Shares) else found.shares
+
+
+def in_flight(service: Service, pool: str = "calls") -> int:
+    """How many calls of one pool run, wait, or have an answer that is not read yet."""
+    return shares_of(service, pool)._root.calls
 
 
 def _failure(error: Any) -> Outcome:

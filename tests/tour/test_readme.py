@@ -97,7 +97,7 @@ def test_grpcurl_is_the_version_that_is_tested():
     assert f"github.com/fullstorydev/grpcurl {version} " in (grpcurl.TOOLS / "go.mod").read_text()
 
 
-def test_the_python_is_that_of_the_client():
+def test_the_python_example_is_that_of_the_client():
     def first(text):
         return next(step for step in steps(text) if step.language == "python")
 

@@ -9,9 +9,13 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from muniment_server.transport import admission
+from muniment_server.transport.pools import Limits
 from muniment_server.transport.server import SERVICES
 from tests.support.answers import PUBLIC
-from tests.support.services import failure_of, reason_of, serving
+from tests.support.commands import wait_until
+from tests.support.concurrency import in_background, locked
+from tests.support.services import failure_of, pools_of, reason_of, serving, shares_of
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 OURS = {service.full_name for service in SERVICES}
@@ -56,26 +60,47 @@ def test_health_follows_the_gate(service):
     assert (closed, health(service)) == ({NOT_SERVING}, SERVING)
 
 
+def test_a_server_behind_a_closed_gate_is_alive_and_not_ready(service):
+    service.server.set_serving(False)
+
+    assert (health(service, "liveness"), health(service, "readiness")) == (SERVING, NOT_SERVING)
+
+
+def test_a_server_whose_calls_make_no_progress_is_not_ready(database, monkeypatch):
+    """A statement that hangs holds its thread; what waits behind it is not served."""
+    monkeypatch.setattr(admission, "_STUCK_SECONDS", 0.2)
+    with serving(database, limits=Limits(threads=1)) as service:
+        session = service.session(PUBLIC)
+        assert not service.server.is_stuck
+        with locked(service, session):
+            running, _ = in_background(session.save_memory, key="plan", content="x")
+            waiting, _ = in_background(session.save_memory, key="plan", content="y")
+            wait_until(lambda: service.server.is_stuck, "no call makes progress")
+        running.join(20)
+        waiting.join(20)
+
+        assert not service.server.is_stuck
+
+
 def test_health_answers_under_overload(shared, monkeypatch):
     """Otherwise a busy server would be taken for a dead one."""
-    dispatcher = shared.server.grpc._state.interceptor_pipeline.interceptors[0]
-    monkeypatch.setattr(dispatcher.pool, "_max_in_flight", 0)
+    monkeypatch.setattr(pools_of(shared).calls.shares, "_max_calls", 0)
 
     assert health(shared) == SERVING
 
 
-@pytest.mark.parametrize("full", ["pool", "_long_pool", "_stream_pool"])
-def test_threads_that_have_enough_to_do_do_not_have_other_calls_refused(service, monkeypatch, full):
+@pytest.mark.parametrize("full", ["calls", "long", "streams", "hosts"])
+def test_a_full_pool_refuses_its_own_calls_only(service, monkeypatch, full):
     """Queued renders, or idle streams, once had every call of a worker refused."""
-    session = service.session(PUBLIC)
+    session, host = service.session(PUBLIC), service.host()
     session.save_memory(key="plan", content="whale")
     calls = {
-        "pool": lambda: session.get_memory(key="plan"),
-        "_long_pool": lambda: session.search_memories(query="whale"),
-        "_stream_pool": lambda: session.import_passages({"content": "x"}),
+        "calls": lambda: session.get_memory(key="plan"),
+        "long": lambda: session.search_memories(query="whale"),
+        "streams": lambda: session.import_passages({"content": "x"}),
+        "hosts": lambda: host.list_agents(),
     }
-    dispatcher = service.server.grpc._state.interceptor_pipeline.interceptors[0]
-    monkeypatch.setattr(getattr(dispatcher, full), "_max_in_flight", 0)
+    monkeypatch.setattr(shares_of(service, full), "_max_calls", 0)
 
     refused = calls.pop(full)
     assert reason_of(failure_of(refused)) == "OVERLOADED"
@@ -102,7 +127,7 @@ def test_c53_closed_reflection_is_for_hosts(closed):
     assert {service.name for service in answer.list_services_response.service} >= OURS
 
 
-def test_c53_closed_reflection_tells_no_one_else_a_thing(closed):
+def test_c53_closed_reflection_tells_others_nothing(closed):
     """Without credentials or with one that is none: one UNAUTHENTICATED. As a session: not for this kind of caller."""
     session = closed.session(PUBLIC)
     errors = [refused(closed.channel), refused(closed.channel, (("authorization", "Bearer x"),))]
@@ -126,7 +151,7 @@ def test_c50_a_fault_under_closed_reflection_says_no_word_of_the_driver(closed, 
     assert error.code() is not grpc.StatusCode.UNKNOWN
 
 
-def test_closed_reflection_while_the_database_is_away_is_unavailable(closed):
+def test_closed_reflection_is_unavailable_while_the_database_is_unreachable(closed):
     host = closed.host()
     host.list_agents()
     closed.scopes._database.close()

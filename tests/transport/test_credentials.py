@@ -67,7 +67,7 @@ def strangers(host, session):
     return found
 
 
-def test_whoever_is_unknown_hears_one_unauthenticated(strangers):
+def test_every_unknown_caller_gets_the_same_unauthenticated(strangers):
     """Byte for byte: absent, garbled, unknown, closed, doubled header, wrong scheme."""
     outcomes = {name: caller.observe("GetMemory", key="plan") for name, caller in strangers.items()}
 
@@ -76,7 +76,7 @@ def test_whoever_is_unknown_hears_one_unauthenticated(strangers):
 
 
 @pytest.mark.parametrize("rpc", METHODS)
-def test_whoever_is_unknown_hears_the_same_whatever_the_method(strangers, rpc):
+def test_an_unknown_caller_gets_the_same_answer_whatever_the_method(strangers, rpc):
     """Also where the request, empty as it is, breaks rules."""
     outcomes = {name: caller.observe(rpc) for name, caller in strangers.items()}
 
@@ -177,7 +177,7 @@ def test_an_expired_session_that_is_remembered_is_unauthenticated(service, clock
         assert session.observe(rpc, **fields) == Bare(service.channel).observe(rpc, **fields)
 
 
-def test_a_revoked_host_key_is_revoked(shared, tenant, host):
+def test_a_revoked_host_key_is_refused(shared, tenant, host):
     """It is never cached."""
     key = new_host_key(shared.database, tenant, CONFIDENTIAL)
     revoked = Caller(shared.channel, key)
@@ -199,7 +199,7 @@ def test_sessions_outlive_the_host_key_that_opened_them(shared, tenant, host):
     assert Caller(shared.channel, opened.token).get_session().session == opened.session
 
 
-def test_a_miss_is_not_remembered(shared, tenant, session):
+def test_a_miss_is_not_cached(shared, tenant, session):
     """A token that is tried before it is real works once it is."""
     session(PUBLIC)
     with shared.database.as_owner() as owner:

@@ -14,8 +14,9 @@ from muniment_server.items import item_store
 from muniment_server.postgres import pool
 from muniment_server.transport.pools import Limits
 from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC, detail, fields_of, in_future, invalid, refusal
+from tests.support.commands import wait_until
 from tests.support.concurrency import in_background, locked, wait_until_blocked
-from tests.support.services import failure_of, reason_of, serving
+from tests.support.services import failure_of, in_flight, reason_of, serving
 
 DRIVER_WORDS = re.compile(
     r"(?i:permission|relation|denied|psycopg|column|constraint|SELECT|muniment_|item)|[a-z]Error\b"
@@ -24,8 +25,8 @@ DRIVER_WORDS = re.compile(
 
 @pytest.fixture
 def small(database):
-    """A server with one thread, which takes two calls."""
-    with serving(database, limits=Limits(threads=1, max_in_flight=2)) as served:
+    """A server with one thread, which takes two calls of one session."""
+    with serving(database, limits=Limits(threads=1, max_in_flight=4)) as served:
         yield served
 
 
@@ -35,8 +36,7 @@ def test_c85_overload_is_refused_at_once_with_when_to_retry(small):
         running, done = in_background(session.save_memory, key="one", content="text")
         wait_until_blocked(small)
         waiting, done_too = in_background(session.list_memories)
-        while small.server.grpc._state.active_rpc_count < 2:
-            pass
+        wait_until(lambda: in_flight(small) == 2, "two calls are in flight")
         refused = failure_of(session.list_memories)
     running.join(20)
     waiting.join(20)
@@ -47,7 +47,7 @@ def test_c85_overload_is_refused_at_once_with_when_to_retry(small):
     assert [memory.key for memory in done_too[0].memories] == ["one"]
 
 
-def test_after_overload_the_server_serves_on(small):
+def test_after_overload_the_server_keeps_serving(small):
     session = small.session(PUBLIC)
     with locked(small, session):
         running, _ = in_background(session.save_memory, key="one", content="text")
@@ -72,7 +72,7 @@ def test_a_deadline_cancels_the_statement_and_frees_the_thread(small):
     assert session.get_memory(key="plan").memory.content == "before"
 
 
-def test_a_caller_who_goes_away_cancels_the_statement(small):
+def test_a_caller_who_disconnects_cancels_the_statement(small):
     session = small.session(PUBLIC)
     with locked(small, session):
         stub = session.channel.unary_unary("/muniment.v1.MemoryService/SaveMemory")
@@ -84,7 +84,7 @@ def test_a_caller_who_goes_away_cancels_the_statement(small):
     assert refusal(session.get_memory, key="plan") == "NOT_FOUND MEMORY_NOT_FOUND"
 
 
-def test_a_lock_that_is_not_let_go_is_unavailable(database, monkeypatch):
+def test_a_call_that_waits_too_long_for_a_lock_is_unavailable(database, monkeypatch):
     """The connection's own limit: no session waits for ever."""
     short = pool._SETTINGS.replace("lock_timeout=5s", "lock_timeout=50ms")
     monkeypatch.setattr(pool, "_SETTINGS", short)
@@ -129,7 +129,7 @@ def away(service, postgres):
         give_back()
 
 
-def test_a_database_that_went_away_is_unavailable(service, away):
+def test_calls_after_a_lost_database_are_unavailable(service, away):
     session = service.session(PUBLIC)
     session.list_memories()
     take, _ = away
@@ -138,7 +138,7 @@ def test_a_database_that_went_away_is_unavailable(service, away):
     assert refusal(session.list_memories) == "UNAVAILABLE UNAVAILABLE"
 
 
-def test_a_database_that_stays_away_is_unavailable(service, away):
+def test_calls_while_the_database_stays_away_are_unavailable(service, away):
     """Not overload: nothing says that fewer calls would help."""
     session = service.session(PUBLIC)
     take, _ = away
@@ -148,7 +148,7 @@ def test_a_database_that_stays_away_is_unavailable(service, away):
     assert refusal(session.list_memories) == "UNAVAILABLE UNAVAILABLE"
 
 
-def test_a_database_that_is_back_is_served(service, away):
+def test_calls_succeed_once_the_database_is_back(service, away):
     session = service.session(PUBLIC)
     session.save_memory(key="plan", content="text")
     take, give_back = away
@@ -185,7 +185,7 @@ FORCED = {
 
 
 @pytest.mark.parametrize("fault", FORCED)
-def test_c14_no_word_of_the_driver_is_sent(service, fault, caplog):
+def test_c14_no_text_of_the_driver_is_sent(service, fault, caplog):
     session = service.session(PUBLIC)
     session.save_memory(key="first", content="CANARY")
     with service.database.as_owner() as owner:
@@ -200,7 +200,7 @@ def test_c14_no_word_of_the_driver_is_sent(service, fault, caplog):
     assert "CANARY" not in caplog.text
 
 
-def test_c81_what_the_database_undid_for_anothers_sake_is_run_again(service, monkeypatch):
+def test_c81_a_transaction_that_the_database_rolled_back_for_another_is_retried(service, monkeypatch):
     """A deadlock's victim is no fault that a caller sees."""
     session = service.session(PUBLIC)
     attempts = []
@@ -276,7 +276,7 @@ def test_a_wrong_shape_of_call_is_no_fault(at):
         "/x/y",
     ],
 )
-def test_an_unknown_method_is_unimplemented_to_those_who_are_let_in(at, host, path):
+def test_an_unknown_method_is_unimplemented_to_those_who_are_accepted(at, host, path):
     for caller in (at(CONFIDENTIAL), host):
         stub = caller.channel.unary_unary(path)
         outcome = failure_of(lambda stub=stub, caller=caller: stub(b"", metadata=caller.metadata, timeout=20))

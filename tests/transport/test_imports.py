@@ -8,7 +8,6 @@ import threading
 import time
 import uuid
 from types import SimpleNamespace
-from typing import cast
 
 import grpc
 import pytest
@@ -17,7 +16,7 @@ from muniment.v1 import passage_pb2, passage_service_pb2
 from muniment_server.domain.errors import Conflict
 from muniment_server.items import item_store
 from muniment_server.passages import repository
-from muniment_server.transport import dispatch, receive_timeout
+from muniment_server.transport import cutoff, dispatch, streams
 from tests.support.answers import (
     INTERNAL,
     LEVELS,
@@ -31,8 +30,9 @@ from tests.support.answers import (
     in_future,
     pages,
 )
+from tests.support.commands import wait_until
 from tests.support.concurrency import locked, together, wait_until_blocked
-from tests.support.services import Caller, failure_of, reason_of
+from tests.support.services import Caller, failure_of, in_flight, reason_of
 
 PATH = "/muniment.v1.PassageService/ImportPassages"
 
@@ -329,7 +329,7 @@ def test_the_counts_name_the_place_of_a_conflict(at):
     assert len(stored(at(PUBLIC))) == 7 + 2
 
 
-def test_of_several_conflicts_the_first_is_reported(at):
+def test_the_first_of_several_conflicts_is_reported(at):
     old = with_ids(3)
     at(PUBLIC).import_passages(*old)
     others = [{**each, "content": "other"} for each in old]
@@ -416,7 +416,7 @@ def trickle(running):
 
 
 @pytest.mark.parametrize("call", ["StorePassage", "ImportPassages"])
-def test_what_the_database_never_decides_is_not_asked_for_ever(service, monkeypatch, call):
+def test_an_undecided_batch_is_not_retried_for_ever(service, monkeypatch, call):
     session = service.session(PUBLIC)
     monkeypatch.setattr(item_store, "store_passages", lambda _, batch: [SimpleNamespace(outcome=None) for _ in batch])
     outcome = session.observe_import(*some(1)) if call == "ImportPassages" else session.observe(call, content="x")
@@ -448,7 +448,7 @@ def test_an_error_that_is_found_in_the_stream_says_how_far_it_came(service, fail
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_c04_a_raise_in_mid_stream_ends_it(stream, session, host, low, high):
+def test_c04_a_raise_during_a_stream_ends_it(stream, session, host, low, high):
     """With the number stored; and nothing is stored at the old level afterwards, nor at the new one."""
     own, reader = session(low), session(RESTRICTED)
     running = stream(own, *some(150))
@@ -490,7 +490,7 @@ def test_c04_a_raise_after_the_first_look_ends_a_stream_that_has_stored_nothing(
 def wait_until_waiting(service, streams):
     """Until the server waits for the next message of so many streams, and has looked at their sessions."""
     end = time.monotonic() + 20
-    while len(service.server._receive_timeout._waiting) < streams:
+    while len(service.server._admission._cutoff._waiting) < streams:
         assert time.monotonic() < end
 
 
@@ -574,30 +574,32 @@ def test_a_closed_gate_refuses_before_a_message_is_read(stream, service):
 # --- Callers who go away, or do not go on
 
 
-def test_a_caller_who_goes_away_leaves_what_was_committed(stream, session):
+def test_a_caller_who_goes_away_leaves_what_was_committed(stream, session, shared):
     """Of the rest, what had arrived may be stored."""
     own = session(PUBLIC)
     sent = some(150)
     running = stream(own, *sent)
     wait_for(own, 100)
     running.call.cancel()
+    wait_until(lambda: in_flight(shared, "streams") == 0, "the stream has ended")
 
     assert counts(own.import_passages(*some(2))) == (2, 0)
     contents = {passage.content for passage in stored(own)}
     assert {one["content"] for one in sent[:100]} <= contents
 
 
-def test_a_deadline_leaves_what_was_committed(stream, session):
+def test_a_deadline_leaves_what_was_committed(stream, session, shared):
     own = session(PUBLIC)
     running = stream(own, *some(150), timeout=2.0)
     outcome = running.failure()
 
     assert outcome.code is grpc.StatusCode.DEADLINE_EXCEEDED
+    wait_until(lambda: in_flight(shared, "streams") == 0, "the stream has ended")
     assert counts(own.import_passages(*some(2))) == (2, 0)
     assert len(stored(own)) in {102, 152}
 
 
-def test_a_caller_who_goes_away_cancels_the_statement(stream, service):
+def test_a_caller_who_disconnects_cancels_the_statement(stream, service):
     """The batch that waits for a lock is not stored when the lock is gone."""
     session = service.session(PUBLIC)
     running = stream(session)
@@ -614,12 +616,12 @@ def test_a_caller_who_goes_away_cancels_the_statement(stream, service):
 @pytest.fixture
 def impatient(monkeypatch):
     """Streams may rest for a tenth of a second only."""
-    monkeypatch.setattr(receive_timeout, "_SECONDS_IN_STREAM", 0.1)
-    monkeypatch.setattr(receive_timeout, "_CHECK_INTERVAL", 0.02)
+    monkeypatch.setattr(streams, "RECEIVE_SECONDS_IN_STREAM", 0.1)
+    monkeypatch.setattr(cutoff, "_CHECK_INTERVAL", 0.02)
 
 
 @pytest.mark.parametrize("sent", [0, 1, 150])
-def test_c87_a_stream_that_rests_is_cut_off(impatient, stream, service, sent):
+def test_c87_a_stream_that_pauses_is_cut_off(impatient, stream, service, sent):
     """What was committed stays; what waited for the rest of its batch may be stored or not."""
     session = service.session(PUBLIC)
     outcome = stream(session, *some(sent)).failure()
@@ -629,44 +631,32 @@ def test_c87_a_stream_that_rests_is_cut_off(impatient, stream, service, sent):
 
 
 def test_c87_after_streams_that_rested_others_are_served(impatient, stream, service):
-    """More than there are threads for them."""
-    session = service.session(PUBLIC)
-    resting = [stream(session) for _ in range(5)]
+    """More than may store at once."""
+    resting = [stream(service.session(PUBLIC)) for _ in range(5)]
     for each in resting:
         assert each.failure().code is grpc.StatusCode.CANCELLED
 
-    assert counts(session.import_passages(*some(120))) == (120, 0)
+    assert counts(service.session(PUBLIC).import_passages(*some(120))) == (120, 0)
 
 
-def test_each_message_has_its_own_ten_seconds(monkeypatch):
-    """A stream may last, as long as it goes on."""
-    now, watch, context = [0.0], receive_timeout.ReceiveTimeout(), cast(grpc.ServicerContext, object())
-    monkeypatch.setattr(receive_timeout, "time", SimpleNamespace(monotonic=lambda: now[0]))
+def test_c87_a_stream_that_rests_does_not_delay_another(stream, service):
+    """It holds a thread, but no turn: one is all there is."""
+    stream(service.session(PUBLIC), *some(1))
+    wait_until_waiting(service, 1)
 
-    def messages():
-        for _ in range(5):
-            left = watch._waiting[context] - now[0]
-            now[0] += 9.0
-            yield str(left).encode()
-
-    requests = messages()
-    received = [watch.receive(requests, context, in_stream=True) for _ in range(6)]
-
-    assert received == [b"10.0"] * 5 + [None]
+    assert counts(service.session(PUBLIC).import_passages(*some(120), timeout=5)) == (120, 0)
 
 
-def test_a_second_stream_waits_for_its_turn(stream, service):
-    """There is a thread for one."""
+def test_a_session_has_one_stream_at_a_time(stream, service):
     session = service.session(PUBLIC)
     first = stream(session, *some(1))
     wait_until_waiting(service, 1)
-    second = stream(session, *some(1))
-    ended = threading.Thread(target=first.end)
-    ended.start()
+    second = stream(session, *some(1)).failure()
 
-    assert second.end() == (1, 0)
-    ended.join(20)
-    assert len(stored(session)) == 2
+    assert (second.code, reason_of(second)) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
+    assert first.end() == (1, 0)
+    wait_until(lambda: in_flight(service, "streams") == 0, "the first stream has ended")
+    assert counts(session.import_passages(*some(1))) == (1, 0)
 
 
 def test_a_stream_to_a_server_that_stops_ends(stream, service):

@@ -72,6 +72,6 @@ def test_another_tag_to_list_by_is_refused(at, tag):
 
 
 @pytest.mark.parametrize("etag", ["x", "*", 'W/"1"', "e" * 65, "நினைவு"])
-def test_what_is_no_etag_is_refused(at, etag):
+def test_a_malformed_etag_is_refused(at, etag):
     assert invalid(at(RESTRICTED).save_memory, key="k", content="x", etag=etag) == ["etag"]
     assert invalid(at(RESTRICTED).delete_memory, key="k", etag=etag) == ["etag"]

@@ -267,7 +267,7 @@ def test_a_tag_that_cannot_be_kept_is_refused_not_dropped(at, tags, field):
     assert refusal(at(PUBLIC).get_memory, key="k") == GONE
 
 
-def test_whose_memories_are_read_is_the_tokens_business_only(session):
+def test_only_the_token_decides_whose_memories_are_read(session):
     """No request names an agent, and metadata that does says nothing."""
     session(PUBLIC, agent_id="owner").save_memory(key="plan", content="whale")
     guest = session(PUBLIC, agent_id="guest")
@@ -316,7 +316,7 @@ def test_concurrent_increments_with_etags_all_count(service):
     assert broken_invariants(service.database) == []
 
 
-def test_an_id_of_another_agent_is_as_one_that_never_was(session):
+def test_an_id_of_another_agent_looks_like_one_that_never_existed(session):
     etag = session(PUBLIC, agent_id="alice").save_memory(key="plan", content="text").memory.etag
     bob = session(PUBLIC, agent_id="bob")
     bob.save_memory(key="plan", content="text")

@@ -1,4 +1,4 @@
-"""Plays scenarios of `tests/conformance` through this client and prints what came, a line of JSON a step.
+"""Plays scenarios of `tests/conformance` through this client and prints the results, one line of JSON per step.
 
 MUNIMENT_ADDRESS=… MUNIMENT_HOST_KEY=… [MUNIMENT_TLS_CA=…] python clients/python/conformance/runner.py FILE
 """
@@ -47,7 +47,7 @@ class Player:
         self._bare = open_channel(address, tls)
 
     def play(self, scenario: JSON) -> Iterator[JSON]:
-        """What came of each step."""
+        """The result of each step."""
         variables: dict[str, str] = {}
         for number, step in enumerate(scenario["steps"]):
             try:
@@ -66,7 +66,7 @@ class Player:
             response = self._caller(step["as"])(method, _requests(method, step), seconds)
         except muniment.MunimentError as error:
             if error.code is grpc.StatusCode.UNAVAILABLE and not error.reason:
-                raise ConnectionError(error.message) from None  # it is not the service that says so
+                raise ConnectionError(error.message) from None  # the error is the client's, not the service's
             return _failure(error)
         return {"status": "OK", "response": json_format.MessageToDict(response)}
 
@@ -77,7 +77,7 @@ class Player:
         return lambda method, requests, seconds: _call(calls, method, requests, seconds)
 
     def _without_credential(self, method: MethodDescriptor, requests: JSON, seconds: float | None) -> JSON:
-        """A call that the client itself cannot make: it has always a credential."""
+        """A call without a credential, which the client itself cannot make."""
 
         def attempt(left: float) -> JSON:
             try:
@@ -107,7 +107,7 @@ def _requests(method: MethodDescriptor, step: JSON) -> list[JSON]:
 
 
 def _failure(error: muniment.MunimentError) -> JSON:
-    """The error as the client has it; the details as they came, whatever the client made of them."""
+    """The error as the client reports it, with the details as the server sent them."""
     status = rpc_status.from_call(error.__cause__)  # type: ignore[arg-type]  # the cause is the call
     details = [each for each in status.details if not each.Is(ErrorInfo.DESCRIPTOR)] if status else []
     return {
@@ -137,7 +137,7 @@ def _value_of(name: str, variables: dict[str, str]) -> str:
 
 
 def _save(variables: dict[str, str], name: str, path: str, came: JSON) -> None:
-    """Keep what stands at a dotted path of the response, if anything does."""
+    """Save the value at a dotted path of the response, if there is one."""
     value = came.get("response")
     for part in path.split("."):
         try:

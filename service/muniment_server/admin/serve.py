@@ -62,7 +62,7 @@ _MAX_SOCKET_PATH_BYTES = 107
 @click.option(
     "--max-in-flight",
     type=click.IntRange(min=1),
-    default=256,
+    default=512,
     show_default=True,
     help="How many calls a worker runs and queues. It rejects more at once.",
 )

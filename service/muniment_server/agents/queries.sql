@@ -119,7 +119,7 @@ SELECT conversation.conversation_id
    FOR UPDATE;
 
 -- name: erase_agent
--- The last step of DeleteAgent: foreign keys take all that belongs to the agent. No row: no such agent.
+-- The last step of DeleteAgent: foreign keys delete everything that belongs to the agent. No row: no such agent.
 WITH erased AS (
     DELETE FROM vault.agent AS erased
      WHERE erased.tenant = %(tenant)s

@@ -10,7 +10,7 @@ from muniment_server.items.wire import level_to_proto, time_to_proto
 
 
 def event_to_proto(event: AuditEvent) -> audit_pb2.AuditEvent:
-    """An audit event. What it lacks stays empty."""
+    """An audit event. Fields that do not apply stay empty."""
     return audit_pb2.AuditEvent(
         event_id=str(event.event_id),
         time=time_to_proto(event.time),

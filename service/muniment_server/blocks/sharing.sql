@@ -10,8 +10,8 @@ SELECT agent.agent
    FOR NO KEY UPDATE;
 
 -- name: create_shared_block
--- Declare a block as shared, under the lock of lock_agent; make its PUBLIC version when there is none.
--- No row: it is declared already, or content was given and there is a PUBLIC version.
+-- Declare a block as shared, under the lock of lock_agent; create its PUBLIC version if there is none.
+-- No row: it is already declared, or content was given although there is a PUBLIC version.
 WITH owner AS MATERIALIZED (
     SELECT agent.agent
       FROM vault.agent
@@ -24,7 +24,7 @@ WITH owner AS MATERIALIZED (
                   AND (shared_block.owner, shared_block.label) = (agent.agent, %(label)s)
            )
 ),
-made AS ( -- without a target: that would need the right to read it
+made AS ( -- ON CONFLICT without a target, which would need the right to read the table
     INSERT INTO muniment_public.item AS made (tenant, agent, kind, name, item_id, change_id, content, create_time, update_time)
     SELECT %(tenant)s, owner.agent, 3, %(label)s, %(item_id)s::uuid, %(change_id)s::uuid, %(content)s, vault.clock(), vault.clock()
       FROM owner
@@ -56,7 +56,7 @@ SELECT declared.owner
   FROM declared;
 
 -- name: delete_shared_block
--- End a declaration; its links go with it. Nulls: no such agent, not declared.
+-- End a declaration, and delete its links. Nulls: no such agent, not declared.
 WITH owner AS MATERIALIZED (
     SELECT agent.agent
       FROM vault.agent
@@ -80,8 +80,8 @@ logged AS (
 SELECT (SELECT owner.agent FROM owner) AS owner, (SELECT deleted.owner FROM deleted) AS declared;
 
 -- name: attach_block
--- Let an agent read a shared block. The audit row is that of the agent that reads. Nulls: no such agent, not declared.
-WITH parties AS MATERIALIZED ( -- in one order, or two that attach to each other deadlock
+-- Let an agent read a shared block. The audit row names the agent that reads. Nulls: no such agent, not declared.
+WITH parties AS MATERIALIZED ( -- locked in one order: otherwise two agents that attach to each other could deadlock
     SELECT agent.agent, agent.agent_id
       FROM vault.agent
      WHERE agent.tenant = %(tenant)s
@@ -118,7 +118,7 @@ SELECT pair.owner, pair.consumer, (SELECT declared.owner FROM declared) AS decla
   FROM pair;
 
 -- name: detach_block
--- Let an agent read a shared block no more. Nulls: no such agent, not declared, not attached.
+-- Stop letting an agent read a shared block. Nulls: no such agent, not declared, not attached.
 WITH pair AS MATERIALIZED (
     SELECT (
                SELECT agent.agent
@@ -156,7 +156,7 @@ SELECT pair.owner, pair.consumer,
   FROM pair;
 
 -- name: list_block_consumers
--- One page of those that a shared block is attached to, by id. No row: no such agent. Nulls: not declared; nothing more.
+-- One page of the agents that a shared block is attached to, by id. No row: no such agent. Nulls: not declared; nothing more.
 SELECT shared_block.owner AS declared, found.agent_id
   FROM vault.agent
        LEFT JOIN vault.shared_block

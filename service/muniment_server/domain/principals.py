@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.ids import HostKeyId, SessionId, TenantNumber
+from muniment_server.domain.ids import AgentNumber, HostKeyId, SessionId, TenantNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +28,5 @@ class SessionIdentity:
     tenant: TenantNumber
     session_id: SessionId
     taint: Classification
+    agent: AgentNumber
+    """For fair turns between agents. No statement relies on it."""

@@ -11,7 +11,7 @@ from muniment_server.domain import base64url
 from muniment_server.domain.ids import TenantNumber
 
 _FORM = re.compile(r"mun_(?P<kind>[hs])_(?P<tenant>[1-9][0-9]{0,18})_[A-Za-z0-9_-]{43}", re.ASCII)
-_LARGEST_TENANT = 2**63 - 1
+_MAX_TENANT = 2**63 - 1
 
 
 class TokenKind(StrEnum):
@@ -43,6 +43,6 @@ def digest(text: str) -> bytes:
 def parse(text: str) -> Token | None:
     """The token in *text*, or None if it is malformed."""
     match = _FORM.fullmatch(text)
-    if match is None or int(match["tenant"]) > _LARGEST_TENANT:
+    if match is None or int(match["tenant"]) > _MAX_TENANT:
         return None
     return Token(kind=TokenKind(match["kind"]), tenant=TenantNumber(int(match["tenant"])), hash=digest(text))

@@ -1,5 +1,5 @@
 -- Reads of items, as the role of a level. The same text serves every level.
--- A row of nulls: the session is there, the item is not.
+-- A row of nulls means that the session is open and the item was not found.
 
 -- name: get_item
 -- The highest version of one name that this session may see. Nulls: not found.

@@ -1,4 +1,4 @@
--- Writes of items, as the role of a level. Each writes its audit row and, for all but passages, its revision.
+-- Writes of items, as the role of a level. Each writes its audit row and, except for passages, its revision.
 
 -- name: save_item
 -- session: locked
@@ -159,7 +159,7 @@ refused AS MATERIALIZED (
      WHERE NOT known.same
         OR known.position IS NULL AND given.expire_time <= session.time
 ),
-expiring AS MATERIALIZED ( -- locked by name, or two batches of the same ids deadlock
+expiring AS MATERIALIZED ( -- locked by name: otherwise two batches of the same ids could deadlock
     SELECT own.item_id
       FROM item AS own
      WHERE own.tenant = %(tenant)s
@@ -171,7 +171,7 @@ expiring AS MATERIALIZED ( -- locked by name, or two batches of the same ids dea
      ORDER BY own.name
        FOR NO KEY UPDATE
 ),
-expired AS ( -- equivalent to deleted, and in the way of the new one
+expired AS ( -- treated as deleted; it still occupies the unique index
     UPDATE item AS own
        SET delete_time = session.time
       FROM session

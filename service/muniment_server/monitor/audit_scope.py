@@ -23,7 +23,7 @@ class AuditScope:
         self._ended = False
 
     def end(self) -> None:
-        """End the scope with its call: whoever keeps it can do nothing with it, and not in the name of another call."""
+        """End the scope with its call. Code that has kept it can no longer use it, not even for another call."""
         self._ended = True
 
     def rows(self, name: str, row: type[_R], /, **parameters: object) -> list[_R]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-
-import grpc
+from collections.abc import Collection, Iterable
 
 from muniment_server.domain import tokens
 from muniment_server.domain.errors import Unauthenticated
@@ -18,45 +17,53 @@ _SCHEME = "Bearer "
 _MAX_CACHED = 10_000
 
 
-def bearer_token(context: grpc.ServicerContext) -> Token:
-    """The one bearer token of a call. Raises Unauthenticated, always alike."""
-    values = [value for name, value in context.invocation_metadata() or () if name == "authorization"]
+def bearer_token(metadata: Iterable[tuple[str, str | bytes]]) -> Token | None:
+    """The one bearer token in the metadata of a call. None: there is none, or more than one, or it is malformed."""
+    values = [value for name, value in metadata if name == "authorization"]
     if len(values) != 1 or not isinstance(values[0], str) or not values[0].startswith(_SCHEME):
-        raise Unauthenticated
-    token = tokens.parse(values[0].removeprefix(_SCHEME))
-    if token is None:
-        raise Unauthenticated
-    return token
+        return None
+    return tokens.parse(values[0].removeprefix(_SCHEME))
 
 
 class Credentials:
-    """Looks tokens up. Caches sessions, for speed only: each statement checks the session again.
+    """Looks tokens up, and remembers the holders of valid ones.
 
-    Never caches a miss (a token guessed early must work once it exists) nor a host key (revoked keys fail at once).
+    What is remembered of a session is for speed only: each statement checks the session again. What is remembered of a
+    host key chooses the threads for its calls, and nothing else: each call looks the key up, so a revoked one fails at
+    once. A miss is never remembered: a token that was guessed early must work once it exists.
     """
 
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
-        self._sessions: OrderedDict[Token, SessionIdentity] = OrderedDict()
+        self._holders: OrderedDict[Token, HostIdentity | SessionIdentity] = OrderedDict()
         self._lock = threading.Lock()
+
+    def remembered(self, token: Token) -> HostIdentity | SessionIdentity | None:
+        """The last known holder of *token*; it may be outdated. Asks no database."""
+        return self._holders.get(token)
 
     def principal(self, token: Token, deadline: Deadline) -> HostIdentity | SessionIdentity:
         """The holder of *token*; a session may be outdated. Raises Unauthenticated."""
-        if token.kind is TokenKind.SESSION:
-            return self._sessions.get(token) or self.fresh_session(token, deadline)
-        host = self._scopes.find_host(token, deadline)
-        if host is None:
-            raise Unauthenticated
-        return host
+        if token.kind is TokenKind.SESSION and (session := self._holders.get(token)) is not None:
+            return session
+        return self.current(token, deadline)
 
-    def fresh_session(self, token: Token, deadline: Deadline) -> SessionIdentity:
-        """The session that holds *token*, as the database has it now. Raises Unauthenticated."""
-        session = self._scopes.find_session(token, deadline)
+    def current(self, token: Token, deadline: Deadline) -> HostIdentity | SessionIdentity:
+        """The holder of *token*, as the database has it now. Raises Unauthenticated."""
+        found = self.look_up({token}, deadline).get(token)
+        if found is None:
+            raise Unauthenticated
+        return found
+
+    def look_up(self, wanted: Collection[Token], deadline: Deadline) -> dict[Token, HostIdentity | SessionIdentity]:
+        """The holders of those tokens that are valid, as the database has them now."""
+        found = self._scopes.find_holders(wanted, deadline)
         with self._lock:
-            if session is None:
-                self._sessions.pop(token, None)
-                raise Unauthenticated
-            self._sessions[token] = session
-            if len(self._sessions) > _MAX_CACHED:
-                self._sessions.popitem(last=False)
-        return session
+            for token in wanted:
+                if token in found:
+                    self._holders[token] = found[token]
+                else:
+                    self._holders.pop(token, None)
+            while len(self._holders) > _MAX_CACHED:
+                self._holders.popitem(last=False)
+        return found

@@ -31,10 +31,11 @@ class Call:
     method: Method
     grpc_context: grpc.ServicerContext
     receive: Callable[[], bytes | None]
-    """Waits for the next message; None at the end. Only called once the caller is known to be allowed."""
+    """The next message; None at the end. Waits for those of a stream only."""
     deadline: Deadline
     scopes: Scopes
-    token: Token | None = None
+    token: Token | None
+    """The credential as the caller sent it. None: there is none, or it is malformed."""
     principal: HostIdentity | SessionIdentity | None = None
     request_bytes: bytes | None = None
     """The one message of a call that is not a stream. Kept, so that the call can be run again."""

@@ -1,7 +1,7 @@
--- What the catalogue says about the grants. Any role may read it.
+-- What the catalog says about the grants. Any role may read it.
 
 -- name: rights
--- Every right in our schemas, on this database and to come, as (subject, object, fact).
+-- Every privilege in the server's schemas, on this database, and by default on later objects, as (subject, object, fact).
 WITH ours AS (
     SELECT pg_namespace.oid, pg_namespace.nspname, pg_namespace.nspowner, pg_namespace.nspacl
       FROM pg_catalog.pg_namespace
@@ -43,7 +43,7 @@ granted AS (
            pg_default_acl.defaclrole
       FROM pg_catalog.pg_default_acl
            CROSS JOIN LATERAL aclexplode(pg_default_acl.defaclacl) AS acl
-     WHERE NOT pg_get_userbyid(pg_default_acl.defaclrole) = ANY(%(serving)s) -- those can create nothing
+     WHERE NOT pg_get_userbyid(pg_default_acl.defaclrole) = ANY(%(serving)s) -- serving roles cannot create anything
        AND (pg_get_userbyid(pg_default_acl.defaclrole) = ANY(%(roles)s)
             OR pg_default_acl.defaclnamespace IN (SELECT ours.oid FROM ours))
      UNION ALL
@@ -168,7 +168,7 @@ SELECT pg_get_userbyid(pg_auth_members.member), 'role', 'is a member of ' || pg_
    AND (SELECT NOT pg_roles.rolsuper AND NOT pg_roles.rolcreaterole FROM pg_catalog.pg_roles WHERE pg_roles.oid = pg_auth_members.member);
 
 -- name: server
--- What the server and the database must be.
+-- The properties that the server and the database must have.
 SELECT current_setting('server_version_num')::integer AS server_version,
        pg_is_in_recovery() AS is_standby,
        lower('É') = 'é' AND to_tsvector('simple', 'É') = to_tsvector('simple', 'é') AND 'É' ILIKE 'é' AS folds_case,

@@ -1,6 +1,6 @@
-"""The egress filter: no message leaves whose labels are above its receiver.
+"""The egress filter: no message is sent that has a label above its receiver.
 
-It is the last guard. It can only fire if one below it is broken.
+It is the last guard. It fires only if another guard is broken.
 """
 
 from __future__ import annotations

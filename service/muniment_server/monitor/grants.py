@@ -1,6 +1,7 @@
 """The grants in the database: which role may do what. Compared with the catalog at start-up and while serving.
 
-`matrix()` states the policy a second time, apart from the migrations, so that an error in one shows in a comparison.
+`matrix()` states the policy a second time, independently of the migrations, so that the comparison shows an error in
+either.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LEVEL_VIEWS = (
     "session", "agent", "link", "visible", "shared_visible", "visible_chunk", "visible_stat", "visible_meaning",
 )  # fmt: skip
 LEVEL_RELATIONS = frozenset({*_LEVEL_TABLES, *_LEVEL_VIEWS})
-"""What a query of a level finds by a name without a schema."""
+"""The relations that a level's query finds by an unqualified name."""
 _HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link")
 
 

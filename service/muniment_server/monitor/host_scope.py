@@ -31,7 +31,7 @@ class HostScope:
         self._ended = False
 
     def end(self) -> None:
-        """End the scope with its call: whoever keeps it can do nothing with it, and not in the name of another call."""
+        """End the scope with its call. Code that has kept it can no longer use it, not even for another call."""
         self._ended = True
 
     @property
@@ -70,15 +70,15 @@ class HostScope:
         return self.first(name, row, change_id=self.new_uuid(), **parameters)
 
     def send(self, name: str, row: type[_R], /, **parameters: object) -> Callable[[], _R | None]:
-        """The same as `first` within a transaction, without waiting: the row is there once it is called."""
+        """The same as `first` within a transaction, without waiting: call the result to get the row."""
         cursor = self._run(name, parameters, row)
         return lambda: cursor.fetchone()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction, for changes that take a lock first: a statement that waits does not see what it waited for.
+        """A transaction, for changes that first take a lock: a waiting statement does not see what it waited for.
 
-        Statements are pipelined; call what `send` returned after the commit.
+        Statements are pipelined. Call what `send` returned only after the commit.
         """
         with transaction(self._connection):
             yield

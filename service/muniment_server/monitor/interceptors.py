@@ -19,11 +19,12 @@ from muniment_server.domain.errors import (
     InvalidArgument,
     MunimentError,
     PrincipalNotAllowed,
+    Unauthenticated,
     Unavailable,
 )
-from muniment_server.domain.principals import HostIdentity, SessionIdentity
+from muniment_server.domain.principals import SessionIdentity
 from muniment_server.monitor import egress, status
-from muniment_server.monitor.authentication import Credentials, bearer_token
+from muniment_server.monitor.authentication import Credentials
 from muniment_server.monitor.call import Call, Interceptor, Proceed
 from muniment_server.monitor.retry import RetryOnTaintChange
 from muniment_server.monitor.validation import Validator
@@ -35,9 +36,9 @@ _LOG = logging.getLogger("muniment.calls")
 def in_order(gate: Gate, credentials: Credentials, validator: Validator) -> tuple[Interceptor, ...]:
     """The interceptors, outermost first. The servicer is behind the last one.
 
-    Errors are mapped outside of everything that may raise. The gate is closed before anything asks the database. The
-    caller is known before its message is received: no other may hold a thread. Retries repeat everything that
-    depends on the taint. The filter is innermost, so that nothing can be added to a response behind it.
+    Errors are mapped outside of everything that may raise. The gate is closed before anything asks the database.
+    Retries repeat everything that depends on the taint. The filter is innermost, so that nothing can be added to a
+    response behind it.
     """
     return (
         MapErrors(),
@@ -93,7 +94,8 @@ class Authenticate:
         self._credentials = credentials
 
     def __call__(self, call: Call, proceed: Proceed) -> Message:
-        call.token = bearer_token(call.grpc_context)
+        if call.token is None:
+            raise Unauthenticated
         call.principal = self._credentials.principal(call.token, call.deadline)
         return proceed(call)
 
@@ -102,17 +104,11 @@ class Authorize:
     """Checks the caller against the policy of the method. A denied call leaves an audit row."""
 
     def __call__(self, call: Call, proceed: Proceed) -> Message:
-        if not self._is_allowed(call):
-            assert call.principal is not None
+        assert call.principal is not None
+        if not call.method.allows(call.principal):
             call.scopes.record_wrong_principal(call.principal, call.method, call.deadline)
             raise PrincipalNotAllowed
         return proceed(call)
-
-    @staticmethod
-    def _is_allowed(call: Call) -> bool:
-        if isinstance(call.principal, SessionIdentity):
-            return call.method.for_sessions
-        return isinstance(call.principal, HostIdentity) and call.method.for_hosts
 
 
 class Validate:

@@ -1,6 +1,6 @@
-"""What a query names: relations, functions, and expressions of its own.
+"""Finds the names in a query: relations, functions, and its own common table expressions.
 
-The queries of nouns are checked by this, so it errs on the safe side: what it cannot read, it refuses.
+The check of the nouns' queries relies on this, so it errs on the safe side: it refuses what it cannot parse.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_FUNCTIONS = frozenset(
         "USING", "VALUES", "WHEN", "WHERE",
     }
 )  # fmt: skip
-"""Words that a bracket may follow."""
+"""Keywords that may stand before a parenthesis without being functions."""
 _WRITING = frozenset(
     {
         "CALL", "COPY", "CREATE", "DELETE", "DO", "EXECUTE", "GRANT", "INSERT", "INTO", "LOCK", "MERGE",
@@ -40,26 +40,26 @@ _WRITING = frozenset(
 
 @dataclass(slots=True)
 class Names:
-    """What a query names, in small letters."""
+    """The names in a query, in lower case."""
 
     relations: set[str] = field(default_factory=set)
     functions: set[str] = field(default_factory=set)
     expressions: set[str] = field(default_factory=set)
     """Its common table expressions."""
     refused: set[str] = field(default_factory=set)
-    """Words that write or lock, signs that cannot be read, and brackets without their other half."""
+    """Keywords that write or lock, characters that cannot be parsed, and brackets without a partner."""
 
 
 @dataclass(slots=True)
 class _Bracket:
-    """What the brackets around a word have said so far."""
+    """The state of the parser within one pair of parentheses."""
 
     in_from: bool = False
     expects_relation: bool = False
 
 
 def names(text: str) -> Names:
-    """What *text* names."""
+    """The names in *text*."""
     found = Names(refused={sign for sign in ("/*", "--") if sign in text})
     tokens = []
     for match in _TOKEN.finditer(text):
@@ -87,7 +87,7 @@ def names(text: str) -> Names:
 
 
 def _read(found: Names, bracket: _Bracket, around: Sequence[str], has_before: bool) -> None:
-    """Read one word. *around* is the one before it, if there is one, itself and those after it."""
+    """Parse one word. *around* is the token before it, if there is one, the word itself, and the tokens after it."""
     before, word, *after = around if has_before else ("", *around)
     is_called = after[:1] == ["("]
     if word in _WRITING:
@@ -107,7 +107,7 @@ def _read(found: Names, bracket: _Bracket, around: Sequence[str], has_before: bo
 
 
 def _begins_relation(word: str, before: str, *, is_called: bool) -> bool:
-    """Whether the name of a relation follows *word*."""
+    """Whether the name of a relation must follow *word*."""
     match word:
         case "FROM":
             return before != "DISTINCT"

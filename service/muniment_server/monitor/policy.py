@@ -9,6 +9,7 @@ from enum import IntEnum
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor, ServiceDescriptor
 
 from muniment.v1 import classification_pb2, policy_pb2
+from muniment_server.domain.principals import HostIdentity, SessionIdentity
 
 _LEVEL = classification_pb2.Classification.DESCRIPTOR.full_name
 
@@ -18,7 +19,7 @@ class PolicyError(RuntimeError):
 
 
 class PolicyViolation(RuntimeError):
-    """A servicer does what the policy of its method does not allow. A fault of the server: INTERNAL."""
+    """A servicer did something that its method's policy does not allow. A fault of the server: INTERNAL."""
 
 
 class Flow(IntEnum):
@@ -34,9 +35,9 @@ class Method:
     """One method and its policy."""
 
     path: str
-    """As on the wire: `/muniment.v1.MemoryService/GetMemory`."""
+    """The path on the wire: `/muniment.v1.MemoryService/GetMemory`."""
     name: str
-    """As in the audit: `GetMemory`."""
+    """The name in the audit log: `GetMemory`."""
     flow: Flow
     for_hosts: bool
     for_sessions: bool
@@ -44,6 +45,10 @@ class Method:
     """The full name of the request message."""
     takes_stream: bool = False
     """Whether the caller sends a stream of requests."""
+
+    def allows(self, principal: HostIdentity | SessionIdentity) -> bool:
+        """Whether *principal* is of a kind that may call the method."""
+        return self.for_sessions if isinstance(principal, SessionIdentity) else self.for_hosts
 
     @classmethod
     def outside_the_contract(cls, name: str, *, for_sessions: bool) -> Method:

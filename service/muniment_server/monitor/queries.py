@@ -1,12 +1,13 @@
 """The queries of sessions and hosts, composed at load.
 
 A query of a session names relations of `scope.sql`, such as `session` and `visible`; each becomes a common table
-expression in front of it. So the session predicate is written once, and a query cannot leave it out. Only the files
-in TRUSTED may also name tables: writes need their targets, and locks their rows. `make trusted` counts these files.
-The others are read word by word before the server starts (`names.py`), and answer only while the session is open at
-the level of the connection: no row always means a stale session.
+expression in front of it. So the session predicate is written once, and no query can omit it. Only the files in TRUSTED
+may also name tables: writes must name their targets, and locks their rows. `make trusted` counts these files. The
+others are parsed before the server starts (`names.py`), and return rows only while the session is open at the level of
+the connection: no row always means a stale session.
 
-The queries of hosts are trusted as a whole: each is held to the host's tenant by a lint (tests/postgres/lint.py).
+All queries of hosts are trusted. A lint (tests/support/query_lint.py) checks that each is restricted to the host's
+tenant.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ _LOCKED = re.compile(r"^-- session: locked$", re.MULTILINE)
 
 
 class UnscopedQuery(RuntimeError):
-    """A query names or does what its file may not, or its file is in no list. The server does not start."""
+    """A query names or does something that its file may not, or its file is in no list. The server does not start."""
 
 
 def check_files() -> None:
@@ -85,12 +86,12 @@ def check_files() -> None:
 
 
 def session_queries() -> Mapping[str, str]:
-    """The queries of sessions by name, each behind the session predicate. Raises UnscopedQuery."""
+    """The queries of sessions by name, each composed with the session predicate. Raises UnscopedQuery."""
     return _composed_files(SESSION_FILES, load(__package__, "scope.sql"))
 
 
 def audit_queries() -> Mapping[str, str]:
-    """The queries of the auditor by name, each cut to a tenant and a ceiling. Raises UnscopedQuery."""
+    """The queries of the auditor by name, each restricted to a tenant and a ceiling. Raises UnscopedQuery."""
     return _composed_files(AUDIT_FILES, load(__package__, "audit.sql"))
 
 
@@ -100,7 +101,7 @@ def host_queries() -> Mapping[str, str]:
 
 
 def check_names(name: str, text: str, relations: Mapping[str, str]) -> None:
-    """Check that *text* names nothing but *relations* and expressions of its own, and does not write.
+    """Check that *text* names only *relations* and its own common table expressions, and does not write.
 
     Raises UnscopedQuery.
     """
@@ -117,7 +118,7 @@ def check_names(name: str, text: str, relations: Mapping[str, str]) -> None:
 
 
 def composed(text: str, relations: Mapping[str, str], *, locked: bool = False) -> str:
-    """*text* behind those of *relations* that it names."""
+    """*text*, preceded by the *relations* that it names."""
     expressions = ", ".join(_expressions(names(text).relations, relations, locked=locked))
     if text.startswith("WITH "):
         return f"WITH {expressions}, {text.removeprefix('WITH ')}"
@@ -149,7 +150,7 @@ def _while_open(text: str) -> str:
 
 
 def _expressions(named: set[str], relations: Mapping[str, str], *, locked: bool) -> Iterator[str]:
-    """The session comes first, whether named or not: the other relations are cut by it."""
+    """The common table expressions. The session comes first, named or not, because the others depend on it."""
     for relation, body in relations.items():
         if relation == "session":
             yield f"session AS MATERIALIZED ({relations['session_locked'] if locked else body})"
@@ -158,17 +159,17 @@ def _expressions(named: set[str], relations: Mapping[str, str], *, locked: bool)
 
 
 def _names(files: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """The queries in *files*, but for those that the monitor alone runs."""
+    """The names of the queries in *files*, except those that only the monitor runs."""
     return frozenset(name for package, file in files if package != __package__ for name in load(package, file))
 
 
 check_files()
 SESSION_QUERIES: Final = session_queries()
 READS: Final = _names(file for file in SESSION_FILES if file not in TRUSTED)
-"""What a noun may look up as a session. These queries name no table, so they cannot write."""
+"""The queries that a noun may run as a session. They name no table, so they cannot write."""
 WRITES: Final = _names(file for file in SESSION_FILES if file in TRUSTED)
-"""What a noun may write as a session."""
+"""The writes that a noun may run as a session."""
 HOST_STATEMENTS: Final = _names(HOST_FILES)
-"""What a noun may run as a host."""
+"""The statements that a noun may run as a host."""
 HOST_QUERIES: Final = host_queries()
 AUDIT_QUERIES: Final = audit_queries()

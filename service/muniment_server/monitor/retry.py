@@ -69,4 +69,4 @@ class RetryOnTaintChange:
             assert call.principal is not None
             return call.principal
         assert call.token is not None
-        return self._credentials.fresh_session(call.token, call.deadline)
+        return self._credentials.current(call.token, call.deadline)

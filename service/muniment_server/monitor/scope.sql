@@ -1,5 +1,5 @@
 -- The relations that the queries of a session may name. The monitor puts each one that a query names before the query, as
--- a common table expression of the same name: what is not the session's is cut off before the query sees it.
+-- a common table expression of the same name, so that the query sees only what belongs to the session.
 -- This is the only place where the session predicate is written. No row in `session`: the session is stale.
 
 -- name: session
@@ -40,8 +40,8 @@ SELECT shared_visible.*
 
 -- name: visible_chunk_by_term
 -- The chunks of the agent's items, for searches by term. No index serves IS NOT DISTINCT FROM, so that Postgres does not choose
--- one that reads all chunks of the agent: the terms themselves contain the agent. In front of visible_chunk, which would
--- otherwise take the place of the view here.
+-- one that reads all chunks of the agent: the terms themselves contain the agent. It stands before visible_chunk, which
+-- would otherwise hide the view of that name here.
 SELECT visible_chunk.*
   FROM visible_chunk
  WHERE visible_chunk.tenant = %(tenant)s

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from muniment_server.domain.classification import Classification, meet
 from muniment_server.domain.errors import StaleSession
-from muniment_server.domain.ids import IdSource
+from muniment_server.domain.ids import AgentNumber, HostKeyId, IdSource, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
-from muniment_server.domain.tokens import Token
+from muniment_server.domain.tokens import Token, TokenKind
 from muniment_server.monitor.audit_scope import AuditScope
 from muniment_server.monitor.host_scope import HostScope
 from muniment_server.monitor.policy import Method
@@ -19,7 +19,7 @@ from muniment_server.monitor.queries import HOST_QUERIES
 from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
-from muniment_server.postgres.pool import Database
+from muniment_server.postgres.pool import Database, RoleConnection
 from muniment_server.postgres.rows import row_of
 
 _R = TypeVar("_R")
@@ -28,6 +28,23 @@ _R = TypeVar("_R")
 @dataclass(frozen=True, slots=True)
 class _Closed:
     session_id: object
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundKey:
+    tenant: TenantNumber
+    token_hash: bytes
+    host_key_id: HostKeyId
+    ceiling: Classification
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundSession:
+    tenant: TenantNumber
+    token_hash: bytes
+    session_id: SessionId
+    agent: AgentNumber
+    taint: Classification
 
 
 class Scopes:
@@ -39,13 +56,19 @@ class Scopes:
         self._audit_reads_from = meet(audit_reads_from, Classification.CONFIDENTIAL)
         """Reads are audited at this level and above. Configuration can only widen that."""
 
-    def find_host(self, token: Token, deadline: Deadline) -> HostIdentity | None:
-        """The holder of *token*, or None if the key is unknown or revoked. Never cached."""
-        return self._find("find_host_key", HostIdentity, token, deadline)
-
-    def find_session(self, token: Token, deadline: Deadline) -> SessionIdentity | None:
-        """The holder of *token*, with its current taint, or None if there is no such open session."""
-        return self._find("find_session", SessionIdentity, token, deadline)
+    def find_holders(
+        self, wanted: Collection[Token], deadline: Deadline
+    ) -> dict[Token, HostIdentity | SessionIdentity]:
+        """The holders of those tokens that are valid: keys that are not revoked, and open sessions. Never cached."""
+        found: dict[Token, HostIdentity | SessionIdentity] = {}
+        with self._database.connection(roles.CONTROL, deadline) as connection:
+            for key in _find(connection, "find_host_keys", _FoundKey, wanted, TokenKind.HOST):
+                token = Token(TokenKind.HOST, key.tenant, key.token_hash)
+                found[token] = HostIdentity(key.tenant, key.host_key_id, key.ceiling)
+            for session in _find(connection, "find_sessions", _FoundSession, wanted, TokenKind.SESSION):
+                token = Token(TokenKind.SESSION, session.tenant, session.token_hash)
+                found[token] = SessionIdentity(session.tenant, session.session_id, session.taint, session.agent)
+        return found
 
     @contextmanager
     def of_session(self, session: SessionIdentity, method: Method, deadline: Deadline) -> Iterator[SessionScope]:
@@ -94,8 +117,9 @@ class Scopes:
             "host_key_id": None,
             "change_id": self._ids.new_uuid(),
         }
-        if self._first("close_session", _Closed, parameters, deadline) is None:
-            raise StaleSession
+        with self._database.connection(roles.CONTROL, deadline) as connection:
+            if not connection.read(HOST_QUERIES["close_session"], parameters, row_of(_Closed)):
+                raise StaleSession
 
     def record_wrong_principal(
         self, principal: HostIdentity | SessionIdentity, method: Method, deadline: Deadline
@@ -108,10 +132,11 @@ class Scopes:
             with self.of_host(principal, method, deadline) as host:
                 host.record_refusal("PRINCIPAL_NOT_ALLOWED", level=Classification.PUBLIC)
 
-    def _find(self, name: str, row: type[_R], token: Token, deadline: Deadline) -> _R | None:
-        return self._first(name, row, {"tenant": token.tenant, "token_hash": token.hash}, deadline)
 
-    def _first(self, name: str, row: type[_R], parameters: dict[str, Any], deadline: Deadline) -> _R | None:
-        with self._database.connection(roles.CONTROL, deadline) as connection:
-            cursor = connection.cursor(row_factory=row_of(row))
-            return cursor.execute(HOST_QUERIES[name], parameters).fetchone()
+def _find(connection: RoleConnection, name: str, row: type[_R], wanted: Collection[Token], kind: TokenKind) -> list[_R]:
+    """The rows of those of the *wanted* tokens that are of one *kind*."""
+    of_kind = [token for token in wanted if token.kind is kind]
+    if not of_kind:
+        return []
+    parameters = {"tenants": [token.tenant for token in of_kind], "token_hashes": [token.hash for token in of_kind]}
+    return [found for found in connection.read(HOST_QUERIES[name], parameters, row_of(row)) if found is not None]

@@ -1,14 +1,14 @@
--- What the monitor itself asks and records in a session.
+-- The statements that the monitor itself runs for a session.
 
 -- name: record_read
--- The audit row of one read. No row: stale, and the answer must not leave.
+-- The audit row of one read. No row: the session is stale, and the answer must not be sent.
 INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision, result_count)
 SELECT %(tenant)s, %(change_id)s, session.agent, session.session_id, %(method)s, %(kind)s, 'OK',
        %(item_id)s::uuid, %(revision)s::integer, %(result_count)s
   FROM session;
 
 -- name: record_refusal
--- The audit row of one refused call. No row: stale.
+-- The audit row of one refused call. No row: the session is stale.
 INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, outcome)
 SELECT %(tenant)s, %(change_id)s, session.agent, session.session_id, %(method)s, %(outcome)s
   FROM session;
@@ -23,7 +23,7 @@ SELECT session.session_id, agent.agent_id, session.conversation_id, session.tain
 -- name: lock_writes
 -- session: locked
 -- From here to the commit, this transaction is the only writer of notes and blocks of its agent at its level.
--- A statement of its own: one that waits for a lock does not see what it waited for.
+-- A separate statement, because a statement that waits for a lock does not see the changes that it waited for.
 SELECT (SELECT agent.agent_id FROM agent) AS agent_id
   FROM shelf
  WHERE shelf.tenant = %(tenant)s

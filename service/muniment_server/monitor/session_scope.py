@@ -1,8 +1,8 @@
 """What one session may do, on the connection of its level.
 
-Every statement is one of `queries.SESSION_QUERIES`, composed behind the session predicate. The predicate finds the
-session's row at the level of the connection's role, or no row: if the taint was raised meanwhile, or the session has
-ended, the statement has no effect, and the call fails with StaleSession.
+Every statement is one of `queries.SESSION_QUERIES`, composed with the session predicate. The predicate matches the
+session's row at the level of the connection's role. If the taint was raised meanwhile, or the session has ended, it
+matches no row: the statement has no effect, and the call fails with StaleSession.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _AUDITED: Mapping[type[Refusal], str] = {
     TierDisabled: "TIER_DISABLED",
     WriteLevelMismatch: "WRITE_LEVEL_MISMATCH",
 }
-"""The refusals under the write lock that leave an audit row. Other writes record theirs in their own statement."""
+"""The refusals under the write lock that write an audit row. Other writes record theirs in their own statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class SessionScope:
         return self._read(Query("get_own_session", Session, {}))[0]
 
     def look_up(self, query: Query[_R]) -> list[_R]:
-        """Run a query. The caller owes a `record_read`, which says what of its rows is shown. Raises StaleSession."""
+        """Run a query. The caller must call `record_read` with what the answer shows. Raises StaleSession."""
         _require(query.name, READS)
         self._unaudited = True
         return self._read(query)
@@ -133,7 +133,7 @@ class SessionScope:
     def record_read(self, kind: ItemKind | None, shown: Sequence[Version]) -> None:
         """Write the audit row of a read, at levels where reads are audited. *shown* is what the answer contains.
 
-        Raises StaleSession if it cannot be written: then the answer must not leave.
+        Raises StaleSession if it cannot be written: the answer must not be sent then.
         """
         if not self._audit_reads:
             return
@@ -149,7 +149,7 @@ class SessionScope:
         self._unaudited = False
 
     def require_audit(self) -> None:
-        """Check that every read was recorded, in a method that reads items. No answer leaves without its audit row.
+        """In a method that reads items, check that every read was recorded. No answer is sent without its audit row.
 
         Raises PolicyViolation.
         """
@@ -161,7 +161,7 @@ class SessionScope:
         _must_write_one(self._refuse(outcome))
 
     def write(self, query: Query[_R], *then: Statement) -> list[_R]:
-        """Run a write with its audit row, and statements that maintain what depends on it; all or none.
+        """Run a write with its audit row, and the statements that maintain the search index; all or none.
 
         Raises StaleSession.
         """
@@ -173,7 +173,7 @@ class SessionScope:
     def write_lock(self) -> Iterator[WriteLock]:
         """A transaction that is the only writer of notes and blocks of its agent at its level.
 
-        For writes that depend on what they read. A refusal raised before the first write leaves its audit row.
+        For writes that depend on what they read. A refusal that is raised before the first write writes its audit row.
         """
         with self._transaction():
             lock = WriteLock(self, self._execute("lock_writes", {}, _Locked))
@@ -189,7 +189,7 @@ class SessionScope:
         raise refusal
 
     def end(self) -> None:
-        """End the scope with its call: whoever keeps it can do nothing with it, and not in the name of another call."""
+        """End the scope with its call. Code that has kept it can no longer use it, not even for another call."""
         self._ended = True
 
     @contextmanager
@@ -224,7 +224,7 @@ class SessionScope:
         return cursor.execute(SESSION_QUERIES[name], self._parameters(parameters))
 
     def _parameters(self, given: Mapping[str, object]) -> dict[str, object]:
-        """*given*, as this session and method. Whatever they say, they cannot name another one."""
+        """*given*, with the parameters of this session and method, which override any of the same name."""
         if self._ended:
             raise PolicyViolation(f"{self._method} uses a scope after its end")
         identity = {"tenant": self._session.tenant, "session_id": self._session.session_id, "method": self._method}
@@ -249,7 +249,7 @@ class WriteLock:
         return _found(self._scope._execute(query.name, query.parameters, query.row).fetchall())
 
     def write(self, query: Query[_R], *then: Statement) -> Pending[_R]:
-        """Run a write with its audit row, and what maintains what depends on it. Its row is there after the commit."""
+        """Run a write with its audit row, and statements that maintain the index. The row is there after the commit."""
         self.has_written = True
         return Pending(self._scope._write(query, *then))
 
@@ -268,7 +268,7 @@ def _rows(cursor: Any) -> list[Any]:
 
 
 def _found(rows: Sequence[_R | None]) -> list[_R]:
-    """The rows, without the row of nulls that says: the session is open, and nothing was found."""
+    """The rows, without the row of nulls, which means that the session is open and nothing was found."""
     if not rows:
         raise StaleSession
     return [row for row in rows if row is not None]

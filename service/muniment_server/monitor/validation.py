@@ -38,7 +38,7 @@ _MAX_ENTRIES = 256
 
 
 def load_pool() -> DescriptorPool:
-    """The contract with its rules, in a pool of its own: the generated classes have none."""
+    """The contract with its rules, in a separate pool, because the generated classes have no rules."""
     files = FileDescriptorSet.FromString(resources.files(__package__).joinpath("rules.binpb").read_bytes())
     pool = DescriptorPool()
     for file in files.file:

@@ -19,7 +19,7 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
                                   WHERE seen.kind = 4
                                     AND (seen.event_time, seen.create_time, seen.name)
                                         < (%(before_event)s::timestamptz, %(before_create)s::timestamptz, %(before_name)s)
-                                    AND seen.level = ( -- a probe for each row: NOT EXISTS would read all items of the agent
+                                    AND seen.level = ( -- a look-up per row: NOT EXISTS would read all items of the agent
                                             SELECT max(above.level)
                                               FROM visible AS above
                                              WHERE (above.kind, above.name) = (4, seen.name)

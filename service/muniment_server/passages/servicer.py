@@ -35,7 +35,7 @@ class PassageServicer(passage_service_pb2_grpc.PassageServiceServicer):
         self, requests: Iterator[pb.ImportPassagesRequest], context: CallContext
     ) -> pb.ImportPassagesResponse:
         with context.session_scope() as scope:
-            scope.session()  # the last look at the taint: from here on the stream is stored at it, or not at all
+            scope.session()  # the last check of the taint: the stream is stored at this level, or not at all
         progress = ImportProgress()
         try:
             for batch in batches(wire.new_passage(request.passage, within="passage.") for request in requests):

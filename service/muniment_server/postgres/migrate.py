@@ -79,7 +79,7 @@ def migrate(admin: str, *, passwords: Mapping[str, str] | None = None) -> list[s
 
 
 def missing_roles(admin: str) -> set[str]:
-    """The roles that the server of the conninfo *admin* lacks."""
+    """The roles that are missing on the server of the conninfo *admin*."""
     with psycopg.connect(admin) as connection:
         return set(roles.ALL) - _existing(connection)
 

@@ -38,6 +38,8 @@ _CANCEL_TIMEOUT = 2.0
 _OPEN_TRANSACTION = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
 NETWORK = {"connect_timeout": 2, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
 """A host that drops packets must not block a thread for long. Seconds, seconds, milliseconds."""
+SINGLE: Mapping[str, int] = dict.fromkeys(roles.SERVING, 1)
+"""One connection for each role."""
 _SETTINGS = " ".join(
     f"-c {setting}"
     for setting in (
@@ -81,6 +83,10 @@ class RoleConnection(psycopg.Connection[Any]):
         self._reader.row_factory = row
         return self._reader.execute(query, parameters).fetchall()
 
+    def ask(self) -> None:
+        """Run a statement that does nothing. It fails, or hangs, if the server does not answer."""
+        self.execute(_QUERIES["answer"])
+
     def cancel_now(self) -> None:
         """Cancel the running statement, if the server can be reached. Called from another thread."""
         with contextlib.suppress(psycopg.Error):
@@ -116,9 +122,9 @@ def _milliseconds(seconds: float) -> int:
 class Database:
     """The database as the serving roles see it. A role's pool opens when it is first needed."""
 
-    def __init__(self, conninfo: Callable[[str], str], *, pool_size: int) -> None:
+    def __init__(self, conninfo: Callable[[str], str], *, pool_sizes: Mapping[str, int]) -> None:
         self._conninfo = conninfo
-        self._pool_size = pool_size
+        self._pool_sizes = pool_sizes
         self._pools: dict[str, ConnectionPool[RoleConnection]] = {}
         self._lock = threading.Lock()
 
@@ -164,7 +170,7 @@ class Database:
             },
             configure=lambda connection: verify(connection, role),
             min_size=0,
-            max_size=self._pool_size,
+            max_size=self._pool_sizes[role],
             max_lifetime=_MAX_CONNECTION_SECONDS,
             max_idle=_MAX_CONNECTION_SECONDS,
             reconnect_timeout=0.0,  # no back-off: the next call tries again

@@ -9,11 +9,7 @@ from pathlib import Path
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import roles
-
-LONG_THREADS = 2
-"""Threads of a worker for searches and prompts, in addition to those for all other calls."""
-STREAM_THREADS = 1
-"""Threads of a worker for streams. With two, two workers would need more than Postgres' default of 100 connections."""
+from muniment_server.transport.pools import Limits
 
 
 class ConfigError(ValueError):
@@ -48,8 +44,8 @@ class ServerConfig:
     """The number of processes; 0 is one for each core. A Unix socket always has one: a second bind would replace it."""
     threads: int = 4
     """How many calls a worker runs at the same time."""
-    max_in_flight: int = 256
-    """How many calls a worker runs and queues. It rejects more at once."""
+    max_in_flight: int = 512
+    """How many calls a worker takes on at once. One session gets a third of them, one tenant four fifths."""
     drain_seconds: float = 20.0
     tls: Tls | None = None
     development: bool = False
@@ -69,8 +65,12 @@ class ServerConfig:
     @property
     def connections(self) -> int:
         """How many connections the workers and the embedder may open together."""
-        workers = self.worker_count * (self.threads + LONG_THREADS + STREAM_THREADS) * len(roles.SERVING)
-        return workers + len(roles.LEVELS)
+        return self.worker_count * sum(self.limits.connections.values()) + len(roles.LEVELS)
+
+    @property
+    def limits(self) -> Limits:
+        """How much one worker takes on."""
+        return Limits(threads=self.threads, max_in_flight=self.max_in_flight)
 
     @property
     def worker_count(self) -> int:

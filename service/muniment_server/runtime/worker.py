@@ -22,8 +22,8 @@ from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import Database
 from muniment_server.runtime import child_main
 from muniment_server.runtime.assignment import READY, Assignment
-from muniment_server.runtime.configuration import LONG_THREADS, STREAM_THREADS
 from muniment_server.runtime.embedder_socket import query_embedder
+from muniment_server.runtime.readiness import Readiness
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.transport.pools import Limits
@@ -43,13 +43,8 @@ def main() -> None:
 
 
 def _serve(assignment: Assignment, stop: StopSignal) -> None:
-    limits = Limits(
-        threads=assignment.threads,
-        long_threads=LONG_THREADS,
-        stream_threads=STREAM_THREADS,
-        max_in_flight=assignment.max_in_flight,
-    )
-    database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_size=limits.connections)
+    limits = Limits(threads=assignment.threads, max_in_flight=assignment.max_in_flight)
+    database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_sizes=limits.connections)
     scopes = Scopes(database, RandomIds(), audit_reads_from=Classification(assignment.audit_reads_from))
     server = Server(
         scopes,
@@ -61,6 +56,7 @@ def _serve(assignment: Assignment, stop: StopSignal) -> None:
     server.listen(assignment.listen, _credentials(assignment.tls))
     server.start()
     check_grants(server, database, connections=assignment.connections)
+    Readiness(server, database).start()
     _report_ready()
     while not stop.wait(_CHECK_SECONDS if server.gate.open else _CHECK_SECONDS_WHILE_CLOSED):
         check_grants(server, database, connections=assignment.connections)

@@ -4,7 +4,7 @@
 -- name: waiting_chunks
 -- A batch of queued chunks, with the text to embed: the passage before and the chunk itself, each after its author or key.
 -- The batch begins after a given agent, so that agents take turns.
-WITH waiting AS MATERIALIZED ( -- first: a plan that joins all queued chunks takes half a second for 1,500
+WITH waiting AS MATERIALIZED ( -- computed first: a plan that joins all queued chunks takes half a second for 1,500
     SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece, meaning.prior
       FROM meaning
      WHERE meaning.embedder IS NULL

@@ -1,8 +1,8 @@
 -- How the search index is maintained, as the role of a level: in the transaction of each write, after it.
 
 -- name: index_items
--- Make the index of some names match their live own-level versions. In the transaction of the write, after it: under its
--- locks, and in a statement of its own, since one that waits for a lock does not see what it waited for.
+-- Make the index of some names match their live own-level versions. Runs after the write in its transaction, under its
+-- locks, and is a separate statement, because one that waits for a lock does not see the changes that it waited for.
 WITH live AS MATERIALIZED (
     SELECT own.*
       FROM item AS own
@@ -12,22 +12,22 @@ WITH live AS MATERIALIZED (
        AND own.name = ANY(%(names)s)
        AND own.delete_time IS NULL
 ),
-gone AS (
-    DELETE FROM chunk AS gone
-     WHERE gone.tenant = %(tenant)s
-       AND gone.agent = (SELECT session.agent FROM session)
-       AND gone.kind = %(kind)s
-       AND gone.name = ANY(%(names)s)
-       AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (gone.name, gone.change_id))
- RETURNING gone.change_id, gone.language, gone.stem_count, gone.gram_count
+deleted AS (
+    DELETE FROM chunk
+     WHERE chunk.tenant = %(tenant)s
+       AND chunk.agent = (SELECT session.agent FROM session)
+       AND chunk.kind = %(kind)s
+       AND chunk.name = ANY(%(names)s)
+       AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (chunk.name, chunk.change_id))
+ RETURNING chunk.change_id, chunk.language, chunk.stem_count, chunk.gram_count
 ),
 parted AS ( -- embeddings that include the text of a deleted item are made again without it
     UPDATE meaning AS parted
        SET prior = NULL, embedder = NULL, signs = NULL, vector = NULL
-      FROM gone
+      FROM deleted
      WHERE parted.tenant = %(tenant)s
        AND parted.agent = (SELECT session.agent FROM session)
-       AND parted.prior = gone.change_id
+       AND parted.prior = deleted.change_id
 ),
 text AS MATERIALIZED (
     SELECT live.*, part.number, part.start, part.size, part.sample, part.grams, jsonb_array_length(given.chunks) = 1 AS is_whole,
@@ -75,8 +75,8 @@ moved AS (
     SELECT made.language, 1 AS chunks, made.stem_count AS stems, made.gram_count AS grams
       FROM made
      UNION ALL
-    SELECT gone.language, -1, -gone.stem_count, -gone.gram_count
-      FROM gone
+    SELECT deleted.language, -1, -deleted.stem_count, -deleted.gram_count
+      FROM deleted
 ),
 counted AS (
     INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
@@ -99,28 +99,28 @@ WITH taken AS MATERIALIZED (
        AND own.kind = %(kind)s
        FOR UPDATE SKIP LOCKED
 ),
-gone AS (
-    DELETE FROM stat AS gone
+deleted AS (
+    DELETE FROM stat AS deleted
      USING taken
-     WHERE gone.tenant = %(tenant)s
-       AND gone.agent = (SELECT session.agent FROM session)
-       AND gone.kind = %(kind)s
-       AND (gone.language, gone.change_id) = (taken.language, taken.change_id)
- RETURNING gone.agent, gone.language, gone.chunks, gone.stems, gone.grams
+     WHERE deleted.tenant = %(tenant)s
+       AND deleted.agent = (SELECT session.agent FROM session)
+       AND deleted.kind = %(kind)s
+       AND (deleted.language, deleted.change_id) = (taken.language, taken.change_id)
+ RETURNING deleted.agent, deleted.language, deleted.chunks, deleted.stems, deleted.grams
 ),
 folded AS (
     INSERT INTO stat AS folded (tenant, agent, kind, language, change_id, chunks, stems, grams)
-    SELECT %(tenant)s, gone.agent, %(kind)s, gone.language, %(fold_id)s, sum(gone.chunks), sum(gone.stems), sum(gone.grams)
-      FROM gone
-     GROUP BY gone.agent, gone.language
+    SELECT %(tenant)s, deleted.agent, %(kind)s, deleted.language, %(fold_id)s, sum(deleted.chunks), sum(deleted.stems), sum(deleted.grams)
+      FROM deleted
+     GROUP BY deleted.agent, deleted.language
 )
 SELECT session.agent
   FROM session;
 
 -- name: queue_chunks
 -- Queue the chunks of some names for embedding. After index_items, in its transaction. A short passage of a thread is embedded
--- together with the one before it at its own level, unless that one expires: nothing of it may remain elsewhere.
--- The passage before is locked: if it is being deleted, this waits and then finds it gone; if it is deleted later, the delete
+-- together with the one before it at its own level, unless that one expires: no text of it may remain elsewhere.
+-- The passage before is locked: if it is being deleted, this waits and then finds no row; if it is deleted later, the delete
 -- waits for this to commit, and then clears the embedding.
 WITH own AS MATERIALIZED (
     SELECT own.agent, own.kind, own.name, own.change_id, own.piece, prior.name AS prior_name, prior.change_id AS prior

@@ -48,7 +48,7 @@ sample AS MATERIALIZED ( -- by a hash of the text: the sample depends only on th
       FROM visible_chunk AS chunk
      WHERE chunk.kind = %(kind)s
      ORDER BY chunk.sample, chunk.name, chunk.level, chunk.piece
-     LIMIT %(most_sampled)s
+     LIMIT %(max_sampled)s
 ),
 size AS MATERIALIZED (
     SELECT (SELECT count(*) FROM sample) AS sampled, coalesce(sum(corpus.chunks), 0)::bigint AS chunks,
@@ -59,21 +59,21 @@ gram_sample AS MATERIALIZED (
     SELECT sample.grams
       FROM sample
      ORDER BY sample.sample, sample.name, sample.level, sample.piece
-     LIMIT (SELECT CASE WHEN sampled < %(most_sampled)s THEN sampled ELSE greatest(%(few_sampled)s, chunks / 40) END FROM size)
+     LIMIT (SELECT CASE WHEN sampled < %(max_sampled)s THEN sampled ELSE greatest(%(few_sampled)s, chunks / 40) END FROM size)
 ),
-asked AS MATERIALIZED ( -- quoted, so that nothing in a term is syntax
+requested AS MATERIALIZED ( -- quoted, so that nothing in a term is syntax
     SELECT term.what, term.text, ('''' || replace(replace(term.text, '\', '\\'), '''', '''''') || '''')::tsquery AS word
       FROM (SELECT stem.what, stem.text FROM stem UNION ALL SELECT 'gram', unnest(%(grams)s::text[])) AS term
 ),
 counted AS MATERIALIZED (
-    SELECT asked.what, asked.text, ('''' || posting.scope || '''')::tsquery && asked.word AS words, size.chunks,
-           size.sampled < %(most_sampled)s AS is_all,
-           CASE WHEN asked.what = 'gram' THEN (SELECT count(*) FROM gram_sample) ELSE size.sampled END AS sampled,
-           CASE WHEN asked.what = 'gram' THEN (SELECT count(*) FROM gram_sample WHERE grams @@ asked.word)
-                ELSE (SELECT count(*) FROM sample WHERE stems @@ asked.word) END AS found
+    SELECT requested.what, requested.text, ('''' || posting.scope || '''')::tsquery && requested.word AS words, size.chunks,
+           size.sampled < %(max_sampled)s AS is_all,
+           CASE WHEN requested.what = 'gram' THEN (SELECT count(*) FROM gram_sample) ELSE size.sampled END AS sampled,
+           CASE WHEN requested.what = 'gram' THEN (SELECT count(*) FROM gram_sample WHERE grams @@ requested.word)
+                ELSE (SELECT count(*) FROM sample WHERE stems @@ requested.word) END AS found
       FROM posting
            CROSS JOIN size
-           CROSS JOIN asked
+           CROSS JOIN requested
 )
 SELECT 'corpus' AS what, '' AS text, size.chunks, size.stems, size.grams
   FROM session
@@ -82,7 +82,7 @@ SELECT 'corpus' AS what, '' AS text, size.chunks, size.stems, size.grams
 SELECT counted.what, counted.text,
        CASE WHEN counted.is_all THEN counted.found
             WHEN counted.found * counted.chunks
-                 > counted.sampled * CASE WHEN counted.what = 'gram' THEN %(most_grams_counted)s::bigint ELSE %(most_stems_counted)s END
+                 > counted.sampled * CASE WHEN counted.what = 'gram' THEN %(max_grams_counted)s::bigint ELSE %(max_stems_counted)s END
             THEN counted.found * counted.chunks / counted.sampled
             WHEN counted.what = 'gram'
             THEN (
@@ -108,8 +108,8 @@ SELECT 'stop_word', word.text, 0, 0, 0
 
 -- name: search_items
 -- The best matches, each name at its highest visible level and by its best chunk; filters come after the shadow. Nulls: no match.
--- Scores are whole millionths, so that no sum depends on the order of rows; ties are broken by name.
--- In a thread a hit lends 2/5 of its score to its visible neighbors, and 1/5 to theirs. bytes: as in list_items.
+-- Scores are integers, in millionths, so that no sum depends on the order of rows; ties are broken by name.
+-- In a thread, a hit adds 2/5 of its score to its visible neighbors, and 1/5 to theirs. bytes: as in list_items.
 -- names and semantic_scores: the items that search_embeddings found, and their scores. share: the lexical score of the best match by words;
 -- the others follow in proportion. matches: how many items were found by words, up to a bound.
 WITH posting AS MATERIALIZED (
@@ -159,7 +159,7 @@ hit AS MATERIALIZED (
       FROM scored
      ORDER BY scored.name, scored.level, scored.score DESC, scored.piece
 ),
-top AS MATERIALIZED ( -- the shadow is applied from the best down, until there are enough
+top AS MATERIALIZED ( -- shadowing is checked from the best match downward, until there are enough
     SELECT ranked.*
       FROM (SELECT hit.* FROM hit ORDER BY hit.score DESC, hit.name, hit.level LIMIT ALL) AS ranked
      WHERE 0 = (
@@ -169,7 +169,7 @@ top AS MATERIALIZED ( -- the shadow is applied from the best down, until there a
                   AND above.level > ranked.level
            )
      ORDER BY ranked.score DESC, ranked.name, ranked.level
-     LIMIT greatest(%(limit)s::bigint, %(most_lenders)s)
+     LIMIT greatest(%(limit)s::bigint, %(max_lenders)s)
 ),
 near AS NOT MATERIALIZED ( -- the first chunks of passages in threads, after the shadow
     SELECT seen.*
@@ -188,7 +188,7 @@ lender AS ( -- the best short passages of a thread
      WHERE top.thread IS NOT NULL
        AND top.is_whole
      ORDER BY top.score DESC, top.name
-     LIMIT %(most_lenders)s
+     LIMIT %(max_lenders)s
 ),
 lent AS MATERIALIZED (
     SELECT taker.name, taker.level, sum(lender.score * 2 / (5 * taker.distance)) AS score
@@ -217,7 +217,7 @@ lent AS MATERIALIZED (
      WHERE taker.takes
      GROUP BY taker.name, taker.level
 ),
-said AS (
+lexical AS (
     SELECT name, hit.start, hit.size, coalesce(hit.score, 0) + coalesce(lent.score, 0) AS score
       FROM (
                SELECT hit.*
@@ -227,9 +227,9 @@ said AS (
            FULL JOIN lent USING (name, level)
 ),
 best AS (
-    SELECT name, said.start, said.size,
-           coalesce(round(%(share)s * said.score / nullif(max(said.score) OVER (), 0)), 0) + coalesce(semantic.score, 0) AS score
-      FROM said
+    SELECT name, lexical.start, lexical.size,
+           coalesce(round(%(share)s * lexical.score / nullif(max(lexical.score) OVER (), 0)), 0) + coalesce(semantic.score, 0) AS score
+      FROM lexical
            FULL JOIN unnest(%(names)s::text[], %(semantic_scores)s::integer[]) AS semantic (name, score) USING (name)
      ORDER BY score DESC, name
      LIMIT %(limit)s

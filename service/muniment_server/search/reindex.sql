@@ -44,11 +44,11 @@ SELECT item.tenant
 -- name: clear_index
 -- Delete the index of one agent. Its statistics are adjusted to the chunks that are left, not deleted: new items may be counted
 -- and compacted meanwhile.
-WITH gone AS (
-    DELETE FROM chunk AS gone
-     WHERE gone.tenant = %(tenant)s
-       AND gone.agent = %(agent)s
- RETURNING gone.kind, gone.language, gone.stem_count, gone.gram_count
+WITH deleted AS (
+    DELETE FROM chunk
+     WHERE chunk.tenant = %(tenant)s
+       AND chunk.agent = %(agent)s
+ RETURNING chunk.kind, chunk.language, chunk.stem_count, chunk.gram_count
 ),
 moved AS (
     SELECT stat.kind, stat.language, -stat.chunks AS chunks, -stat.stems AS stems, -stat.grams AS grams
@@ -61,8 +61,8 @@ moved AS (
      WHERE chunk.tenant = %(tenant)s
        AND chunk.agent = %(agent)s
      UNION ALL
-    SELECT gone.kind, gone.language, -1, -gone.stem_count, -gone.gram_count
-      FROM gone
+    SELECT deleted.kind, deleted.language, -1, -deleted.stem_count, -deleted.gram_count
+      FROM deleted
 )
 INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
 SELECT %(tenant)s, %(agent)s, moved.kind, moved.language, %(session_id)s, sum(moved.chunks), sum(moved.stems), sum(moved.grams)

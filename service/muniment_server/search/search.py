@@ -160,10 +160,10 @@ def _lexical(scope: SessionScope, kind: ItemKind, query: str, terms: QueryTerms)
         "words": terms.spelled,
         "grams": terms.grams,
         "most_stems": MAX_STEMS,
-        "most_sampled": MAX_SAMPLED,
+        "max_sampled": MAX_SAMPLED,
         "few_sampled": FEW_SAMPLED,
-        "most_stems_counted": MAX_STEMS_COUNTED,
-        "most_grams_counted": MAX_GRAMS_COUNTED,
+        "max_stems_counted": MAX_STEMS_COUNTED,
+        "max_grams_counted": MAX_GRAMS_COUNTED,
     }
     rows = scope.look_up(Query("search_terms", _TermRow, parameters))
     corpus = next(Corpus(row.chunks, row.stems, row.grams) for row in rows if row.what == "corpus")
@@ -209,7 +209,7 @@ def _ranked(
         "damping": DAMPING,
         "stem_slope": lexical.corpus.stem_slope,
         "gram_slope": lexical.corpus.gram_slope,
-        "most_lenders": MAX_LENDERS,
+        "max_lenders": MAX_LENDERS,
         "names": list(semantic.similar),
         "semantic_scores": semantic.scores,
         "share": _MILLION - SEMANTIC_WEIGHT if semantic.compared else _MILLION,

@@ -1,9 +1,9 @@
--- Conversations and sessions, as the control role. Statements that the ceiling of a host key bounds read the key again.
+-- Conversations and sessions, as the control role. Statements that depend on the ceiling of a host key read the key again.
 -- Locks are taken in this order: agent, conversation, session.
 
 -- name: open_session
--- Open a session; its conversation is made, or raised to its taint. No row: key revoked or below, or no such agent.
--- session_id NULL: the conversation is tainted above.
+-- Open a session; create its conversation, or raise it to the session's taint. No row: the key is revoked or its ceiling too
+-- low, or no such agent. session_id NULL: the conversation's taint is higher.
 WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
     SELECT agent.agent, agent.agent_id
       FROM vault.agent
@@ -19,7 +19,7 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
            )
        FOR SHARE
 ),
-marked AS ( -- DO UPDATE returns the true mark, whatever the snapshot, and waits for the writers below it
+marked AS ( -- DO UPDATE returns the current taint, whatever the snapshot shows, and waits for writers below it
     INSERT INTO vault.conversation AS marked (tenant, agent, conversation_id, taint, create_time)
     SELECT %(tenant)s, owner.agent, %(conversation_id)s, %(taint)s, vault.clock()
       FROM owner
@@ -48,7 +48,7 @@ SELECT opened.session_id, owner.agent_id, marked.conversation_id, marked.taint, 
        LEFT JOIN opened ON TRUE;
 
 -- name: get_session
--- Any session up to the ceiling, closed ones too.
+-- Any session up to the ceiling, including closed ones.
 SELECT session.session_id, agent.agent_id, session.conversation_id, conversation.taint, session.create_time, session.expire_time,
        session.close_time
   FROM vault.session
@@ -87,7 +87,7 @@ SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, fou
 
 -- name: raise_taint
 -- Raise the conversation of an open session. Waits for the writers before it. No row: not open, or above the ceiling.
-WITH found AS MATERIALIZED ( -- the lock is taken on the session too: a reset's successor is not raised
+WITH found AS MATERIALIZED ( -- locks the session too, so that the session that a reset opens is not raised
     SELECT session.*
       FROM session
      WHERE session.tenant = %(tenant)s

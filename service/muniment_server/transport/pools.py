@@ -1,12 +1,26 @@
-"""The threads that run calls."""
+"""The threads that run calls, and how much they take on."""
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from queue import SimpleQueue
+
+from muniment_server.domain.principals import HostIdentity, SessionIdentity
+from muniment_server.monitor.policy import Method
+from muniment_server.postgres import roles
+from muniment_server.postgres.driver_errors import location_of
+from muniment_server.transport.shares import Claim, Shares
+
+_LOG = logging.getLogger("muniment.server")
+_LONG = frozenset({"SearchMemories", "SearchNotes", "SearchPassages", "RenderPrompt"})
+"""Calls that may take long. They run on threads of their own, so that they cannot occupy all."""
+_LONG_CALLS_PER_THREAD = 32
+_MAX_STREAMS = 64
+_MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,46 +28,103 @@ class Limits:
     """How much one server takes on at once."""
 
     threads: int = 4
-    """Calls that run at once. More would contend for the interpreter lock."""
+    """Calls of sessions that run at once. More would contend for the interpreter lock."""
+    host_threads: int = 2
+    """Calls of hosts that run at once, on threads of their own: raising a taint must not wait for sessions."""
     long_threads: int = 2
     """Searches and renderings that run at once, on threads of their own."""
-    stream_threads: int = 1
-    """Streams that are received at once, on threads of their own: each waits for its caller."""
-    max_in_flight: int = 256
-    """Calls that run or wait, apart from long ones and streams. More are refused at once."""
+    running_streams: int = 1
+    """Streams that store at once. Those that wait for their callers are not counted."""
+    max_in_flight: int = 512
+    """Calls that run or wait, of sessions and of hosts each, apart from long ones and streams."""
+    max_bytes: int = 32 * _MIB
+    """Requests and answers in memory, for each of the four sorts of calls."""
 
     @property
-    def connections(self) -> int:
-        """The most connections that one role needs at once."""
-        return self.threads + self.long_threads + self.stream_threads
+    def connections(self) -> Mapping[str, int]:
+        """The most connections that each role needs at once."""
+        of_sessions = self.threads + self.long_threads + self.running_streams
+        beside_calls = 2  # to look tokens up, and to ask whether the database answers
+        control = of_sessions + self.host_threads + beside_calls
+        return {**dict.fromkeys(roles.LEVELS, of_sessions), roles.CONTROL: control, roles.AUDITOR: self.host_threads}
 
 
-class CallPool(ThreadPoolExecutor):
-    """The threads for calls of one sort, and the number of calls that run or wait for them."""
+class CallPool:
+    """Threads for calls of one sort, and the shares of their callers."""
 
-    def __init__(self, thread_count: int, *, max_in_flight: int) -> None:
-        super().__init__(max_workers=thread_count, thread_name_prefix="call")
-        self.in_flight = 0
-        self._max_in_flight = max_in_flight
-        self._count = threading.Lock()
+    def __init__(self, name: str, threads: int, shares: Shares) -> None:
+        self.shares = shares
+        self._ready: SimpleQueue[Claim | None] = SimpleQueue()
+        self._threads = threads
+        for number in range(threads):
+            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True).start()
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run *fn* on a thread. Called by grpc on its one serving thread."""
-        with self._count:
-            self.in_flight += 1
+    def submit(self, claim: Claim, work: Callable[[], None]) -> None:
+        """Run *work* on a thread when it is the turn of *claim*."""
+        claim.work = work
+        self.start(self.shares.take_turn(claim))
+
+    def start(self, claims: Sequence[Claim]) -> None:
+        """Run calls whose turn it is."""
+        for claim in claims:
+            self._ready.put(claim)
+
+    def stop(self) -> None:
+        """End the threads, once they have run what waits."""
+        for _ in range(self._threads):
+            self._ready.put(None)
+
+    def _work(self) -> None:
+        while (claim := self._ready.get()) is not None:
+            following: Claim | None = claim
+            while following is not None:
+                following = self._run(following)
+
+    def _run(self, claim: Claim) -> Claim | None:
+        """Run one call. Returns one whose turn it is now: this thread is awake, and others need not be woken for it."""
+        begin = time.monotonic()
         try:
-            future = super().submit(fn, *args, **kwargs)
-        except RuntimeError:  # shut down
-            self._done(None)
-            raise
-        future.add_done_callback(self._done)
-        return future
+            claim.work()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the thread must go on
+            _LOG.error("a call has failed: %s\n%s", type(error).__name__, location_of(error))
+        ready = self.shares.end_turn(claim, time.monotonic() - begin)
+        self.start(ready[1:])
+        return ready[0] if ready else None
 
-    @property
-    def is_full(self) -> bool:
-        """Whether one more call is to be refused."""
-        return self.in_flight >= self._max_in_flight
 
-    def _done(self, _: Future[Any] | None) -> None:
-        with self._count:
-            self.in_flight -= 1
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """A pool for each sort of call. A full one refuses its own calls, not those of the others."""
+
+    calls: CallPool
+    hosts: CallPool
+    long: CallPool
+    streams: Shares
+    """Streams have threads of their own: see `streams`."""
+
+    @classmethod
+    def of(cls, limits: Limits) -> Pools:
+        """The pools of a server with *limits*."""
+
+        def shares(turns: int, max_calls: int, max_calls_of_one: int | None = None) -> Shares:
+            most = max_calls_of_one or max_calls
+            return Shares(turns=turns, max_calls=max_calls, max_bytes=limits.max_bytes, max_calls_of_one=most)
+
+        long_calls = _LONG_CALLS_PER_THREAD * limits.long_threads
+        return cls(
+            calls=CallPool("call", limits.threads, shares(limits.threads, limits.max_in_flight)),
+            hosts=CallPool("host", limits.host_threads, shares(limits.host_threads, limits.max_in_flight)),
+            long=CallPool("long", limits.long_threads, shares(limits.long_threads, long_calls)),
+            streams=shares(limits.running_streams, _MAX_STREAMS, max_calls_of_one=1),
+        )
+
+    def stop(self) -> None:
+        """End the threads."""
+        for pool in (self.calls, self.hosts, self.long):
+            pool.stop()
+
+    def pool_for(self, principal: HostIdentity | SessionIdentity, method: Method) -> CallPool:
+        """The pool for a call of *principal* that is not a stream of a session."""
+        if isinstance(principal, HostIdentity):
+            return self.hosts
+        return self.long if method.name in _LONG else self.calls

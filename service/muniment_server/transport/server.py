@@ -42,9 +42,9 @@ from muniment_server.passages.servicer import PassageServicer
 from muniment_server.prompts.servicer import PromptServicer
 from muniment_server.search.search import QueryEmbedder, Searcher
 from muniment_server.sessions.servicer import SessionServicer
+from muniment_server.transport.admission import Admission
 from muniment_server.transport.dispatch import Dispatcher
 from muniment_server.transport.pools import Limits
-from muniment_server.transport.receive_timeout import ReceiveTimeout
 
 _SERVED: tuple[tuple[FileDescriptor, Callable[[Any, grpc.Server], None], Callable[[Searcher], object]], ...] = (
     (agents.DESCRIPTOR, agents_grpc.add_AgentServiceServicer_to_server, lambda _: AgentServicer()),
@@ -61,15 +61,17 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     service for file, _, _ in _SERVED for service in file.services_by_name.values()
 )
 
+LIVENESS = "liveness"
+"""In the health service: the process answers. If it does not, restart it."""
+READINESS = "readiness"
+"""In the health service, like the empty name and each service's: calls can be served. If not, send them elsewhere."""
 _MIB = 1024 * 1024
-_MAX_REFUSALS = 1000
-"""Refusals under way at once. Beyond them grpc itself refuses, without saying when to retry."""
 _OPTIONS: dict[str, int] = {
     "grpc.max_receive_message_length": _MIB,
     "grpc.max_send_message_length": 4 * _MIB,
     "grpc.max_metadata_size": 8 * 1024,
     "grpc.absolute_max_metadata_size": 8 * 1024,
-    "grpc.max_concurrent_streams": 100,
+    "grpc.max_concurrent_streams": 2000,  # a call counts for a while after its caller has the answer
     "grpc.server_handshake_timeout_ms": 10_000,
     "grpc.http2.max_ping_strikes": 2,
     "grpc.max_connection_age_ms": 10 * 60_000,  # spreads clients over the workers
@@ -93,22 +95,22 @@ class Server:
         methods = policy.policies(SERVICES)
         pool = load_pool()
         self.gate = Gate()
+        self._is_ready = True
         self._health = health.HealthServicer(experimental_thread_pool=ThreadPoolExecutor(4, "watch"))
-        self._receive_timeout = ReceiveTimeout()
+        credentials = Credentials(scopes)
+        self._admission = Admission(credentials, self.gate, limits)
         validator = Validator(pool, {method.request_type for method in methods.values()})
         dispatcher = Dispatcher(
             methods,
-            interceptors.in_order(self.gate, Credentials(scopes), validator),
+            interceptors.in_order(self.gate, credentials, validator),
             scopes,
-            limits=limits,
+            self._admission,
             open_reflection=open_reflection,
-            receive_timeout=self._receive_timeout,
         )
         self.grpc = grpc.server(
-            dispatcher.pool,
+            dispatcher.arrivals,
             interceptors=[dispatcher],
             options=[*_OPTIONS.items(), ("grpc.so_reuseport", int(share_port))],
-            maximum_concurrent_rpcs=limits.max_in_flight + _MAX_REFUSALS,
         )
         self._register(Searcher(embed), pool)
 
@@ -120,21 +122,36 @@ class Server:
 
     def start(self) -> None:
         """Start answering. Calls are refused until `set_serving` opens the gate."""
-        self._receive_timeout.start()
+        self._admission.start()
+        self._health.set(LIVENESS, health_pb2.HealthCheckResponse.SERVING)
         self.grpc.start()
 
     def set_serving(self, serving: bool) -> None:
         """Open or close the gate, and report it by the health service."""
         self.gate.open = serving
-        state = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
-        for service in ("", *(service.full_name for service in SERVICES)):
+        self._report()
+
+    def set_ready(self, ready: bool) -> None:
+        """Report whether calls can be served now. The gate stays as it is: calls find out for themselves."""
+        self._is_ready = ready
+        self._report()
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether calls wait, and none has been served for a while."""
+        return self._admission.is_stuck
+
+    def _report(self) -> None:
+        ready = self.gate.open and self._is_ready
+        state = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
+        for service in ("", READINESS, *(service.full_name for service in SERVICES)):
             self._health.set(service, state)
 
     def stop(self, grace: float) -> None:
         """Report NOT_SERVING, take no new calls, and let those in flight finish within *grace* seconds."""
         self._health.enter_graceful_shutdown()
         self.grpc.stop(grace).wait()
-        self._receive_timeout.stop()
+        self._admission.stop()
 
     def _register(self, searcher: Searcher, pool: DescriptorPool) -> None:
         for _, register, make_servicer in _SERVED:

@@ -99,7 +99,7 @@ def test_a_file_of_the_wrong_form_is_refused_before_anything_is_changed(muniment
     ],
     ids=lambda text: text.strip()[:20],
 )
-def test_what_the_server_refuses_is_said_of_its_agent_and_ends_the_command_there(muniment, apply, names, wrong, why):
+def test_a_refusal_of_the_server_names_the_agent_and_ends_the_command(muniment, apply, names, wrong, why):
     refused = apply("agents:\n" + declared(names[0]) + declared(names[1]) + wrong)
     assert (refused.returncode, refused.stdout) == (1, f"created\t{names[0]}\t\n")
     assert f"agents.{names[1]}: {why}" in refused.stderr
@@ -121,6 +121,6 @@ def test_the_file_of_the_help_can_be_applied(muniment, dev, names):
     assert muniment("agent", "apply", "-f", f"{names[0]}.yaml").stdout == f"unchanged\t{names[0]}\t\n"
 
 
-def test_a_file_that_is_not_there_is_said(muniment):
+def test_a_missing_file_is_reported(muniment):
     refused = muniment("agent", "apply", "-f", "no-such-file.yaml")
     assert (refused.returncode, "no-such-file.yaml: No such file" in refused.stderr) == (1, True)

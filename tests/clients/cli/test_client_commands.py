@@ -76,7 +76,7 @@ def test_a_session_for_one_command_is_closed_afterwards(muniment):
     assert len(objects(muniment("session", "list", "brief", "--all", "--json"))) == 2
 
 
-def test_taint_rises_and_a_reset_begins_anew(muniment, token):
+def test_taint_rises_and_a_reset_begins_again(muniment, token):
     raised = objects(muniment("session", "raise", "--taint", "confidential", "--json", MUNIMENT_TOKEN=token))
     assert raised[0]["taint"] == "CONFIDENTIAL"
     fresh = line_of(muniment("session", "reset", "--quiet", MUNIMENT_TOKEN=token))
@@ -174,7 +174,7 @@ def test_an_error_repeats_neither_content_nor_key(muniment, arguments):
     assert "Traceback" not in failed.stderr
 
 
-def test_a_server_that_is_not_there_is_said_in_one_message(dev, folder):
+def test_an_unreachable_server_is_reported_in_one_message(dev, folder):
     failed = run(folder, "agent", "list", MUNIMENT_ADDRESS="127.0.0.1:1", MUNIMENT_HOST_KEY="mun_h_1_x")
     assert failed.returncode == 1
     assert "muniment serve" in failed.stderr
@@ -190,7 +190,7 @@ def test_a_host_key_goes_only_to_the_server_it_was_given_for(muniment):
     assert "there is no host key" in elsewhere.stderr
 
 
-def test_nowhere_to_go_and_no_session_are_said(muniment, folder):
+def test_a_missing_server_and_a_missing_session_are_reported(muniment, folder):
     assert "muniment serve --dev" in run(folder, "agent", "list").stderr
     assert "--agent NAME" in muniment("memory", "list").stderr
     assert "require each other" in muniment("memory", "list", "--agent", "alice").stderr

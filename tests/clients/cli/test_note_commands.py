@@ -132,7 +132,7 @@ def test_edits_are_made_all_or_none(note, dev, agent):
     assert contents(note("list", "--json")) == ["first of all", "second"]
 
 
-def test_edits_that_are_only_judged_write_nothing(note):
+def test_edits_that_are_only_validated_write_nothing(note):
     added = json.dumps({"add": {"content": "x" * 220}})
     judged = note("edit", "--validate-only", given=added)
     assert (judged.returncode, judged.stdout) == (0, "")
@@ -143,7 +143,7 @@ def test_edits_that_are_only_judged_write_nothing(note):
     assert (too_much.returncode, "1 too many" in too_much.stderr) == (1, True)
 
 
-def test_a_file_that_is_not_there_or_no_text_is_said(note):
+def test_a_missing_or_binary_file_is_reported(note):
     assert "no-such-file: No such file" in note("edit", "no-such-file").stderr
     assert "not in UTF-8" in note("edit", given=b"\xff").stderr
     assert "there are no edits" in note("edit").stderr

@@ -28,7 +28,7 @@ def test_in_a_pipe_it_is_the_prompt_byte_for_byte(muniment, furnished):
     assert "USER PROFILE" in muniment("prompt", furnished, "--taint", "confidential").stdout
 
 
-def test_a_token_will_do(muniment, furnished):
+def test_a_token_is_accepted(muniment, furnished):
     token = line_of(muniment("session", "open", furnished, "--taint", "public", "--quiet"))
     assert muniment("prompt", MUNIMENT_TOKEN=token).stdout == SHOWN_BLOCK
 

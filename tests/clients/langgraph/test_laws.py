@@ -17,7 +17,7 @@ def values(store: MunimentStore) -> dict[str, object]:
     return {item.key: item.value["n"] for item in store.search(WHERE)}
 
 
-def test_what_is_above_is_not_there(opened):
+def test_items_above_the_taint_do_not_exist(opened):
     low, high = MunimentStore(opened(PUBLIC)), MunimentStore(opened(CONFIDENTIAL))
     low.put(WHERE, "plan", {"n": 1})
     high.put(WHERE, "plan", {"n": 2})
@@ -68,7 +68,7 @@ def test_a_search_with_a_query_gives_matches_best_first(store):
 
 
 @pytest.mark.parametrize("query", ["", "  ", "dark " * 500], ids=["empty", "blank", "very long"])
-def test_any_query_will_do(store, query):
+def test_any_query_is_accepted(store, query):
     """One that says nothing is none, of one that is too long the beginning counts."""
     store.put(WHERE, "theme", {"text": "dark"})
 

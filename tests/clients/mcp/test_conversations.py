@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 
 
-async def test_a_raise_in_mid_conversation(service, owner, opened):
+async def test_a_raise_during_a_conversation(service, owner, opened):
     """The same process, the same tool, the same arguments: the next save lands higher, and below it is not seen."""
     session, colleague = opened(PUBLIC), opened(PUBLIC)
     async with (
@@ -84,7 +84,7 @@ async def test_a_session_that_is_over_says_so_and_the_server_goes_on(owner, open
     assert error.split(": ", 1)[1] == again.split(": ", 1)[1]
 
 
-async def test_a_host_key_is_no_use(service):
+async def test_a_host_key_is_refused(service):
     """A model with the host's own key could not do anything with it."""
     async with talking_over_stdio(service.address, service.host().token) as model:
         error = await model.fails("memory_list")

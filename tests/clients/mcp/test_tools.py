@@ -217,7 +217,7 @@ def scripted() -> Iterator[tuple[ScriptedServer, str]]:
     server.stop(None).wait()
 
 
-async def test_a_list_begins_anew_when_the_taint_is_raised_between_two_pages(scripted):
+async def test_a_list_begins_again_when_the_taint_is_raised_between_two_pages(scripted):
     server, address = scripted
     first = ListMemoriesResponse()
     first.CopyFrom(ANSWERS["ListMemories"])

@@ -94,7 +94,7 @@ def test_a_page_carries_its_level(server, session):
     assert list(page) == [PERSONALITY]
 
 
-def test_a_deletion_tells_what_it_reveals(server, session):
+def test_a_deletion_says_what_it_reveals(server, session):
     server.script("DeleteBlock", pb.DeleteBlockResponse(revealed=CLASSIFICATION_INTERNAL))
 
     assert session.delete_block("personality", etag="item-1") == Classification.INTERNAL

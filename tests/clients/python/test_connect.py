@@ -95,7 +95,7 @@ def test_the_credential_decides_the_client(running):
     assert [f"Bearer {HOST_KEY}", f"Bearer {TOKEN}"] == sent
 
 
-def test_a_unix_socket_will_do(tmp_path):
+def test_a_unix_socket_is_accepted(tmp_path):
     scripted = ScriptedServer()
     server, _ = serve(scripted, f"unix:{tmp_path}/s")
 

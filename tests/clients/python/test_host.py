@@ -61,7 +61,7 @@ def test_an_agent_without_blocks_cannot_be_asked_for(server, host):
     assert server.asked == []
 
 
-def test_an_update_tells_absent_from_empty(server, host):
+def test_an_update_distinguishes_absent_from_empty(server, host):
     host.update_agent("ada", language="")
 
     (request,) = server.requests("UpdateAgent")
@@ -85,7 +85,7 @@ def test_no_ttl_is_none(server, host):
 
 
 @pytest.mark.parametrize("level", [0, 5, "PUBLIC", None])
-def test_what_is_no_level_is_not_sent(server, host, level):
+def test_an_invalid_level_is_not_sent(server, host, level):
     with pytest.raises(ValueError, match="Classification"):
         host.open_session("ada", level)
     with pytest.raises(ValueError, match="Classification"):
@@ -207,7 +207,7 @@ def test_audit_events_come_from_all_pages(server, host):
     assert (events[0].kind, events[0].session_id, events[0].host_key_id) == (ItemKind.MEMORY, None, None)
 
 
-def test_what_is_no_time_is_not_sent(host):
+def test_an_invalid_time_is_not_sent(host):
     with pytest.raises(TypeError, match="datetime"):
         host.list_audit_events(start_time="2026-11-22").__next__()
 

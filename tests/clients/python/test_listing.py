@@ -26,6 +26,6 @@ def test_a_list_outlasts_as_many_raises_as_there_can_be(times):
     assert undisturbed(raised(times)) == "all"
 
 
-def test_and_not_one_more():
+def test_a_list_fails_after_one_raise_more():
     with pytest.raises(TaintChanged):
         undisturbed(raised(4))

@@ -62,7 +62,7 @@ def test_an_update_is_sent_as_given(server, session):
     ] == server.requests("UpdateNote")
 
 
-def test_a_deletion_tells_what_it_reveals(server, session):
+def test_a_deletion_says_what_it_reveals(server, session):
     server.script("DeleteNote", note_service_pb2.DeleteNoteResponse(revealed=CLASSIFICATION_INTERNAL, usage=USAGE))
 
     assert muniment.NoteDeleted(Classification.INTERNAL, USED) == session.delete_note(NOTE_ID, etag="item-1")
@@ -151,7 +151,7 @@ def test_edits_give_notes_their_level_and_the_usage(session):
     assert (edited.usage, edited.classification) == (USED, Classification.PUBLIC)
 
 
-def test_what_is_no_edit_is_not_sent(server, session):
+def test_an_invalid_edit_is_not_sent(server, session):
     with pytest.raises(TypeError, match="edit"):
         session.edit_notes(["Vienna"])
 
@@ -159,7 +159,7 @@ def test_what_is_no_edit_is_not_sent(server, session):
 
 
 @pytest.mark.parametrize("tier", [0, 3, "MEMORY", None])
-def test_what_is_no_tier_is_not_sent(server, session, tier):
+def test_an_invalid_tier_is_not_sent(server, session, tier):
     with pytest.raises(ValueError, match="Tier"):
         session.add_note(TRAINS, tier=tier)
     with pytest.raises(ValueError, match="Tier"):

@@ -163,7 +163,7 @@ def test_a_search_gives_results_and_their_level(server, session):
     assert [(each.passage.content, each.score, each.snippet) for each in found] == [(VIENNA, 1.5, "sleeper to Vienna")]
 
 
-def test_a_deletion_tells_what_it_reveals(server, session):
+def test_a_deletion_says_what_it_reveals(server, session):
     server.script("DeletePassage", pb.DeletePassageResponse(revealed=CLASSIFICATION_INTERNAL))
 
     assert session.delete_passage(PASSAGE_ID) == Classification.INTERNAL
@@ -289,7 +289,7 @@ def test_a_broken_stream_is_cancelled_before_it_ends():
     assert list(method.requests)[:1] == [1]
 
 
-def test_a_failure_in_mid_stream_tells_how_far_it_came(server, session):
+def test_a_failure_during_a_stream_says_how_far_it_came(server, session):
     """An endless stream is not read to its end."""
     server.reads = 2
     server.script("ImportPassages", RAISED)

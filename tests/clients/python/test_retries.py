@@ -158,7 +158,7 @@ def test_edits_that_do_not_only_add_are_sent_once(server, session, edit):
     assert len(server.requests("EditNotes")) == 1
 
 
-def test_edits_that_are_only_judged_are_sent_again(server, session):
+def test_edits_that_are_only_validated_are_sent_again(server, session):
     server.script("EditNotes", unavailable())
 
     session.edit_notes([DeleteNote(NOTE_ID)], validate_only=True)

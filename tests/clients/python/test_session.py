@@ -140,7 +140,7 @@ def test_an_unknown_match_is_refused(session):
         session.search_memories("tea", tag_match="some")
 
 
-def test_a_deletion_tells_what_it_reveals(server, session):
+def test_a_deletion_says_what_it_reveals(server, session):
     server.script("DeleteMemory", memory_service_pb2.DeleteMemoryResponse(revealed=CLASSIFICATION_INTERNAL))
 
     assert session.delete_memory("tea", etag="item-1") == Classification.INTERNAL

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from muniment_server.domain import text
-from muniment_server.domain.errors import Unauthenticated
 from muniment_server.items import paging as item_paging
 from muniment_server.monitor import egress, host_scope, interceptors, paging, policy, retry, session_scope
 from muniment_server.monitor.authentication import Credentials
@@ -21,13 +20,11 @@ from tests.noninterference.mutants.damage import (
 )
 from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, edit, setting
 
+_current = Credentials.current
+
 
 def _remember_forever(self: Any, token: Any, deadline: Any) -> Any:
-    session = self._sessions.get(token) or self._scopes.find_session(token, deadline)
-    if session is None:
-        raise Unauthenticated
-    self._sessions[token] = session
-    return session
+    return self.remembered(token) or _current(self, token, deadline)
 
 
 _principal = Credentials.principal
@@ -127,7 +124,7 @@ _STATE = (
         "model",
         (edit(HOSTS, "close_session", "AND session.taint <= %(ceiling)s", ""),),
     ),
-    Mutant("M51 the cache is never refreshed", "model", (setting(Credentials, "fresh_session", _remember_forever),)),
+    Mutant("M51 the cache is never refreshed", "model", (setting(Credentials, "current", _remember_forever),)),
     Mutant(
         "M51 refusals on a remembered session are not confirmed",
         "closed is closed",
@@ -174,7 +171,7 @@ OTHER = (
     Mutant(
         "M86 the policy allows all",
         "fault",
-        (setting(interceptors.Authorize, "_is_allowed", staticmethod(lambda _: True)),),
+        (setting(policy.Method, "allows", lambda *_: True),),
     ),
     Mutant(
         "M87 a method without policy is served",

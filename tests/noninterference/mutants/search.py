@@ -24,15 +24,17 @@ SEARCH = (
     ),
     _out_of_step(
         "what is deleted stays in the index",
-        "DELETE FROM chunk AS gone WHERE",
-        "DELETE FROM chunk AS gone WHERE FALSE AND",
+        "DELETE FROM chunk WHERE",
+        "DELETE FROM chunk WHERE FALSE AND",
     ),
     _out_of_step(
         "what is overwritten stays in the index",
-        "WHERE (live.name, live.change_id) = (gone.name, gone.change_id)",
-        "WHERE live.name = gone.name",
+        "WHERE (live.name, live.change_id) = (chunk.name, chunk.change_id)",
+        "WHERE live.name = chunk.name",
     ),
-    _out_of_step("what is gone is still counted", "SELECT gone.language, -1, -gone", "SELECT gone.language, 0, -gone"),
+    _out_of_step(
+        "what is gone is still counted", "SELECT deleted.language, -1, -deleted", "SELECT deleted.language, 0, -deleted"
+    ),
     Mutant(
         "M15 the index is written without the session predicate",
         "fault",

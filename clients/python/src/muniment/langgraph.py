@@ -58,11 +58,11 @@ from muniment.values import Memory
 
 Namespace = tuple[str, ...]
 
-LARGEST_PAGE = 250
-MOST_RESULTS = 100
-LONGEST_QUERY = 1024
+MAX_PAGE_SIZE = 250
+MAX_RESULTS = 100
+MAX_QUERY_CHARS = 1024
 TAG = "langgraph"
-LONGEST_TAG = 64
+MAX_TAG_CHARS = 64
 DEEPEST_TAG = 31
 """With `TAG` itself, that many tags are the most that a memory may have. Deeper namespaces are filtered here."""
 
@@ -138,19 +138,19 @@ class MunimentStore(BaseStore):
             self._session.save_memory(key, content, tags=_tags_of(op.namespace), expire_time=expire_time)
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
-        query = (op.query or "").strip()[:LONGEST_QUERY]
+        query = (op.query or "").strip()[:MAX_QUERY_CHARS]
         if query:
             return _part(self._found(query, op), op)
         return undisturbed(lambda: _part(self._listed(op.namespace_prefix), op))
 
     def _found(self, query: str, op: SearchOp) -> Iterator[SearchItem]:
         tag = _tag_of(op.namespace_prefix)
-        for result in self._session.search_memories(query, tags=[tag], max_results=MOST_RESULTS):
+        for result in self._session.search_memories(query, tags=[tag], max_results=MAX_RESULTS):
             if (fields := _fields(result.memory)) is not None:
                 yield SearchItem(**fields, score=result.score)
 
     def _listed(self, prefix: Namespace) -> Iterator[SearchItem]:
-        for memory in self._session.list_memories(_tag_of(prefix), page_size=LARGEST_PAGE):
+        for memory in self._session.list_memories(_tag_of(prefix), page_size=MAX_PAGE_SIZE):
             if (fields := _fields(memory)) is not None:
                 yield SearchItem(**fields)
 
@@ -218,7 +218,7 @@ def _tag_of(namespace: Namespace) -> str:
         return TAG
     path = _path_of(namespace[:DEEPEST_TAG])
     tag = f"{TAG}:{path}"
-    return tag if len(tag) <= LONGEST_TAG else f"{TAG}#{hashlib.sha256(path.encode()).hexdigest()[:32]}"
+    return tag if len(tag) <= MAX_TAG_CHARS else f"{TAG}#{hashlib.sha256(path.encode()).hexdigest()[:32]}"
 
 
 def _escaped(text: str) -> str:

@@ -300,7 +300,7 @@ def test_what_is_wrong_in_a_database_is_reported_by_row(read, database, rows, co
     assert "hush" not in refused
 
 
-def test_a_damaged_database_is_said_in_one_message(read):
+def test_a_damaged_database_is_reported_in_one_message(read):
     assert "SQLite cannot read the file" in said(read, b"SQLite format 3\0" + b"\1" * 200)
 
 
@@ -348,8 +348,8 @@ def test_what_is_no_table_with_rows_of_its_own_is_refused(read, crafted, stateme
     ],
 )
 def test_more_rows_or_text_than_notes_can_be_are_refused(read, crafted, monkeypatch, count, text, rule):
-    monkeypatch.setattr(docker_agent, "_MOST_ROWS", 10)
-    monkeypatch.setattr(docker_agent, "_MOST_BYTES", 100_000)
+    monkeypatch.setattr(docker_agent, "_MAX_ROWS", 10)
+    monkeypatch.setattr(docker_agent, "_MAX_BYTES", 100_000)
     path = crafted(
         "CREATE TABLE memories (id TEXT, created_at TEXT, memory TEXT)",
         f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) "
@@ -364,7 +364,7 @@ def test_a_row_that_is_larger_than_any_note_is_not_even_read(read, database):
 
 def test_a_database_that_is_read_for_too_long_is_given_up(read, crafted, monkeypatch):
     """With a column named `rowid`, all rows are sorted before the first is given."""
-    monkeypatch.setattr(docker_agent, "_MOST_STEPS", 10_000)
+    monkeypatch.setattr(docker_agent, "_MAX_STEPS", 10_000)
     path = crafted(
         "CREATE TABLE memories (rowid TEXT, id TEXT, created_at TEXT, memory TEXT)",
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) "
@@ -445,7 +445,7 @@ def test_a_directory_that_is_itself_hidden_is_read(read, vault):
     assert [item.name for item in read(folder / ".notes").items] == ["a"]
 
 
-def test_what_is_no_regular_file_is_left_out(read, vault):
+def test_a_file_that_is_not_regular_is_skipped(read, vault):
     folder = vault({"a.md": "x"})
     os.mkfifo(folder / "pipe.md")
     (folder / "linked.md").symlink_to("pipe.md")
@@ -487,7 +487,7 @@ def test_files_of_one_name_are_refused(read, vault):
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "hush", "{}", "[]", "7", '{"agents": []}', "PK\3\4hush"])
-def test_what_is_no_known_format_is_said_to_be_so(read, content):
+def test_an_unknown_format_is_reported(read, content):
     refused = said(read, content)
     assert "hush" not in refused
 

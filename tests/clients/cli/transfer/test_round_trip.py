@@ -417,7 +417,7 @@ def test_a_budget_that_is_too_small_is_reported_before_anything_is_written(munim
     assert exported(muniment, copy) == exported(muniment, full)
 
 
-def test_the_limit_that_is_advised_is_the_least_that_will_do(muniment, full, fresh):
+def test_the_advised_limit_is_the_smallest_that_is_sufficient(muniment, full, fresh):
     muniment("export", full, "-o", "least.jsonl")
     refused = muniment("import", fresh(memory_char_limit=0), "least.jsonl")
     least = int(refused.stderr.split()[-1])
@@ -470,7 +470,7 @@ def test_what_has_expired_is_left_out(muniment, dev, fresh):
     assert "omitted items that have expired: 1" in done.stderr
 
 
-def test_what_is_not_there_is_said(muniment, agent):
+def test_a_missing_agent_or_file_is_reported(muniment, agent):
     assert "muniment agent create" in muniment("export", "no-such-agent", "-o", "x.jsonl").stderr
     missing = muniment("import", agent, "no-such-file")
     assert (missing.returncode, "no-such-file" in missing.stderr) == (1, True)

@@ -35,7 +35,7 @@ class Declared:
 
     agent_id: str
     settings: Mapping[str, Any]
-    """Those that are stated."""
+    """The settings that are stated."""
     blocks: Mapping[str, str] | None
     """The initial blocks, by label. None if they are not stated."""
 

@@ -19,7 +19,7 @@ from muniment.cli.failures import Failure
 from muniment.cli.output import Output, Row, print_note, with_output
 from muniment.cli.parameters import FILE
 
-_MOST_BYTES = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 SETTINGS = ("memory_enabled", "user_profile_enabled", "memory_char_limit", "user_char_limit")
 
 
@@ -41,12 +41,12 @@ class _Step:
 def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
     """Create and update agents as a YAML file declares them.
 
-    Those that do not exist are created, with `blocks` as their first. Those that do have the settings changed that are
-    stated and differ; what is not stated stays, and so do their blocks. Agents that are not in the file stay. Says of
-    each: created, updated or unchanged.
+    An agent that does not exist is created, with `blocks` as its first blocks. An agent that exists gets the settings
+    in the file that differ; its other settings and its blocks stay. Agents that are not in the file stay. The command
+    reports each agent as created, updated or unchanged.
 
-    A file that is not of this form is refused before anything is changed. What else the server refuses ends the command
-    there: the agents before it are made. Mend the file, and apply it again.
+    A file that is not in this form is refused before anything is changed. If the server refuses an agent, the command
+    ends there; the agents before it are done. Correct the file, and apply it again.
 
     \b
     agents:
@@ -65,7 +65,7 @@ def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
       muniment agent apply -f agents.yaml --dry-run
       muniment agent apply -f - < agents.yaml
     """
-    steps = [_step(host, wanted) for wanted in agents_file.read(read_text(file, at_most=_MOST_BYTES))]
+    steps = [_step(host, wanted) for wanted in agents_file.read(read_text(file, at_most=_MAX_BYTES))]
     for step in steps:
         if not dry_run:
             _take(host, step)

@@ -1,4 +1,4 @@
-"""What several commands need: content from standard input, tags, expiry, etags, confirmation."""
+"""Parts that several commands share: content from standard input, tags, expiry, etags, confirmation."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from muniment.cli.output import print_note
 from muniment.cli.parameters import DURATION, TEXT
 
 STANDARD_INPUT = "-"
-_MOST_CONTENT = 1024 * 1024
+_MAX_CONTENT_BYTES = 1024 * 1024
 """How many bytes are read for one item: more than the server accepts, so that the server reports the error."""
-_MOST_FILE = 16 * 1024 * 1024
+_MAX_FILE_BYTES = 16 * 1024 * 1024
 """How many bytes are read from a file."""
 
 
@@ -39,17 +39,17 @@ EXPIRES_IN = click.option(
 
 
 def read_content(content: str) -> str:
-    """*content*, or what is on standard input when it is `-`. Raises UnicodeError."""
+    """*content*, or standard input if *content* is `-`. Raises UnicodeError."""
     if content != STANDARD_INPUT:
         return content
-    read = sys.stdin.buffer.read(_MOST_CONTENT)
+    read = sys.stdin.buffer.read(_MAX_CONTENT_BYTES)
     if not read:
         raise Failure("there is no content on standard input", "give it as an argument, or pipe it in")
     return read.decode("utf-8")
 
 
-def read_text(file: Path, *, at_most: int = _MOST_FILE) -> str:
-    """What *file* holds; `-` is standard input. Raises OSError, UnicodeError."""
+def read_text(file: Path, *, at_most: int = _MAX_FILE_BYTES) -> str:
+    """The text of *file*; `-` is standard input. Raises OSError, UnicodeError."""
     if str(file) == STANDARD_INPUT:
         read = sys.stdin.buffer.read(at_most + 1)
     else:

@@ -11,11 +11,11 @@ from rich.text import Text
 
 _STYLE = "bold magenta"
 _WORD = re.compile(r"[^\s!-/:-@\[-`{-~\u2010-\u205e\u3000-\u303f\uff00-\uff0f]+")
-"""Everything between spaces and punctuation: a letter with its marks is one word, in any script."""
+"""Everything between spaces and punctuation, in any script, so that marks stay with their letters."""
 _IDEOGRAPHS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]+")
-"""Han, kana and Hangul: there, two letters are as good as a word."""
-_SHORTEST_BEGINNING = 4
-"""`whales` and `whale` begin alike. So would `team` and `tea`: shorter words are compared whole."""
+"""Han, kana and Hangul, where two characters count as a word."""
+_MIN_PREFIX_CHARS = 4
+"""`whale` is a prefix of `whales`. But `tea` is one of `team`, so shorter words are compared whole."""
 
 
 def highlight(snippet: Text, query: str) -> None:
@@ -39,7 +39,7 @@ def _containing(text: str, pairs: Iterable[str]) -> Iterator[tuple[int, int]]:
 
 def _begin_alike(word: str, other: str) -> bool:
     shorter, longer = sorted((word, other), key=len)
-    return word == other or (len(shorter) >= _SHORTEST_BEGINNING and longer.startswith(shorter))
+    return word == other or (len(shorter) >= _MIN_PREFIX_CHARS and longer.startswith(shorter))
 
 
 def _pairs(word: str) -> Iterator[str]:

@@ -24,8 +24,8 @@ from muniment.cli.highlight import highlight
 Row = Mapping[str, Any]
 
 LEVEL_STYLES = {"PUBLIC": "green", "INTERNAL": "cyan", "CONFIDENTIAL": "yellow", "RESTRICTED": "bold red"}
-_LONGEST_CELL = 200
-_WIDEST = 1_000_000
+_MAX_CELL_CHARS = 200
+_MAX_WIDTH = 1_000_000
 """More columns than any terminal has."""
 _MAY_WRAP = {"content", "snippet", "preview", "tags", "thread", "author", "reason", "display_name"}
 _STEERING = {"Cc", "Cf", "Zl", "Zp"}
@@ -89,9 +89,9 @@ class Output:
             title = _title(column)
             table.add_column(title, no_wrap=column not in _MAY_WRAP, overflow="fold", min_width=len(title))
         for row in every:
-            table.add_row(*_cells(row, columns, query, longest=_LONGEST_CELL))
+            table.add_row(*_cells(row, columns, query, longest=_MAX_CELL_CHARS))
         console = Console(stderr=self.beside)
-        unbounded = console.options.update(width=_WIDEST)  # rich measures no wider than its options allow
+        unbounded = console.options.update(width=_MAX_WIDTH)  # rich measures no wider than its options allow
         if console.measure(table, options=unbounded).minimum <= console.width:
             console.print(table)
             return

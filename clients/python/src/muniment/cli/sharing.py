@@ -1,4 +1,4 @@
-"""`muniment block` for hosts: which agents read a block of another."""
+"""`muniment block` for hosts: which agents read a block of another agent."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Muniment for models: an MCP server on standard input and output, for one session.
 
-Started as `muniment-mcp`, or as `muniment mcp` where the server package is installed. It needs the extra
-`muniment[mcp]`, and takes the session from its environment:
+Started as `muniment-mcp`, or as `muniment mcp` with the extra `cli`. It needs the extra `muniment[mcp]`, and reads the
+session from its environment:
 
 - MUNIMENT_ADDRESS: `host:port` or `unix:/path`.
-- MUNIMENT_TOKEN: the session's token. A host key is no use here: a model acts as one session.
-- MUNIMENT_TLS_CA: trust this authority. Without it those that gRPC knows, and no TLS on this machine itself.
+- MUNIMENT_TOKEN: the session's token. A host key is not accepted: a model acts as one session.
+- MUNIMENT_TLS_CA: the authority to trust. Without it, gRPC's default authorities, and no TLS to this machine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def run() -> None:
-    """Serve the session of the environment until standard input ends. SystemExit: it cannot be served."""
+    """Serve the session that the environment names until standard input ends. SystemExit: it cannot be served."""
     try:
         session = session_of(os.environ)
     except (ValueError, OSError) as error:
@@ -48,7 +48,7 @@ def run() -> None:
 
 
 def session_of(environment: Mapping[str, str]) -> SessionClient:
-    """A client of the session that *environment* names. ValueError, OSError: it names none, or the CA is no file."""
+    """A client of the session that *environment* names. ValueError: it names none. OSError: the CA cannot be read."""
     address, token, ca = (
         environment.get(name, "").strip() for name in ("MUNIMENT_ADDRESS", "MUNIMENT_TOKEN", "MUNIMENT_TLS_CA")
     )

@@ -15,7 +15,7 @@ from muniment.mcp.results import LEVELS
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-# By kind of error, the narrower ones first.
+# By class of error, subclasses first.
 NEXT: dict[type[MunimentError], str] = {
     muniment.InvalidArgument: "Correct the arguments and call again.",
     muniment.Unauthenticated: "The session is over, and no memory tool will work again. Tell the user that "

@@ -16,7 +16,7 @@ from muniment._listing import undisturbed
 from muniment.mcp import results
 from muniment.mcp.results import LEVELS
 
-LARGEST_PAGE = 250
+MAX_PAGE_SIZE = 250
 MAX_LISTED = 500
 """How many memories a list contains. All of them could be larger than the context of a model."""
 
@@ -102,7 +102,7 @@ class MemoryTools:
         find something, use memory_search: it sees all.
         """
         listed = undisturbed(
-            lambda: list(islice(self._session.list_memories(tag, page_size=LARGEST_PAGE), MAX_LISTED + 1))
+            lambda: list(islice(self._session.list_memories(tag, page_size=MAX_PAGE_SIZE), MAX_LISTED + 1))
         )
         shown = listed[:MAX_LISTED]
         highest = max((each.classification for each in shown), default=Classification.PUBLIC)
@@ -148,7 +148,7 @@ class NoteTools:
         tier = TIERS[target]
         listed = undisturbed(
             lambda: list(
-                pages(lambda token: self._session.list_notes_page(tier, page_size=LARGEST_PAGE, page_token=token))
+                pages(lambda token: self._session.list_notes_page(tier, page_size=MAX_PAGE_SIZE, page_token=token))
             )
         )
         return results.Notes(
@@ -193,7 +193,7 @@ class BlockTools:
 
         Use it at the beginning of a conversation, unless the blocks are already in your prompt.
         """
-        listed = undisturbed(lambda: list(self._session.list_blocks(page_size=LARGEST_PAGE)))
+        listed = undisturbed(lambda: list(self._session.list_blocks(page_size=MAX_PAGE_SIZE)))
         highest = max((each.classification for each in listed), default=Classification.PUBLIC)
         return results.Blocks(classification=LEVELS[highest], blocks=[results.block(each) for each in listed])
 

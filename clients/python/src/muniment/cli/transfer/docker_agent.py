@@ -1,9 +1,9 @@
-"""The SQLite file in which docker-agent keeps memories: each row becomes a note, the oldest first.
+"""Reads the SQLite file in which docker-agent stores memories: each row becomes a note, oldest first.
 
 The table is `memories(id, created_at, memory, category)`, without `category` in old files. A column `tier` or `target`
-(docker-agent #3019) says `memory` or `user`; without one, or where it is empty, a row is a note of the agent. Notes
-have no categories: those are left out. So is a row that says nothing, or what an earlier one said. The file is only
-read. What is in it is not trusted: it may be no table but a view without an end, or rows larger than any note.
+(docker-agent #3019) is `memory` or `user`; if it is missing or empty, the row becomes a note of the agent. Notes have
+no categories, so these are dropped. Empty rows and repeated texts are skipped. The file is opened read-only, and its
+content is not trusted: the table may be an endless view, or a row may be larger than any note.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from muniment.cli.transfer.items import NoteItem, Reading, Unreadable, checked, 
 
 MAGIC = b"SQLite format 3\0"
 _READ_VERSION = 19
-"""The place in the header that holds 2 when the file has a write-ahead log."""
+"""The offset in the header of the byte that is 2 if the file has a write-ahead log."""
 _REQUIRED = {"id", "created_at", "memory"}
 _TIER_COLUMNS = ("tier", "target")
-_MOST_ROWS = 100_000
-_MOST_BYTES = 64 * 1024 * 1024
-"""Of text in all rows: notes at their largest budgets are 8 MB."""
-_LARGEST_ROW = 1024 * 1024
-_MOST_STEPS = 20_000_000
-"""Steps of SQLite's machine. A row takes some twenty."""
+_MAX_ROWS = 100_000
+_MAX_BYTES = 64 * 1024 * 1024
+"""The size limit of the text in all rows. Notes at the largest budgets take 8 MB."""
+_MAX_ROW_BYTES = 1024 * 1024
+_MAX_STEPS = 20_000_000
+"""How many steps SQLite's virtual machine may run. A row takes about twenty."""
 _FORM = "is not a memory file of docker-agent: there is no table `memories` with `id`, `created_at` and `memory`"
-_TOO_MUCH = f"is too large: {_MOST_ROWS:,} rows are read, and {_MOST_BYTES // 1024**2} MiB"
+_TOO_MUCH = f"is too large: {_MAX_ROWS:,} rows are read, and {_MAX_BYTES // 1024**2} MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ def _opened(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _distrust(database: sqlite3.Connection) -> None:
-    """Let nothing in the file run without an end or make large values: SQLite's "Defense Against The Dark Arts"."""
+    """Keep the file from running endless queries or making large values: SQLite's "Defense Against The Dark Arts"."""
     database.execute("PRAGMA trusted_schema=OFF")
-    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_ROW)
-    database.set_progress_handler(lambda: 1, _MOST_STEPS)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_ROW_BYTES)
+    database.set_progress_handler(lambda: 1, _MAX_STEPS)
 
 
 def _rows(database: sqlite3.Connection) -> Iterator[_Row]:
@@ -105,13 +105,13 @@ def _rows(database: sqlite3.Connection) -> Iterator[_Row]:
     for number, found in enumerate(database.execute("SELECT * FROM memories ORDER BY rowid"), start=1):
         row = _row(f"row {number}", found)
         size += sum(map(len, (row.own_id, row.created_at, row.memory, row.category)))
-        if number > _MOST_ROWS or size > _MOST_BYTES:
+        if number > _MAX_ROWS or size > _MAX_BYTES:
             raise Unreadable("", _TOO_MUCH)
         yield row
 
 
 def _require_table(database: sqlite3.Connection) -> None:
-    """Refuse a view, a virtual table, which has no pages of its own, and columns that are computed."""
+    """Refuse a view, a virtual table (which has no pages of its own), and computed columns."""
     tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
     computed = {str(name): hidden for _, name, *_, hidden in database.execute("PRAGMA table_xinfo(memories)")}
     if ("memories",) not in tables or not computed.keys() >= _REQUIRED or any(computed.values()):
@@ -143,7 +143,7 @@ def _tier(where: str, said: Iterable[str]) -> Tier:
 
 
 def _oldest_first(rows: list[_Row]) -> list[_Row]:
-    """By time where every row has one, else by its text; of one time in the order in which they were added."""
+    """The rows by time if every row has one, otherwise by the text of the time; rows with equal times stay in order."""
     moments = {row.where: in_utc(moment) for row in rows if (moment := time_of(row.created_at)) is not None}
     if len(moments) < len(rows):
         return sorted(rows, key=lambda row: row.created_at)

@@ -39,10 +39,10 @@ _STANDARD_OUTPUT = Path("-")
 def export(host: HostClient, agent_id: str, path: Path | None, up_to: Classification | None, force: bool) -> None:
     """Export all items of an agent to a file: JSON Lines, each item with its level.
 
-    Every live version at every level up to the ceiling of the host key is in it, shadowed ones too: memories, notes,
-    the agent's own blocks and passages. It is read through one session per level, which the audit shows, and holds
-    the most sensitive of it: keep the file like the agent. What is written to the agent meanwhile may be missing.
-    Versions from before, what was deleted and the times of writing stay where they are.
+    The file has every live version at every level up to the ceiling of the host key, including shadowed ones: memories,
+    notes, passages, and the agent's own blocks. It is as sensitive as its highest level: protect it like the agent
+    itself. The command reads through one session per level, which the audit log shows. Items that are written during
+    the export may be missing. Earlier versions, deleted items and write times are not exported.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Objects of JSON, read field by field. Errors give place and name, never the value."""
+"""Reads JSON objects field by field. Errors give the place and the name, never the value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 class _Repeated(ValueError):
-    """An object has a name twice. Readers do not agree which value counts."""
+    """An object has the same name twice. Parsers disagree about which value counts."""
 
 
 def loaded(where: str, written: bytes | str) -> Any:
@@ -56,21 +56,21 @@ class Fields:
         return self._value(name) is not None
 
     def text(self, name: str, *, default: str | None = None) -> str:
-        """A string. Without *default* it must be there."""
+        """A string. Required unless there is a *default*."""
         value = self._value(name)
         if value is None and default is not None:
             return default
         return self._of(str, name, value, "a string")
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of strings; absent: none."""
+        """A list of strings, empty if it is absent."""
         each = self.list(name)
         if not all(isinstance(value, str) for value in each):
             raise Unreadable(self.where, f"{name} must be a list of strings")
         return tuple(each)
 
     def list(self, name: str) -> list[Any]:
-        """A list; absent: an empty one."""
+        """A list, empty if it is absent."""
         value = self._value(name)
         return [] if value is None else self._of(list, name, value, "a list")
 
@@ -80,7 +80,7 @@ class Fields:
         return None if value is None else self._of(int, name, value, "a whole number")
 
     def time(self, name: str, *, zone: bool = True) -> datetime | None:
-        """A time in ISO 8601, or None. Without a *zone*, where that is allowed, it is in UTC."""
+        """A time in ISO 8601, or None. If *zone* is not required, a time without one is in UTC."""
         if name not in self:
             return None
         moment = time_of(self.text(name))
@@ -89,7 +89,7 @@ class Fields:
         return in_utc(moment)
 
     def refuse_others(self) -> None:
-        """Raise Unreadable if the object has a field that was not read, and so would be lost."""
+        """Raise Unreadable if the object has a field that was not read, whose value would be lost."""
         others = len(self._given.keys() - self._read)
         if others:
             known = ", ".join(sorted(self._read))
@@ -106,7 +106,7 @@ class Fields:
 
 
 def time_of(written: str) -> datetime | None:
-    """The time, with or without a zone. None if the text is not a timestamp."""
+    """The time in the text, with or without a zone. None if the text is not a timestamp."""
     try:
         return datetime.fromisoformat(written)
     except ValueError:
@@ -114,7 +114,7 @@ def time_of(written: str) -> datetime | None:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """The same moment in UTC; without a zone it is taken as UTC. At the ends of the calendar it keeps its zone."""
+    """The same time in UTC. A time without a zone is taken as UTC; one at either end of the calendar keeps its zone."""
     if moment.tzinfo is None:
         return moment.replace(tzinfo=UTC)
     try:

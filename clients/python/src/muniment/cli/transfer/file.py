@@ -22,7 +22,7 @@ def require_free(path: Path, *, force: bool) -> None:
 
 
 def write_whole(path: Path, lines: Iterable[str], *, force: bool) -> None:
-    """Write *lines* for the owner alone (mode 0600). Until all is on disk, *path* stays as it was."""
+    """Write *lines* for the owner alone (mode 0600). *path* is unchanged until everything is on disk."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

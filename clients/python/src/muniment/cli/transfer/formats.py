@@ -19,7 +19,7 @@ _STANDARD_INPUT = Path("-")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What to import, and what the caller says about it. The path `-` is standard input."""
+    """What to import, and the options that describe it. The path `-` is standard input."""
 
     path: Path
     agent_id: str
@@ -29,7 +29,7 @@ class Source:
 
 
 def read(source: Source) -> Reading:
-    """What is in *source*. Raises Unreadable, click.UsageError and OSError."""
+    """Read *source*. Raises Unreadable, click.UsageError and OSError."""
     if source.path.is_dir():
         return markdown.read(source.path, _level(source, _agreed(source, "markdown")))
     if _is_database(source.path):

@@ -1,7 +1,7 @@
-"""Everything of an agent: every version at every level, in an order that can be written back.
+"""Reads all items of an agent: every version at every level, in an order that can be written back.
 
-A session shows the highest version of a name that it sees. So each level is read by a session of its own, and of what
-that one sees only what is of its level is kept: a version that is shadowed from above comes from the level below.
+A session sees the highest visible version of a name. So each level is read by its own session, and only the versions
+at exactly that level are kept. In this way, shadowed versions are read, too.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _D = TypeVar("_D", bound=_Dated)
 def everything(sessions: Sessions, agent_id: str, advance: Advance) -> list[Item]:
     """The items of an agent at the levels of *sessions*.
 
-    Memories and blocks by level and name. Notes, tier by tier, and passages in the order in which they were written,
-    whatever their level: written back in that order, they stand in it in every session that sees several levels.
+    Memories and blocks are ordered by level and name. Notes, tier by tier, and passages are in the order in which they
+    were written, whatever their level: so an import restores their order for sessions that see several levels.
     """
     items: list[Item] = []
     for level, session in sessions.items():
@@ -54,12 +54,12 @@ def _oldest_first(session: SessionClient) -> Iterator[Passage]:
 
 
 def own(level: Classification, seen: Iterable[_L]) -> Iterator[_L]:
-    """The items of exactly *level*, among those that a session sees."""
+    """Those of a session's items that are at exactly *level*."""
     return (each for each in seen if each.classification == level)
 
 
 def own_blocks(level: Classification, seen: Iterable[Block], agent_id: str) -> Iterator[Block]:
-    """The agent's own blocks of exactly *level*."""
+    """The agent's own blocks at exactly *level*."""
     return (block for block in own(level, seen) if block.owner_agent_id == agent_id)
 
 
@@ -70,7 +70,7 @@ def _counted(each: Iterable[_L], advance: Advance) -> Iterator[_L]:
 
 
 def _as_written(levels: Mapping[Classification, Iterable[_D]], advance: Advance) -> list[_D]:
-    """The items of several levels by time. At one time the lower level first: a version above has its time."""
+    """The items of several levels by time; at equal times, the lower level first."""
     written = [
         (one.create_time, level, place, one)
         for level, each in levels.items()

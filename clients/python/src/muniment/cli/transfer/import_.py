@@ -44,25 +44,25 @@ def import_(
     from_agent: str | None,
     dry_run: bool,
 ) -> None:
-    """Give an agent what is in FILE: an export, or what another system keeps. `-` is standard input.
+    """Import FILE into an agent: an export, or the data of another system. `-` is standard input.
 
     \b
-    muniment      what `muniment export` wrote; each item goes to its own level
+    muniment      a file of `muniment export`; each item keeps its level
     letta         an agent file (.af): blocks become blocks, a / in a label becomes a dot;
                   archival passages, in the file or as Letta's API lists them, become passages
     mcp           the JSON Lines of server-memory: an entity becomes a memory, its name the key,
-                  its type a tag, its observations and relations the content, one a line
-    docker-agent  the SQLite file: rows become notes, of the agent unless their tier is user
+                  its type a tag, its observations and relations the content, one per line
+    docker-agent  the SQLite file: rows become notes, in the tier memory unless it is user
     markdown      a directory: each .md file becomes a memory, its path without .md the key,
                   its text the content; tags come from the front matter
 
-    All of FILE is read, and the server judges its notes, before anything is written: one bad line, or notes that do
-    not fit, and nothing is. A block, memory or passage that breaks a rule of the server, such as one that is too large,
-    ends the import there; what is written stays, and to import the mended FILE goes on from there.
+    Before anything is written, all of FILE is read and the server checks its notes. If a line is malformed, or the
+    notes do not fit, nothing is written. If a block, memory or passage breaks a rule of the server, for example because
+    it is too large, the import ends there. What was written stays, and importing the corrected FILE continues.
 
-    What FILE has replaces the agent's version of the same name at the same level, which is kept for `muniment history`.
-    Nothing is deleted, and the same FILE a second time changes nothing. Every level needs a host key that may open it;
-    the audit shows the sessions.
+    An item in FILE replaces the agent's version of the same name at the same level, which is kept for `muniment
+    history`. Nothing is deleted, and importing the same FILE again changes nothing. The host key must be able to open
+    a session at every level in FILE; the audit log shows the sessions.
 
     \b
     Examples:
@@ -89,7 +89,7 @@ def import_(
 
 
 def _live(items: tuple[Item, ...]) -> list[Item]:
-    """*items* without those that have expired, which the server would refuse."""
+    """*items* without expired ones, which the server would refuse."""
     now = datetime.now(UTC)
     live = [item for item in items if not (expire_time := getattr(item, "expire_time", None)) or expire_time > now]
     if len(live) < len(items):

@@ -1,4 +1,4 @@
-"""Items outside of a server: what a file holds of an agent."""
+"""The items of an agent as a file contains them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import ClassVar, TypeAlias
 from muniment import Classification, Tier
 from muniment.cli.failures import Failure
 
-_MOST_BYTES = 1024 * 1024 - 1024
-"""Of text in one request. It takes 1 MiB, with all that is around the text."""
+_MAX_BYTES = 1024 * 1024 - 1024
+"""The size limit of the text in one request, which may have 1 MiB in all."""
 _NAMESPACE = uuid.UUID("6c0f2f5e-5d0b-5d0a-9a53-6d756e696d65")
-"""Of ids that are made of a source's own. Never to change: by it a second import knows the first."""
+"""The namespace of ids that are derived from another system's. If it changed, a second import would duplicate items."""
 
 
 class Unreadable(Failure):
-    """A file, or one place in it, that cannot be imported. The message holds no content."""
+    """A file, or one place in it, cannot be imported. The message contains no content."""
 
     def __init__(self, where: str, rule: str, hint: str = "") -> None:
         super().__init__(f"{where}: {rule}" if where else rule, hint or "nothing was imported; correct the file")
@@ -62,7 +62,7 @@ class NoteItem:
 
 @dataclass(frozen=True, slots=True)
 class BlockItem:
-    """One version of a block of the agent's own."""
+    """One version of one of the agent's own blocks."""
 
     kind: ClassVar = "block"
     where: str = field(compare=False)
@@ -103,20 +103,20 @@ KINDS = ("memory", "note", "block", "passage")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read from a file: items in the order to write them, and remarks about what was left out."""
+    """What was read from a file: items, in the order to write them, and remarks about what was skipped."""
 
     items: tuple[Item, ...]
     remarks: tuple[str, ...] = ()
 
 
 def derived_id(agent_id: str, source: str, own_id: str) -> str:
-    """The id for what *source* knows as *own_id*: the same in every import into that agent."""
+    """The id of the item that *source* calls *own_id*: the same in every import into that agent."""
     name = "\0".join((agent_id, source, own_id)).encode(errors="backslashreplace").decode()
     return str(uuid.uuid5(_NAMESPACE, name))
 
 
 def checked(items: Iterable[Item]) -> tuple[Item, ...]:
-    """*items* as the server keeps them, to be compared with what is there. Raises Unreadable for a repeated name."""
+    """*items* in the form in which the server stores them, for comparison. Raises Unreadable for a repeated name."""
     seen: dict[tuple[str, Classification, str], str] = {}
     kept: list[Item] = []
     for item in items:
@@ -131,7 +131,7 @@ def checked(items: Iterable[Item]) -> tuple[Item, ...]:
 
 
 def _as_kept(item: Item) -> Item:
-    """Names in NFC, ids in lower case, tags trimmed and once each: what the contract says about each field."""
+    """The item in the form that the contract prescribes: names in NFC, ids in lower case, tags trimmed and unique."""
     match item:
         case MemoryItem():
             return replace(item, key=_nfc(item.key), tags=_tags(item.tags))
@@ -152,12 +152,12 @@ def _tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def _require_text(item: Item) -> None:
-    """Refuse what cannot be sent at all."""
+    """Refuse text that cannot be sent at all."""
     texts = [item.content, item.name, *(getattr(item, "tags", ()))]
     texts += [getattr(item, "thread", None) or "", getattr(item, "author", None) or ""]
     try:
         size = len("".join(texts).encode())
     except UnicodeEncodeError:
         raise Unreadable(item.where, "contains half of a surrogate pair, which is not text") from None
-    if size > _MOST_BYTES:
+    if size > _MAX_BYTES:
         raise Unreadable(item.where, "is too large for one request", "shorten or split it")

@@ -1,11 +1,11 @@
-"""A Letta agent file (`.af`): blocks, and archival passages where there are any.
+"""Reads a Letta agent file (`.af`): blocks and, if there are any, archival passages.
 
-Three forms are about. Now: `agents`, each with the `block_ids` of its own, and `blocks` of {id, label, value}. At
-first: one agent with its blocks in `core_memory`. And either of them as a JSON string in JSON. Letta's own export
-holds no passages yet; they are read from `passages` (or `archival_passages`, `archival_memory`) of the file or of the
-agent, and from the bare list that Letta's API gives for an agent's archival memory.
+There are three forms. The current one has `agents`, each with its `block_ids`, and `blocks` of {id, label, value}. The
+first one has a single agent with its blocks in `core_memory`. Either may also be a JSON string in JSON. Letta's export
+does not contain passages yet. They are read from `passages` (or `archival_passages`, `archival_memory`) of the file or
+the agent, and from the list that Letta's API returns for an agent's archival memory.
 
-A block's label may be a path in Letta. Here `/` becomes `.`, and one at the beginning is left out.
+In Letta, a block's label may be a path. Here `/` becomes `.`, and a leading `/` is dropped.
 """
 
 from __future__ import annotations
@@ -110,13 +110,13 @@ def _listed(holder: Fields, name: str, purpose: _Purpose) -> Iterator[PassageIte
 
 
 def _passages(place: str, passages: list[object], purpose: _Purpose) -> Iterator[PassageItem]:
-    """Oldest first; passages of one time keep their order."""
+    """The passages, oldest first; those with equal times keep their order."""
     read = [_passage(Fields(f"{place}[{index}]", each), purpose) for index, each in enumerate(passages)]
     return iter(sorted(read, key=lambda item: item.event_time.timestamp() if item.event_time else float("inf")))
 
 
 def _passage(fields: Fields, purpose: _Purpose) -> PassageItem:
-    # Never derived from the text: the audit shows ids.
+    # Never derived from the text: the audit log shows ids.
     own_id = fields.text("id", default="") or f"{fields.where} {fields.text('created_at', default='')}"
     return PassageItem(
         fields.where,

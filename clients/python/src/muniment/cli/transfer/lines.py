@@ -1,4 +1,4 @@
-"""The format of `muniment export`: JSON Lines in UTF-8, a header and then one item a line.
+"""The format of `muniment export`: JSON Lines in UTF-8, a header and then one item per line.
 
 ```
 {"format": "muniment", "version": 1, "agent_id": "alice", "item_count": 2}
@@ -6,7 +6,7 @@
 {"kind": "note", "level": "public", "tier": "memory", "note_id": "5f0c…", "content": "likes tea"}
 ```
 
-Empty fields are left out. The count shows whether a file was cut.
+Empty fields are omitted. The count shows whether a file was truncated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _VERSION = 1
 
 
 def written(agent_id: str, items: Sequence[Item], *, ascii_only: bool = False) -> Iterator[str]:
-    """The lines of *items*, in their order."""
+    """The lines for *items*, in order."""
     header = {"format": FORMAT, "version": _VERSION, "agent_id": agent_id, "item_count": len(items)}
     for value in (header, *map(_object, items)):
         yield json.dumps(value, ensure_ascii=ascii_only) + "\n"

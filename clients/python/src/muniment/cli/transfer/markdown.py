@@ -1,9 +1,9 @@
 """A directory of Markdown notes: each file becomes a memory.
 
-Its key is the path in the directory without `.md`, its content the text byte for byte, front matter too. Tags are
-those of the front matter, `tags: [a, b]`, `tags: a, b` or a list of lines `- a`. Files and directories whose name
-begins with a dot are left out, and so are links that lead to one of them or out of the directory, linked directories,
-what is not a regular file, and empty files.
+The key is the path in the directory without `.md`. The content is the text byte for byte, including front matter. Tags
+come from the front matter: `tags: [a, b]`, `tags: a, b` or a list of lines `- a`. Skipped are files and directories
+whose name begins with a dot, links to such files or out of the directory, linked directories, empty files, and
+everything that is not a regular file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The JSON Lines of the MCP `server-memory`: a graph of entities and relations.
+"""Reads the JSON Lines of the MCP `server-memory`: a graph of entities and relations.
 
-An entity becomes a memory: its name is the key, its type a tag, its observations the content, one a line, and
-after them its relations, `works_at: Acme`. An entity without either holds its own name, since no memory is empty.
-Lines of one entity are taken together: servers that wrote at the same time have left such files.
+An entity becomes a memory. Its name is the key and its type a tag. The content has its observations, one per line, and
+then its relations, such as `works_at: Acme`. The content of an entity with neither is its name, since no memory is
+empty. Several lines about one entity are combined: servers that write at the same time produce such files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TYPES = {"entity", "relation"}
 
 @dataclass(slots=True)
 class _Entity:
-    """What the lines say about one entity, in their order, without repetitions."""
+    """What the lines say about one entity, in order, without repetitions."""
 
     where: str
     types: dict[str, None] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""Which calls of EditNotes write the notes of a file. The server judges them before any is made.
+"""Plans the calls of EditNotes that write the notes of a file. The server checks them before any is made.
 
-A call holds at most 100 edits of one tier at one level, and is made whole or not at all. Notes go in the order of the
-file, whatever their level, because sessions see them in the order in which they are added.
+A call has at most 100 edits of one tier at one level, and is applied as a whole or not at all. Notes are written in the
+order of the file, whatever their level, because sessions see them in the order in which they were added.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from muniment.cli.transfer.items import NoteItem, Unreadable
 from muniment.cli.transfer.sessions import Sessions
 from muniment.cli.transfer.tally import Tally
 
-_MOST_EDITS = 100
-_MOST_BYTES = 512 * 1024
-"""Content in one call: a request takes 1 MiB at most."""
+_MAX_EDITS = 100
+_MAX_BYTES = 512 * 1024
+"""The size limit of the content in one call. A request may have 1 MiB."""
 _EDIT = re.compile(r"edits\[(\d+)\]\.\w+\.")
 """The prefix of the name of a field that the server rejects."""
 _NAMES = {Tier.MEMORY: ("notes", "--notes"), Tier.USER: ("profile", "--profile")}
-"""What people call a tier, and the option that switches it on."""
+"""The name of each tier in messages, and the option that enables it."""
 
 _Held = Mapping[Classification, Mapping[str, Note]]
-"""What a session at each level sees, by id."""
+"""The notes that a session at each level sees, by id."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class NoteCall:
     tier: Tier
     edits: list[NoteEdit] = field(default_factory=list)
     items: list[NoteItem] = field(default_factory=list)
-    """The note that each edit writes: some take two."""
+    """The note that each edit writes. Some notes take two edits."""
 
     @property
     def item_count(self) -> int:
@@ -47,13 +47,13 @@ class NoteCall:
         return len({item.note_id for item in self.items})
 
     def has_room(self, item: NoteItem) -> bool:
-        """Whether *item* can be written by it, too."""
+        """Whether the call can write *item*, too."""
         size = sum(len(each.content.encode()) for each in (*self.items, item))
-        return not self.edits or (len(self.edits) + 2 <= _MOST_EDITS and size <= _MOST_BYTES)
+        return not self.edits or (len(self.edits) + 2 <= _MAX_EDITS and size <= _MAX_BYTES)
 
 
 def planned(items: Sequence[NoteItem], sessions: Sessions, agent_id: str, tally: Tally) -> list[NoteCall]:
-    """The calls that write *items*, whose outcome is counted in *tally*. Raises Failure for what the server refuses."""
+    """The calls that write *items*. Counts the outcome in *tally*. Raises Failure if the server refuses the notes."""
     if not items:
         return []
     held = {
@@ -66,7 +66,7 @@ def planned(items: Sequence[NoteItem], sessions: Sessions, agent_id: str, tally:
 
 
 def over_budget(refused: BudgetExceeded, call: NoteCall, agent_id: str, outcome: str) -> Failure:
-    """What to say when the notes of a file do not fit, and *outcome*: what became of them."""
+    """The failure for notes that exceed the budget. *outcome* says what was written."""
     name, option = _NAMES[call.tier]
     limit = refused.would_be_chars - refused.over_by_chars
     return Failure(
@@ -77,7 +77,7 @@ def over_budget(refused: BudgetExceeded, call: NoteCall, agent_id: str, outcome:
 
 
 def _changed(items: Sequence[NoteItem], held: _Held, tally: Tally) -> Iterator[NoteItem]:
-    """Those of *items* that are not there as they are, under their id or another that is not in the file."""
+    """The *items* that the agent does not have yet, under the same id or under one that is not in the file."""
     in_file = {(item.level, item.note_id) for item in items}
     for item in items:
         seen = held[item.level].get(item.note_id)
@@ -108,7 +108,7 @@ def _in_file_order(items: Sequence[NoteItem], held: _Held) -> Iterator[NoteCall]
 
 
 def _contents(items: Iterable[NoteItem], seen: Mapping[str, Note], level: Classification) -> Counter[str]:
-    """How many notes of a level have each content, once *items* are written."""
+    """How many notes of a level will have each content once *items* are written."""
     others = (note.content for note in seen.values() if note.classification == level)
     return Counter(chain((item.content for item in items), others))
 
@@ -116,7 +116,7 @@ def _contents(items: Iterable[NoteItem], seen: Mapping[str, Note], level: Classi
 def _calls(
     items: Iterable[NoteItem], visible: Collection[str], call: NoteCall, contents: Counter[str]
 ) -> Iterator[NoteCall]:
-    """*call* with the edits that write *items*, and as many more as they take."""
+    """*call*, and as many more calls as are needed, with the edits that write *items*."""
     for item in items:
         if not call.has_room(item):
             yield call
@@ -129,7 +129,10 @@ def _calls(
 
 
 def _edits(item: NoteItem, *, is_visible: bool, has_twin: bool) -> Iterator[NoteEdit]:
-    """One edit, or two: adding the content of another note returns that note, so it is added with its id as content."""
+    """One edit, or two if another note has the same content.
+
+    Adding that content would return the other note, so this one is added with its id as content, and then updated.
+    """
     if not is_visible:
         yield AddNote(item.note_id if has_twin else item.content, note_id=item.note_id)
     if is_visible or has_twin:
@@ -137,10 +140,10 @@ def _edits(item: NoteItem, *, is_visible: bool, has_twin: bool) -> Iterator[Note
 
 
 def _judge(items: Sequence[NoteItem], held: _Held, sessions: Sessions, agent_id: str) -> None:
-    """Ask the server, level by level, whether what a session is going to see is allowed. Writes nothing.
+    """Ask the server, level by level, whether it would accept what a session will see. Writes nothing.
 
-    The server judges the budget on what one call ends in. Where notes take several calls, it judges each by itself
-    here, and their sum when they are written.
+    The server checks the budget at the end of a call. If the notes need several calls, each is checked separately here,
+    and their sum when they are written.
     """
     for tier in Tier:
         of_tier = [item for item in items if item.tier is tier]
@@ -156,7 +159,7 @@ def _judge(items: Sequence[NoteItem], held: _Held, sessions: Sessions, agent_id:
 
 
 def _to_judge(items: Sequence[NoteItem], seen: Mapping[str, Note], call: NoteCall) -> Iterator[NoteCall]:
-    """Edits after which a session at one level sees what it will see: of each note the highest version up to there."""
+    """The edits that produce what a session at the level of *call* will see: each note's highest visible version."""
     shown = {item.note_id: item for item in sorted(items, key=lambda item: item.level) if item.level <= call.level}
     written = [
         item for item in shown.values() if item.note_id not in seen or seen[item.note_id].classification <= item.level
@@ -165,7 +168,7 @@ def _to_judge(items: Sequence[NoteItem], seen: Mapping[str, Note], call: NoteCal
 
 
 def _overrun(call: NoteCall, session: SessionClient, agent_id: str) -> BudgetExceeded | None:
-    """How *call* would be over the budget. None if it fits. Raises Failure if the server refuses it otherwise."""
+    """How *call* would exceed the budget. None if it fits. Raises Failure if the server refuses it otherwise."""
     try:
         session.edit_notes(call.edits, tier=call.tier, validate_only=True)
     except BudgetExceeded as refused:

@@ -14,7 +14,7 @@ Advance = Callable[[int], None]
 
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Advance]:
-    """A bar on stderr, up to *total* if that is known. Call the result with the number of items done."""
+    """Show a bar on stderr, up to *total* if that is known. Call the result with the number of items done."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     silent = not sys.stderr.isatty()
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=silent) as bar:

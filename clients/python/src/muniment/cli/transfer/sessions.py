@@ -1,4 +1,4 @@
-"""A session per level, each in a conversation of its own, closed when the command ends."""
+"""Opens one session per level, each in its own conversation, and closes them when the command ends."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from datetime import timedelta
 from muniment import CeilingExceeded, Classification, HostClient, SessionClient
 
 _TTL = timedelta(hours=12)
-"""How long a session outlives a command that was killed: as long as a large agent may take."""
+"""The lifetime of a session whose command was killed. A large agent may take that long."""
 
 Sessions = dict[Classification, SessionClient]
 
 
 @contextmanager
 def sessions_at(host: HostClient, agent_id: str, levels: Iterable[Classification]) -> Iterator[Sessions]:
-    """A session at each of *levels*. Raises CeilingExceeded before any is open: the highest is opened first."""
+    """Open a session at each of *levels*, the highest first, so that CeilingExceeded is raised before any is open."""
     with ExitStack() as stack:
         opened = {
             level: stack.enter_context(host.open_session(agent_id, level, ttl=_TTL))
@@ -27,7 +27,7 @@ def sessions_at(host: HostClient, agent_id: str, levels: Iterable[Classification
 
 @contextmanager
 def sessions_to_the_ceiling(host: HostClient, agent_id: str) -> Iterator[Sessions]:
-    """A session at each level that the key may open, from PUBLIC upward."""
+    """Open a session at each level up to the key's ceiling, from PUBLIC upward."""
     with ExitStack() as stack:
         opened: Sessions = {}
         for level in Classification:

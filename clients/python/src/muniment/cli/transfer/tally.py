@@ -1,4 +1,4 @@
-"""What was done, counted by level and kind."""
+"""Counts by level and kind what was done."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ COLUMNS = ("level", "kind", "added", "replaced", "unchanged")
 
 @dataclass(slots=True)
 class Tally:
-    """How many items of each level and kind were new, replaced another version, or were there already."""
+    """How many items of each level and kind were new, replaced another version, or existed already."""
 
     added: Counter[tuple[Classification, str]] = field(default_factory=Counter)
     replaced: Counter[tuple[Classification, str]] = field(default_factory=Counter)
     unchanged: Counter[tuple[Classification, str]] = field(default_factory=Counter)
 
     def rows(self) -> list[Row]:
-        """A row for each level and kind that there is."""
+        """One row for each level and kind that has items."""
         return [
             {"level": level, "kind": kind} | {name: getattr(self, name)[level, kind] for name in COLUMNS[2:]}
             for level in Classification

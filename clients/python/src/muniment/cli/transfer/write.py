@@ -1,7 +1,7 @@
-"""Writing items to an agent: first a plan, from what each session sees, then the writes.
+"""Writes items to an agent: plans first, from what each session sees, then writes.
 
-What is there already is left alone, so that a second import changes nothing. Notes come first, since their budget may
-refuse them. Notes and passages keep the order of the file, whatever their level.
+Items that exist already are not written again, so a second import changes nothing. Notes come first, since their budget
+may refuse them. Notes and passages keep the order of the file, whatever their level.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from muniment.cli.transfer.tally import Tally, in_words
 _I = TypeVar("_I", bound=Item)
 _N = TypeVar("_N", MemoryItem, BlockItem)
 _Held: TypeAlias = Mapping[str, Hashable]
-"""The items of one kind and level, by name: the values that are compared."""
+"""The compared values of the items of one kind and level, by name."""
 _STREAM = 500
-"""Passages of one call."""
+"""How many passages one call sends."""
 _STREAM_SECONDS = 600.0
 
 
@@ -49,7 +49,7 @@ class Plan:
     blocks: list[BlockItem]
     memories: list[MemoryItem]
     passages: list[PassageItem]
-    """All of them: the server says which are there already."""
+    """All passages: the server reports which exist already."""
     foreseen: Tally
     """The outcome, without passages."""
     agent_id: str
@@ -59,7 +59,7 @@ class Plan:
 
 
 def plan(items: Sequence[Item], sessions: Sessions, agent_id: str) -> Plan:
-    """What to write, and the outcome. Writes nothing. Raises Failure for notes that the server refuses."""
+    """Decide what to write, and predict the outcome. Writes nothing. Raises Failure if the server refuses the notes."""
     foreseen = Tally()
 
     def held_blocks(level: Classification) -> _Held:
@@ -87,7 +87,7 @@ def _of(kind: type[_I], items: Iterable[Item]) -> list[_I]:
 def _to_write(
     items: Iterable[_N], held_at: Callable[[Classification], _Held], value: Callable[[_N], Hashable], tally: Tally
 ) -> Iterator[_N]:
-    """Those of *items* that are missing or different."""
+    """The *items* that are missing or different."""
     for level, each in groupby(sorted(items, key=lambda item: item.level), key=lambda item: item.level):
         held = held_at(level)
         for item in each:
@@ -110,7 +110,7 @@ def _memory_value(memory: MemoryItem) -> Hashable:
 
 
 def foresee_passages(plan: Plan, sessions: Sessions) -> None:
-    """Count the plan's passages, too, by listing all. Raises Unreadable if an id has another text."""
+    """Predict the outcome of the plan's passages, too, by listing all. Raises Unreadable if an id has another text."""
     held = {
         level: {passage.passage_id: passage.content for passage in sessions[level].list_passages()}
         for level in {item.level for item in plan.passages}
@@ -124,7 +124,7 @@ def foresee_passages(plan: Plan, sessions: Sessions) -> None:
 
 
 def write(plan: Plan, sessions: Sessions, advance: Advance) -> Tally:
-    """Carry out *plan*. Returns the outcome."""
+    """Execute *plan*; return the outcome."""
     writing = _Writing(plan, sessions, advance)
     with writing.report_progress():
         for call in plan.notes:
@@ -182,7 +182,7 @@ class _Writing:
         self._advance(len(batch))
 
     def _stopped_after(self, error: MunimentError) -> int:
-        """How many passages of a batch the server has taken before the one that it refuses."""
+        """How many passages of a batch the server stored before the one that it refused."""
         progress = error.progress or ImportCounts(0, 0)
         self._arrived["passage"] += progress.stored_count
         return progress.stored_count + progress.existing_count

@@ -1,0 +1,203 @@
+"""Whether a call is let in, and what it waits for before it runs.
+
+1. A call without a well-formed credential is refused. One that this worker has not seen is looked up first, together
+   with others (`verification`).
+2. The call of a caller who has much under way already is refused, so that others find room (`shares`).
+3. Its message is received, without a thread (`incoming`) and within a time limit (`cutoff`).
+4. It waits for its turn (`shares`), and runs behind the interceptors of the monitor, which check its caller again.
+
+What is known of callers here chooses queues and threads. It allows nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from muniment_server.domain.errors import Overloaded, Unavailable
+from muniment_server.domain.principals import HostIdentity, SessionIdentity
+from muniment_server.monitor.authentication import Credentials, bearer_token
+from muniment_server.monitor.interceptors import Gate
+from muniment_server.monitor.policy import Flow, Method
+from muniment_server.monitor.status import status_of
+from muniment_server.transport.cutoff import RECEIVE_SECONDS, SEND_SECONDS, Cutoff
+from muniment_server.transport.incoming import Behavior, Incoming
+from muniment_server.transport.pools import CallPool, Limits, Pools
+from muniment_server.transport.shares import Claim, Shares
+from muniment_server.transport.streams import Stream
+from muniment_server.transport.verification import Verification
+
+_STUCK_SECONDS = 10.0
+_OVERLOADED = status_of(Overloaded())
+_UNAVAILABLE = status_of(Unavailable())
+
+
+@dataclass
+class Route:
+    """How the calls of one method are served. To grpc, it is the behavior of the method's handler."""
+
+    method: Method | None
+    """None: a check of the health, which needs no credential."""
+    behavior: Behavior
+
+
+class Admission:
+    """Lets calls in, and has them run when it is their turn."""
+
+    def __init__(self, credentials: Credentials, gate: Gate, limits: Limits) -> None:
+        self._credentials = credentials
+        self._gate = gate
+        self._cutoff = Cutoff()
+        self._verification = Verification(credentials)
+        self._pools = Pools.of(limits)
+        self._health = ThreadPoolExecutor(2, "health")
+
+    def start(self) -> None:
+        """Start to let calls in."""
+        self._cutoff.start()
+        self._verification.start()
+
+    def stop(self) -> None:
+        """End the threads."""
+        self._verification.stop()
+        self._cutoff.stop()
+        self._pools.stop()
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether calls of sessions or hosts wait for a turn, and no turn has ended for a while."""
+        pools = (self._pools.calls, self._pools.hosts)
+        return any(pool.shares.seconds_without_progress > _STUCK_SECONDS for pool in pools)
+
+    def arrived(self, call: Incoming, route: Route) -> None:
+        """Take over a call whose headers have arrived. Called on grpc's serving thread; does not block."""
+        if route.method is None:
+            self._check_health(call, route)
+        elif not self._gate.open:
+            call.refuse(_UNAVAILABLE)
+        elif (token := bearer_token(call.metadata)) is None:
+            self._verification.refuse(call)
+        else:
+            call.token = token
+            principal = self._credentials.remembered(token)
+            if principal is None:
+                self._verification.verify(call, partial(self._enter, route=route))
+            else:
+                self._enter(call, principal, route)
+
+    def _check_health(self, call: Incoming, route: Route) -> None:
+        def received(message: bytes | None) -> None:
+            self._cutoff.clear(call)
+            call.next_message = lambda: message
+            self._health.submit(call.run, route.behavior)
+
+        self._cutoff.expect(call, RECEIVE_SECONDS)
+        call.receive(received)
+
+    def _enter(self, call: Incoming, principal: HostIdentity | SessionIdentity, route: Route) -> None:
+        """Have the call received and run when it is its turn; or refuse it."""
+        assert route.method is not None
+        keys, writes = _keys(principal), route.method.flow is Flow.WRITE
+        may_call = route.method.allows(principal)
+        if route.method.takes_stream and may_call:
+            shares = self._pools.streams
+            if (claim := shares.admit(keys, writes=True)) is None:
+                call.refuse(_OVERLOADED)
+            else:
+                AdmittedStream(call, route.behavior, claim, shares, self._cutoff).begin()
+        else:
+            pool = self._pools.pool_for(principal, route.method)
+            if (claim := pool.shares.admit(keys, writes=writes)) is None:
+                call.refuse(_OVERLOADED)
+            else:
+                admitted = AdmittedCall(call, route.behavior, claim, pool, self._cutoff)
+                admitted.begin(receives=may_call and route.method.request_type != "")
+
+
+class AdmittedCall:
+    """A call that was let in, and what it holds until both its work and its RPC have ended.
+
+    A caller may go away while the work is under way, and an answer may be unread long after the work has been done.
+    """
+
+    __slots__ = ("_behavior", "_call", "_claim", "_cutoff", "_pool")
+
+    def __init__(self, call: Incoming, behavior: Behavior, claim: Claim, pool: CallPool, cutoff: Cutoff) -> None:
+        self._call = call
+        self._behavior = behavior
+        self._claim = claim
+        self._pool = pool
+        self._cutoff = cutoff
+
+    def begin(self, *, receives: bool) -> None:
+        """Receive the message, if it is wanted: a call that will be refused whatever it says is not waited for."""
+        if not self._call.on_end(self._finish):
+            self._finish()
+        if receives:
+            self._cutoff.expect(self._call, RECEIVE_SECONDS)
+            self._call.receive(self._received)
+        else:
+            self._received(None)
+
+    def _received(self, message: bytes | None) -> None:
+        self._cutoff.clear(self._call)
+        self._call.next_message = lambda: message
+        self._pool.shares.hold_request(self._claim, len(message or b""))
+        self._pool.submit(self._claim, self._run)
+
+    def _run(self) -> None:
+        try:
+            self._call.run(self._behavior, self._sending)
+        finally:
+            self._finish()
+
+    def _sending(self, byte_count: int) -> None:
+        self._pool.shares.hold_answer(self._claim, byte_count)
+        self._cutoff.expect(self._call, SEND_SECONDS)
+
+    def _finish(self) -> None:
+        """Called twice: at the end of the work, and of the RPC."""
+        self._pool.start(self._pool.shares.finish(self._claim))
+        if not self._claim.unfinished:
+            self._cutoff.clear(self._call)
+
+
+class AdmittedStream:
+    """A stream that was let in. It has a thread of its own, but runs only while it has a turn."""
+
+    def __init__(self, call: Incoming, behavior: Behavior, claim: Claim, shares: Shares, cutoff: Cutoff) -> None:
+        self._call = call
+        self._behavior = behavior
+        self._claim = claim
+        self._shares = shares
+        self._stream = Stream(call, claim, shares, cutoff)
+
+    def begin(self) -> None:
+        """Start its thread."""
+        if not self._call.on_end(self._finish):
+            self._finish()
+        self._call.next_message = self._stream.next
+        threading.Thread(target=self._run, name="stream", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._stream.resume()
+            try:
+                self._call.run(self._behavior)
+            finally:
+                self._stream.pause()
+        finally:
+            self._finish()
+
+    def _finish(self) -> None:
+        self._shares.finish(self._claim)
+
+
+def _keys(principal: HostIdentity | SessionIdentity) -> tuple[Hashable, ...]:
+    """Whose a call of *principal* is."""
+    if isinstance(principal, SessionIdentity):
+        return principal.tenant, principal.agent, principal.session_id
+    return principal.tenant, principal.host_key_id

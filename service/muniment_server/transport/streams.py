@@ -1,0 +1,88 @@
+"""Calls with a stream of messages.
+
+Each has a thread of its own, since it lasts as long as its caller likes. It holds a turn only while there is something
+to store, so a stream that waits for its caller delays no other.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from muniment_server.transport.cutoff import RECEIVE_SECONDS_IN_STREAM, Cutoff
+from muniment_server.transport.incoming import Incoming
+from muniment_server.transport.shares import Claim, Shares
+
+_READ_AHEAD_BYTES = 256 * 1024
+
+
+class Stream:
+    """The messages of one call, and its turn."""
+
+    def __init__(self, call: Incoming, claim: Claim, shares: Shares, cutoff: Cutoff) -> None:
+        self._call = call
+        self._claim = claim
+        claim.work = self._begin
+        self._shares = shares
+        self._cutoff = cutoff
+        self._messages: deque[bytes] = deque()
+        self._bytes = 0
+        self._is_receiving = False
+        self._ended = False
+        self._changed = threading.Condition()
+        self._may_run = threading.Event()
+        self._begun = 0.0
+
+    def next(self) -> bytes | None:
+        """The next message, or None at the end. Gives up the turn while it waits."""
+        with self._changed:
+            self._receive()
+            if not self._messages and not self._ended:
+                self.pause()
+                self._changed.wait_for(lambda: self._messages or self._ended)
+            message = self._messages.popleft() if self._messages else None
+            self._bytes -= len(message or b"")
+            self._receive()
+        self.resume()
+        return message
+
+    def resume(self) -> None:
+        """Wait for a turn, unless there is one."""
+        if not self._may_run.is_set():
+            _begin(self._shares.take_turn(self._claim))
+            self._may_run.wait()
+
+    def pause(self) -> None:
+        """Give up the turn, if there is one."""
+        if self._may_run.is_set():
+            self._may_run.clear()
+            _begin(self._shares.end_turn(self._claim, time.monotonic() - self._begun))
+
+    def _begin(self) -> None:
+        self._begun = time.monotonic()
+        self._may_run.set()
+
+    def _receive(self) -> None:
+        if not self._is_receiving and not self._ended and self._bytes < _READ_AHEAD_BYTES:
+            self._is_receiving = True
+            self._cutoff.expect(self._call, RECEIVE_SECONDS_IN_STREAM)
+            self._call.receive(self._arrived)
+
+    def _arrived(self, message: bytes | None) -> None:
+        self._cutoff.clear(self._call)
+        with self._changed:
+            self._is_receiving = False
+            if message is None:
+                self._ended = True
+            else:
+                self._messages.append(message)
+                self._bytes += len(message)
+                self._receive()
+            self._changed.notify()
+
+
+def _begin(claims: Sequence[Claim]) -> None:
+    for claim in claims:
+        claim.work()

@@ -1,0 +1,132 @@
+"""What a caller does to stop the others, in a process of its own: `python -m tests.faults.attack NAME ADDRESS COUNT`.
+
+It reads so many tokens, one a line, prints "begun", and goes on until its input ends.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import grpc
+
+from tests.support.raw_http2 import unread
+
+_GET = "/muniment.v1.MemoryService/GetMemory"
+_STORE = "/muniment.v1.PassageService/StorePassage"
+_LIST = "/muniment.v1.MemoryService/ListMemories"
+_STALLED_EACH_SECOND = 100
+_PAUSE = 0.02
+"""Seconds after a refusal."""
+
+
+def stall(address: str, tokens: Sequence[str], over: threading.Event) -> None:
+    """A hundred calls a second that send headers and no message."""
+    with grpc.insecure_channel(address) as channel:
+        calls: list[Any] = []
+        for token in itertools.cycle(tokens):
+            if over.wait(1 / _STALLED_EACH_SECOND):
+                break
+            calls.append(channel.stream_unary(_GET).future(_silence(over), metadata=_bearer(token), timeout=60))
+            calls = [call for call in calls if not call.done()]
+
+
+def flood(address: str, tokens: Sequence[str], over: threading.Event) -> None:
+    """Two hundred reads in flight, shared among the tokens."""
+    _keep_in_flight(address, tokens, over, _GET, b"\x0a\x04plan", 200)
+
+
+def write(address: str, tokens: Sequence[str], over: threading.Event) -> None:
+    """Sixteen writes of 256 KiB in flight."""
+    content = b"word " * (256 * 1024 // 5)
+    _keep_in_flight(address, tokens, over, _STORE, b"\x0a" + _varint(len(content)) + content, 16)
+
+
+def guess(address: str, tokens: Sequence[str], over: threading.Event) -> None:
+    """Well-formed tokens that do not exist, as fast as they go."""
+    number = itertools.count()
+    guesses = (f"mun_{'hs'[n % 2]}_1_{n:043}" for n in number)
+    with grpc.insecure_channel(address) as channel:
+        stub: Any = channel.unary_unary(_GET)
+        while not over.is_set():
+            calls = [stub.future(b"\x0a\x04plan", metadata=_bearer(next(guesses)), timeout=20) for _ in range(50)]
+            for call in calls:
+                call.exception()
+
+
+def leave_unread(address: str, tokens: Sequence[str], over: threading.Event) -> None:
+    """Unread pages of three megabytes, on three connections."""
+    with ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(unread(tokens[0], address, _LIST, count=95))
+        over.wait()
+
+
+def _keep_in_flight(
+    address: str, tokens: Sequence[str], over: threading.Event, path: str, request: bytes, number: int
+) -> None:
+    room = threading.Semaphore(number)
+
+    def done(call: Any) -> None:
+        if call.exception():
+            time.sleep(_PAUSE)
+        room.release()
+
+    with grpc.insecure_channel(address) as channel:
+        stub: Any = channel.unary_unary(path)
+        for token in itertools.cycle(tokens):
+            room.acquire()
+            if over.is_set():
+                break
+            call = stub.future(request, metadata=_bearer(token), timeout=60)
+            call.add_done_callback(done)
+
+
+def _silence(over: threading.Event) -> Any:
+    over.wait()
+    yield from ()
+
+
+def _bearer(token: str) -> tuple[tuple[str, str], ...]:
+    return (("authorization", f"Bearer {token}"),)
+
+
+def _varint(number: int) -> bytes:
+    encoded = b""
+    while number > 0x7F:
+        encoded, number = encoded + bytes([number & 0x7F | 0x80]), number >> 7
+    return encoded + bytes([number])
+
+
+ATTACKS: dict[str, Callable[[str, Sequence[str], threading.Event], None]] = {
+    "stall": stall,
+    "flood": flood,
+    "write": write,
+    "guess": guess,
+    "leave-unread": leave_unread,
+}
+
+
+def main() -> None:
+    """Attack until the input ends."""
+    name, address, number = sys.argv[1:]
+    tokens = [sys.stdin.readline().strip() for _ in range(int(number))]
+    over = threading.Event()
+    thread = threading.Thread(target=ATTACKS[name], args=(address, tokens, over))
+    thread.start()
+    print("begun", flush=True)
+    sys.stdin.read()
+    over.set()
+    thread.join(5)
+    sys.stdout.flush()
+    os._exit(0)  # grpc may wait for streams that will never end
+
+
+if __name__ == "__main__":
+    main()
