@@ -23,8 +23,6 @@ BAD = {
     "SELECT session.session_id FROM session JOIN visible ON visible.tenant = session.tenant"
     " WHERE session.tenant = %(tenant)s": "visible is not held to the tenant",
     "SELECT agent.agent FROM vault.agent WHERE tenant = %(tenant)s": "vault.agent is not held to the tenant",
-    "SELECT host_key.host_key_id FROM vault.host_key JOIN session AS wanted ON host_key.tenant = wanted.tenant"
-    " WHERE wanted.tenant = %(tenant)s": "vault.host_key is not held to the tenant",
     "UPDATE vault.session AS closed SET close_time = NULL WHERE closed.session_id = %(session_id)s":
         "vault.session is not held to the tenant",
     "DELETE FROM vault.agent AS gone WHERE gone.agent_id = %(agent_id)s": "vault.agent is not held to the tenant",

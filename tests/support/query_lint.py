@@ -12,10 +12,6 @@ _KEYWORDS = {
 }  # fmt: skip
 _VOLATILE = ("gen_random_uuid", "random", "nextval", "clock_timestamp", "timeofday", "txid_current", "uuid_generate")
 _TENANT = "%(tenant)s"
-_WANTED = re.compile(
-    r"FROM unnest\(%\(tenants\)s::bigint\[\], %\(token_hashes\)s::bytea\[\]\) AS wanted \(tenant, token_hash\)"
-)
-"""Tokens, each with the tenant that it names. Their holders are found, whichever tenants they belong to."""
 
 
 def problems(text: str) -> Iterator[str]:
@@ -81,8 +77,7 @@ def _around(text: str, place: int) -> str:
 def _untenanted(text: str) -> Iterator[str]:
     """Every table and view has its own `X.tenant = %(tenant)s` where it is named: nothing else keeps tenants apart."""
     for relation, name, select in _relations(text):
-        by_token = f"{name}.tenant = wanted.tenant" in select and _WANTED.search(select)
-        if f"{name}.tenant = {_TENANT}" not in select and not by_token:
+        if f"{name}.tenant = {_TENANT}" not in select:
             yield f"{relation} is not held to the tenant"
 
 
