@@ -63,6 +63,7 @@ LITERALS = {
     "page_bytes": "3145728", "name": "'plan'", "content": "'text'", "query": "'whale'", "after": "''",
     "tags": "'{}'::text[]", "any_tag": "false", "include_closed": "true", "method": "'GetMemory'", "outcome": "'OK'",
     "reason": "NULL", "conversation_id": "'c'", "ttl": "interval '1 hour'", "token_hash": "'\\x00'::bytea",
+    "token_hashes": "ARRAY['\\x00'::bytea]",
     "etag_revision": "1", "revision": "1", "result_count": "1", "expire_time": "NULL::timestamptz",
     "start_time": "NULL::timestamptz", "end_time": "NULL::timestamptz", "before_time": "now()",
     "thread": "NULL::text", "before_event": "now()", "before_create": "now()", "before_name": "''", "count": "1",

@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 
+import pytest
+
 from tests.tour.grpcurl import not_run
 from tests.tour.readme import ROOT
 
@@ -13,6 +15,7 @@ _SECONDS = 600
 """Go compiles gRPC first when its cache is empty."""
 
 
+@pytest.mark.proof  # it compiles gRPC, which takes a minute
 def test_the_go_of_the_client(exported):
     if shutil.which("go") is None:
         not_run("Go", "it is not on the PATH")

@@ -92,7 +92,7 @@ def test_server_and_client_can_be_installed_as_shown():
 
 
 def test_grpcurl_is_the_version_that_is_tested():
-    (version,) = re.findall(r"go install github.com/fullstorydev/grpcurl/cmd/grpcurl@(\S+?)`", TOUR_TEXT)
+    (version,) = re.findall(r"go install\sgithub.com/fullstorydev/grpcurl/cmd/grpcurl@(\S+?)`", TOUR_TEXT)
 
     assert f"github.com/fullstorydev/grpcurl {version} " in (grpcurl.TOOLS / "go.mod").read_text()
 

@@ -1,21 +1,19 @@
 -- Authentication, and the refusals of hosts, as the control role.
 
 -- name: find_host_keys
--- The keys behind bearer tokens, unless they are revoked.
-SELECT host_key.tenant, host_key.key_hash AS token_hash, host_key.host_key_id, host_key.ceiling
-  FROM unnest(%(tenants)s::bigint[], %(token_hashes)s::bytea[]) AS asked (tenant, token_hash)
-  JOIN vault.host_key
-    ON host_key.tenant = asked.tenant
-   AND host_key.key_hash = asked.token_hash
+-- The keys of a tenant behind bearer tokens, unless they are revoked.
+SELECT host_key.key_hash AS token_hash, host_key.host_key_id, host_key.ceiling
+  FROM vault.host_key
+ WHERE host_key.tenant = %(tenant)s
+   AND host_key.key_hash = ANY(%(token_hashes)s::bytea[])
    AND host_key.revoke_time IS NULL;
 
 -- name: find_sessions
--- The open sessions behind bearer tokens.
-SELECT session.tenant, session.token_hash, session.session_id, session.agent, session.taint
-  FROM unnest(%(tenants)s::bigint[], %(token_hashes)s::bytea[]) AS asked (tenant, token_hash)
-  JOIN session
-    ON session.tenant = asked.tenant
-   AND session.token_hash = asked.token_hash;
+-- The open sessions of a tenant behind bearer tokens.
+SELECT session.token_hash, session.session_id, session.agent, session.taint
+  FROM session
+ WHERE session.tenant = %(tenant)s
+   AND session.token_hash = ANY(%(token_hashes)s::bytea[]);
 
 -- name: record_host_refusal
 -- The audit row of one refused call of a host.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -32,7 +32,6 @@ class _Closed:
 
 @dataclass(frozen=True, slots=True)
 class _FoundKey:
-    tenant: TenantNumber
     token_hash: bytes
     host_key_id: HostKeyId
     ceiling: Classification
@@ -40,7 +39,6 @@ class _FoundKey:
 
 @dataclass(frozen=True, slots=True)
 class _FoundSession:
-    tenant: TenantNumber
     token_hash: bytes
     session_id: SessionId
     agent: AgentNumber
@@ -59,15 +57,23 @@ class Scopes:
     def find_holders(
         self, wanted: Collection[Token], deadline: Deadline
     ) -> dict[Token, HostIdentity | SessionIdentity]:
-        """The holders of those tokens that are valid: keys that are not revoked, and open sessions. Never cached."""
+        """The holders of those tokens that are valid: keys that are not revoked, and open sessions. Never cached.
+
+        One query for each tenant and kind, so that each runs on the machine of its tenant.
+        """
         found: dict[Token, HostIdentity | SessionIdentity] = {}
+        groups: dict[tuple[TenantNumber, TokenKind], list[bytes]] = {}
+        for token in wanted:
+            groups.setdefault((token.tenant, token.kind), []).append(token.hash)
         with self._database.connection(roles.CONTROL, deadline) as connection:
-            for key in _find(connection, "find_host_keys", _FoundKey, wanted, TokenKind.HOST):
-                token = Token(TokenKind.HOST, key.tenant, key.token_hash)
-                found[token] = HostIdentity(key.tenant, key.host_key_id, key.ceiling)
-            for session in _find(connection, "find_sessions", _FoundSession, wanted, TokenKind.SESSION):
-                token = Token(TokenKind.SESSION, session.tenant, session.token_hash)
-                found[token] = SessionIdentity(session.tenant, session.session_id, session.taint, session.agent)
+            for (tenant, kind), hashes in groups.items():
+                if kind is TokenKind.HOST:
+                    for key in _find(connection, "find_host_keys", _FoundKey, tenant, hashes):
+                        found[Token(kind, tenant, key.token_hash)] = HostIdentity(tenant, key.host_key_id, key.ceiling)
+                else:
+                    for session in _find(connection, "find_sessions", _FoundSession, tenant, hashes):
+                        identity = SessionIdentity(tenant, session.session_id, session.taint, session.agent)
+                        found[Token(kind, tenant, session.token_hash)] = identity
         return found
 
     @contextmanager
@@ -133,10 +139,9 @@ class Scopes:
                 host.record_refusal("PRINCIPAL_NOT_ALLOWED", level=Classification.PUBLIC)
 
 
-def _find(connection: RoleConnection, name: str, row: type[_R], wanted: Collection[Token], kind: TokenKind) -> list[_R]:
-    """The rows of those of the *wanted* tokens that are of one *kind*."""
-    of_kind = [token for token in wanted if token.kind is kind]
-    if not of_kind:
-        return []
-    parameters = {"tenants": [token.tenant for token in of_kind], "token_hashes": [token.hash for token in of_kind]}
+def _find(
+    connection: RoleConnection, name: str, row: type[_R], tenant: TenantNumber, hashes: Sequence[bytes]
+) -> list[_R]:
+    """The rows of one tenant behind the hashes of tokens."""
+    parameters = {"tenant": tenant, "token_hashes": hashes}
     return [found for found in connection.read(HOST_QUERIES[name], parameters, row_of(row)) if found is not None]

@@ -1,7 +1,7 @@
 """The lane of callers that this worker has not seen before: their tokens are looked up together, on one thread.
 
-Whoever guesses tokens fills this lane and no other, and costs the database one query in some milliseconds however many
-the guesses are. A caller with a valid token passes it once.
+Whoever guesses tokens fills this lane and no other, and costs the database one query for each tenant that the guesses
+name, at most every few milliseconds. A caller with a valid token passes it once.
 """
 
 from __future__ import annotations
