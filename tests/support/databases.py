@@ -73,13 +73,13 @@ def running_postgres(*, durable: bool = False, **settings: str) -> Iterator[Embe
 
 
 @contextmanager
-def unpinned_postgres(**settings: str) -> Iterator[EmbeddedPostgres]:
+def unpinned_postgres(*, durable: bool = False, **settings: str) -> Iterator[EmbeddedPostgres]:
     """A Postgres that logs as one does that is not ours: by its defaults, or by *settings*."""
     pinned = configuration._PINNED
     ours = {name: value for name, value in pinned.items() if not name.startswith("log_")}
     configuration._PINNED = MappingProxyType(ours)
     try:
-        with running_postgres(**settings) as server:
+        with running_postgres(durable=durable, **settings) as server:
             yield server
     finally:
         configuration._PINNED = pinned

@@ -166,7 +166,7 @@ def meet(service, word, name):
 
 
 def meet_the_end(service, word, name):
-    """Calls for an agent that is being deleted, each of which would leave a row that belongs to nobody."""
+    """Calls for an agent that is being deleted, each of which would write a row without an owner."""
     host, shared = service.host(), {"owner_agent_id": word, "label": word}
     for n in range(6):
         attempt(host.create_agent, agent_id=word)
