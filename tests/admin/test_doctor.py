@@ -54,6 +54,23 @@ def test_an_excess_grant_is_a_problem(doctor, admin):
         admin.execute("REVOKE SELECT ON muniment_internal.item FROM muniment_public")
 
 
+@pytest.mark.parametrize("setting", ["log_statement = 'all'", "log_parameter_max_length_on_error = -1"])
+def test_a_log_with_parameters_is_wrong(doctor, admin, setting):
+    """Once, though the gate closes for the first of them too."""
+    name = setting.split()[0]
+    try:
+        admin.execute(f"ALTER DATABASE muniment SET {setting}".encode())
+        admin.execute("ALTER DATABASE muniment SET log_parameter_max_length = -1")
+        assert [name in wrong for wrong in doctor()] == [True]
+    finally:
+        admin.execute(f"ALTER DATABASE muniment RESET {name}".encode())
+        admin.execute("ALTER DATABASE muniment RESET log_parameter_max_length")
+
+
+def test_a_log_without_parameters_is_well(doctor, dev):
+    assert "logs no parameters" in run_process(dev.folder, "doctor", "--data-dir", ".muniment").stdout
+
+
 def test_a_role_that_may_not_log_in_is_wrong(doctor, admin):
     admin.execute("ALTER ROLE muniment_auditor NOLOGIN")
     try:

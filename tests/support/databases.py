@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import psycopg
 from psycopg import conninfo as libpq
 from psycopg import sql
 from psycopg.rows import namedtuple_row
 
-from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.embedded_postgres import EmbeddedPostgres, configuration
 from muniment_server.postgres import migrate, roles
 from muniment_server.postgres.pool import operator_conninfo
 
@@ -69,6 +70,19 @@ def running_postgres(*, durable: bool = False, **settings: str) -> Iterator[Embe
             yield server
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def unpinned_postgres(*, durable: bool = False, **settings: str) -> Iterator[EmbeddedPostgres]:
+    """A Postgres that logs as one does that is not ours: by its defaults, or by *settings*."""
+    pinned = configuration._PINNED
+    ours = {name: value for name, value in pinned.items() if not name.startswith("log_")}
+    configuration._PINNED = MappingProxyType(ours)
+    try:
+        with running_postgres(durable=durable, **settings) as server:
+            yield server
+    finally:
+        configuration._PINNED = pinned
 
 
 @contextmanager

@@ -33,6 +33,7 @@ SERVED = {
 UNSCOPED = {
     ("muniment_server.monitor", "catalog.sql"): (roles.CONTROL,),
     ("muniment_server.postgres", "connection.sql"): roles.SERVING,
+    ("muniment_server.runtime", "log_settings.sql"): (roles.CONTROL,),
 }
 """The files of what the server asks for itself."""
 EMBEDDER = {("muniment_server.search", "embedding_queue.sql"): roles.LEVELS}

@@ -108,6 +108,15 @@ def test_a_full_pool_refuses_its_own_calls_only(service, monkeypatch, full):
         call()
 
 
+def test_health_is_not_watched(shared):
+    """Whoever watched and did not read once stopped the checks of all others. Clients then stop watching."""
+    stub: Any = health_pb2_grpc.HealthStub(shared.channel)
+    with pytest.raises(grpc.RpcError) as raised:
+        next(stub.Watch(health_pb2.HealthCheckRequest(), timeout=20))
+
+    assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
 def test_reflection_in_development_is_open_to_all(shared):
     listed = {service.name for service in ask(shared.channel, list_services="").list_services_response.service}
 

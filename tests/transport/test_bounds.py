@@ -17,6 +17,7 @@ from muniment_server.transport import admission
 from muniment_server.transport.pools import Limits
 from tests.support.answers import heavy
 from tests.support.commands import wait_until
+from tests.support.concurrency import locked
 from tests.support.raw_http2 import unread
 from tests.support.services import failure_of, in_flight, reason_of, serving, shares_of
 
@@ -226,3 +227,24 @@ def test_a_caller_who_does_not_read_is_cut_off(service, monkeypatch):
         wait_until(lambda: in_flight(service) == 0, "they are cut off")
 
     assert shares_of(service)._root.byte_count == 0
+
+
+def test_messages_that_arrive_late_and_large_leave_room_for_the_others(service):
+    """Their sizes are not known when the calls are let in. One session once had all others refused for a minute."""
+    session, other = service.session(PUBLIC), service.session(PUBLIC, agent_id="bob")
+    arrived = threading.Event()
+
+    def late():
+        arrived.wait(20)
+        yield b"\x0a" + varint(250_000) + b"x" * 250_000
+
+    stub: Any = session.channel.stream_unary("/muniment.v1.PassageService/StorePassage")
+    with locked(service, session):
+        calls = [stub.future(late(), metadata=session.metadata, timeout=60) for _ in range(100)]
+        wait_until_held(service, 100)
+        arrived.set()
+        wait_until(lambda: sum(call.done() for call in calls) >= 50, "most are refused")
+
+        assert shares_of(service)._root.byte_count < 16 * MIB
+        assert other.save_memory(key="plan", content="x", timeout=10).memory.key == "plan"
+    assert {reason_of(failure_of(call.result)) for call in calls if call.code().name != "OK"} == {"OVERLOADED"}

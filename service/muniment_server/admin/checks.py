@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from os import W_OK, X_OK
 from os import access as may
@@ -19,7 +19,7 @@ from muniment_server.admin.database import embedded_database, has_cluster, messa
 from muniment_server.admin.operator import connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
 from muniment_server.postgres import roles
-from muniment_server.runtime import databases
+from muniment_server.runtime import databases, log_settings
 from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.passfile import PassfileError, with_passfile
@@ -132,11 +132,15 @@ def _check_database(conninfo: str, *, admin: str | None, connections: int) -> It
 
 def _login_problem(conninfo: str, role: str) -> Iterator[Finding]:
     try:
-        psycopg.connect(libpq.make_conninfo(conninfo, user=role, connect_timeout=_CONNECT_SECONDS)).close()
+        psycopg.connect(_login(conninfo, role)).close()
     except psycopg.Error as error:
         yield _bad(
             f"{role} cannot log in ({message_of(error)}): check the address and the passfile, or `muniment migrate`"
         )
+
+
+def _login(conninfo: str, role: str) -> str:
+    return libpq.make_conninfo(conninfo, user=role, connect_timeout=_CONNECT_SECONDS)
 
 
 def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
@@ -147,6 +151,22 @@ def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
     yield from map(_bad, problems)
     if not problems:
         yield _good("schema, grants, locale, durability and connection limit are as required")
+    yield from _check_log(conninfo, reported=problems)
+
+
+def _check_log(conninfo: str, *, reported: Collection[str]) -> Iterator[Finding]:
+    """What Postgres would log by its own settings, without those that the server makes for its connections."""
+    try:
+        with psycopg.connect(_login(conninfo, roles.CONTROL), autocommit=True) as connection:
+            found = log_settings.findings(connection)
+    except psycopg.Error as error:
+        yield _bad(f"the settings of the database's log cannot be read ({message_of(error)}): run doctor again")
+        return
+    yield from (_bad(finding.text) for finding in found if finding.text not in reported)
+    if not found:
+        yield _good(
+            "the database logs no parameters; and no row, whatever log_error_verbosity: no call breaks a constraint"
+        )
 
 
 def _check_ledgers(admin: str | None) -> Iterator[Finding]:

@@ -74,8 +74,11 @@ def delete(scope: HostScope, owner_agent_id: str, label: str) -> None:
 
 def attach(scope: HostScope, owner_agent_id: str, label: str, agent_id: str) -> None:
     """Let an agent read a shared block. Raises AgentNotFound, SharedBlockNotFound."""
-    row = scope.change("attach_block", _Link, owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
-    _require_declared(row)
+    parties = {"owner_agent_id": owner_agent_id, "agent_id": agent_id}
+    with scope.transaction():
+        scope.execute("lock_parties", **parties)
+        link = scope.send("attach_block", _Link, label=label, change_id=scope.new_uuid(), **parties)
+    _require_declared(link())
 
 
 def detach(scope: HostScope, owner_agent_id: str, label: str, agent_id: str) -> None:

@@ -57,13 +57,13 @@ SELECT declared.owner
 
 -- name: delete_shared_block
 -- End a declaration, and delete its links. Nulls: no such agent, not declared.
-WITH owner AS MATERIALIZED (
+WITH owner AS MATERIALIZED ( -- waits for AttachBlock, which holds it FOR SHARE
     SELECT agent.agent
       FROM vault.agent
      WHERE agent.tenant = %(tenant)s
        AND agent.agent_id = %(owner_agent_id)s
        AND agent.delete_time IS NULL
-       FOR SHARE
+       FOR NO KEY UPDATE
 ),
 deleted AS (
     DELETE FROM vault.shared_block AS deleted
@@ -79,9 +79,21 @@ logged AS (
 )
 SELECT (SELECT owner.agent FROM owner) AS owner, (SELECT deleted.owner FROM deleted) AS declared;
 
+-- name: lock_parties
+-- The first step of AttachBlock: waits for DeleteSharedBlock. In a statement of its own, since one that waits would still
+-- see the declaration that ended meanwhile, and a foreign key that fails makes Postgres log the label.
+SELECT agent.agent
+  FROM vault.agent
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id IN (%(owner_agent_id)s, %(agent_id)s)
+   AND agent.delete_time IS NULL
+ ORDER BY agent.agent -- in one order, or two that attach to each other deadlock
+   FOR SHARE;
+
 -- name: attach_block
--- Let an agent read a shared block. The audit row names the agent that reads. Nulls: no such agent, not declared.
-WITH parties AS MATERIALIZED ( -- locked in one order: otherwise two agents that attach to each other could deadlock
+-- The second step of AttachBlock: let an agent read a shared block. The audit row names the agent that reads. Nulls: no
+-- such agent, not declared.
+WITH parties AS MATERIALIZED ( -- locked again, in the same order: an agent may be new since the first step
     SELECT agent.agent, agent.agent_id
       FROM vault.agent
      WHERE agent.tenant = %(tenant)s

@@ -18,6 +18,8 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import (
     BlockNotFound,
     EtagStale,
+    FieldViolation,
+    InvalidArgument,
     MemoryNotFound,
     NoteNotFound,
     PassageNotFound,
@@ -119,7 +121,9 @@ def read_page(scope: SessionScope, query: Query[_L], kind: ItemKind, limit: int)
 
 
 def save(scope: SessionScope, new: NewVersion) -> Item:
-    """Create or replace the own-level version; return what is stored. Raises EtagStale."""
+    """Create or replace the own-level version; return what is stored. Raises EtagStale, or InvalidArgument if it
+    expires in the past.
+    """
     query, then = save_statements(scope, new)
     return saved_item(new, scope.write(query, *then)[0])
 
@@ -170,9 +174,11 @@ def save_statements(scope: SessionScope, new: NewVersion) -> tuple[Query[Saved],
 
 
 def saved_item(new: NewVersion, row: Saved) -> Item:
-    """The item that a save stored. Raises EtagStale."""
+    """The item that a save stored. Raises EtagStale, or InvalidArgument if it expires in the past."""
     if row.outcome == "ETAG_STALE":
         raise EtagStale
+    if row.outcome == "PAST":
+        raise expired("expire_time")
     return Item(
         name=new.name,
         tier=new.tier,
@@ -220,6 +226,11 @@ def store_passages(scope: SessionScope, batch: Sequence[NewPassage]) -> list[Sto
     entries = [_passage_entry(row, passage) for row, passage in zip(rows, batch, strict=True)]
     query = Query("store_passages", StoredPassage, {"passages": json.dumps(rows, default=str), "count": len(rows)})
     return scope.write(query, *index.update(scope, ItemKind.PASSAGE, entries, scope.new_uuid()))
+
+
+def expired(field: str) -> InvalidArgument:
+    """The refusal of an item whose expire time, in *field*, is not in the future."""
+    return InvalidArgument(FieldViolation(field, "must be in the future"))
 
 
 def _new_ids(scope: SessionScope) -> tuple[UUID, UUID]:

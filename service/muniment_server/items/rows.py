@@ -70,7 +70,7 @@ class NoteRow:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a save stored, or why it did not: outcome OK or ETAG_STALE."""
+    """What a save stored, or why it did not: outcome OK, ETAG_STALE or PAST."""
 
     outcome: str
     level: Classification

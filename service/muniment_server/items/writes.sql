@@ -2,7 +2,7 @@
 
 -- name: save_item
 -- session: locked
--- Save one memory, note or block at the session's own level. Outcome OK or ETAG_STALE.
+-- Save one memory, note or block at the session's own level. Outcome OK, ETAG_STALE, or PAST: it expires in the past.
 -- Nothing has changed when the change_id returned is not the one given.
 WITH below AS MATERIALIZED ( -- as the snapshot shows it: a lower row must not be locked
     SELECT visible.item_id, visible.revision, visible.create_time
@@ -23,6 +23,14 @@ live AS MATERIALIZED ( -- locked first if an etag is given, so that no INSERT ta
        AND %(etag_item)s::uuid IS NOT NULL
        FOR NO KEY UPDATE
 ),
+due AS ( -- judged before the INSERT: Postgres logs a row that fails a CHECK. past is null if the etag is stale
+    SELECT CASE WHEN %(etag_item)s IS NULL
+                  OR (below.item_id, below.revision) = (%(etag_item)s, %(etag_revision)s)
+                  OR EXISTS (SELECT FROM live)
+                THEN coalesce(%(expire_time)s <= session.time, FALSE) END AS past
+      FROM session
+           LEFT JOIN below ON TRUE
+),
 put AS (
     INSERT INTO item AS own (tenant, agent, kind, name, item_id, change_id, tier, content, tags,
                              create_time, update_time, expire_time)
@@ -31,10 +39,8 @@ put AS (
                 ELSE session.time + %(position)s * interval '1 microsecond' END,
            session.time + %(position)s * interval '1 microsecond', %(expire_time)s::timestamptz
       FROM session
+           JOIN due ON NOT due.past
            LEFT JOIN below ON TRUE
-     WHERE %(etag_item)s IS NULL
-        OR (below.item_id, below.revision) = (%(etag_item)s, %(etag_revision)s)
-        OR EXISTS (SELECT FROM live)
         ON CONFLICT (tenant, agent, kind, name, level) WHERE delete_time IS NULL DO UPDATE
        SET item_id     = CASE WHEN own.expire_time <= excluded.update_time THEN excluded.item_id ELSE own.item_id END,
            create_time = CASE WHEN own.expire_time <= excluded.update_time THEN excluded.create_time ELSE own.create_time END,
@@ -69,13 +75,15 @@ logged AS (
     SELECT %(tenant)s, %(change_id)s, session.agent, session.session_id, %(method)s, %(kind)s,
            CASE WHEN put.item_id IS NULL THEN 'ETAG_STALE' ELSE 'OK' END, put.item_id, put.revision
       FROM session
+           JOIN due ON due.past IS NOT TRUE
            LEFT JOIN put ON TRUE
      WHERE put.item_id IS NULL
         OR put.change_id = %(change_id)s
 )
-SELECT CASE WHEN put.item_id IS NULL THEN 'ETAG_STALE' ELSE 'OK' END AS outcome,
+SELECT CASE WHEN due.past THEN 'PAST' WHEN put.item_id IS NULL THEN 'ETAG_STALE' ELSE 'OK' END AS outcome,
        session.taint AS level, put.item_id, put.revision, put.create_time, put.update_time, put.expire_time
   FROM session
+       CROSS JOIN due
        LEFT JOIN put ON TRUE;
 
 -- name: delete_item

@@ -59,7 +59,7 @@ _OTHER_FILES: Final = frozenset(
     }
 )
 """The query files in the folders of nouns that no principal runs."""
-_OTHER_FOLDERS: Final = frozenset({"admin", "embedded_postgres", "monitor", "postgres"})
+_OTHER_FOLDERS: Final = frozenset({"admin", "embedded_postgres", "monitor", "postgres", "runtime"})
 """The folders whose query files no noun runs."""
 _FUNCTIONS: Final = frozenset(
     {

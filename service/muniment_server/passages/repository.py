@@ -9,8 +9,6 @@ from typing import TypeAlias
 
 from muniment_server.domain.errors import (
     Conflict,
-    FieldViolation,
-    InvalidArgument,
     PassageExists,
     Refusal,
 )
@@ -52,7 +50,7 @@ class ImportRefused(Exception):
 
 _REFUSED: Mapping[str | None, Callable[[], Refusal]] = {
     "ALREADY_EXISTS": PassageExists,
-    "PAST": lambda: _expired("passage.expire_time"),
+    "PAST": lambda: item_store.expired("passage.expire_time"),
 }
 
 
@@ -66,7 +64,7 @@ def store(scope: SessionScope, passage: NewPassage) -> StoredPassage:
             case "ALREADY_EXISTS":
                 raise PassageExists
             case "PAST":
-                raise _expired("expire_time")
+                raise item_store.expired("expire_time")
     raise Conflict
 
 
@@ -104,7 +102,3 @@ def list_passages(
         **filter_parameters(wanted),
     }
     return item_store.read_page(scope, Query("list_passages", ListedItem, parameters), ItemKind.PASSAGE, limit)
-
-
-def _expired(field: str) -> InvalidArgument:
-    return InvalidArgument(FieldViolation(field, "must be in the future"))

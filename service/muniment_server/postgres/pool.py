@@ -51,6 +51,7 @@ _SETTINGS = " ".join(
         "idle_in_transaction_session_timeout=5s",
         "synchronous_commit=on",
         "default_transaction_read_only=off",
+        "log_parameter_max_length_on_error=0",
         'search_path="$user"',
     )
 )
@@ -117,6 +118,10 @@ def _at_most(longest: float, remaining: float | None) -> float:
 
 def _milliseconds(seconds: float) -> int:
     return 1 << max(4, int(seconds * 1000).bit_length())
+
+
+LONGEST_STATEMENT = _milliseconds(_MAX_STATEMENT_SECONDS)
+"""No statement of a serving role lasts longer, in milliseconds."""
 
 
 class Database:
@@ -201,6 +206,11 @@ def verify(connection: RoleConnection, role: str) -> None:
         _LOG.critical("refused a connection for %s: another role, too many privileges, or on a standby", role)
         raise WrongRole
     connection.limit(None)
+
+
+def checking_conninfo(conninfo: str, role: str, *, seconds: int) -> str:
+    """The conninfo of one connection as *role* with the settings of those that serve, with a limit for a statement."""
+    return libpq.make_conninfo(conninfo, user=role, options=f"{_SETTINGS} -c statement_timeout={seconds}s", **NETWORK)
 
 
 def operator_conninfo(admin: str) -> str:

@@ -17,6 +17,7 @@ from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_runn
 from muniment_server.monitor import grants
 from muniment_server.postgres import pool, roles
 from muniment_server.postgres.pool import RoleConnection, WrongRole
+from muniment_server.runtime import log_settings
 from muniment_server.runtime.configuration import DatabaseConfig
 from muniment_server.runtime.passfile import with_passfile
 from muniment_server.runtime.schema import migrate
@@ -28,7 +29,7 @@ CLUSTER = "postgres"
 """The directory of the embedded database, in the data directory."""
 _SYSTEM_DIRECTORY = Path("/var/lib/muniment")
 _SPARE_CONNECTIONS = 20
-_STATEMENT_TIMEOUT = "-c statement_timeout=10s"
+_STATEMENT_SECONDS = 10
 """Limits how long a starting server waits for the database, during which it handles no signals."""
 
 
@@ -90,11 +91,11 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
             except WrongRole:
                 return [f"{role} logs in as another role, or as one with too many privileges: run `muniment migrate`"]
     with _logged_in(conninfo, roles.CONTROL) as connection:
-        return grants.problems(connection, connections=connections)
+        return [*grants.problems(connection, connections=connections), *log_settings.problems(connection)]
 
 
 def _logged_in(conninfo: str, role: str) -> RoleConnection:
-    conninfo = libpq.make_conninfo(conninfo, user=role, options=_STATEMENT_TIMEOUT, **pool.NETWORK)
+    conninfo = pool.checking_conninfo(conninfo, role, seconds=_STATEMENT_SECONDS)
     return RoleConnection.connect(conninfo, autocommit=True)
 
 

@@ -20,7 +20,7 @@ from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import Database
-from muniment_server.runtime import child_main
+from muniment_server.runtime import child_main, log_settings
 from muniment_server.runtime.assignment import READY, Assignment
 from muniment_server.runtime.embedder_socket import query_embedder
 from muniment_server.runtime.readiness import Readiness
@@ -75,7 +75,7 @@ def check_grants(server: Server, database: Database, *, connections: int) -> Non
     """Verify the grants: open the gate if they match the grant matrix, and close it otherwise."""
     try:
         with database.connection(roles.CONTROL, Deadline(_CHECK_TIMEOUT)) as connection:
-            problems = grants.problems(connection, connections=connections)
+            problems = [*grants.problems(connection, connections=connections), *log_settings.problems(connection)]
     except Unavailable:  # calls fail on their own; the gate stays as it is
         _LOG.warning("the grants could not be verified: the database is unavailable")
         return

@@ -17,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
+import grpc
+
 from muniment_server.domain.errors import Overloaded, Unavailable
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor.authentication import Credentials, bearer_token
@@ -24,7 +26,7 @@ from muniment_server.monitor.interceptors import Gate
 from muniment_server.monitor.policy import Flow, Method
 from muniment_server.monitor.status import status_of
 from muniment_server.transport.cutoff import RECEIVE_SECONDS, SEND_SECONDS, Cutoff
-from muniment_server.transport.incoming import Behavior, Incoming
+from muniment_server.transport.incoming import Behavior, Incoming, no_message
 from muniment_server.transport.pools import CallPool, Limits, Pools
 from muniment_server.transport.shares import Claim, Shares
 from muniment_server.transport.streams import Stream
@@ -42,6 +44,8 @@ class Route:
     method: Method | None
     """None: a check of the health, which needs no credential."""
     behavior: Behavior
+    refusal: grpc.Status | None = None
+    """How every call of the method is refused."""
 
 
 class Admission:
@@ -74,7 +78,9 @@ class Admission:
 
     def arrived(self, call: Incoming, route: Route) -> None:
         """Take over a call whose headers have arrived. Called on grpc's serving thread; does not block."""
-        if route.method is None:
+        if route.refusal is not None:
+            call.refuse(route.refusal)
+        elif route.method is None:
             self._check_health(call, route)
         elif not self._gate.open:
             call.refuse(_UNAVAILABLE)
@@ -145,14 +151,15 @@ class AdmittedCall:
     def _received(self, message: bytes | None) -> None:
         self._cutoff.clear(self._call)
         self._call.next_message = lambda: message
-        self._pool.shares.hold_request(self._claim, len(message or b""))
-        self._pool.submit(self._claim, self._run)
+        if self._pool.shares.hold_request(self._claim, len(message or b"")):
+            self._claim.finish = self._finish
+            self._pool.submit(self._claim, self._run)
+        else:
+            self._call.refuse(_OVERLOADED)
+            self._finish()
 
     def _run(self) -> None:
-        try:
-            self._call.run(self._behavior, self._sending)
-        finally:
-            self._finish()
+        self._call.run(self._behavior, self._sending)
 
     def _sending(self, byte_count: int) -> None:
         self._pool.shares.hold_answer(self._claim, byte_count)
@@ -163,6 +170,7 @@ class AdmittedCall:
         self._pool.start(self._pool.shares.finish(self._claim))
         if not self._claim.unfinished:
             self._cutoff.clear(self._call)
+            self._call.next_message = no_message
 
 
 class AdmittedStream:
@@ -173,6 +181,7 @@ class AdmittedStream:
         self._behavior = behavior
         self._claim = claim
         self._shares = shares
+        self._cutoff = cutoff
         self._stream = Stream(call, claim, shares, cutoff)
 
     def begin(self) -> None:
@@ -180,20 +189,31 @@ class AdmittedStream:
         if not self._call.on_end(self._finish):
             self._finish()
         self._call.next_message = self._stream.next
-        threading.Thread(target=self._run, name="stream", daemon=True).start()
+        try:
+            threading.Thread(target=self._run, name="stream", daemon=True).start()
+        except RuntimeError:  # no more threads
+            self._call.refuse(_OVERLOADED)
+            self._finish()
 
     def _run(self) -> None:
         try:
             self._stream.resume()
             try:
-                self._call.run(self._behavior)
+                self._call.run(self._behavior, self._sending)
             finally:
                 self._stream.pause()
         finally:
             self._finish()
 
+    def _sending(self, _: int) -> None:
+        self._cutoff.expect(self._call, SEND_SECONDS)
+
     def _finish(self) -> None:
-        self._shares.finish(self._claim)
+        """Called twice: at the end of the work, and of the RPC."""
+        self._stream.start(self._shares.finish(self._claim))
+        if not self._claim.unfinished:
+            self._cutoff.clear(self._call)
+            self._call.next_message = no_message
 
 
 def _keys(principal: HostIdentity | SessionIdentity) -> tuple[Hashable, ...]:

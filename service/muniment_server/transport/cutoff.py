@@ -44,4 +44,4 @@ class Cutoff:
             now = time.monotonic()
             for call, latest in list(self._waiting.items()):
                 if latest < now:
-                    call.cancel()
+                    call.guarded(call.cancel)

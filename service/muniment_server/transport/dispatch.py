@@ -26,7 +26,8 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 _HEALTH_WATCH = "/grpc.health.v1.Health/Watch"
-"""Passed through unchanged: behind interceptors it would hold a thread for as long as it lives."""
+"""Not served, which the protocol allows: whoever watches and does not read would stop the checks of all others."""
+_NO_WATCH = status_of(MethodUnknown())
 _REFLECTION = "/grpc.reflection."
 _UNKNOWN = Method.outside_the_contract("Unknown", for_sessions=True)
 _REFLECT = Method.outside_the_contract("Reflection", for_sessions=False)
@@ -55,7 +56,7 @@ class Dispatcher(grpc.ServerInterceptor):
         self._scopes = scopes
         self.arrivals = Arrivals(admission.arrived)
         """What grpc is given as its thread pool."""
-        self._handlers: dict[str, Handler] = {}
+        self._handlers: dict[str, Handler] = {_HEALTH_WATCH: self._handler(None, _no_behavior, None, _NO_WATCH)}
         until_authorized = interceptors[: 1 + [type(one) for one in interceptors].index(Authorize)]
         self._unknown = self._handler(_UNKNOWN, self._behind(until_authorized, _UNKNOWN, _unknown), None)
         self._admit = None if open_reflection else self._behind(until_authorized, _REFLECT, lambda _: Message())
@@ -71,8 +72,6 @@ class Dispatcher(grpc.ServerInterceptor):
         return self._handlers.get(path) or self._make(path, continuation(handler_call_details))
 
     def _make(self, path: str, handler: Handler | None) -> Handler | None:
-        if path == _HEALTH_WATCH:
-            return handler
         if path.startswith(_REFLECTION):
             # grpc itself refuses a version that this server lacks, so that tools ask for another.
             return self._reflection(handler) if handler is not None else None
@@ -89,10 +88,13 @@ class Dispatcher(grpc.ServerInterceptor):
         method: Method | None,
         behavior: Callable[[Incoming, grpc.ServicerContext], Message],
         serializer: Callable[[Message], bytes] | None,
+        refusal: grpc.Status | None = None,
     ) -> Handler:
         """Requests arrive as a stream of bytes, to be parsed behind the interceptors. Callers cannot tell."""
         return grpc.stream_unary_rpc_method_handler(
-            _on(self.arrivals, Route(method, behavior)), request_deserializer=None, response_serializer=serializer
+            _on(self.arrivals, Route(method, behavior, refusal)),
+            request_deserializer=None,
+            response_serializer=serializer,
         )
 
     def _reflection(self, handler: Handler) -> Handler:
@@ -156,6 +158,10 @@ def _health_check(handler: Handler) -> Callable[[Incoming, grpc.ServicerContext]
     parse: Any = handler.request_deserializer
 
     return lambda call, context: cast(Message, check(parse(call.next_message() or b""), context))
+
+
+def _no_behavior(_: Incoming, __: grpc.ServicerContext) -> Message:
+    raise AssertionError("every call is refused before")
 
 
 def _unknown(_: Call) -> Message:

@@ -28,6 +28,11 @@ Behavior: TypeAlias = "Callable[[Incoming, grpc.ServicerContext], Any]"
 """Serves one call: returns its answer, or aborts."""
 
 
+def no_message() -> None:
+    """The next message of a call that has none."""
+    return None
+
+
 class Incoming:
     """One call, from the arrival of its headers to its end."""
 
@@ -40,7 +45,7 @@ class Incoming:
         self._serialize = serialize
         self.token: Token | None = None
         """The credential, once it has been read."""
-        self.next_message: Callable[[], bytes | None] = lambda: None
+        self.next_message: Callable[[], bytes | None] = no_message
         """Its next message; None at the end. Waits for those of a stream; that of any other call has arrived."""
 
     @property
@@ -60,7 +65,7 @@ class Incoming:
             result = received(event)
             with state.condition:
                 message, state.request = state.request, None
-            self._guarded(arrived, message)
+            self.guarded(lambda: arrived(message))
             return result
 
         with state.condition:
@@ -104,10 +109,10 @@ class Incoming:
         """Cut the caller off."""
         self._event.call.cancel()
 
-    def _guarded(self, arrived: Callable[[bytes | None], None], message: bytes | None) -> None:
-        """An error on the serving thread would end it, and with it the server."""
+    def guarded(self, do: Callable[[], None]) -> None:
+        """Do something for the call. If that fails, cut it off; the thread goes on, since it serves others, too."""
         try:
-            arrived(message)
+            do()
         except Exception as error:  # noqa: BLE001 - whatever it is, the server must go on
             _LOG.error("a call could not be dispatched: %s\n%s", type(error).__name__, location_of(error))
             self.cancel()
@@ -125,4 +130,4 @@ class Arrivals(ThreadPoolExecutor):
         """Take over a call. Returns None, by which grpc knows that it need not count it."""
         respond, event, state, behavior, _, _, serialize = args
         call = Incoming(respond, event, state, serialize)
-        call._guarded(lambda _: self._arrived(call, behavior), None)
+        call.guarded(lambda: self._arrived(call, behavior))

@@ -21,6 +21,8 @@ _LONG = frozenset({"SearchMemories", "SearchNotes", "SearchPassages", "RenderPro
 _LONG_CALLS_PER_THREAD = 32
 _MAX_STREAMS = 64
 _MIB = 1024 * 1024
+_MAX_ANSWER = 3 * _MIB
+"""A page ends before it is longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class CallPool:
         except Exception as error:  # noqa: BLE001 - whatever it is, the thread must go on
             _LOG.error("a call has failed: %s\n%s", type(error).__name__, location_of(error))
         ready = self.shares.end_turn(claim, time.monotonic() - begin)
+        claim.finish()
         self.start(ready[1:])
         return ready[0] if ready else None
 
@@ -106,16 +109,31 @@ class Pools:
     def of(cls, limits: Limits) -> Pools:
         """The pools of a server with *limits*."""
 
-        def shares(turns: int, max_calls: int, max_calls_of_one: int | None = None) -> Shares:
-            most = max_calls_of_one or max_calls
-            return Shares(turns=turns, max_calls=max_calls, max_bytes=limits.max_bytes, max_calls_of_one=most)
+        def shares(
+            turns: int,
+            max_calls: int,
+            *,
+            of_tenant: int | None = None,
+            of_one: int | None = None,
+            max_answer: int = _MAX_ANSWER,
+        ) -> Shares:
+            return Shares(
+                turns=turns,
+                turns_of_tenant=of_tenant or max(1, turns - 1),
+                max_calls=max_calls,
+                max_calls_of_one=of_one or max_calls,
+                max_bytes=limits.max_bytes,
+                max_answer=max_answer,
+            )
 
         long_calls = _LONG_CALLS_PER_THREAD * limits.long_threads
         return cls(
             calls=CallPool("call", limits.threads, shares(limits.threads, limits.max_in_flight)),
             hosts=CallPool("host", limits.host_threads, shares(limits.host_threads, limits.max_in_flight)),
-            long=CallPool("long", limits.long_threads, shares(limits.long_threads, long_calls)),
-            streams=shares(limits.running_streams, _MAX_STREAMS, max_calls_of_one=1),
+            long=CallPool(
+                "long", limits.long_threads, shares(limits.long_threads, long_calls, of_tenant=limits.long_threads)
+            ),
+            streams=shares(limits.running_streams, _MAX_STREAMS, of_one=1, max_answer=0),
         )
 
     def stop(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
@@ -96,7 +95,7 @@ class Server:
         pool = load_pool()
         self.gate = Gate()
         self._is_ready = True
-        self._health = health.HealthServicer(experimental_thread_pool=ThreadPoolExecutor(4, "watch"))
+        self._health = health.HealthServicer()
         credentials = Credentials(scopes)
         self._admission = Admission(credentials, self.gate, limits)
         validator = Validator(pool, {method.request_type for method in methods.values()})

@@ -43,6 +43,10 @@ class Share:
     queue: deque[Claim] = field(default_factory=deque)
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(slots=True, eq=False)
 class Claim:
     """One call: what it has of the share of its session, of that of its agent, and so on."""
@@ -53,20 +57,33 @@ class Claim:
     """Writes of one session wait for one another's row. They wait in the queue, so that they do not wait on threads."""
     request_bytes: int = 0
     answer_bytes: int = 0
+    """Those of its answer: while it runs, the most that it may have."""
     unfinished: int = 2
     """Its work, and its RPC."""
-    work: Callable[[], None] = lambda: None
+    work: Callable[[], None] = _nothing
     """What to do when it is its turn."""
+    finish: Callable[[], None] = _nothing
+    """What to do when its turn has ended."""
 
 
 class Shares:
     """Admits calls, and hands out turns: a fixed number at once."""
 
-    def __init__(self, *, turns: int, max_calls: int, max_bytes: int, max_calls_of_one: int) -> None:
-        """*max_calls_of_one* is for one session, or one key."""
+    def __init__(
+        self,
+        *,
+        turns: int,
+        turns_of_tenant: int,
+        max_calls: int,
+        max_calls_of_one: int,
+        max_bytes: int,
+        max_answer: int,
+    ) -> None:
+        """*max_calls_of_one* is for one session, or one key; *max_answer* are the bytes that an answer may have."""
         self._free = turns
-        self._turn_limits = (max(turns - 1, min(turns, 2)),) * 2 + (max(1, turns // 2),)
-        """How many turns one tenant, one agent and one session may have at once: some are left for the others."""
+        self._turn_limits = (turns_of_tenant, turns_of_tenant, max(1, turns // 2))
+        """How many turns one tenant, one agent and one session may have at once."""
+        self._max_answer = max_answer
         self._max_calls = max_calls
         self._max_bytes = max_bytes
         self._max_calls_of_one = max_calls_of_one
@@ -79,14 +96,17 @@ class Shares:
         """Count one more call, until it has finished twice. None: its caller has enough under way; refuse it."""
         with self._lock:
             root = self._root
-            calls_left, bytes_left = self._max_calls - root.calls, self._max_bytes - root.byte_count
+            calls_left = self._max_calls - root.calls
             shares, share = [], root
             for key, room in zip(keys, _ROOM, strict=False):
                 share = share.parts.get(key) or self._new(share, key)
                 shares.append(share)
-                if share.calls >= room * calls_left or share.byte_count >= room * bytes_left:
+                if share.calls >= room * calls_left:
                     self._forget_idle(shares)
                     return None
+            if not self._has_room(shares, 0):
+                self._forget_idle(shares)
+                return None
             if share.calls >= self._max_calls_of_one:
                 self._forget_idle(shares)
                 return None
@@ -94,20 +114,20 @@ class Shares:
                 share.calls += 1
             return Claim(shares, writes)
 
-    def hold_request(self, claim: Claim, byte_count: int) -> None:
-        """Count the bytes of a call's message, until it has finished."""
+    def hold_request(self, claim: Claim, byte_count: int) -> bool:
+        """Count the bytes of a call's message, until it has finished. False: its caller holds enough; refuse it."""
         with self._lock:
-            claim.request_bytes += byte_count
+            if not self._has_room(claim.shares, byte_count):
+                return False
+            claim.request_bytes = byte_count
             for share in (self._root, *claim.shares):
                 share.byte_count += byte_count
+            return True
 
     def hold_answer(self, claim: Claim, byte_count: int) -> None:
         """Count the bytes of a call's answer, until it has been read."""
         with self._lock:
-            claim.answer_bytes += byte_count
-            for share in (self._root, *claim.shares):
-                share.byte_count += byte_count
-                share.unread += byte_count
+            self._count_answer(claim, byte_count)
 
     def finish(self, claim: Claim) -> Sequence[Claim]:
         """The work of a call has ended, or its RPC. Once both have, it is not counted any more.
@@ -118,12 +138,13 @@ class Shares:
             claim.unfinished -= 1
             if claim.unfinished:
                 return ()
+            self._count_answer(claim, 0)
             for share in (self._root, *claim.shares):
                 share.calls -= 1
-                share.byte_count -= claim.request_bytes + claim.answer_bytes
-                share.unread -= claim.answer_bytes
+                share.byte_count -= claim.request_bytes
             self._forget_idle(claim.shares)
-            return self._granted() if claim.answer_bytes else ()
+            claim.work = claim.finish = _nothing  # they hold the call, and the call its message
+            return self._granted()
 
     def take_turn(self, claim: Claim) -> Sequence[Claim]:
         """Queue *claim*. Returns those whose turn it is now: at once *claim* itself, if a turn is free for it."""
@@ -157,6 +178,7 @@ class Shares:
         granted: list[Claim] = []
         while self._free and self._root.waiting and (claim := self._next(self._root, 0)) is not None:
             self._free -= 1
+            self._count_answer(claim, self._max_answer)
             self._root.waiting -= 1
             for share in claim.shares:
                 share.waiting -= 1
@@ -174,7 +196,9 @@ class Shares:
         able = [
             part
             for part in share.parts.values()
-            if part.waiting and part.running < self._turn_limits[depth] and part.unread < most_unread
+            if part.waiting
+            and part.running < self._turn_limits[depth]
+            and (part.unread < most_unread or not part.unread)
         ]
         if len(able) > 1:
             able.sort(key=lambda part: (part.running, part.seconds))
@@ -182,6 +206,22 @@ class Shares:
             if (claim := self._next(part, depth + 1)) is not None:
                 return claim
         return None
+
+    def _has_room(self, shares: Sequence[Share], byte_count: int) -> bool:
+        """Whether *shares* may hold so many bytes more. Whoever holds none always may."""
+        bytes_left = self._max_bytes - self._root.byte_count
+        return not any(
+            share.byte_count and share.byte_count + byte_count >= room * bytes_left
+            for share, room in zip(shares, _ROOM, strict=False)
+        )
+
+    def _count_answer(self, claim: Claim, byte_count: int) -> None:
+        """Count the answer of *claim* with so many bytes, instead of those that were counted before."""
+        change = byte_count - claim.answer_bytes
+        claim.answer_bytes = byte_count
+        for share in (self._root, *claim.shares):
+            share.byte_count += change
+            share.unread += change
 
     @staticmethod
     def _new(parent: Share, key: Hashable) -> Share:

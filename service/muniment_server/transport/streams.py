@@ -51,14 +51,20 @@ class Stream:
     def resume(self) -> None:
         """Wait for a turn, unless there is one."""
         if not self._may_run.is_set():
-            _begin(self._shares.take_turn(self._claim))
+            self.start(self._shares.take_turn(self._claim))
             self._may_run.wait()
 
     def pause(self) -> None:
         """Give up the turn, if there is one."""
         if self._may_run.is_set():
             self._may_run.clear()
-            _begin(self._shares.end_turn(self._claim, time.monotonic() - self._begun))
+            self.start(self._shares.end_turn(self._claim, time.monotonic() - self._begun))
+
+    @staticmethod
+    def start(claims: Sequence[Claim]) -> None:
+        """Let the streams go on whose turn it is."""
+        for claim in claims:
+            claim.work()
 
     def _begin(self) -> None:
         self._begun = time.monotonic()
@@ -81,8 +87,3 @@ class Stream:
                 self._bytes += len(message)
                 self._receive()
             self._changed.notify()
-
-
-def _begin(claims: Sequence[Claim]) -> None:
-    for claim in claims:
-        claim.work()

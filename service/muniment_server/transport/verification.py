@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 from muniment_server.domain.errors import MunimentError, Unauthenticated
@@ -85,7 +86,7 @@ class Verification:
             if principal is None:
                 self.refuse(call)
             else:
-                admit(call, principal)
+                call.guarded(partial(admit, call, principal))
 
 
 class Refusals:

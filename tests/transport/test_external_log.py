@@ -1,0 +1,295 @@
+"""A Postgres that is not ours logs as it likes: by default, the row of every statement that breaks a constraint.
+
+So no caller may be able to make one of our statements break one. The calls below try, and the log is searched for all
+that callers choose: contents, keys, labels, tags, queries, reasons, and the ids of agents, conversations, notes and
+passages. None of them may appear. A statement's text does appear, without its parameters.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import grpc
+import psycopg
+import pytest
+
+from muniment_server.monitor.queries import HOST_QUERIES
+from muniment_server.postgres import roles
+from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, in_future, invalid, refusal
+from tests.support.canaries import new_canary, postgres_log, use_everything
+from tests.support.concurrency import in_background, locked, together, wait_until_blocked
+from tests.support.databases import cloned, unpinned_postgres
+from tests.support.methods import METHODS
+from tests.support.services import serving
+
+PAST = {"seconds": 1}
+LATE = 0.15
+"""A deadline that passes while a statement waits. Seconds."""
+LOCK_ALL = "LOCK TABLE vault.agent, {} IN ACCESS EXCLUSIVE MODE".format(
+    ", ".join(f"{level.role}.{table}" for level in LEVELS for table in ("item", "shelf"))
+)
+LOCK_INDEX = "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE".format(", ".join(f"{level.role}.chunk" for level in LEVELS))
+
+
+@pytest.fixture(scope="module")
+def external():
+    """A Postgres with the settings for logs that it comes with."""
+    with unpinned_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def service(external):
+    """A server over a database of it."""
+    with cloned(external) as database, serving(database) as served:
+        yield served
+
+
+@pytest.fixture
+def said(external):
+    """What it logs during the test, so far."""
+    before = len(postgres_log(external))
+    return lambda: postgres_log(external)[before:]
+
+
+def attempt(call, **fields):
+    """Call; whether it succeeds does not matter."""
+    with contextlib.suppress(grpc.RpcError):
+        call(**fields)
+
+
+def session_calls(session, word, name):
+    """A good request of each method for sessions. *word* is a text, *name* a UUID."""
+    about = {"tags": [word], "thread": word, "author": word}
+    return {
+        "SaveMemory": {"key": word, "content": word, "tags": [word], "expire_time": in_future(days=1)},
+        "GetMemory": {"key": word},
+        "ListMemories": {"tag": word},
+        "SearchMemories": {"query": word, "tags": [word]},
+        "DeleteMemory": {"key": word},
+        "AddNote": {"content": word, "note_id": name},
+        "UpdateNote": {"content": word, "note_id": name},
+        "DeleteNote": {"note_id": name},
+        "EditNotes": {"edits": [{"add": {"content": word, "note_id": name}}]},
+        "ListNotes": {"tier": 1},
+        "SearchNotes": {"query": word},
+        "UpdateBlock": {"label": word, "content": word},
+        "EditBlock": {"label": word, "append": {"content": word}},
+        "GetBlock": {"label": word},
+        "ListBlocks": {},
+        "DeleteBlock": {"label": word},
+        "StorePassage": {"content": word, "passage_id": name, **about},
+        "GetPassage": {"passage_id": name},
+        "ListPassages": {"tags": [word], "thread": word},
+        "SearchPassages": {"query": word, "tags": [word], "thread": word},
+        "DeletePassage": {"passage_id": name},
+        "RenderPrompt": {},
+        "GetSession": {},
+    }
+
+
+def host_calls(session, word):
+    """A good request of each method for hosts; those that end what the others need come last."""
+    shared = {"owner_agent_id": word, "label": word}
+    return {
+        "CreateAgent": {"agent_id": word, "display_name": word, "initial_blocks": [{"label": word, "content": word}]},
+        "GetAgent": {"agent_id": word},
+        "ListAgents": {},
+        "UpdateAgent": {"agent_id": word, "display_name": word},
+        "OpenSession": {"agent_id": word, "conversation_id": word, "taint": PUBLIC},
+        "ListSessions": {"agent_id": word},
+        "ListAuditEvents": {"agent_id": word},
+        "CreateSharedBlock": {"content": word, **shared},
+        "AttachBlock": {"agent_id": "alice", **shared},
+        "ListBlockConsumers": shared,
+        "DetachBlock": {"agent_id": "alice", **shared},
+        "DeleteSharedBlock": shared,
+        "RaiseTaint": {"session_id": session.session_id, "taint": RESTRICTED, "reason": word},
+        "ResetSession": {"session_id": session.session_id, "reason": word},
+        "CloseSession": {"session_id": session.session_id},
+        "DeleteAgent": {"agent_id": word},
+    }
+
+
+def be_late(service, word, name, lock):
+    """Each method at each level, cancelled while its statement waits for *lock*."""
+    sessions = [service.session(level) for level in LEVELS]
+    host = service.host()
+    calls = [
+        *((session, rpc, fields) for session in sessions for rpc, fields in session_calls(session, word, name).items()),
+        *((host, rpc, fields) for rpc, fields in host_calls(sessions[0], word).items()),
+    ]
+    imported = {"content": word, "passage_id": name, "tags": [word], "thread": word, "author": word}
+    with (
+        service.database.as_owner() as owner,
+        owner.transaction(),
+        ThreadPoolExecutor(4) as pool,
+    ):
+        owner.execute(lock.encode())
+        for caller, rpc, fields in calls:
+            pool.submit(attempt, partial(caller.call, rpc, timeout=LATE, **fields))
+        for session in sessions:
+            pool.submit(attempt, partial(session.import_passages, imported, timeout=LATE))
+
+
+def be_late_with_writes(service, session, word, name):
+    """Writes that are cancelled while they wait for their session's lock."""
+    with locked(service, session):
+        for rpc in ("SaveMemory", "AddNote", "UpdateBlock", "StorePassage"):
+            attempt(partial(session.call, rpc, timeout=LATE, **session_calls(session, word, name)[rpc]))
+
+
+def meet(service, word, name):
+    """What is unique, made by several at once, and with other contents."""
+    host = service.host()
+    opening = {"agent_id": word, "conversation_id": word}
+    together(*[partial(attempt, host.create_agent, **host_calls(host, word)["CreateAgent"])] * 3)
+    together(*[partial(attempt, host.open_session, taint=level, **opening) for level in LEVELS])
+    together(
+        *[partial(attempt, host.create_shared_block, owner_agent_id=word, label=f"{word}{n // 2}") for n in range(4)]
+    )
+    assert host.list_sessions(agent_id=word).sessions
+    assert not host.list_block_consumers(owner_agent_id=word, label=f"{word}0").agent_ids
+    for level in LEVELS:
+        one, other = service.session(level, agent_id=word), service.session(level, agent_id=word)
+        for rpc in ("SaveMemory", "AddNote", "UpdateBlock", "StorePassage"):
+            made = [session_calls(one, word, name)[rpc] | {"content": f"{word} {n}"} for n in range(4)]
+            together(*[partial(attempt, partial(who.call, rpc), **made[n]) for n, who in enumerate([one, other] * 2)])
+        several = [{"content": f"{word} {n}", "passage_id": str(uuid.uuid5(uuid.UUID(name), str(n)))} for n in range(9)]
+        together(
+            partial(attempt, partial(one.import_passages, *several)),
+            partial(attempt, partial(other.import_passages, *several[::-1])),
+        )
+
+
+def meet_the_end(service, word, name):
+    """Calls for an agent that is being deleted, each of which would write a row without an owner."""
+    host, shared = service.host(), {"owner_agent_id": word, "label": word}
+    for n in range(6):
+        attempt(host.create_agent, agent_id=word)
+        attempt(host.create_shared_block, **shared)
+        session = service.session(LEVELS[n % len(LEVELS)], agent_id=word)
+        calls = session_calls(session, f"{word}-{n}", name)
+        together(
+            partial(attempt, host.delete_agent, agent_id=word),
+            partial(attempt, host.open_session, agent_id=word, conversation_id=word, taint=PUBLIC),
+            partial(attempt, host.attach_block, agent_id="alice", **shared),
+            partial(attempt, host.create_shared_block, owner_agent_id=word, label=word + "-late"),
+            partial(attempt, host.reset_session, session_id=session.session_id),
+            *[partial(attempt, partial(session.call, rpc), **calls[rpc]) for rpc in ("SaveMemory", "StorePassage")],
+        )
+
+
+def deadlock(service, session, word):
+    """A save that is half done, and another that waits for it, and has what it needs next."""
+    etag = session.save_memory(key=word, content=word).memory.etag
+    with (
+        contextlib.suppress(psycopg.errors.DeadlockDetected),
+        service.database.as_owner() as owner,
+        owner.transaction(),
+    ):
+        owner.execute("SELECT FROM muniment_restricted.item WHERE name = %s FOR UPDATE", [word])
+        saving, _ = in_background(session.save_memory, key=word, content=word + "2", etag=etag)
+        wait_until_blocked(service)
+        owner.execute("SELECT FROM vault.conversation WHERE conversation_id = %s FOR UPDATE", [session.conversation_id])
+    saving.join(20)
+
+
+def test_the_settings_are_the_defaults(external):
+    with cloned(external) as database, database.as_admin() as admin:
+        found: dict[str, str] = dict(
+            admin.execute(
+                "SELECT name, setting FROM pg_settings WHERE name IN ('log_error_verbosity', 'log_min_messages',"
+                " 'log_min_error_statement', 'log_parameter_max_length_on_error') AND setting = boot_val"
+            ).fetchall()
+        )
+
+    assert found == {
+        "log_error_verbosity": "default",
+        "log_min_messages": "warning",
+        "log_min_error_statement": "error",
+        "log_parameter_max_length_on_error": "0",
+    }
+
+
+def test_every_method_is_late():
+    class Session:
+        session_id = ""
+
+    assert {*session_calls(Session, "", ""), *host_calls(Session, ""), "ImportPassages"} == set(METHODS)
+
+
+def test_c63_a_violated_constraint_is_logged_with_its_row(service, said):
+    """What this module is about: it would be found."""
+    word = new_canary()
+    with service.database.as_owner() as owner:
+        service.agent()
+        with pytest.raises(psycopg.errors.CheckViolation):
+            owner.execute(
+                "INSERT INTO vault.conversation (tenant, agent, conversation_id, taint)"
+                " SELECT tenant, agent, %s, 9 FROM vault.agent",
+                [word],
+            )
+
+    assert "Failing row contains (1, " in said()
+    assert word in said()
+
+
+def test_c63_no_call_makes_a_postgres_with_default_settings_log_what_callers_choose(service, said):
+    word, name = new_canary(), str(uuid.uuid4())
+    use_everything(service, word)
+    meet(service, word + "-met", name)
+    meet_the_end(service, word + "-end", name)
+    be_late_with_writes(service, service.session(RESTRICTED), word, name)
+    be_late(service, word, name, LOCK_ALL)
+    be_late(service, word, name, LOCK_INDEX)
+    deadlock(service, service.session(RESTRICTED), word)
+    log = said()
+
+    assert log.count("ERROR:  canceling statement") > 50
+    assert "STATEMENT:  WITH session AS" in log
+    assert "ERROR:  deadlock detected" in log
+    assert [line for line in log.splitlines() if word in line or name in line] == []
+    assert sorted({line.partition("ERROR:  ")[2] for line in log.splitlines() if "ERROR:  " in line}) == [
+        "canceling statement due to statement timeout",
+        "canceling statement due to user request",
+        "deadlock detected",
+    ]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_c63_a_memory_that_expires_in_the_past_is_not_logged(service, said, level):
+    """With an etag too, current or of a lower version; and where the version before has expired."""
+    session, word = service.session(level), new_canary()
+    etag = service.session(PUBLIC).save_memory(key=word, content=word).memory.etag
+    for fields in ({}, {"etag": etag}):
+        assert invalid(session.save_memory, key=word, content=word, expire_time=PAST, **fields) == ["expire_time"]
+    etag = session.save_memory(key=word, content=word, expire_time=in_future(seconds=0.3)).memory.etag
+    assert invalid(session.save_memory, key=word, content=word, expire_time=PAST, etag=etag) == ["expire_time"]
+    while any(memory.etag == etag for memory in session.list_memories().memories):
+        pass  # until it has expired
+    for fields in ({}, {"etag": etag}):
+        attempt(session.save_memory, key=word, content=word, expire_time=PAST, **fields)
+
+    assert "ERROR" not in said()
+
+
+def test_c63_attaching_a_block_whose_declaration_ends_meanwhile_logs_no_label(service, said):
+    """A foreign key that fails is logged with its key."""
+    host, label = service.host(), new_canary()
+    shared = {"owner_agent_id": service.agent(), "label": label}
+    service.agent("bob")
+    host.create_shared_block(**shared)
+    with service.database.connect(roles.CONTROL) as control, control.transaction():
+        ending = {"tenant": 1, "change_id": uuid.uuid4(), "host_key_id": uuid.uuid4(), **shared}
+        control.execute(HOST_QUERIES["delete_shared_block"], ending)
+        attaching, outcomes = in_background(host.attach_block, agent_id="bob", **shared)
+        wait_until_blocked(service)
+    attaching.join(20)
+
+    assert outcomes[0].code is grpc.StatusCode.NOT_FOUND
+    assert refusal(host.attach_block, agent_id="bob", **shared) == "NOT_FOUND SHARED_BLOCK_NOT_FOUND"
+    assert "ERROR" not in said()
