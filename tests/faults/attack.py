@@ -21,7 +21,7 @@ from tests.support.raw_http2 import unread
 _GET = "/muniment.v1.MemoryService/GetMemory"
 _STORE = "/muniment.v1.PassageService/StorePassage"
 _LIST = "/muniment.v1.MemoryService/ListMemories"
-_STALLED_EACH_SECOND = 100
+_EACH_SECOND = 100
 _PAUSE = 0.02
 """Seconds after a refusal."""
 
@@ -31,10 +31,20 @@ def stall(address: str, tokens: Sequence[str], over: threading.Event) -> None:
     with grpc.insecure_channel(address) as channel:
         calls: list[Any] = []
         for token in itertools.cycle(tokens):
-            if over.wait(1 / _STALLED_EACH_SECOND):
+            if over.wait(1 / _EACH_SECOND):
                 break
             calls.append(channel.stream_unary(_GET).future(_silence(over), metadata=_bearer(token), timeout=60))
             calls = [call for call in calls if not call.done()]
+
+
+def read(address: str, tokens: Sequence[str], over: threading.Event) -> None:
+    """A hundred honest reads a second, for comparison: they cost the caller what stalled calls do."""
+    with grpc.insecure_channel(address) as channel:
+        stub: Any = channel.unary_unary(_GET)
+        for token in itertools.cycle(tokens):
+            if over.wait(1 / _EACH_SECOND):
+                break
+            stub.future(b"\x0a\x04plan", metadata=_bearer(token), timeout=60)
 
 
 def flood(address: str, tokens: Sequence[str], over: threading.Event) -> None:
@@ -106,6 +116,7 @@ def _varint(number: int) -> bytes:
 
 ATTACKS: dict[str, Callable[[str, Sequence[str], threading.Event], None]] = {
     "stall": stall,
+    "read": read,
     "flood": flood,
     "write": write,
     "guess": guess,
