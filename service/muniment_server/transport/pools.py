@@ -40,7 +40,7 @@ class Limits:
     max_in_flight: int = 512
     """Calls that run or wait, of sessions and of hosts each, apart from long ones and streams."""
     max_bytes: int = 32 * _MIB
-    """Requests and answers in memory, for each of the four sorts of calls."""
+    """Requests and answers in memory, for each of the four sorts of calls, beside those of calls that run."""
 
     @property
     def connections(self) -> Mapping[str, int]:
@@ -122,7 +122,7 @@ class Pools:
                 turns_of_tenant=of_tenant or max(1, turns - 1),
                 max_calls=max_calls,
                 max_calls_of_one=of_one or max_calls,
-                max_bytes=limits.max_bytes,
+                max_bytes=limits.max_bytes + turns * max_answer,
                 max_answer=max_answer,
             )
 
