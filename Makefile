@@ -14,7 +14,7 @@ GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/ru
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test prove prove-deep test-clients test-python test-go test-typescript test-java test-rust check format bench \
+.PHONY: help run test prove prove-abuse prove-deep test-clients test-python test-go test-typescript test-java test-rust check format bench \
         bench-search eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust
 
 help: ## Print this help
@@ -27,13 +27,17 @@ PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
 # Neighbours stay on one worker, which makes their fixtures once, until another has nothing left to do.
 TEST := $(PYTEST) --dist worksteal -m 'not proof'
 # Each test goes where there is room, but for the groups in tests/support/scheduling.py.
-PROVE := $(PYTEST) --dist loadscope -m 'proof or scales'
+PROVE := $(PYTEST) --dist loadscope -m '(proof or scales) and not abuse'
 
 test: .venv/.stamp ## Test each behaviour once, in minutes: ARGS="-k name", ARGS="-n 0 --pdb"
 	$(TEST) $(ARGS)
 
 prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those that depend on chance: ARGS="tests/races"
 	$(PROVE) --runs 200 --kills 40 --programs 96 $(ARGS)
+
+# One after another: rates are compared, and other tests beside them would be part of the load.
+prove-abuse: .venv/.stamp ## Show that no caller can stop the others, in two minutes and with figures
+	$(BIN)/python -m pytest -q -s -n 0 tests/faults/test_abuse.py
 
 # -rP: the figures of each race, also where it passes.
 prove-deep: .venv/.stamp ## The same for hours, with a dated log to commit: ARGS="--seed 7"
