@@ -38,7 +38,7 @@ from tests.faults.processes import ServerProcess
 pytestmark = [pytest.mark.proof, pytest.mark.abuse]
 
 _ROUND_SECONDS = 3.0
-_ROUNDS = 3
+_ROUNDS = 5
 _MIB = 1024 * 1024
 
 

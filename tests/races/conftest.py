@@ -36,7 +36,8 @@ def arena(timed_postgres: EmbeddedPostgres) -> Iterator[Service]:
     with (
         cloned(timed_postgres) as database,
         serving(
-            database, limits=Limits(threads=_THREADS, running_streams=_STREAM_THREADS, max_in_flight=500)
+            database,
+            limits=Limits(threads=_THREADS, host_threads=_THREADS, running_streams=_STREAM_THREADS, max_in_flight=500),
         ) as served,
     ):
         yield served
