@@ -87,8 +87,12 @@ def _import(session: Caller, batch: list[dict[str, Any]]) -> Counter[str]:
 
 
 @pytest.fixture
-def race(arena: Service, crew: Crew, agent: str) -> Race:
-    return Race(arena, crew, agent)
+def race(arena: Service, crew: Crew, agent: str) -> Iterator[Race]:
+    """With statements that take a millisecond for each passage, so that they meet while they insert."""
+    with spoiled(
+        SESSION_QUERIES, "store_passages", "given.content, given.tags", "given.content || pg_sleep(0.001), given.tags"
+    ):
+        yield Race(arena, crew, agent)
 
 
 def _live(owner: psycopg.Connection[Any], agent: str) -> Counter[str]:

@@ -107,7 +107,10 @@ def test_a_weaker_session_lock_would_show(lock: str, race: Race, agent: str, own
 
 
 class OtherKinds:
-    """Writers of notes, blocks and passages in two sessions of one conversation, and a host that raises it."""
+    """Writers of notes, blocks and passages in two sessions of one conversation, and a host that raises a third.
+
+    What is written late is in a session of its own, since a session has one import at a time.
+    """
 
     def __init__(self, arena: Service, crew: Crew, agent: str) -> None:
         self._arena = arena
@@ -124,15 +127,15 @@ class OtherKinds:
         """One meeting."""
         level = Classification(1 + number % _LEVELS_UP)
         if level is PUBLIC:
-            self._sessions = [opened(self._arena, self._agent, PUBLIC, f"{number}") for _ in range(2)]
-        one, other = self._sessions
+            self._sessions = [opened(self._arena, self._agent, PUBLIC, f"{number}") for _ in range(3)]
+        one, other, late = self._sessions
         one.update_block(label="log", content=f"{number}")
         self._crew.together(
             partial(self._notes, one, f"{number}"),
             partial(self._block, other, f"{number}"),
             partial(self._store, one),
             partial(self._import, other, f"{number}"),
-            partial(self._raise, other, Classification(level + 1)),
+            partial(self._raise, late, Classification(level + 1)),
         )
 
     def _notes(self, session: Caller, text: str) -> None:
