@@ -20,7 +20,7 @@ from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import Database, RoleConnection
-from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.rows import maker_of
 
 _R = TypeVar("_R")
 
@@ -124,7 +124,7 @@ class Scopes:
             "change_id": self._ids.new_uuid(),
         }
         with self._database.connection(roles.CONTROL, deadline) as connection:
-            if not connection.read(HOST_QUERIES["close_session"], parameters, row_of(_Closed)):
+            if not connection.read(HOST_QUERIES["close_session"], parameters, maker_of(_Closed)):
                 raise StaleSession
 
     def record_wrong_principal(
@@ -144,4 +144,4 @@ def _find(
 ) -> list[_R]:
     """The rows of one tenant behind the hashes of tokens."""
     parameters = {"tenant": tenant, "token_hashes": hashes}
-    return [found for found in connection.read(HOST_QUERIES[name], parameters, row_of(row)) if found is not None]
+    return [found for found in connection.read(HOST_QUERIES[name], parameters, maker_of(row)) if found is not None]

@@ -29,7 +29,7 @@ from muniment_server.domain.session import Session
 from muniment_server.monitor.policy import Flow, PolicyViolation
 from muniment_server.monitor.queries import READS, SESSION_QUERIES, WRITES
 from muniment_server.postgres.pool import RoleConnection
-from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.rows import maker_of, row_of
 from muniment_server.postgres.transaction import transaction
 
 _R = TypeVar("_R")
@@ -203,8 +203,8 @@ class SessionScope:
             raise PolicyViolation(f"{self._method} writes, and its policy does not say so")
 
     def _read(self, query: Query[_R]) -> list[_R]:
-        rows = self._connection.read(SESSION_QUERIES[query.name], self._parameters(query.parameters), row_of(query.row))
-        return _found(rows)
+        parameters = self._parameters(query.parameters)
+        return _found(self._connection.read(SESSION_QUERIES[query.name], parameters, maker_of(query.row)))
 
     def _write(self, query: Query[_R], *then: Statement) -> Any:
         self._require_write_flow()

@@ -17,12 +17,13 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import conninfo as libpq
 from psycopg.pq import TransactionStatus
-from psycopg.rows import BaseRowFactory, class_row
+from psycopg.rows import RowMaker, class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import domain_error
+from muniment_server.postgres.prepared import PreparedQueries
 
 _R = TypeVar("_R")
 
@@ -75,14 +76,18 @@ class RoleConnection(psycopg.Connection[Any]):
     """A connection that knows its statement timeout, in milliseconds."""
 
     statement_timeout: int = 0
-    _reader: psycopg.Cursor[Any] | None = None
+    _queries: PreparedQueries | None = None
 
-    def read(self, query: str, parameters: Mapping[str, object], row: BaseRowFactory[_R]) -> list[_R]:
-        """The rows of one query, outside of a pipeline. The cursor is kept: a new one builds its adapters anew."""
-        if self._reader is None:
-            self._reader = self.cursor()
-        self._reader.row_factory = row
-        return self._reader.execute(query, parameters).fetchall()
+    def read(self, query: str, parameters: Mapping[str, object], row: RowMaker[_R]) -> list[_R]:
+        """The rows of one query, each made by *row*, outside of a pipeline."""
+        if self._queries is None:
+            self._queries = PreparedQueries(self)
+        return self._queries.rows(query, parameters, row)
+
+    def rollback(self) -> None:
+        """Roll back. psycopg deallocates all prepared statements: their tables may have been created within."""
+        super().rollback()
+        self._queries = None
 
     def ask(self) -> None:
         """Run a statement that does nothing. It fails, or hangs, if the server does not answer."""

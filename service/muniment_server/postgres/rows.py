@@ -8,24 +8,30 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from psycopg.rows import BaseRowFactory
+from psycopg.rows import BaseRowFactory, RowMaker
 
 _R = TypeVar("_R")
 
 
 def row_of(row: type[_R]) -> BaseRowFactory[_R | None]:
-    """Rows as *row*, whose fields have the names and the order of the columns. Numbers become the declared enums.
+    """The rows of a cursor as *row*: see `maker_of`."""
+    make = maker_of(row)
+    return lambda cursor: make
+
+
+def maker_of(row: type[_R]) -> RowMaker[_R | None]:
+    """Makes *row*, whose fields have the names and the order of the columns. Numbers become the declared enums.
 
     None for a row of nulls: an outer join that found nothing. That fields and columns are the same is tested for every
     query, and not at every call: reading the names takes 20 us.
     """
     key: Any = row
-    factory: BaseRowFactory[_R | None] = _factory(key)
-    return factory
+    maker: RowMaker[_R | None] = _maker(key)
+    return maker
 
 
 @cache
-def _factory(row: Any) -> Any:
+def _maker(row: Any) -> Any:
     enums = _enums(row)
 
     def make(values: Sequence[Any]) -> Any:
@@ -38,7 +44,7 @@ def _factory(row: Any) -> Any:
                     values[number] = enum(values[number])
         return row(*values)
 
-    return lambda cursor: make
+    return make
 
 
 def _enums(row: Any) -> list[tuple[int, type[Enum]]]:
