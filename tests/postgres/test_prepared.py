@@ -16,6 +16,7 @@ from muniment_server.domain.errors import DeadlineExceeded, Unavailable
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import SINGLE, Database
+from muniment_server.postgres.prepared import PreparedStatements
 
 VALUES = {
     "nothing": None,
@@ -82,8 +83,17 @@ def test_a_query_is_prepared_once_for_each_type_of_its_values(connection):
     for number in (1, 2**40, 2, 2**40, -1):
         assert connection.read(query, {"number": number}, one) == [One(number + 1)]
 
-    prepared = connection.execute("SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'read_%'").fetchone()
+    prepared = connection.execute("SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'single_%'").fetchone()
     assert prepared == (2,)
+
+
+def test_a_write_counts_the_rows_that_it_wrote(migrated):
+    with migrated.as_admin() as admin:
+        admin.execute("CREATE TEMPORARY TABLE written (number integer)")
+        statements = PreparedStatements(admin)
+        query = "INSERT INTO written SELECT generate_series(1, %(count)s)"
+
+        assert [statements.count(query, {"count": count}) for count in (0, 1, 3)] == [0, 1, 3]
 
 
 def test_no_row_is_an_empty_list(connection):

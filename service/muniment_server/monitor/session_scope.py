@@ -145,7 +145,8 @@ class SessionScope:
             "revision": only and only.revision,
             "result_count": len(shown),
         }
-        _must_write_one(self._execute("record_read", parameters))
+        if self._connection.write(SESSION_QUERIES["record_read"], self._parameters(parameters)) != 1:
+            raise StaleSession
         self._unaudited = False
 
     def require_audit(self) -> None:

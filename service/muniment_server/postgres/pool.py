@@ -23,7 +23,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import domain_error
-from muniment_server.postgres.prepared import PreparedQueries
+from muniment_server.postgres.prepared import PreparedStatements
 
 _R = TypeVar("_R")
 
@@ -76,18 +76,25 @@ class RoleConnection(psycopg.Connection[Any]):
     """A connection that knows its statement timeout, in milliseconds."""
 
     statement_timeout: int = 0
-    _queries: PreparedQueries | None = None
+    _prepared_statements: PreparedStatements | None = None
 
     def read(self, query: str, parameters: Mapping[str, object], row: RowMaker[_R]) -> list[_R]:
         """The rows of one query, each made by *row*, outside of a pipeline."""
-        if self._queries is None:
-            self._queries = PreparedQueries(self)
-        return self._queries.rows(query, parameters, row)
+        return self._statements().rows(query, parameters, row)
+
+    def write(self, query: str, parameters: Mapping[str, object]) -> int:
+        """Run one statement outside of a pipeline; return how many rows it wrote."""
+        return self._statements().count(query, parameters)
 
     def rollback(self) -> None:
         """Roll back. psycopg deallocates all prepared statements: their tables may have been created within."""
         super().rollback()
-        self._queries = None
+        self._prepared_statements = None
+
+    def _statements(self) -> PreparedStatements:
+        if self._prepared_statements is None:
+            self._prepared_statements = PreparedStatements(self)
+        return self._prepared_statements
 
     def ask(self) -> None:
         """Run a statement that does nothing. It fails, or hangs, if the server does not answer."""

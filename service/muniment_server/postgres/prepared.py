@@ -1,4 +1,4 @@
-"""Single queries by libpq's own prepared statements: a read costs half of what a cursor of psycopg does.
+"""Single statements by libpq's own prepared statements: they cost half of what a cursor of psycopg does.
 
 psycopg converts the values and the rows, as in its cursors; it documents both `Transformer` and `pq.PGconn`. Only the
 waiting differs: libpq waits, without the interpreter lock, so no generator runs in Python.
@@ -22,7 +22,7 @@ _PARAMETER = re.compile(r"%(?:\((\w+)\)s|%)")
 _numbers = itertools.count()
 
 
-class PreparedQueries:
+class PreparedStatements:
     """The prepared statements of one connection. Not for use in a pipeline."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -33,17 +33,24 @@ class PreparedQueries:
 
     def rows(self, query: str, parameters: Mapping[str, object], row: RowMaker[Any]) -> list[Any]:
         """The rows of *query*, each made by *row*. Raises what psycopg's cursors raise."""
+        result = self._execute(query, parameters)
+        self._transformer.set_pgresult(result)
+        return self._transformer.load_rows(0, result.ntuples, row)
+
+    def count(self, query: str, parameters: Mapping[str, object]) -> int:
+        """How many rows *query* wrote. Raises what psycopg's cursors raise."""
+        return self._execute(query, parameters).command_tuples or 0
+
+    def _execute(self, query: str, parameters: Mapping[str, object]) -> psycopg.pq.abc.PGresult:
         text, names = _positional(query)
         transformer = self._transformer
         values: Any = transformer.dump_sequence([parameters[name] for name in names], [PyFormat.AUTO] * len(names))
         key = (query, transformer.types or ())
         statement = self._names.get(key) or self._prepare(key, text)
-        result = self._checked(self._connection.pgconn.exec_prepared(statement, values, transformer.formats))
-        transformer.set_pgresult(result)
-        return transformer.load_rows(0, result.ntuples, row)
+        return self._checked(self._connection.pgconn.exec_prepared(statement, values, transformer.formats))
 
     def _prepare(self, key: tuple[str, tuple[int, ...]], text: bytes) -> bytes:
-        statement = b"read_%d" % next(_numbers)
+        statement = b"single_%d" % next(_numbers)
         self._checked(self._connection.pgconn.prepare(statement, text, key[1]))
         self._names[key] = statement
         return statement
