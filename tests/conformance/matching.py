@@ -18,7 +18,7 @@ KINDS = {
     "uuid": re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
     "time": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"),
     "etag": re.compile(r"[\w-]{27}|[\w-]{43}"),
-    "token": re.compile(r"mun_[hs]_\d+_[\w-]{43}"),
+    "token": re.compile(r"mun_[hs]_\d+_[\w-]{43}_[0-9a-f]{8}"),
     "page": re.compile(r"[\w-]+"),
     "text": re.compile(r".+", re.DOTALL),
     "score": re.compile(r"\d.*"),

@@ -13,7 +13,7 @@ from tests.conformance.scenarios import Malformed, from_document
 
 UUID = "5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77"
 OTHER_UUID = "6f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77"
-TOKEN = "mun_s_1_" + "x" * 43
+TOKEN = "mun_s_1_" + "x" * 43 + "_" + "0" * 8
 
 
 def differences(expected, came):

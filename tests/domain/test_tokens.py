@@ -11,7 +11,9 @@ from muniment_server.domain.ids import RandomIds, TenantNumber
 from muniment_server.domain.tokens import Token, TokenKind
 
 SECRET = bytes(range(32))
-TOKEN = "mun_s_7_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
+TOKEN = "mun_s_7_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8_138a3e96"
+OLD_TOKEN = "mun_s_7_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
+"""As version 0.1 made them."""
 
 
 def test_a_token_names_its_kind_and_tenant_and_carries_256_bits():
@@ -21,6 +23,19 @@ def test_a_token_names_its_kind_and_tenant_and_carries_256_bits():
 
 def test_only_the_parts_of_a_token_that_are_looked_up_are_kept():
     assert tokens.parse(TOKEN) == Token(TokenKind.SESSION, TenantNumber(7), hashlib.sha256(TOKEN.encode()).digest())
+
+
+def test_a_token_without_a_checksum_stays_valid():
+    assert tokens.parse(OLD_TOKEN) == Token(
+        TokenKind.SESSION, TenantNumber(7), hashlib.sha256(OLD_TOKEN.encode()).digest()
+    )
+
+
+@pytest.mark.parametrize("place", range(len(TOKEN)))
+def test_a_token_with_a_wrong_character_is_refused_without_the_database(place):
+    wrong = "0" if TOKEN[place] != "0" else "1"
+
+    assert tokens.parse(TOKEN[:place] + wrong + TOKEN[place + 1 :]) is None
 
 
 def test_a_host_key_parses_as_a_host_key():
@@ -37,6 +52,10 @@ def test_a_host_key_parses_as_a_host_key():
         TOKEN.replace("_7_", "_0_"), TOKEN.replace("_7_", "_07_"), TOKEN.replace("_7_", "_-7_"),
         TOKEN.replace("_7_", "__"), TOKEN.replace("_7_", "_٧_"), TOKEN.replace("_7_", f"_{2**63}_"),
         TOKEN.replace("_7_", "_" + "9" * 30 + "_"), TOKEN[:-1] + "=", TOKEN[:-1] + "+", "x" * 10_000,
+        *(changed(OLD_TOKEN) for changed in (
+            lambda token: token[:-1], lambda token: token + "A", lambda token: token + "_", str.upper,
+            lambda token: token.replace("_7_", "_0_"), lambda token: token.replace("_7_", f"_{2**63}_"),
+        )),
     ],
 )  # fmt: skip
 def test_a_malformed_token_is_refused(text):

@@ -10,12 +10,15 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import grpc
 
+from muniment_server.domain import tokens
+from muniment_server.domain.ids import TenantNumber
+from muniment_server.domain.tokens import TokenKind
 from tests.support.raw_http2 import unread
 
 _GET = "/muniment.v1.MemoryService/GetMemory"
@@ -58,16 +61,29 @@ def write(address: str, tokens: Sequence[str], over: threading.Event) -> None:
     _keep_in_flight(address, tokens, over, _STORE, b"\x0a" + _varint(len(content)) + content, 16)
 
 
-def guess(address: str, tokens: Sequence[str], over: threading.Event) -> None:
-    """Well-formed tokens that do not exist, as fast as they go."""
-    number = itertools.count()
-    guesses = (f"mun_{'hs'[n % 2]}_1_{n:043}" for n in number)
-    with grpc.insecure_channel(address) as channel:
-        stub: Any = channel.unary_unary(_GET)
+def guess(address: str, _: Sequence[str], over: threading.Event) -> None:
+    """Well-formed tokens that do not exist, as fast as they go, on four connections: old ones, and new ones."""
+    with ExitStack() as stack:
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        channels = [stack.enter_context(grpc.insecure_channel(address, options)) for _ in range(4)]
+        stubs: list[Any] = [channel.unary_unary(_GET) for channel in channels]
+        guesses = _guesses()
         while not over.is_set():
-            calls = [stub.future(b"\x0a\x04plan", metadata=_bearer(next(guesses)), timeout=20) for _ in range(50)]
+            calls = [
+                stub.future(b"\x0a\x04plan", metadata=_bearer(next(guesses)), timeout=20)
+                for stub in stubs
+                for _ in range(12)
+            ]
             for call in calls:
                 call.exception()
+
+
+def _guesses() -> Iterator[str]:
+    """Tokens as version 0.1 made them, and with a right checksum."""
+    for number in itertools.count():
+        kind = (TokenKind.HOST, TokenKind.SESSION)[number % 2]
+        token = tokens.mint(kind, tenant=TenantNumber(1), secret=number.to_bytes(32))
+        yield token if number % 4 < 2 else token.rpartition("_")[0]
 
 
 def leave_unread(address: str, tokens: Sequence[str], over: threading.Event) -> None:

@@ -22,7 +22,7 @@ _RUN = {"sh", "python"}
 _NAMES_OF_THE_DAY = (
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z"), "TIME"),
-    (re.compile(r"\bmun_[hs]_\d+_[\w-]{43}"), "TOKEN"),
+    (re.compile(r"\bmun_[hs]_\d+_[\w-]{43}_[0-9a-f]{8}"), "TOKEN"),
     (re.compile(r"(?<![\w-])[\w-]{21}[AQgw]AAA[\w-]{2}(?![\w-])"), "ETAG"),
     (re.compile(r"\b127\.0\.0\.1:\d+\b"), "ADDRESS"),
     (re.compile(r"^only words were compared.*\n", re.MULTILINE), ""),  # said of what was stored a moment ago

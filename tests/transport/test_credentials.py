@@ -28,14 +28,15 @@ class Bare(Caller):
 
 def forms(session_token, host_key):
     """Metadata that names no one, by what is wrong with it."""
-    kind, tenant, secret = session_token[:6], session_token.split("_")[2], session_token.split("_", 3)[3]
+    kind, tenant, secret = session_token[:6], session_token.split("_")[2], session_token.split("_", 3)[3][:43]
     unknown = tokens.mint(TokenKind.SESSION, tenant=TenantNumber(int(tenant)), secret=b"\0" * 32)
     elsewhere = tokens.mint(TokenKind.SESSION, tenant=TenantNumber(2**63 - 1), secret=b"\0" * 32)
     bearer = {
         "empty": "", "garbled": "x", "unknown": unknown, "of no tenant": elsewhere,
         "cut short": session_token[:-1], "too long": session_token + "A", "in another case": session_token.lower(),
         "of another tenant": f"{kind}{int(tenant) + 1}_{secret}", "as a host's": f"mun_h_{tenant}_{secret}",
-        "a host's as a session's": host_key.replace("mun_h_", "mun_s_"), "huge": "A" * 4000,
+        "a host's as a session's": host_key.replace("mun_h_", "mun_s_")[:-9], "huge": "A" * 4000,
+        "without its checksum": session_token[:-9], "with another checksum": f"{session_token[:-8]}00000000",
         "twice": f"{session_token} {session_token}",
         "with a space": f" {session_token}", "a uuid": str(uuid.uuid4()), "with a quote": session_token[:-1] + "'",
     }  # fmt: skip

@@ -138,7 +138,7 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
         for one, other in zip(list(items_in(known)), items_in(answer), strict=False):
             self._name(one, other)
             self._bind(rpc, one, other)
-        if getattr(known, "token", "") and re.fullmatch("mun_s_[0-9]+_[A-Za-z0-9_-]{43}", answer.token):
+        if getattr(known, "token", "") and re.fullmatch("mun_s_[0-9]+_[A-Za-z0-9_-]{43}_[0-9a-f]{8}", answer.token):
             known.token = answer.token
         if hasattr(known, "session"):
             known.session.session_id = random_id(known.session.session_id, answer.session.session_id)
