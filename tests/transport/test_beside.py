@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from queue import SimpleQueue
 from typing import Any
 
 import grpc
@@ -45,6 +46,13 @@ def refused(channel, metadata=None):
     with pytest.raises(grpc.RpcError) as caught:
         ask(channel, metadata, list_services="")
     return caught.value
+
+
+def refusal(call):
+    """The code of the error that *call* raises."""
+    with pytest.raises(grpc.RpcError) as caught:
+        call()
+    return caught.value.code()
 
 
 @pytest.mark.parametrize("name", ["", *sorted(OURS)])
@@ -136,15 +144,53 @@ def test_c53_closed_reflection_is_for_hosts(closed):
     assert {service.name for service in answer.list_services_response.service} >= OURS
 
 
-def test_c53_closed_reflection_tells_others_nothing(closed):
-    """Without credentials or with one that is none: one UNAUTHENTICATED. As a session: not for this kind of caller."""
+def test_c53_closed_reflection_shows_the_health_service_to_all(closed):
+    """So that grpcurl can call it without a credential."""
+    listed = ask(closed.channel, list_services="").list_services_response.service
+    described = ask(closed.channel, file_containing_symbol="grpc.health.v1.Health")
+
+    assert [service.name for service in listed] == ["grpc.health.v1.Health"]
+    assert described.file_descriptor_response.file_descriptor_proto
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"file_containing_symbol": "muniment.v1.MemoryService"},
+        {"file_by_filename": "muniment/v1/memory_service.proto"},
+        {"file_by_filename": "buf/validate/validate.proto"},
+        {"all_extension_numbers_of_type": "google.protobuf.FieldOptions"},
+    ],
+)
+def test_c53_closed_reflection_shows_nothing_else_without_a_credential(closed, question):
+    assert ask(closed.channel, **question).error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+
+
+def test_c53_closed_reflection_is_not_for_wrong_credentials_and_sessions(closed):
+    """With a credential that is none: one UNAUTHENTICATED. As a session: not for this kind of caller."""
     session = closed.session(PUBLIC)
-    errors = [refused(closed.channel), refused(closed.channel, (("authorization", "Bearer x"),))]
+    unknown = session.token[:-9].replace("_s_", "_h_")
+    errors = [refused(closed.channel, (("authorization", f"Bearer {token}"),)) for token in ("x", unknown)]
     answers = {(error.code(), error.details(), tuple(error.trailing_metadata())) for error in errors}
 
     assert len(answers) == 1
     assert errors[0].code() is grpc.StatusCode.UNAUTHENTICATED
     assert refused(closed.channel, session.metadata).code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+def test_who_keeps_reflection_without_a_credential_keeps_no_one_else_from_it(closed):
+    stub: Any = reflection_pb2_grpc.ServerReflectionStub(closed.channel)
+    questions: list[SimpleQueue[Any]] = [SimpleQueue(), SimpleQueue()]
+    kept = [stub.ServerReflectionInfo(iter(one.get, None), timeout=60) for one in questions]
+    for one, call in zip(questions, kept, strict=True):
+        one.put(reflection_pb2.ServerReflectionRequest(list_services=""))
+        next(call)
+
+    assert refused(closed.channel).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert ask(closed.channel, closed.host().metadata, list_services="").list_services_response.service
+    assert [refusal(lambda call=call: next(call)) for call in kept] == [grpc.StatusCode.CANCELLED] * 2
+    for one in questions:
+        one.put(None)
 
 
 @pytest.mark.parametrize("caller", ["host", "session"])

@@ -229,8 +229,9 @@ def test_a_caller_who_does_not_read_is_cut_off(service, monkeypatch):
     assert shares_of(service)._root.byte_count == 0
 
 
-def test_messages_that_arrive_late_and_large_leave_room_for_the_others(service):
+def test_messages_that_arrive_late_and_large_leave_room_for_the_others(service, monkeypatch):
     """Their sizes are not known when the calls are let in. One session once had all others refused for a minute."""
+    monkeypatch.setattr(admission, "RECEIVE_SECONDS", 60.0)  # a busy machine may take long to send them
     session, other = service.session(PUBLIC), service.session(PUBLIC, agent_id="bob")
     arrived = threading.Event()
 

@@ -55,18 +55,19 @@ class Admission:
         self._credentials = credentials
         self._gate = gate
         self._cutoff = Cutoff()
-        self._verification = Verification(credentials)
+        self.verification = Verification(credentials)
+        """For callers that are not remembered."""
         self._pools = Pools.of(limits)
         self._health = ThreadPoolExecutor(2, "health")
 
     def start(self) -> None:
         """Start to let calls in."""
         self._cutoff.start()
-        self._verification.start()
+        self.verification.start()
 
     def stop(self) -> None:
         """End the threads."""
-        self._verification.stop()
+        self.verification.stop()
         self._cutoff.stop()
         self._pools.stop()
 
@@ -85,12 +86,12 @@ class Admission:
         elif not self._gate.open:
             call.refuse(_UNAVAILABLE)
         elif (token := bearer_token(call.metadata)) is None:
-            self._verification.refuse(call)
+            self.verification.refuse(call)
         else:
             call.token = token
             principal = self._credentials.remembered(token)
             if principal is None:
-                self._verification.verify(call, partial(self._enter, route=route))
+                self.verification.verify(call, partial(self._enter, route=route))
             else:
                 self._enter(call, principal, route)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -21,6 +20,7 @@ from muniment_server.monitor.status import status_of
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.transport.admission import Admission, Route
 from muniment_server.transport.incoming import Arrivals, Incoming
+from muniment_server.transport.reflection import Reflection
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
@@ -31,7 +31,6 @@ _NO_WATCH = status_of(MethodUnknown())
 _REFLECTION = "/grpc.reflection."
 _UNKNOWN = Method.outside_the_contract("Unknown", for_sessions=True)
 _REFLECT = Method.outside_the_contract("Reflection", for_sessions=False)
-_MAX_REFLECTION_SECONDS = 60.0
 _MAX_STREAM_SECONDS = 600.0
 _EXPIRED = status_of(DeadlineExceeded())
 
@@ -59,8 +58,8 @@ class Dispatcher(grpc.ServerInterceptor):
         self._handlers: dict[str, Handler] = {_HEALTH_WATCH: self._handler(None, _no_behavior, None, _NO_WATCH)}
         until_authorized = interceptors[: 1 + [type(one) for one in interceptors].index(Authorize)]
         self._unknown = self._handler(_UNKNOWN, self._behind(until_authorized, _UNKNOWN, _unknown), None)
-        self._admit = None if open_reflection else self._behind(until_authorized, _REFLECT, lambda _: Message())
-        self._reflection_pool = ThreadPoolExecutor(4, "reflection")
+        self._authorize = None if open_reflection else self._behind(until_authorized, _REFLECT, lambda _: Message())
+        self._reflections = Reflection(admission.verification, open_to_all=open_reflection)
 
     def intercept_service(
         self,
@@ -98,22 +97,16 @@ class Dispatcher(grpc.ServerInterceptor):
         )
 
     def _reflection(self, handler: Handler) -> Handler:
-        """Serves the contract: to everybody in development, to hosts otherwise, on threads of its own."""
+        """Reflection of the contract. It authorizes its callers itself, unless it is open to all."""
         stream: Any = handler.stream_stream
 
         def behavior(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-            if self._admit is not None:
-                self._admit(None, context)
-            end = threading.Timer(_MAX_REFLECTION_SECONDS, context.cancel)
-            end.daemon = True
-            end.start()
-            try:
-                yield from stream(requests, context)
-            finally:
-                end.cancel()
+            if self._authorize is not None:
+                self._authorize(None, context)
+            yield from stream(requests, context)
 
         return grpc.stream_stream_rpc_method_handler(
-            _on(self._reflection_pool, behavior), handler.request_deserializer, handler.response_serializer
+            _on(self._reflections, behavior), handler.request_deserializer, handler.response_serializer
         )
 
     def _behind(

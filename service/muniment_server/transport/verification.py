@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
-from muniment_server.domain.errors import MunimentError, Unauthenticated
+from muniment_server.domain.errors import MunimentError, Overloaded, Unauthenticated
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor.authentication import Credentials
 from muniment_server.monitor.status import status_of
@@ -24,6 +24,8 @@ from muniment_server.transport.incoming import Incoming
 _LOG = logging.getLogger("muniment.calls")
 _Admit: TypeAlias = Callable[[Incoming, HostIdentity | SessionIdentity], None]
 _MAX_TOGETHER = 500
+_MAX_WAITING = 10_000
+"""Only while the database does not answer, more than a few wait."""
 _PAUSE = 0.002
 """Seconds between two queries."""
 _QUERY_SECONDS = 5.0
@@ -43,8 +45,11 @@ class Verification:
     def verify(self, call: Incoming, admit: _Admit) -> None:
         """Call *admit* with *call* and its principal, later and on another thread; or refuse the call."""
         with self._wake:
-            self._waiting.append((call, admit))
-            self._wake.notify()
+            if has_room := len(self._waiting) < _MAX_WAITING:
+                self._waiting.append((call, admit))
+                self._wake.notify()
+        if not has_room:
+            call.refuse(_OVERLOADED)
 
     def refuse(self, call: Incoming) -> None:
         """Refuse a call without a valid credential. All of them look alike."""
@@ -105,4 +110,5 @@ class Refusals:
             self._number, self._since = 0, now
 
 
+_OVERLOADED = status_of(Overloaded())
 _UNAUTHENTICATED = status_of(Unauthenticated())

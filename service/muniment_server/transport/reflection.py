@@ -1,0 +1,93 @@
+"""Reflection: describes the contract to hosts, and to everybody the health service, so that grpcurl reaches it.
+
+grpc keeps a thread for each reflection until its caller ends it, so only so many run at once. Those without a
+credential have threads of their own and little time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
+
+import grpc
+from google.protobuf.descriptor_pool import DescriptorPool
+from grpc_health.v1 import health, health_pb2
+from grpc_reflection.v1alpha import reflection
+
+from muniment_server.domain.errors import Overloaded
+from muniment_server.monitor.authentication import bearer_token
+from muniment_server.monitor.status import status_of
+from muniment_server.transport.incoming import Incoming
+from muniment_server.transport.verification import Verification
+
+_Behavior: TypeAlias = Callable[[Iterator[Any], grpc.ServicerContext], Iterator[Any]]
+_OVERLOADED = status_of(Overloaded())
+
+
+class Reflection(ThreadPoolExecutor):
+    """What grpc takes for the thread pool of reflection: it submits each call here, on its serving thread."""
+
+    def __init__(self, verification: Verification, *, open_to_all: bool) -> None:
+        super().__init__(1)
+        self._verification = verification
+        self._open_to_all = open_to_all
+        self._of_hosts = _Lane("reflection", threads=4, seconds=60.0)
+        self._of_all = _Lane("health reflection", threads=2, seconds=5.0)
+        self._health = _health_reflection()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Take over a call. Returns None, by which grpc knows that it need not count it."""
+        respond, event, state, behavior, *rest = args
+        call = Incoming(respond, event, state, None)
+
+        def run(lane: _Lane, chosen: _Behavior) -> None:
+            lane.run(call, lambda limited: fn(respond, event, state, limited, *rest), chosen)
+
+        if self._open_to_all:
+            run(self._of_hosts, behavior)
+        elif not any(name == "authorization" for name, _ in call.metadata):
+            run(self._of_all, self._health)
+        elif (token := bearer_token(call.metadata)) is None:
+            self._verification.refuse(call)
+        else:
+            call.token = token
+            self._verification.verify(call, lambda _, __: run(self._of_hosts, behavior))
+
+
+class _Lane:
+    """Threads for as many calls as may run at once. One more is refused."""
+
+    def __init__(self, name: str, *, threads: int, seconds: float) -> None:
+        self._places = threading.Semaphore(threads)
+        self._threads = ThreadPoolExecutor(threads, name)
+        self._seconds = seconds
+
+    def run(self, call: Incoming, work: Callable[[_Behavior], None], behavior: _Behavior) -> None:
+        """Do *work* with *behavior*, limited in time."""
+        if self._places.acquire(blocking=False):
+            running = self._threads.submit(work, self._limited(behavior))
+            running.add_done_callback(lambda _: self._places.release())
+        else:
+            call.refuse(_OVERLOADED)
+
+    def _limited(self, behavior: _Behavior) -> _Behavior:
+        def limited(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+            end = threading.Timer(self._seconds, context.cancel)
+            end.daemon = True
+            end.start()
+            try:
+                yield from behavior(requests, context)
+            finally:
+                end.cancel()
+
+        return limited
+
+
+def _health_reflection() -> _Behavior:
+    pool = DescriptorPool()
+    pool.AddSerializedFile(health_pb2.DESCRIPTOR.serialized_pb)
+    servicer: Any = reflection.ReflectionServicer([health.SERVICE_NAME], pool)
+    behavior: _Behavior = servicer.ServerReflectionInfo
+    return behavior
