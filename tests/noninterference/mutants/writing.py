@@ -53,6 +53,8 @@ def _in_its_own_words(error: Exception) -> Exception:
     return _domain_error(error)
 
 
+_JUDGED_LATE = edit(ITEMS, "save_item", "JOIN due ON NOT due.past", "JOIN due ON due.past IS NOT NULL")
+
 WRITES = (
     Mutant(
         "M14 taint from the metadata",
@@ -164,7 +166,18 @@ WRITES = (
 )
 EXISTENCE = (
     Mutant("M23 a name is unique across levels", "worlds", damage=(*PEEK, *ONE_NAME_FOR_ALL_LEVELS)),
-    Mutant("M26 the driver's detail is forwarded", "fault", (setting(pool, "domain_error", _in_its_own_words),)),
+    Mutant("a CHECK judges the expire time", "fault", (_JUDGED_LATE,)),
+    Mutant(
+        "M26 the driver's detail is forwarded",
+        "",
+        (setting(pool, "domain_error", _in_its_own_words),),
+        covered_by="judgement before the insert",
+    ),
+    Mutant(
+        "M26 the driver's detail is forwarded, a CHECK judges the expire time",
+        "fault",
+        (setting(pool, "domain_error", _in_its_own_words), _JUDGED_LATE),
+    ),
     Mutant(
         "M28 ids tell the time",
         "ids are random",
