@@ -78,6 +78,36 @@ def passfile(root_folder: Path, url: str) -> Path:
     return made
 
 
+def test_a_server_that_was_overtaken_is_not_served(root_folder: Path, url: str, passfile: Path) -> None:
+    """It says what to do; and once that is done, it serves, and the doctor is content."""
+    state = root_folder / "state"
+    state.mkdir()
+    (state / "epoch.json").write_text('{"system": "1", "timeline": 1}')
+    options = ("--database-url", url, "--passfile", str(passfile), "--state-dir", str(state))
+    refused = run_process(root_folder, *SERVE, *options)
+    assert refused.returncode == 1
+    assert "system 1 was used before" in refused.stderr
+    assert "muniment database adopt" in refused.stderr
+    assert "✗ the database server is refused" in run_process(root_folder, "doctor", *options).stdout
+
+    done = run_process(
+        root_folder,
+        *("database", "adopt", "--yes", "--state-dir", str(state)),
+        MUNIMENT_DATABASE_URL=admin_url(url),
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "✓ a server that was overtaken is refused" in run_process(root_folder, "doctor", *options).stdout
+    assert "✓ not fenced" in run_process(root_folder, "doctor", *options[:4]).stdout
+
+
+def test_without_a_state_directory_an_adoption_is_refused(root_folder: Path, url: str) -> None:
+    done = run_process(root_folder, "database", "adopt", "--yes", MUNIMENT_DATABASE_URL=admin_url(url))
+
+    assert done.returncode == 1
+    assert "--state-dir" in done.stderr
+
+
 def admin_url(url: str) -> str:
     return url.replace("postgresql://", f"postgresql://postgres:{PASSWORD}@")
 

@@ -21,6 +21,7 @@ LIMIT = 1600
 """The most lines of Python that the monitor may have."""
 _CONNECTIONS = (
     "postgres/pool.py",
+    "postgres/epochs.py",
     "postgres/roles.py",
     "postgres/transaction.py",
     "postgres/rows.py",

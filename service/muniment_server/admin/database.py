@@ -81,6 +81,15 @@ passfile_option = click.option(
     help="The passwords of the serving roles, written by `muniment migrate`.",
 )
 
+state_dir_option = click.option(
+    "--state-dir",
+    type=_PATH,
+    envvar="MUNIMENT_STATE_DIR",
+    show_envvar=True,
+    metavar="DIR",
+    help="Where the server remembers which database server it used last. One directory for each database.",
+)
+
 
 def with_operator(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options for a database, and an argument *operator*, connected to it."""
