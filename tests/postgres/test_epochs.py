@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import logging
+import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor, wait
+from unittest.mock import patch
 
 import pytest
 
-from muniment_server.postgres import roles
+from muniment_server.postgres import pool, roles
+from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
-from muniment_server.postgres.pool import epoch_of
+from muniment_server.postgres.pool import SINGLE, Database, epoch_of
 
 SYSTEM = "7711140972050166738"
 
@@ -103,6 +108,30 @@ def test_a_damaged_file_admits_nothing_until_a_server_is_adopted(guard, tmp_path
     guard.admit(at(1))
 
 
+def test_what_was_seen_holds_though_the_file_is_deleted(guard, tmp_path):
+    """As by a program that cleans temporary directories. The file is written again for the next connection."""
+    guard.admit(at(2))
+    shutil.rmtree(tmp_path / "state")
+    assert guard.is_behind(at(1))
+    assert not guard.is_behind(at(2))
+    with pytest.raises(WrongEpoch):
+        guard.admit(at(1))
+    guard.admit(at(2))
+
+    assert EpochGuard(tmp_path / "state").highest() == at(2)
+
+
+def test_what_cannot_be_kept_is_not_admitted(guard):
+    """Or it would be forgotten with this process."""
+    guard.admit(at(1))
+    with patch.object(os, "fsync", side_effect=OSError(errno.ENOSPC, "no space")):
+        for _ in range(2):
+            with pytest.raises(WrongEpoch):
+                guard.admit(at(2))
+
+    assert guard.highest() == at(1)
+
+
 def test_a_directory_that_cannot_be_written_admits_nothing(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WrongEpoch):
@@ -133,3 +162,14 @@ def test_every_role_may_ask(migrated, role):
         assert found == epoch_of(admin)
         assert found.timeline == 1
         assert found.system.isdecimal()
+
+
+def test_the_epoch_is_read_once_for_each_connection(migrated, guard):
+    """Not for each call: that would cost a round trip."""
+    database = Database(migrated.conninfo, pool_sizes=SINGLE, epochs=guard)
+    with contextlib.closing(database), patch.object(pool, "epoch_of", side_effect=epoch_of) as read:
+        for _ in range(20):
+            with database.connection(roles.CONTROL, Deadline()) as connection:
+                connection.execute("SELECT 1")
+
+        assert read.call_count == 1

@@ -1,9 +1,11 @@
 """Which database server may be used, so that no taint falls after a failover.
 
 A promoted standby begins a new timeline. A server on a lower timeline than the highest seen, such as the old primary
-that came back, lacks later raises of taint, and so does another system, such as a restored dump. Both are refused.
-What was seen is kept in a file, which all processes of a server share: a file survives restarts, needs no process to
-hand it out, and a look at its inode for each call costs a microsecond.
+that came back, may lack raises of taint, and so may another system, such as a restored dump. Both are refused.
+
+Each connection reads the epoch of its server once, when it is opened. The highest epoch is kept in a file that all
+processes of a server share, and that survives their restart. Each use of a pooled connection compares the two, which
+takes a `stat` of the file, and no round trip.
 """
 
 from __future__ import annotations
@@ -26,30 +28,31 @@ _ADOPT = "if this is the server to use from now on, run `muniment database adopt
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """A moment in the life of a database: its system identifier, and its timeline, which each promotion raises."""
+    """The system identifier of a database server, and its timeline, which each promotion raises."""
 
     system: str
     timeline: int
 
 
 class WrongEpoch(psycopg.OperationalError):
-    """The server lacks what was acknowledged elsewhere, or that cannot be known. The text says what to do."""
+    """The server may lack what another one has acknowledged. The text says what to do."""
 
 
 class EpochGuard:
-    """The highest epoch seen by all that share a directory; by this object alone, if there is none."""
+    """Refuses servers below the highest epoch seen by all guards of one directory, or without one, by this guard."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory
+        self._file = directory / "epoch.json" if directory else None
         self._highest: Epoch | None = None
         self._version: tuple[int, int] | None = None
         self._refused: Epoch | None = None
         self._lock = threading.Lock()
 
     def admit(self, found: Epoch) -> None:
-        """Take note of the epoch of a server. Raises WrongEpoch if it must not be used."""
+        """Record the epoch of a server. Raises WrongEpoch if it must not be used."""
         try:
-            if found == self.highest():
+            if found == self.highest() and self._is_kept():
                 return
             with self._locked():
                 self.judge(found)
@@ -79,49 +82,35 @@ class EpochGuard:
             self._keep(found)
 
     def is_behind(self, epoch: Epoch | None) -> bool:
-        """Whether a server of *epoch* was overtaken since it was admitted, or may have been."""
+        """Whether another server has overtaken the one of *epoch*, or might have: the file cannot be read."""
         try:
             return epoch != self.highest()
         except (OSError, WrongEpoch):
             return True
 
     def highest(self) -> Epoch | None:
-        """The highest epoch seen. None: no server was. Raises WrongEpoch if the file is damaged."""
-        if self._directory is None:
+        """The highest epoch seen. None: no server was. Raises WrongEpoch if the file is damaged.
+
+        If the file is deleted, what this object has read from it still holds.
+        """
+        if self._file is None:
             return self._highest
         try:
             found = self._file.stat()
         except FileNotFoundError:
-            return None
+            return self._highest
         version = found.st_ino, found.st_mtime_ns
         if version != self._version:
-            self._highest, self._version = self._read(), version
+            self._highest, self._version = _read(self._file), version
         return self._highest
 
-    @property
-    def _file(self) -> Path:
-        assert self._directory is not None
-        return self._directory / "epoch.json"
-
-    def _read(self) -> Epoch:
-        try:
-            kept = json.loads(self._file.read_text("utf-8"))
-            return Epoch(str(kept["system"]), int(kept["timeline"]))
-        except (ValueError, KeyError, TypeError):
-            raise WrongEpoch(f"{self._file} is damaged, so what was seen is unknown: {_ADOPT}") from None
+    def _is_kept(self) -> bool:
+        return self._file is None or self._file.exists()
 
     def _keep(self, epoch: Epoch) -> None:
-        """Replace the file, so that a whole one is there at all times, and survives a power failure."""
-        if self._directory is None:
-            self._highest = epoch
-            return
-        part = self._file.with_suffix(".part")
-        with part.open("w", encoding="utf-8") as file:
-            json.dump(asdict(epoch), file)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(self._file)
-        _sync(self._directory)
+        if self._file is not None:
+            _replace(self._file, epoch)
+        self._highest = epoch
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -134,6 +123,25 @@ class EpochGuard:
             with (self._directory / "epoch.lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 yield
+
+
+def _read(file: Path) -> Epoch:
+    try:
+        kept = json.loads(file.read_text("utf-8"))
+        return Epoch(str(kept["system"]), int(kept["timeline"]))
+    except (ValueError, KeyError, TypeError):
+        raise WrongEpoch(f"{file} is damaged, so what was seen is unknown: {_ADOPT}") from None
+
+
+def _replace(file: Path, epoch: Epoch) -> None:
+    """Write *epoch*. A complete file exists at all times, and the new one survives a power failure."""
+    part = file.with_suffix(".part")
+    with part.open("w", encoding="utf-8") as writer:
+        json.dump(asdict(epoch), writer)
+        writer.flush()
+        os.fsync(writer.fileno())
+    part.replace(file)
+    _sync(file.parent)
 
 
 def _sync(directory: Path) -> None:

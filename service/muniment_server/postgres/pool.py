@@ -23,7 +23,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import domain_error
-from muniment_server.postgres.epochs import Epoch, EpochGuard
+from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 
 _R = TypeVar("_R")
 
@@ -106,20 +106,18 @@ class RoleConnection(psycopg.Connection[Any]):
 def _checked_out(pool: ConnectionPool[RoleConnection], seconds: float, epochs: EpochGuard) -> RoleConnection:
     """A connection, within *seconds*. Asks repeatedly: each time the pool tries to connect again.
 
-    Connections to a server that was overtaken since, as any process has seen, are closed instead.
+    Closes each connection whose server was overtaken after it had been opened.
     """
     end = time.monotonic() + seconds
     while True:
-        try:
+        with contextlib.suppress(PoolTimeout):
             connection = pool.getconn(timeout=_POOL_PAUSE)
-        except PoolTimeout:
-            if time.monotonic() >= end:
-                raise
-            continue
-        if not epochs.is_behind(connection.epoch):
-            return connection
-        connection.close()
-        pool.putconn(connection)
+            if not epochs.is_behind(connection.epoch):
+                return connection
+            connection.close()
+            pool.putconn(connection)
+        if time.monotonic() >= end:
+            raise PoolTimeout
 
 
 def _at_most(longest: float, remaining: float | None) -> float:
@@ -197,7 +195,7 @@ class Database:
         )
 
     def _verify(self, connection: RoleConnection, role: str) -> None:
-        """Refuse a connection with the wrong role or of the wrong server. The pool would leave it open."""
+        """Refuse a connection with the wrong role or to the wrong server, and close it, which the pool would not."""
         try:
             verify(connection, role)
             connection.epoch = epoch_of(connection)
@@ -232,8 +230,11 @@ def verify(connection: RoleConnection, role: str) -> None:
 
 
 def epoch_of(connection: psycopg.Connection[Any]) -> Epoch:
-    """The epoch of the server of *connection*."""
-    found = connection.cursor(row_factory=class_row(Epoch)).execute(_QUERIES["epoch"]).fetchone()
+    """The epoch of the server of *connection*. Raises WrongEpoch on a standby, which writes no timeline."""
+    try:
+        found = connection.cursor(row_factory=class_row(Epoch)).execute(_QUERIES["epoch"]).fetchone()
+    except psycopg.errors.ObjectNotInPrerequisiteState:
+        raise WrongEpoch("it is a standby: connect to the primary") from None
     assert found is not None  # a query without FROM has one row
     return found
 

@@ -37,7 +37,7 @@ class DatabaseConfig:
 
     @property
     def epoch_directory(self) -> Path | None:
-        """The directory of the epoch: see `postgres.epochs`. None: it does not survive a restart."""
+        """The directory of the highest epoch: see `postgres.epochs`. None: the epoch does not survive a restart."""
         if self.state_dir is None and self.url is None:
             return self.data_dir / "state"
         return self.state_dir

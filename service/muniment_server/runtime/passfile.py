@@ -51,7 +51,7 @@ def with_passfile(url: str, passfile: Path | None) -> str:
         raise PassfileError("the URL must name a host and a database, but no user: the server logs in as its own roles")
     primary = libpq.make_conninfo(url, target_session_attrs="read-write")  # if there are several hosts
     if "," in str(given.get("host", "")) and pq.version() >= _BALANCING_LIBPQ:
-        # An old primary that came back accepts writes too, and is refused: the next attempt must not begin with it.
+        # An old primary that came back also accepts writes, and is refused. The next attempt must not begin with it.
         primary = libpq.make_conninfo(primary, load_balance_hosts="random")
     return libpq.make_conninfo(primary, passfile=str(passfile)) if passfile else primary
 

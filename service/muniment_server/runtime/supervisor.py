@@ -203,12 +203,12 @@ def _workers(config: ServerConfig) -> Iterator[list[Child]]:
 
 @contextmanager
 def _epochs(config: ServerConfig) -> Iterator[Path]:
-    """The directory of the database's epoch. Without one that lasts, the processes share one until the server ends."""
+    """The directory of the highest epoch. If none is configured, a temporary one, which all processes share."""
     directory = config.database.epoch_directory
     if directory is not None:
         yield directory.absolute()
         return
-    _LOG.warning("not fenced: after a restart, a database server that was overtaken is not known: give --state-dir")
+    _LOG.warning("not fenced: after a restart, a database server that was overtaken would be used: give --state-dir")
     with tempfile.TemporaryDirectory(prefix="muniment-state-") as folder:
         yield Path(folder)
 
