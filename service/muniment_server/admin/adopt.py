@@ -24,7 +24,7 @@ from muniment_server.runtime.configuration import DatabaseConfig
 
 @click.group(cls=Group)
 def database() -> None:
-    """Which database server the server of Muniment uses.
+    """Say which database server `muniment serve` may use.
 
     \b
     Examples:
@@ -39,11 +39,15 @@ def database() -> None:
 @state_dir_option
 @with_output
 def adopt(output: Output, data_dir: Path, database_url: str | None, state_dir: Path | None, yes: bool) -> None:
-    """Use a restored or another database from now on, and close all its open sessions.
+    """Use this database server from now on, and close all open sessions in it.
 
-    The server refuses a database server on a lower timeline than it has seen, or of another system: it may lack raises
-    of taint that were acknowledged. A backup lacks those made after it. So no session of before goes on. Run this after
-    each restore, too, for each state directory.
+    `muniment serve` refuses a database server on a lower timeline than it has seen, or of another system, because it
+    may lack raises of taint. This command lifts the refusal. Run it after each restore, too: a backup lacks the raises
+    made after it, which the server cannot notice. If several servers use the database, run it for the state directory
+    of each. Run it as the user that the server runs as.
+
+    Conversations keep the taint that this database has. Hosts must open the new sessions at the level that the model
+    has seen.
 
     \b
     Examples:
@@ -52,13 +56,13 @@ def adopt(output: Output, data_dir: Path, database_url: str | None, state_dir: P
     config = DatabaseConfig(data_dir, database_url, state_dir=state_dir)
     with report_database_errors(), existing_database(config) as admin, connect_operator(admin) as operator:
         if config.epoch_directory is None:
-            raise Failure("nothing is remembered about this database", "give the --state-dir of the server")
+            raise Failure("the state directory is missing", "give the --state-dir that `muniment serve` uses")
         epoch = operator.epoch()
         print_note(f"System {epoch.system} on timeline {epoch.timeline} will be used from now on.")
         print_note("All open sessions of all tenants will be closed.")
         if not yes:
             confirm("Adopt it?")
-        closed = operator.close_all_sessions()  # first: until all are closed, the server goes on refusing
+        closed = operator.close_all_sessions()  # first: the server refuses the database until all are closed
         EpochGuard(config.epoch_directory).adopt(epoch)
     row = {"system": epoch.system, "timeline": epoch.timeline, "closed_sessions": closed}
     output.record(row, tuple(row))

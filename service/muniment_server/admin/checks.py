@@ -19,7 +19,7 @@ from muniment_server.admin.database import embedded_database, has_cluster, messa
 from muniment_server.admin.operator import connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
 from muniment_server.postgres import roles
-from muniment_server.postgres.epochs import EpochGuard, WrongEpoch
+from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.runtime import databases, log_settings
 from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
 from muniment_server.runtime.hardening import forbid_core_dumps
@@ -126,23 +126,30 @@ def _without_login(url: str) -> str:
 
 
 def _check_epoch(config: DatabaseConfig, conninfo: str) -> Iterator[Finding]:
-    """Whether the server is one that `serve` would use. A database that cannot be reached is reported elsewhere."""
+    """Whether `serve` would use the server. A database that cannot be reached is reported elsewhere."""
     if config.epoch_directory is None:
-        yield _not_remembered(several_hosts="," in str(libpq.conninfo_to_dict(conninfo).get("host", "")))
+        yield _epoch_is_not_kept(several_hosts="," in str(libpq.conninfo_to_dict(conninfo).get("host", "")))
         return
+    guard = EpochGuard(config.epoch_directory)
     try:
-        EpochGuard(config.epoch_directory).judge(databases.epoch_of(conninfo))
+        guard.judge(databases.epoch_of(conninfo))
     except WrongEpoch as refused:
         yield _bad(f"the database server is refused: {refused}")
     except psycopg.Error:
         return
     else:
-        yield _good(f"a server that was overtaken is refused: {config.epoch_directory} has the highest timeline seen")
+        yield _epoch_is_kept(config.epoch_directory, guard.highest())
 
 
-def _not_remembered(*, several_hosts: bool) -> Finding:
-    text = "not fenced: after a restart, a database server that was overtaken is not known: give `serve` a --state-dir"
+def _epoch_is_not_kept(*, several_hosts: bool) -> Finding:
+    text = "not fenced: after a restart, `serve` would use a database server that was overtaken: give it a --state-dir"
     return _bad(text) if several_hosts else _good(text)
+
+
+def _epoch_is_kept(directory: Path, highest: Epoch | None) -> Finding:
+    if highest is None:
+        return _good(f"no server has used {directory} yet: `muniment serve` keeps the highest timeline there")
+    return _good(f"a database server that was overtaken is refused: {directory} has timeline {highest.timeline}")
 
 
 def _check_database(conninfo: str, *, admin: str | None, connections: int) -> Iterator[Finding]:
