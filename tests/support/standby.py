@@ -66,13 +66,22 @@ class Cluster:
 
     def promote(self) -> None:
         """Make a primary of a standby."""
-        with psycopg.connect(self.admin, autocommit=True) as admin:
-            admin.execute("SELECT pg_promote()")
+        self.execute("SELECT pg_promote()")
 
     def end_connections(self) -> None:
         """End all connections to its database."""
+        self.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{_NAME}'")
+
+    def configure(self, setting: str, value: str) -> None:
+        """Change a setting that needs no restart."""
+        self.execute(f"ALTER SYSTEM SET {setting} = '{value}'")
+        self.execute("SELECT pg_reload_conf()")
+
+    def execute(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run one statement as the superuser, and return its rows."""
         with psycopg.connect(self.admin, autocommit=True) as admin:
-            admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [_NAME])
+            cursor = admin.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
 
     @property
     def admin(self) -> str:
@@ -114,9 +123,22 @@ class Pair:
 
     def caught_up(self) -> None:
         """Return when the standby has all that the primary has."""
-        with psycopg.connect(self.primary.admin, autocommit=True) as admin:
-            query = "SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication"
-            _until(lambda: admin.execute(query).fetchall() == [(True,)])
+        query = "SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication"
+        _until(lambda: self.primary.execute(query) == [(True,)])
+
+    def make_synchronous(self) -> None:
+        """From now on, a commit on the primary waits until the standby has written it to disk."""
+        self.primary.configure("synchronous_standby_names", "*")
+        _until(lambda: self.primary.execute("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
+
+    @contextmanager
+    def partitioned(self) -> Iterator[None]:
+        """The standby receives nothing in the block. It is connected again after it, if the primary still runs."""
+        ((source,),) = self.standby.execute("SHOW primary_conninfo")
+        self.standby.configure("primary_conninfo", "")
+        _until(lambda: self.standby.execute("SELECT FROM pg_stat_wal_receiver") == [])
+        yield
+        self.standby.configure("primary_conninfo", source.replace("'", "''"))
 
 
 @dataclass(frozen=True, slots=True)
