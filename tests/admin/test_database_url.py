@@ -7,7 +7,7 @@ import signal
 import socket
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from muniment_server.postgres import roles
-from tests.support.commands import SYSTEM_POSTGRES, line_of, objects, run, run_process, wait_until
+from tests.support.commands import SYSTEM_POSTGRES, Server, line_of, objects, run, run_process, wait_until
 
 pytestmark = pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES in /usr/lib/postgresql: not tested")
 
@@ -99,6 +99,17 @@ def test_a_server_that_was_overtaken_is_not_served(root_folder: Path, url: str, 
     assert done.returncode == 0, done.stderr
     assert "✓ a database server that was overtaken is refused" in run_process(root_folder, "doctor", *options).stdout
     assert "✓ not fenced" in run_process(root_folder, "doctor", *options[:4]).stdout
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_server_without_a_state_directory_says_that_it_is_not_fenced(
+    serving: Callable[..., Server], folder: Path, url: str, passfile: Path, kept: bool
+) -> None:
+    state = ("--state-dir", str(folder / "state")) if kept else ()
+    server = serving(*SERVE[1:], "--database-url", url, "--passfile", str(passfile), *state)
+
+    assert ("not fenced" in server.errors.read_text()) is not kept
+    assert (folder / "state" / "epoch.json").exists() is kept
 
 
 def test_without_a_state_directory_an_adoption_is_refused(root_folder: Path, url: str) -> None:
