@@ -7,7 +7,7 @@ import signal
 import socket
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from muniment_server.postgres import roles
-from tests.support.commands import SYSTEM_POSTGRES, line_of, objects, run, run_process, wait_until
+from tests.support.commands import SYSTEM_POSTGRES, Server, line_of, objects, run, run_process, wait_until
 
 pytestmark = pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES in /usr/lib/postgresql: not tested")
 
@@ -76,6 +76,47 @@ def passfile(root_folder: Path, url: str) -> Path:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == f"wrote {made}"
     return made
+
+
+def test_a_server_that_was_overtaken_is_not_served(root_folder: Path, url: str, passfile: Path) -> None:
+    """It says what to do; and once that is done, it serves, and the doctor is content."""
+    state = root_folder / "state"
+    state.mkdir()
+    (state / "epoch.json").write_text('{"system": "1", "timeline": 1}')
+    options = ("--database-url", url, "--passfile", str(passfile), "--state-dir", str(state))
+    refused = run_process(root_folder, *SERVE, *options)
+    assert refused.returncode == 1
+    assert "system 1 was used before" in refused.stderr
+    assert "muniment database adopt" in refused.stderr
+    assert "✗ the database server is refused" in run_process(root_folder, "doctor", *options).stdout
+
+    done = run_process(
+        root_folder,
+        *("database", "adopt", "--yes", "--state-dir", str(state)),
+        MUNIMENT_DATABASE_URL=admin_url(url),
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "✓ a database server that was overtaken is refused" in run_process(root_folder, "doctor", *options).stdout
+    assert "✓ not fenced" in run_process(root_folder, "doctor", *options[:4]).stdout
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_server_without_a_state_directory_says_that_it_is_not_fenced(
+    serving: Callable[..., Server], folder: Path, url: str, passfile: Path, kept: bool
+) -> None:
+    state = ("--state-dir", str(folder / "state")) if kept else ()
+    server = serving(*SERVE[1:], "--database-url", url, "--passfile", str(passfile), *state)
+
+    assert ("not fenced" in server.errors.read_text()) is not kept
+    assert (folder / "state" / "epoch.json").exists() is kept
+
+
+def test_without_a_state_directory_an_adoption_is_refused(root_folder: Path, url: str) -> None:
+    done = run_process(root_folder, "database", "adopt", "--yes", MUNIMENT_DATABASE_URL=admin_url(url))
+
+    assert done.returncode == 1
+    assert "--state-dir" in done.stderr
 
 
 def admin_url(url: str) -> str:

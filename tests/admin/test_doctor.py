@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import psycopg
 import pytest
 
@@ -69,6 +71,19 @@ def test_a_log_with_parameters_is_wrong(doctor, admin, setting):
 
 def test_a_log_without_parameters_is_well(doctor, dev):
     assert "logs no parameters" in run_process(dev.folder, "doctor", "--data-dir", ".muniment").stdout
+
+
+def test_a_server_that_was_overtaken_is_wrong(doctor, dev):
+    file = dev.folder / ".muniment" / "state" / "epoch.json"
+    seen = file.read_text()
+    try:
+        file.write_text(json.dumps(json.loads(seen) | {"timeline": 2}))
+        refused = run(dev.folder, "agent", "list")
+        assert "UNAVAILABLE" in refused.stderr or "cannot answer" in refused.stderr, "every worker looks at the file"
+        assert ["timeline 1, and timeline 2 was seen" in wrong for wrong in doctor()] == [True]
+    finally:
+        file.write_text(seen)
+    assert run(dev.folder, "agent", "list").returncode == 0
 
 
 def test_a_role_that_may_not_log_in_is_wrong(doctor, admin):

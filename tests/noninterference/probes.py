@@ -6,8 +6,12 @@ Each passes on the system as it is, and raises AssertionError when its guard is 
 from __future__ import annotations
 
 import itertools
+import tempfile
 import uuid
+from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,9 +20,15 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import Unavailable
 from muniment_server.domain.ids import RandomIds
 from muniment_server.monitor import policy
 from muniment_server.monitor.queries import SESSION_QUERIES
+from muniment_server.postgres import roles
+from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.epochs import EpochGuard
+from muniment_server.postgres.pool import SINGLE, epoch_of
+from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.search import search
 from muniment_server.search.embedding_queue import START, embed_batch
 from tests.noninterference.values import METHODS
@@ -245,6 +255,18 @@ def closed_is_closed(world: World) -> None:
         assert probed.call(token, rpc, session_id=other_id).code.name == "UNAUTHENTICATED"
 
 
+def an_overtaken_server_is_not_used(world: World) -> None:
+    """Once another process has seen a higher timeline, neither an idle connection nor a new one is used."""
+    with tempfile.TemporaryDirectory() as folder:
+        here, elsewhere = EpochGuard(Path(folder)), EpochGuard(Path(folder))
+        with closing(RoleDatabase(world.database.conninfo, pool_sizes=SINGLE, epochs=here)) as database:
+            with database.connection(roles.CONTROL, Deadline()) as connection:
+                epoch = epoch_of(connection)
+            elsewhere.admit(replace(epoch, timeline=epoch.timeline + 1))
+            with pytest.raises(Unavailable), database.connection(roles.CONTROL, Deadline(0.5)):
+                pass
+
+
 def no_policy_no_start(_: World) -> None:
     """A service whose methods declare no policy stops the server from starting."""
     health: Any = health_pb2.DESCRIPTOR.services_by_name["Health"]
@@ -271,6 +293,7 @@ PROBES = (
     a_vector_holds_the_turn_before_it_only,
     revoked_is_revoked,
     closed_is_closed,
+    an_overtaken_server_is_not_used,
     no_policy_no_start,
     ids_are_random,
 )

@@ -23,6 +23,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import IdSource, RandomIds
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.monitor.scopes import Scopes
+from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.search.embeddings import Vector
 from muniment_server.transport.pools import Limits, Pools
@@ -169,11 +170,12 @@ def serving(
     open_reflection: bool = True,
     audit_reads_from: Classification = Classification.CONFIDENTIAL,
     embed: Callable[[str], Vector | None] = lambda _: None,
+    epochs: EpochGuard | None = None,
 ) -> Iterator[Service]:
     """Serve *database* on a free port. *embed* is asked for the vectors of queries."""
     limits = limits or Limits()
     ids = ids or RandomIds()
-    connections = RoleDatabase(database.conninfo, pool_sizes=limits.connections)
+    connections = RoleDatabase(database.conninfo, pool_sizes=limits.connections, epochs=epochs)
     scopes = Scopes(connections, ids, audit_reads_from=audit_reads_from)
     server = Server(scopes, lambda text, _: embed(text), limits=limits, open_reflection=open_reflection)
     port = server.listen("127.0.0.1:0", None)

@@ -1,8 +1,8 @@
 """Count what must be trusted: `python -m tests.tools.trusted`, or `make trusted`.
 
-Between levels: the reference monitor, the verification of pooled connections, and the SQL of grants and views. Between
-agents and tenants, these and the query files that may name tables. Lines of code, without blank lines, comments and
-docstrings; SQL without blank lines and comments.
+Between levels: the reference monitor, the verification of pooled connections and of the database server behind them,
+and the SQL of grants and views. Between agents and tenants, these and the query files that may name tables. Lines of
+code, without blank lines, comments and docstrings; SQL without blank lines and comments.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ LIMIT = 1600
 _CONNECTIONS = (
     "postgres/pool.py",
     "postgres/prepared.py",
+    "postgres/epochs.py",
     "postgres/roles.py",
     "postgres/transaction.py",
     "postgres/rows.py",
@@ -55,7 +56,7 @@ def monitor() -> list[Path]:
 
 
 def connections() -> list[Path]:
-    """The Python that opens connections and verifies whose they are."""
+    """The Python that opens connections and verifies their roles and servers."""
     return [ROOT / name for name in _CONNECTIONS]
 
 

@@ -8,6 +8,7 @@ COMMANDS = Section(
         "serve": Lazy("muniment_server.admin.serve:serve", "Run a server."),
         "migrate": Lazy("muniment_server.admin.migrate:migrate", "Prepare a database for the server."),
         "doctor": Lazy("muniment_server.admin.doctor:doctor", "Check this machine and the database."),
+        "database": Lazy("muniment_server.admin.adopt:database", "Say which database server to use."),
         "host-key": Lazy("muniment_server.admin.host_key:host_key", "Create, list and revoke host keys."),
         "history": Lazy("muniment_server.admin.history:history", "Show every version of one item."),
         "audit": Lazy("muniment_server.admin.audit:audit", "Read the audit log."),

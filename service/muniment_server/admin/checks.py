@@ -19,6 +19,7 @@ from muniment_server.admin.database import embedded_database, has_cluster, messa
 from muniment_server.admin.operator import connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
 from muniment_server.postgres import roles
+from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.runtime import databases, log_settings
 from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
 from muniment_server.runtime.hardening import forbid_core_dumps
@@ -44,7 +45,7 @@ def examine(config: DatabaseConfig) -> Iterator[Finding]:
     """Check the machine, then the database."""
     yield from _check_machine()
     if config.url is None:
-        yield from _check_embedded_database(config.data_dir)
+        yield from _check_embedded_database(config, config.data_dir)
     else:
         yield from _check_external_database(config, config.url)
 
@@ -61,7 +62,7 @@ def _check_machine() -> Iterator[Finding]:
         yield _bad("core dumps cannot be disabled: run under `ulimit -Hc 1`")
 
 
-def _check_embedded_database(data_dir: Path) -> Iterator[Finding]:
+def _check_embedded_database(config: DatabaseConfig, data_dir: Path) -> Iterator[Finding]:
     try:
         yield _good(f"Postgres in {find_bindir()}")
     except EmbeddedPostgresError as error:
@@ -73,7 +74,9 @@ def _check_embedded_database(data_dir: Path) -> Iterator[Finding]:
     try:
         yield _check_running(data_dir)
         with embedded_database(data_dir) as admin:
-            yield from _check_database(databases.without_user(admin), admin=admin, connections=0)
+            conninfo = databases.without_user(admin)
+            yield from _check_epoch(config, conninfo)
+            yield from _check_database(conninfo, admin=admin, connections=0)
     except EmbeddedPostgresError as error:
         yield _bad(str(error))
 
@@ -113,12 +116,40 @@ def _check_external_database(config: DatabaseConfig, url: str) -> Iterator[Findi
         yield _bad(str(error))
         return
     admin = url if "user" in libpq.conninfo_to_dict(url) else None
+    yield from _check_epoch(config, conninfo)
     yield from _check_database(conninfo, admin=admin, connections=ServerConfig(config).connections)
 
 
 def _without_login(url: str) -> str:
     given = libpq.conninfo_to_dict(url)
     return libpq.make_conninfo("", **{name: value for name, value in given.items() if name not in {"user", "password"}})
+
+
+def _check_epoch(config: DatabaseConfig, conninfo: str) -> Iterator[Finding]:
+    """Whether `serve` would use the server. A database that cannot be reached is reported elsewhere."""
+    if config.epoch_directory is None:
+        yield _epoch_is_not_kept(several_hosts="," in str(libpq.conninfo_to_dict(conninfo).get("host", "")))
+        return
+    guard = EpochGuard(config.epoch_directory)
+    try:
+        guard.check(databases.epoch_of(conninfo))
+    except WrongEpoch as refused:
+        yield _bad(f"the database server is refused: {refused}")
+    except psycopg.Error:
+        return
+    else:
+        yield _epoch_is_kept(config.epoch_directory, guard.highest())
+
+
+def _epoch_is_not_kept(*, several_hosts: bool) -> Finding:
+    text = "not fenced: after a restart, `serve` would use a database server that was overtaken: give it a --state-dir"
+    return _bad(text) if several_hosts else _good(text)
+
+
+def _epoch_is_kept(directory: Path, highest: Epoch | None) -> Finding:
+    if highest is None:
+        return _good(f"no server has used {directory} yet: `muniment serve` keeps the highest timeline there")
+    return _good(f"a database server that was overtaken is refused: {directory} has timeline {highest.timeline}")
 
 
 def _check_database(conninfo: str, *, admin: str | None, connections: int) -> Iterator[Finding]:

@@ -17,7 +17,9 @@ from muniment.cli.failures import Failure, report_file_errors
 from muniment_server.admin.operator import connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, conninfo_of_running
 from muniment_server.postgres import roles
+from muniment_server.postgres.epochs import EpochGuard, WrongEpoch
 from muniment_server.postgres.migrate import CannotMigrate
+from muniment_server.postgres.pool import epoch_of
 from muniment_server.runtime import databases
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, nearest_data_dir
 from muniment_server.runtime.databases import NotReady
@@ -81,17 +83,29 @@ passfile_option = click.option(
     help="The passwords of the serving roles, written by `muniment migrate`.",
 )
 
+state_dir_option = click.option(
+    "--state-dir",
+    type=_PATH,
+    envvar="MUNIMENT_STATE_DIR",
+    show_envvar=True,
+    metavar="DIR",
+    help="Where the server keeps the highest timeline of the database that it has seen. One directory per database.",
+)
+
 
 def with_operator(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options for a database, and an argument *operator*, connected to it."""
 
     @data_dir_option
     @database_url_option
+    @state_dir_option
     @functools.wraps(command)
-    def with_options(*, data_dir: Path, database_url: str | None, **arguments: Any) -> None:
-        config = DatabaseConfig(data_dir, database_url)
-        with report_database_errors(), existing_database(config) as admin, connect_operator(admin) as operator:
-            command(operator=operator, **arguments)
+    def with_options(*, data_dir: Path, database_url: str | None, state_dir: Path | None, **arguments: Any) -> None:
+        config = DatabaseConfig(data_dir, database_url, state_dir=state_dir)
+        with report_database_errors(), existing_database(config) as admin:
+            require_newest_server(admin, config)
+            with connect_operator(admin) as operator:
+                command(operator=operator, **arguments)
 
     return with_options
 
@@ -106,6 +120,17 @@ def existing_database(config: DatabaseConfig) -> Iterator[str]:
         )
     with databases.operators_database(config) as admin:
         yield admin
+
+
+def require_newest_server(admin: str, config: DatabaseConfig) -> None:
+    """Raise WrongEpoch if `serve` would refuse the server of the conninfo *admin*.
+
+    Every command calls it before it uses the database, except `doctor`, which reports the refusal, and `database
+    adopt`, which lifts it. On a server that was overtaken, a revoked key would stay valid on the new one, and the audit
+    rows of what was read would be missing there.
+    """
+    with psycopg.connect(admin, autocommit=True) as connection:
+        EpochGuard(config.epoch_directory).check(epoch_of(connection))
 
 
 def has_cluster(data_dir: Path) -> bool:
@@ -151,6 +176,8 @@ def report_database_errors() -> Iterator[None]:
         raise Failure(message_of(error), "prepare the database first: muniment migrate") from None
     except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable) as error:
         raise Failure(f"other transactions were in the way: {message_of(error)}", "run the command again") from None
+    except WrongEpoch as refused:
+        raise Failure(f"the database server is refused: {refused}") from None
     except psycopg.OperationalError as error:
         raise Failure(f"the database cannot be reached: {message_of(error)}", _hint(error)) from None
     except psycopg.Error as error:

@@ -9,7 +9,12 @@ import click
 
 from muniment.cli.failures import report_file_errors
 from muniment_server.admin.checks import examine
-from muniment_server.admin.database import data_dir_option, database_url_option, passfile_option
+from muniment_server.admin.database import (
+    data_dir_option,
+    database_url_option,
+    passfile_option,
+    state_dir_option,
+)
 from muniment_server.runtime.configuration import DatabaseConfig
 
 
@@ -17,7 +22,8 @@ from muniment_server.runtime.configuration import DatabaseConfig
 @data_dir_option
 @database_url_option
 @passfile_option
-def doctor(data_dir: Path, database_url: str | None, passfile: Path | None) -> None:
+@state_dir_option
+def doctor(data_dir: Path, database_url: str | None, passfile: Path | None, state_dir: Path | None) -> None:
     """Check this machine and the database; print each problem and what to do. Exits with 1 if there are problems.
 
     Changes nothing. Starts a built-in database for the check if it is not running. With --database-url, the serving
@@ -31,7 +37,7 @@ def doctor(data_dir: Path, database_url: str | None, passfile: Path | None) -> N
     """
     healthy = True
     with report_file_errors():
-        for finding in examine(DatabaseConfig(data_dir, database_url, passfile)):
+        for finding in examine(DatabaseConfig(data_dir, database_url, passfile, state_dir)):
             click.secho(str(finding), fg=None if finding.good else "red")
             healthy = healthy and finding.good
     sys.exit(0 if healthy else 1)

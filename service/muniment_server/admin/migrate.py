@@ -13,8 +13,11 @@ from muniment_server.admin.database import (
     embedded_database,
     passfile_option,
     report_database_errors,
+    require_newest_server,
+    state_dir_option,
 )
 from muniment_server.runtime import schema
+from muniment_server.runtime.configuration import DatabaseConfig
 from muniment_server.runtime.passfile import migrate_with_passfile
 
 
@@ -23,7 +26,10 @@ from muniment_server.runtime.passfile import migrate_with_passfile
 @passfile_option
 @click.option("--rotate", is_flag=True, help="Give the serving roles new passwords.")
 @data_dir_option
-def migrate(database_url: str | None, passfile: Path | None, rotate: bool, data_dir: Path) -> None:
+@state_dir_option
+def migrate(
+    database_url: str | None, passfile: Path | None, rotate: bool, data_dir: Path, state_dir: Path | None
+) -> None:
     """Prepare a database: roles, schema, grants. A second run changes nothing.
 
     The URL must name an administrator. The passwords of the serving roles are written to --passfile, for the server.
@@ -42,16 +48,18 @@ def migrate(database_url: str | None, passfile: Path | None, rotate: bool, data_
     if passfile is not None and database_url is None:
         raise click.UsageError("--passfile requires --database-url: the built-in database has no passwords")
     with report_database_errors():
-        done = _migrate(database_url, passfile, rotate, data_dir)
+        done = _migrate(DatabaseConfig(data_dir, database_url, passfile, state_dir), rotate=rotate)
     for step in done:
         click.echo(step)
     print_note("The database is ready." if done else "Nothing to do: the database is ready.")
 
 
-def _migrate(database_url: str | None, passfile: Path | None, rotate: bool, data_dir: Path) -> list[str]:
-    if database_url is None:
-        with embedded_database(data_dir) as admin:
+def _migrate(config: DatabaseConfig, *, rotate: bool) -> list[str]:
+    if config.url is None:
+        with embedded_database(config.data_dir) as admin:
+            require_newest_server(admin, config)
             return schema.migrate(admin)
-    if passfile is None:
-        return schema.migrate(database_url)
-    return migrate_with_passfile(database_url, passfile, rotate=rotate)
+    require_newest_server(config.url, config)
+    if config.passfile is None:
+        return schema.migrate(config.url)
+    return migrate_with_passfile(config.url, config.passfile, rotate=rotate)

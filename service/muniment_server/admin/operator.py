@@ -25,7 +25,8 @@ from muniment_server.domain.tokens import TokenKind
 from muniment_server.items.paging import NEWEST
 from muniment_server.monitor.audit_scope import AuditScope
 from muniment_server.postgres import queries, roles
-from muniment_server.postgres.pool import operator_conninfo
+from muniment_server.postgres.epochs import Epoch
+from muniment_server.postgres.pool import epoch_of, operator_conninfo
 from muniment_server.postgres.rows import row_of
 from muniment_server.search.embeddings import EMBEDDER
 from muniment_server.search.reindex import Reindexed, reindex
@@ -97,6 +98,11 @@ class _Counts:
 @dataclass(frozen=True, slots=True)
 class _Broken:
     broken: int
+
+
+@dataclass(frozen=True, slots=True)
+class _ClosedSessions:
+    sessions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +190,14 @@ class Operator:
                 self._execute("use_role_schema", schema=level.role)
                 counts = self._one("purge", _Counts, before=before, number=level)
             yield Purged(level, counts.items, counts.revisions)
+
+    def epoch(self) -> Epoch:
+        """The epoch of the database's server."""
+        return epoch_of(self._connection)
+
+    def close_all_sessions(self) -> int:
+        """Close the open sessions of all tenants; return how many there were."""
+        return self._one("close_all_sessions", _ClosedSessions).sessions
 
     def reindex(self, *, tenant: str | None = None, agent_id: str | None = None) -> Iterator[Reindexed]:
         """Rebuild the search index of all agents, of one *tenant*'s, or of one agent: see `search.reindex`."""

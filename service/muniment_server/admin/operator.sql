@@ -45,6 +45,25 @@ logged AS (
 SELECT revoked.tenant
   FROM revoked;
 
+-- name: close_all_sessions
+-- Close the open sessions of all tenants, with an audit row for each.
+WITH closed AS (
+    UPDATE vault.session AS closed
+       SET close_time = vault.clock()
+     WHERE closed.close_time IS NULL
+       AND closed.expire_time > vault.clock()
+ RETURNING closed.tenant, closed.agent, closed.session_id, closed.conversation_id
+),
+logged AS (
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, session_id, method, outcome, reason)
+    SELECT closed.tenant, gen_random_uuid(), closed.agent, conversation.taint, closed.session_id, 'database adopt', 'CLOSED',
+           'by ' || session_user
+      FROM closed
+           JOIN vault.conversation USING (tenant, agent, conversation_id)
+)
+SELECT count(*) AS sessions
+  FROM closed;
+
 -- name: find_agent
 SELECT agent.tenant, agent.agent
   FROM vault.agent

@@ -23,6 +23,7 @@ from muniment_server.admin.database import (
     passfile_option,
     report_database_errors,
     require_passfile,
+    state_dir_option,
 )
 from muniment_server.admin.levels import LEVEL
 from muniment_server.domain.classification import Classification
@@ -49,6 +50,7 @@ _MAX_SOCKET_PATH_BYTES = 107
 @data_dir_option
 @database_url_option
 @passfile_option
+@state_dir_option
 @click.option(
     "--workers", type=click.IntRange(min=0), default=0, help="How many processes serve. 0 is one for each core."
 )
@@ -96,6 +98,7 @@ def serve(
     data_dir: Path,
     database_url: str | None,
     passfile: Path | None,
+    state_dir: Path | None,
     workers: int,
     threads: int,
     max_in_flight: int,
@@ -121,7 +124,7 @@ def serve(
     logging.basicConfig(level=logging.INFO, format=_FORMAT)
     with report_startup_errors():
         config = ServerConfig(
-            database=DatabaseConfig(data_dir, database_url, passfile),
+            database=DatabaseConfig(data_dir, database_url, passfile, state_dir),
             listen=_absolute(listen),
             workers=workers,
             threads=threads,

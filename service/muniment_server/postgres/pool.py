@@ -23,6 +23,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import domain_error
+from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.prepared import PreparedStatements
 
 _R = TypeVar("_R")
@@ -73,9 +74,10 @@ class WrongRole(psycopg.OperationalError):
 
 
 class RoleConnection(psycopg.Connection[Any]):
-    """A connection that knows its statement timeout, in milliseconds."""
+    """A connection that knows its statement timeout, in milliseconds, and the epoch of its server."""
 
     statement_timeout: int = 0
+    epoch: Epoch | None = None
     _prepared_statements: PreparedStatements | None = None
 
     def read(self, query: str, parameters: Mapping[str, object], row: RowMaker[_R]) -> list[_R]:
@@ -113,15 +115,21 @@ class RoleConnection(psycopg.Connection[Any]):
             self.statement_timeout = wanted
 
 
-def _checked_out(pool: ConnectionPool[RoleConnection], seconds: float) -> RoleConnection:
-    """A connection, within *seconds*. Asks repeatedly: each time the pool tries to connect again."""
+def _checked_out(pool: ConnectionPool[RoleConnection], seconds: float, epochs: EpochGuard) -> RoleConnection:
+    """A connection, within *seconds*. Asks repeatedly: each time the pool tries to connect again.
+
+    Closes each connection whose server was overtaken after it had been opened.
+    """
     end = time.monotonic() + seconds
     while True:
-        try:
-            return pool.getconn(timeout=_POOL_PAUSE)
-        except PoolTimeout:
-            if time.monotonic() >= end:
-                raise
+        with contextlib.suppress(PoolTimeout):
+            connection = pool.getconn(timeout=_POOL_PAUSE)
+            if not epochs.is_behind(connection.epoch):
+                return connection
+            connection.close()
+            pool.putconn(connection)
+        if time.monotonic() >= end:
+            raise PoolTimeout
 
 
 def _at_most(longest: float, remaining: float | None) -> float:
@@ -139,9 +147,12 @@ LONGEST_STATEMENT = _milliseconds(_MAX_STATEMENT_SECONDS)
 class Database:
     """The database as the serving roles see it. A role's pool opens when it is first needed."""
 
-    def __init__(self, conninfo: Callable[[str], str], *, pool_sizes: Mapping[str, int]) -> None:
+    def __init__(
+        self, conninfo: Callable[[str], str], *, pool_sizes: Mapping[str, int], epochs: EpochGuard | None = None
+    ) -> None:
         self._conninfo = conninfo
         self._pool_sizes = pool_sizes
+        self._epochs = epochs or EpochGuard()
         self._pools: dict[str, ConnectionPool[RoleConnection]] = {}
         self._lock = threading.Lock()
 
@@ -153,7 +164,7 @@ class Database:
         """
         pool = self._pools.get(role) or self._open(role)
         try:
-            connection = _checked_out(pool, _at_most(_POOL_WAIT, deadline.remaining()))
+            connection = _checked_out(pool, _at_most(_POOL_WAIT, deadline.remaining()), self._epochs)
             try:
                 with deadline.cancelling(connection.cancel_now):
                     connection.limit(deadline.remaining())
@@ -185,7 +196,7 @@ class Database:
                 "options": _SETTINGS,
                 **NETWORK,
             },
-            configure=lambda connection: verify(connection, role),
+            configure=lambda connection: self._verify(connection, role),
             min_size=0,
             max_size=self._pool_sizes[role],
             max_lifetime=_MAX_CONNECTION_SECONDS,
@@ -194,6 +205,16 @@ class Database:
             open=True,
             name=role,
         )
+
+    def _verify(self, connection: RoleConnection, role: str) -> None:
+        """Refuse a connection with the wrong role or to the wrong server, and close it, which the pool would not."""
+        try:
+            verify(connection, role)
+            connection.epoch = epoch_of(connection)
+            self._epochs.admit(connection.epoch)
+        except BaseException:
+            connection.close()
+            raise
 
     def _give_back(self, pool: ConnectionPool[RoleConnection], connection: RoleConnection) -> None:
         """Return it clean. If it is broken, the others probably are too: check them now, not call by call."""
@@ -218,6 +239,16 @@ def verify(connection: RoleConnection, role: str) -> None:
         _LOG.critical("refused a connection for %s: another role, too many privileges, or on a standby", role)
         raise WrongRole
     connection.limit(None)
+
+
+def epoch_of(connection: psycopg.Connection[Any]) -> Epoch:
+    """The epoch of the server of *connection*. Raises WrongEpoch on a standby, which writes no timeline."""
+    try:
+        found = connection.cursor(row_factory=class_row(Epoch)).execute(_QUERIES["epoch"]).fetchone()
+    except psycopg.errors.ObjectNotInPrerequisiteState:
+        raise WrongEpoch("it is a standby: connect to the primary") from None
+    assert found is not None  # a query without FROM has one row
+    return found
 
 
 def checking_conninfo(conninfo: str, role: str, *, seconds: int) -> str:

@@ -27,6 +27,8 @@ class Assignment:
     development: bool
     audit_reads_from: int
     tls: Mapping[str, str] | None
+    epochs: str
+    """The directory of the highest epoch of the database."""
     embedder: str | None
     """The path of the embedder's Unix socket. None if there is no embedder."""
 

@@ -32,6 +32,15 @@ class DatabaseConfig:
     data_dir: Path
     url: str | None = None
     passfile: Path | None = None
+    state_dir: Path | None = None
+    """Where the highest epoch of the database is kept. None: in *data_dir* for an embedded one, else nowhere."""
+
+    @property
+    def epoch_directory(self) -> Path | None:
+        """The directory of the highest epoch: see `postgres.epochs`. None: the epoch does not survive a restart."""
+        if self.state_dir is None and self.url is None:
+            return self.data_dir / "state"
+        return self.state_dir
 
 
 @dataclass(frozen=True, slots=True)

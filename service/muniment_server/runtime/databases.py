@@ -16,6 +16,7 @@ from psycopg import conninfo as libpq
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
 from muniment_server.monitor import grants
 from muniment_server.postgres import pool, roles
+from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.pool import RoleConnection, WrongRole
 from muniment_server.runtime import log_settings
 from muniment_server.runtime.configuration import DatabaseConfig
@@ -29,6 +30,7 @@ CLUSTER = "postgres"
 """The directory of the embedded database, in the data directory."""
 _SYSTEM_DIRECTORY = Path("/var/lib/muniment")
 _SPARE_CONNECTIONS = 20
+_EPOCH_ATTEMPTS = 5
 _STATEMENT_SECONDS = 10
 """Limits how long a starting server waits for the database, during which it handles no signals."""
 
@@ -72,11 +74,30 @@ def operators_database(config: DatabaseConfig) -> Iterator[str]:
         yield embedded.conninfo(user=SUPERUSER)
 
 
-def require_ready(conninfo: str, *, connections: int) -> None:
+def require_ready(conninfo: str, *, connections: int, epochs: EpochGuard) -> None:
     """Verify the database as the control role. Raises NotReady."""
+    _admit_one(conninfo, epochs)
     problems = problems_of(conninfo, connections=connections)
     if problems:
         raise NotReady("\n".join(problems))
+
+
+def _admit_one(conninfo: str, epochs: EpochGuard) -> None:
+    """Find a server that *epochs* admits. Of several hosts, each attempt tries another one first. Raises NotReady."""
+    for attempts_left in reversed(range(_EPOCH_ATTEMPTS)):
+        try:
+            epochs.admit(epoch_of(conninfo))
+        except WrongEpoch as refused:
+            if not attempts_left:
+                raise NotReady(f"the database server must not be used: {refused}") from None
+        else:
+            return
+
+
+def epoch_of(conninfo: str) -> Epoch:
+    """The epoch of the server that the serving roles reach through *conninfo*."""
+    with _logged_in(conninfo, roles.CONTROL) as connection:
+        return pool.epoch_of(connection)
 
 
 def problems_of(conninfo: str, *, connections: int) -> list[str]:

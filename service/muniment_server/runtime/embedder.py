@@ -22,6 +22,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import location_of
+from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.runtime import child_main
 from muniment_server.runtime.embedder_socket import serve_queries
@@ -149,7 +150,11 @@ def main() -> None:
     socket = Path(assignment.embedder)
     socket.unlink(missing_ok=True)  # left by an embedder that was killed
     chunks = CrashTolerantEmbedder(model, socket.parent)
-    database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_sizes=SINGLE)
+    database = Database(
+        lambda role: libpq.make_conninfo(assignment.conninfo, user=role),
+        pool_sizes=SINGLE,
+        epochs=EpochGuard(Path(assignment.epochs)),
+    )
     schedule = EmbeddingSchedule(database, chunks.embed)
     with serve_queries(assignment.embedder, model.embed_query):
         while not stop.wait(_POLL_SECONDS):

@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from psycopg import conninfo as libpq
+from psycopg import pq
 
 from muniment_server.postgres import roles
 from muniment_server.postgres.migrate import missing_roles
 from muniment_server.runtime.schema import migrate
+
+_BALANCING_LIBPQ = 160000
 
 
 class PassfileError(RuntimeError):
@@ -47,6 +50,9 @@ def with_passfile(url: str, passfile: Path | None) -> str:
     if "user" in given or "password" in given:
         raise PassfileError("the URL must name a host and a database, but no user: the server logs in as its own roles")
     primary = libpq.make_conninfo(url, target_session_attrs="read-write")  # if there are several hosts
+    if "," in str(given.get("host", "")) and pq.version() >= _BALANCING_LIBPQ:
+        # An old primary that came back also accepts writes, and is refused. The next attempt must not begin with it.
+        primary = libpq.make_conninfo(primary, load_balance_hosts="random")
     return libpq.make_conninfo(primary, passfile=str(passfile)) if passfile else primary
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
+from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.runtime import address, databases
 from muniment_server.runtime.assignment import READY, Assignment
 from muniment_server.runtime.configuration import ServerConfig, child_environment
@@ -70,10 +71,11 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
         address.reserve(config.listen) as listen,
         _embedder(config) as embedder,
         _workers(config) as workers,
+        _epochs(config) as epochs,
         databases.served_database(config.database, connections=config.connections) as served,
     ):
         try:
-            _start_serving(config, workers, embedder, served, listen, on_ready)
+            _start_serving(config, workers, embedder, served, epochs, listen, on_ready)
             _watch([*workers, *embedder.processes], served.embedded, stop)
         finally:  # while the database runs; the workers first, because their searches need the embedder
             _drain(workers)
@@ -85,11 +87,12 @@ def _start_serving(
     workers: list[Child],
     embedder: Embedder,
     served: ServedDatabase,
+    epochs: Path,
     listen: str,
     on_ready: Callable[[RunningServer], None],
 ) -> None:
-    databases.require_ready(served.conninfo, connections=config.connections)
-    assignment = _assignment(config, served.conninfo, listen, embedder.path)
+    databases.require_ready(served.conninfo, connections=config.connections, epochs=EpochGuard(epochs))
+    assignment = _assignment(config, served.conninfo, listen, epochs, embedder.path)
     for child in (*workers, *embedder.processes):
         child.assign(assignment)
     for worker in workers:
@@ -170,7 +173,7 @@ def _start_process(name: str) -> subprocess.Popen[str]:
     )
 
 
-def _assignment(config: ServerConfig, conninfo: str, listen: str, embedder: str | None) -> Assignment:
+def _assignment(config: ServerConfig, conninfo: str, listen: str, epochs: Path, embedder: str | None) -> Assignment:
     tls = config.tls
     files = {"certificate": tls.certificate, "key": tls.key, "client_ca": tls.client_ca} if tls else {}
     return Assignment(
@@ -183,6 +186,7 @@ def _assignment(config: ServerConfig, conninfo: str, listen: str, embedder: str 
         development=config.development,
         audit_reads_from=config.audit_reads_from,
         tls={name: str(path) for name, path in files.items() if path is not None} or None,
+        epochs=str(epochs),
         embedder=embedder,
     )
 
@@ -195,6 +199,18 @@ def _workers(config: ServerConfig) -> Iterator[list[Child]]:
         yield workers
     finally:
         _drain(workers)
+
+
+@contextmanager
+def _epochs(config: ServerConfig) -> Iterator[Path]:
+    """The directory of the highest epoch. If none is configured, a temporary one, which all processes share."""
+    directory = config.database.epoch_directory
+    if directory is not None:
+        yield directory.absolute()
+        return
+    _LOG.warning("not fenced: after a restart, a database server that was overtaken would be used: give --state-dir")
+    with tempfile.TemporaryDirectory(prefix="muniment-state-") as folder:
+        yield Path(folder)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from muniment_server.monitor import grants
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.pool import Database
 from muniment_server.runtime import child_main, log_settings
 from muniment_server.runtime.assignment import READY, Assignment
@@ -44,7 +45,11 @@ def main() -> None:
 
 def _serve(assignment: Assignment, stop: StopSignal) -> None:
     limits = Limits(threads=assignment.threads, max_in_flight=assignment.max_in_flight)
-    database = Database(lambda role: libpq.make_conninfo(assignment.conninfo, user=role), pool_sizes=limits.connections)
+    database = Database(
+        lambda role: libpq.make_conninfo(assignment.conninfo, user=role),
+        pool_sizes=limits.connections,
+        epochs=EpochGuard(Path(assignment.epochs)),
+    )
     scopes = Scopes(database, RandomIds(), audit_reads_from=Classification(assignment.audit_reads_from))
     server = Server(
         scopes,

@@ -11,7 +11,7 @@ from muniment_server.domain import text
 from muniment_server.items import paging as item_paging
 from muniment_server.monitor import egress, host_scope, interceptors, paging, policy, retry, session_scope
 from muniment_server.monitor.authentication import Credentials
-from muniment_server.postgres import pool
+from muniment_server.postgres import epochs, pool
 from tests.noninterference import probes
 from tests.noninterference.mutants.damage import (
     NO_CLOSE,
@@ -168,6 +168,24 @@ OTHER = (
     ),
     Mutant("M74 requests are logged", "fault", (setting(interceptors.Validate, "__call__", _log_requests),)),
     Mutant("M77 one pool for two levels", "model", (setting(pool.Database, "connection", _one_pool_for_two),)),
+    Mutant(
+        "idle connections are used whatever their epoch",
+        "an overtaken server is not used",
+        (setting(epochs.EpochGuard, "is_behind", lambda *_: False),),
+        probe=probes.an_overtaken_server_is_not_used,
+    ),
+    Mutant(
+        "new connections are admitted whatever their epoch",
+        "an overtaken server is not used",
+        (setting(epochs.EpochGuard, "judge", lambda *_: None),),
+        probe=probes.an_overtaken_server_is_not_used,
+    ),
+    Mutant(
+        "the highest epoch is known to one process only",
+        "an overtaken server is not used",
+        (setting(epochs, "_replace", lambda *_: None),),
+        probe=probes.an_overtaken_server_is_not_used,
+    ),
     Mutant(
         "M86 the policy allows all",
         "fault",

@@ -1,0 +1,68 @@
+"""`muniment database`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from muniment.cli.content import confirm
+from muniment.cli.failures import Failure
+from muniment.cli.groups import Group
+from muniment.cli.output import Output, print_note, with_output
+from muniment_server.admin.database import (
+    data_dir_option,
+    database_url_option,
+    existing_database,
+    report_database_errors,
+    state_dir_option,
+)
+from muniment_server.admin.operator import connect_operator
+from muniment_server.postgres.epochs import EpochGuard
+from muniment_server.runtime.configuration import DatabaseConfig
+
+
+@click.group(cls=Group)
+def database() -> None:
+    """Say which database server `muniment serve` may use.
+
+    \b
+    Examples:
+      muniment database adopt
+    """
+
+
+@database.command
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@data_dir_option
+@database_url_option
+@state_dir_option
+@with_output
+def adopt(output: Output, data_dir: Path, database_url: str | None, state_dir: Path | None, yes: bool) -> None:
+    """Use this database server from now on, and close all open sessions in it.
+
+    `muniment serve` refuses a database server on a lower timeline than it has seen, or of another system, because it
+    may lack raises of taint. This command lifts the refusal. Run it after each restore, too: a backup lacks the raises
+    made after it, which the server cannot notice. If several servers use the database, run it for the state directory
+    of each. Run it as the user that the server runs as.
+
+    Conversations keep the taint that this database has. Hosts must open the new sessions at the level that the model
+    has seen.
+
+    \b
+    Examples:
+      muniment database adopt --database-url postgresql://postgres@db.example/muniment --state-dir /var/lib/muniment
+    """
+    config = DatabaseConfig(data_dir, database_url, state_dir=state_dir)
+    with report_database_errors(), existing_database(config) as admin, connect_operator(admin) as operator:
+        if config.epoch_directory is None:
+            raise Failure("the state directory is missing", "give the --state-dir that `muniment serve` uses")
+        epoch = operator.epoch()
+        print_note(f"System {epoch.system} on timeline {epoch.timeline} will be used from now on.")
+        print_note("All open sessions of all tenants will be closed.")
+        if not yes:
+            confirm("Adopt it?")
+        closed = operator.close_all_sessions()  # first: the server refuses the database until all are closed
+        EpochGuard(config.epoch_directory).adopt(epoch)
+    row = {"system": epoch.system, "timeline": epoch.timeline, "closed_sessions": closed}
+    output.record(row, tuple(row))

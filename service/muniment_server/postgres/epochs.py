@@ -1,0 +1,152 @@
+"""Which database server may be used, so that no taint falls after a failover.
+
+A promoted standby begins a new timeline. A server on a lower timeline than the highest seen, such as the old primary
+that came back, may lack raises of taint, and so may another system, such as a restored dump. Both are refused.
+
+Each connection reads the epoch of its server once, when it is opened. The highest epoch is kept in a file that all
+processes of a server share, and that survives their restart. Each use of a pooled connection compares the two, which
+takes a `stat` of the file, and no round trip.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psycopg
+
+_LOG = logging.getLogger("muniment.database")
+_ADOPT = "if this is the server to use from now on, run `muniment database adopt`"
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The system identifier of a database server, and its timeline, which each promotion raises."""
+
+    system: str
+    timeline: int
+
+
+class WrongEpoch(psycopg.OperationalError):
+    """The server may lack what another one has acknowledged. The text says what to do."""
+
+
+class EpochGuard:
+    """Refuses servers below the highest epoch seen by all guards of one directory, or without one, by this guard."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self._directory = directory
+        self._file = directory / "epoch.json" if directory else None
+        self._highest: Epoch | None = None
+        self._version: tuple[int, int] | None = None
+        self._refused: Epoch | None = None
+        self._lock = threading.Lock()
+
+    def admit(self, found: Epoch) -> None:
+        """Record the epoch of a server. Raises WrongEpoch if it must not be used."""
+        try:
+            if found == self.highest() and self._is_kept():
+                return
+            with self._locked():
+                self.check(found)
+                self._keep(found)
+        except (OSError, WrongEpoch) as refused:
+            if found != self._refused:  # once: each call tries again
+                _LOG.critical("refused a database server: %s", refused)
+            self._refused = found
+            raise WrongEpoch(str(refused)) from None
+
+    def check(self, found: Epoch) -> None:
+        """Raise WrongEpoch if a server of the epoch *found* must not be used."""
+        highest = self.highest()
+        if highest is None:
+            return
+        if found.system != highest.system:
+            raise WrongEpoch(f"it is system {found.system}, and system {highest.system} was used before: {_ADOPT}")
+        if found.timeline < highest.timeline:
+            raise WrongEpoch(
+                f"it is on timeline {found.timeline}, and timeline {highest.timeline} was seen, so another server was "
+                f"promoted in its place: stop it; {_ADOPT}"
+            )
+
+    def adopt(self, found: Epoch) -> None:
+        """Use the server of the epoch *found* from now on, whatever was seen before."""
+        with self._locked():
+            self._keep(found)
+
+    def is_behind(self, epoch: Epoch | None) -> bool:
+        """Whether another server has overtaken the one of *epoch*, or might have: the file cannot be read."""
+        try:
+            return epoch != self.highest()
+        except (OSError, WrongEpoch):
+            return True
+
+    def highest(self) -> Epoch | None:
+        """The highest epoch seen. None: no server was. Raises WrongEpoch if the file is damaged.
+
+        If the file is deleted, what this object has read from it still holds.
+        """
+        if self._file is None:
+            return self._highest
+        try:
+            found = self._file.stat()
+        except FileNotFoundError:
+            return self._highest
+        version = found.st_ino, found.st_mtime_ns
+        if version != self._version:
+            self._highest, self._version = _read(self._file), version
+        return self._highest
+
+    def _is_kept(self) -> bool:
+        return self._file is None or self._file.exists()
+
+    def _keep(self, epoch: Epoch) -> None:
+        if self._file is not None:
+            _replace(self._file, epoch)
+        self._highest = epoch
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One process at a time reads the file and replaces it: what is kept only rises."""
+        with self._lock:
+            if self._directory is None:
+                yield
+                return
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with (self._directory / "epoch.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+
+
+def _read(file: Path) -> Epoch:
+    try:
+        kept = json.loads(file.read_text("utf-8"))
+        return Epoch(str(kept["system"]), int(kept["timeline"]))
+    except (ValueError, KeyError, TypeError):
+        raise WrongEpoch(f"{file} is damaged, so what was seen is unknown: {_ADOPT}") from None
+
+
+def _replace(file: Path, epoch: Epoch) -> None:
+    """Write *epoch*. A complete file exists at all times, and the new one survives a power failure."""
+    part = file.with_suffix(".part")
+    with part.open("w", encoding="utf-8") as writer:
+        json.dump(asdict(epoch), writer)
+        writer.flush()
+        os.fsync(writer.fileno())
+    part.replace(file)
+    _sync(file.parent)
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,175 @@
+"""What is kept of the epochs of a database: it only rises, whatever happens to whom."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import logging
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor, wait
+from unittest.mock import patch
+
+import pytest
+
+from muniment_server.postgres import pool, roles
+from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
+from muniment_server.postgres.pool import SINGLE, Database, epoch_of
+
+SYSTEM = "7711140972050166738"
+
+
+def at(timeline, system=SYSTEM):
+    return Epoch(system, timeline)
+
+
+@pytest.fixture
+def guard(tmp_path):
+    """One of a new directory."""
+    return EpochGuard(tmp_path / "state")
+
+
+def test_the_first_server_is_admitted(guard):
+    assert guard.highest() is None
+    guard.admit(at(3))
+
+    assert guard.highest() == at(3)
+
+
+@pytest.mark.parametrize("directory", ["kept", "none"])
+def test_a_lower_timeline_is_refused(tmp_path, directory):
+    guard = EpochGuard(tmp_path if directory == "kept" else None)
+    guard.admit(at(1))
+    guard.admit(at(3))
+    with pytest.raises(WrongEpoch, match="timeline 2, and timeline 3 was seen"):
+        guard.admit(at(2))
+
+    assert guard.highest() == at(3)
+
+
+def test_another_system_is_refused_even_on_a_higher_timeline(guard):
+    guard.admit(at(1))
+    with pytest.raises(WrongEpoch, match="system 9, and system 7711140972050166738 was used before"):
+        guard.admit(at(2, "9"))
+
+
+def test_what_was_seen_survives_a_restart(guard, tmp_path):
+    guard.admit(at(2))
+    with pytest.raises(WrongEpoch):
+        EpochGuard(tmp_path / "state").admit(at(1))
+
+
+def test_what_one_process_has_seen_others_know_at_once(guard, tmp_path):
+    other = EpochGuard(tmp_path / "state")
+    guard.admit(at(1))
+    other.admit(at(1))
+    assert not guard.is_behind(at(1))
+    other.admit(at(2))
+
+    assert guard.is_behind(at(1))
+    assert not guard.is_behind(at(2))
+
+
+def test_what_is_kept_only_rises_whoever_comes_last(tmp_path):
+    def admit(timeline):
+        with contextlib.suppress(WrongEpoch):
+            EpochGuard(tmp_path).admit(at(timeline))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(admit, [*range(1, 60), *range(59, 0, -1)]))
+
+    assert EpochGuard(tmp_path).highest() == at(59)
+
+
+def test_processes_take_turns(guard, tmp_path):
+    """Or one that was slow to write would lower what another has written."""
+    guard.admit(at(1))
+    with ThreadPoolExecutor(1) as pool, (tmp_path / "state" / "epoch.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        slow = pool.submit(guard.admit, at(2))
+        assert not wait([slow], timeout=0.3).done
+        (tmp_path / "state" / "epoch.json").write_text(f'{{"system": "{SYSTEM}", "timeline": 3}}')
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        with pytest.raises(WrongEpoch, match="timeline 3 was seen"):
+            slow.result(20)
+
+
+@pytest.mark.parametrize("damage", ["", "{}", "[]", '{"system": "1", "timeline": "x"}'])
+def test_a_damaged_file_admits_nothing_until_a_server_is_adopted(guard, tmp_path, damage):
+    guard.admit(at(1))
+    (tmp_path / "state" / "epoch.json").write_text(damage)
+    assert guard.is_behind(at(1))
+    with pytest.raises(WrongEpoch, match="damaged"):
+        EpochGuard(tmp_path / "state").admit(at(1))
+    guard.adopt(at(1))
+
+    guard.admit(at(1))
+
+
+def test_what_was_seen_holds_though_the_file_is_deleted(guard, tmp_path):
+    """As by a program that cleans temporary directories. The file is written again for the next connection."""
+    guard.admit(at(2))
+    shutil.rmtree(tmp_path / "state")
+    assert guard.is_behind(at(1))
+    assert not guard.is_behind(at(2))
+    with pytest.raises(WrongEpoch):
+        guard.admit(at(1))
+    guard.admit(at(2))
+
+    assert EpochGuard(tmp_path / "state").highest() == at(2)
+
+
+def test_what_cannot_be_kept_is_not_admitted(guard):
+    """Or it would be forgotten with this process."""
+    guard.admit(at(1))
+    with patch.object(os, "fsync", side_effect=OSError(errno.ENOSPC, "no space")):
+        for _ in range(2):
+            with pytest.raises(WrongEpoch):
+                guard.admit(at(2))
+
+    assert guard.highest() == at(1)
+
+
+def test_a_directory_that_cannot_be_written_admits_nothing(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WrongEpoch):
+        EpochGuard(tmp_path / "file").admit(at(1))
+
+
+def test_an_operator_may_adopt_a_lower_one(guard):
+    guard.admit(at(3))
+    guard.adopt(at(1, "9"))
+
+    guard.admit(at(2, "9"))
+
+
+def test_a_refusal_is_logged_once(guard, caplog):
+    guard.admit(at(2))
+    for _ in range(3):
+        with pytest.raises(WrongEpoch):
+            guard.admit(at(1))
+
+    assert [record.levelno for record in caplog.records] == [logging.CRITICAL]
+
+
+@pytest.mark.parametrize("role", roles.SERVING)
+def test_every_role_may_ask(migrated, role):
+    with migrated.connect(role) as connection, migrated.as_admin() as admin:
+        found = epoch_of(connection)
+
+        assert found == epoch_of(admin)
+        assert found.timeline == 1
+        assert found.system.isdecimal()
+
+
+def test_the_epoch_is_read_once_for_each_connection(migrated, guard):
+    """Not for each call: that would cost a round trip."""
+    database = Database(migrated.conninfo, pool_sizes=SINGLE, epochs=guard)
+    with contextlib.closing(database), patch.object(pool, "epoch_of", side_effect=epoch_of) as read:
+        for _ in range(20):
+            with database.connection(roles.CONTROL, Deadline()) as connection:
+                connection.execute("SELECT 1")
+
+        assert read.call_count == 1
