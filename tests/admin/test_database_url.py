@@ -102,7 +102,7 @@ def test_a_server_that_was_overtaken_is_not_served(root_folder: Path, url: str, 
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_server_without_a_state_directory_says_that_it_is_not_fenced(
+def test_a_server_without_a_state_directory_says_so(
     serving: Callable[..., Server], folder: Path, url: str, passfile: Path, kept: bool
 ) -> None:
     state = ("--state-dir", str(folder / "state")) if kept else ()

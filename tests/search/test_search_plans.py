@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 import pytest
-from psycopg.rows import namedtuple_row, tuple_row
+from psycopg.rows import RowMaker, namedtuple_row, tuple_row
 
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
@@ -27,6 +27,8 @@ from tests.support.databases import Database, cloned
 from tests.support.plans import buffers
 from tests.support.services import new_host_key
 
+_R = TypeVar("_R")
+
 ITEMS = 4000
 MAX_BUFFERS = {"corpus": 5000, "scored": 3000}
 """Of the words of a query, and of its matches, by a name in the text."""
@@ -37,15 +39,22 @@ class ExplainedConnection(RoleConnection):
 
     plans: list[tuple[str, Any]]
 
+    def read(self, query: str, parameters: Mapping[str, object], row: RowMaker[_R]) -> list[_R]:
+        self.explain(query, parameters)
+        return super().read(query, parameters, row)
+
+    def explain(self, query: Any, parameters: Any) -> None:
+        with psycopg.Cursor(self, row_factory=tuple_row) as plain:
+            plain.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + query, parameters, prepare=True)
+            self.plans.append((query, plain.fetchall()[0][0][0]["Plan"]))
+
 
 class ExplainedCursor(psycopg.Cursor[Any]):
     """A cursor of an ExplainedConnection."""
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
         if params is not None and isinstance(self.connection, ExplainedConnection):
-            with psycopg.Cursor(self.connection, row_factory=tuple_row) as plain:
-                plain.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + query, params, prepare=True)
-                self.connection.plans.append((query, plain.fetchall()[0][0][0]["Plan"]))
+            self.connection.explain(query, params)
         return super().execute(query, params, **options)
 
 
