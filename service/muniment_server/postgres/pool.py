@@ -148,7 +148,7 @@ class Database:
         try:
             connection = _checked_out(pool, _at_most(_POOL_WAIT, deadline.remaining()))
             try:
-                with deadline.cancelling(connection.cancel_now):
+                with deadline.canceling(connection.cancel_now):
                     connection.limit(deadline.remaining())
                     yield connection
             finally:
