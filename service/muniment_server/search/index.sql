@@ -21,13 +21,13 @@ deleted AS (
        AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (chunk.name, chunk.change_id))
  RETURNING chunk.change_id, chunk.language, chunk.stem_count, chunk.gram_count
 ),
-parted AS ( -- embeddings that include the text of a deleted item are made again without it
-    UPDATE meaning AS parted
+requeued AS ( -- embeddings that include the text of a deleted item are made again without it
+    UPDATE meaning AS requeued
        SET prior = NULL, embedder = NULL, signs = NULL, vector = NULL
       FROM deleted
-     WHERE parted.tenant = %(tenant)s
-       AND parted.agent = (SELECT session.agent FROM session)
-       AND parted.prior = deleted.change_id
+     WHERE requeued.tenant = %(tenant)s
+       AND requeued.agent = (SELECT session.agent FROM session)
+       AND requeued.prior = deleted.change_id
 ),
 text AS MATERIALIZED (
     SELECT live.*, part.number, part.start, part.size, part.sample, part.grams, jsonb_array_length(given.chunks) = 1 AS is_whole,
@@ -51,9 +51,9 @@ text AS MATERIALIZED (
            CROSS JOIN jsonb_to_recordset(given.chunks)
                       AS part (number integer, start integer, size integer, sample integer, header text, grams text[])
 ),
-made AS (
-    INSERT INTO chunk AS made (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,
-                               event_time, expire_time, language, sample, stems, grams, stem_count, gram_count)
+inserted AS (
+    INSERT INTO chunk AS inserted (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,
+                                   event_time, expire_time, language, sample, stems, grams, stem_count, gram_count)
     SELECT %(tenant)s, text.agent, text.kind, text.name, text.change_id, text.number, text.is_whole, text.start, text.size,
            text.tier, text.tags, text.thread, text.place, text.event_time, text.expire_time, text.language, text.sample,
            setweight(setweight(setweight(word.stems, 'C', stem.twice), 'B', stem.thrice), 'A', stem.often)
@@ -69,29 +69,29 @@ made AS (
                  FROM (SELECT each.lexeme, cardinality(each.positions) AS times FROM unnest(word.stems) AS each) AS stem
            ) AS stem
         ON CONFLICT DO NOTHING -- during a rebuild, others may have indexed new items
- RETURNING made.language, made.stem_count, made.gram_count
+ RETURNING inserted.language, inserted.stem_count, inserted.gram_count
 ),
-moved AS (
-    SELECT made.language, 1 AS chunks, made.stem_count AS stems, made.gram_count AS grams
-      FROM made
+change AS (
+    SELECT inserted.language, 1 AS chunks, inserted.stem_count AS stems, inserted.gram_count AS grams
+      FROM inserted
      UNION ALL
     SELECT deleted.language, -1, -deleted.stem_count, -deleted.gram_count
       FROM deleted
 ),
 counted AS (
     INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
-    SELECT %(tenant)s, session.agent, %(kind)s, moved.language, %(change_id)s, sum(moved.chunks), sum(moved.stems), sum(moved.grams)
+    SELECT %(tenant)s, session.agent, %(kind)s, change.language, %(change_id)s, sum(change.chunks), sum(change.stems), sum(change.grams)
       FROM session
-           CROSS JOIN moved
-     GROUP BY session.agent, moved.language
-    HAVING (sum(moved.chunks), sum(moved.stems), sum(moved.grams)) <> (0, 0, 0)
+           CROSS JOIN change
+     GROUP BY session.agent, change.language
+    HAVING (sum(change.chunks), sum(change.stems), sum(change.grams)) <> (0, 0, 0)
 )
 SELECT session.agent
   FROM session;
 
 -- name: fold_stats
 -- Compact the statistics of one kind at the own level. Never waits: rows that another transaction compacts are skipped.
-WITH taken AS MATERIALIZED (
+WITH locked AS MATERIALIZED (
     SELECT own.language, own.change_id
       FROM stat AS own
      WHERE own.tenant = %(tenant)s
@@ -101,11 +101,11 @@ WITH taken AS MATERIALIZED (
 ),
 deleted AS (
     DELETE FROM stat AS deleted
-     USING taken
+     USING locked
      WHERE deleted.tenant = %(tenant)s
        AND deleted.agent = (SELECT session.agent FROM session)
        AND deleted.kind = %(kind)s
-       AND (deleted.language, deleted.change_id) = (taken.language, taken.change_id)
+       AND (deleted.language, deleted.change_id) = (locked.language, locked.change_id)
  RETURNING deleted.agent, deleted.language, deleted.chunks, deleted.stems, deleted.grams
 ),
 folded AS (
