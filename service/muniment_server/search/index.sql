@@ -21,13 +21,13 @@ deleted AS (
        AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (chunk.name, chunk.change_id))
  RETURNING chunk.change_id, chunk.language, chunk.stem_count, chunk.gram_count
 ),
-requeued AS ( -- embeddings that include the text of a deleted item are made again without it
-    UPDATE meaning AS requeued
+cleared AS ( -- embeddings that include the text of a deleted item are made again without it
+    UPDATE meaning AS cleared
        SET prior = NULL, embedder = NULL, signs = NULL, vector = NULL
       FROM deleted
-     WHERE requeued.tenant = %(tenant)s
-       AND requeued.agent = (SELECT session.agent FROM session)
-       AND requeued.prior = deleted.change_id
+     WHERE cleared.tenant = %(tenant)s
+       AND cleared.agent = (SELECT session.agent FROM session)
+       AND cleared.prior = deleted.change_id
 ),
 text AS MATERIALIZED (
     SELECT live.*, part.number, part.start, part.size, part.sample, part.grams, jsonb_array_length(given.chunks) = 1 AS is_whole,
@@ -51,9 +51,9 @@ text AS MATERIALIZED (
            CROSS JOIN jsonb_to_recordset(given.chunks)
                       AS part (number integer, start integer, size integer, sample integer, header text, grams text[])
 ),
-inserted AS (
-    INSERT INTO chunk AS inserted (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,
-                                   event_time, expire_time, language, sample, stems, grams, stem_count, gram_count)
+made AS (
+    INSERT INTO chunk AS made (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,
+                               event_time, expire_time, language, sample, stems, grams, stem_count, gram_count)
     SELECT %(tenant)s, text.agent, text.kind, text.name, text.change_id, text.number, text.is_whole, text.start, text.size,
            text.tier, text.tags, text.thread, text.place, text.event_time, text.expire_time, text.language, text.sample,
            setweight(setweight(setweight(word.stems, 'C', stem.twice), 'B', stem.thrice), 'A', stem.often)
@@ -69,22 +69,22 @@ inserted AS (
                  FROM (SELECT each.lexeme, cardinality(each.positions) AS times FROM unnest(word.stems) AS each) AS stem
            ) AS stem
         ON CONFLICT DO NOTHING -- during a rebuild, others may have indexed new items
- RETURNING inserted.language, inserted.stem_count, inserted.gram_count
+ RETURNING made.language, made.stem_count, made.gram_count
 ),
-change AS (
-    SELECT inserted.language, 1 AS chunks, inserted.stem_count AS stems, inserted.gram_count AS grams
-      FROM inserted
+delta AS (
+    SELECT made.language, 1 AS chunks, made.stem_count AS stems, made.gram_count AS grams
+      FROM made
      UNION ALL
     SELECT deleted.language, -1, -deleted.stem_count, -deleted.gram_count
       FROM deleted
 ),
 counted AS (
     INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
-    SELECT %(tenant)s, session.agent, %(kind)s, change.language, %(change_id)s, sum(change.chunks), sum(change.stems), sum(change.grams)
+    SELECT %(tenant)s, session.agent, %(kind)s, delta.language, %(change_id)s, sum(delta.chunks), sum(delta.stems), sum(delta.grams)
       FROM session
-           CROSS JOIN change
-     GROUP BY session.agent, change.language
-    HAVING (sum(change.chunks), sum(change.stems), sum(change.grams)) <> (0, 0, 0)
+           CROSS JOIN delta
+     GROUP BY session.agent, delta.language
+    HAVING (sum(delta.chunks), sum(delta.stems), sum(delta.grams)) <> (0, 0, 0)
 )
 SELECT session.agent
   FROM session;

@@ -50,7 +50,7 @@ WITH deleted AS (
        AND chunk.agent = %(agent)s
  RETURNING chunk.kind, chunk.language, chunk.stem_count, chunk.gram_count
 ),
-change AS (
+delta AS (
     SELECT stat.kind, stat.language, -stat.chunks AS chunks, -stat.stems AS stems, -stat.grams AS grams
       FROM stat
      WHERE stat.tenant = %(tenant)s
@@ -65,10 +65,10 @@ change AS (
       FROM deleted
 )
 INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
-SELECT %(tenant)s, %(agent)s, change.kind, change.language, %(session_id)s, sum(change.chunks), sum(change.stems), sum(change.grams)
-  FROM change
- GROUP BY change.kind, change.language
-HAVING (sum(change.chunks), sum(change.stems), sum(change.grams)) <> (0, 0, 0);
+SELECT %(tenant)s, %(agent)s, delta.kind, delta.language, %(session_id)s, sum(delta.chunks), sum(delta.stems), sum(delta.grams)
+  FROM delta
+ GROUP BY delta.kind, delta.language
+HAVING (sum(delta.chunks), sum(delta.stems), sum(delta.grams)) <> (0, 0, 0);
 
 -- name: lock_items
 -- A batch of the indexed items after a given one, by kind and name.
