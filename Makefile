@@ -24,7 +24,7 @@ run: .venv/.stamp ## Run a server with an embedded database: LISTEN=host:port DA
 	$(BIN)/muniment serve --dev --listen $(LISTEN) --data-dir $(DATA_DIR)
 
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
-# Neighbours stay on one worker, which makes their fixtures once, until another has nothing left to do.
+# Neighbors stay on one worker, which makes their fixtures once, until another has nothing left to do.
 TEST := $(PYTEST) --dist worksteal -m 'not proof'
 # Each test goes where there is room, but for the groups in tests/support/scheduling.py.
 PROVE := $(PYTEST) --dist loadscope -m '(proof or scales) and not abuse'
@@ -33,7 +33,7 @@ PROVE := $(PYTEST) --dist loadscope -m '(proof or scales) and not abuse'
 # takes each worker six seconds of every run.
 test prove prove-deep: export PYTHONDONTWRITEBYTECODE :=
 
-test: .venv/.stamp ## Test each behaviour once, in minutes: ARGS="-k name", ARGS="-n 0 --pdb"
+test: .venv/.stamp ## Test each behavior once, in minutes: ARGS="-k name", ARGS="-n 0 --pdb"
 	$(TEST) $(ARGS)
 
 prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those that depend on chance: ARGS="tests/races"

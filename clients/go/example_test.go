@@ -48,7 +48,7 @@ func Example() {
 	}); err != nil {
 		log.Fatal(err)
 	}
-	// From here on at CONFIDENTIAL.
+	// Saved at CONFIDENTIAL, the new taint.
 	salary := &munimentv1.SaveMemoryRequest{Key: "salary", Content: "52,000 a year"}
 	if _, err := session.SaveMemory(ctx, salary); err != nil {
 		log.Fatal(err)
@@ -72,11 +72,11 @@ func ExampleReasonOf() {
 	case err == nil:
 		fmt.Println(memory.GetMemory().GetContent())
 	case muniment.ReasonOf(err) == munimentv1.ErrorReason_ERROR_REASON_MEMORY_NOT_FOUND:
-		fmt.Println("none, or none that this session may see: there is no telling")
+		fmt.Println("not found, or not visible to this session")
 	default:
 		log.Fatal(err)
 	}
-	// Output: none, or none that this session may see: there is no telling
+	// Output: not found, or not visible to this session
 }
 
 func ExampleDetail() {
@@ -102,7 +102,7 @@ func ExampleSession() {
 	for _, line := range []string{"Graz by bus.", "Never again."} {
 		passage := &munimentv1.StorePassageRequest{Content: line, Thread: "old trip"}
 		if stream.Send(&munimentv1.ImportPassagesRequest{Passage: passage}) != nil {
-			break // The stream is over: CloseAndRecv says why.
+			break // The server ended the stream. CloseAndRecv returns the error.
 		}
 	}
 	stored, err := stream.CloseAndRecv()

@@ -91,7 +91,7 @@ def test_a_library_that_is_not_loaded_is_not_asked(admin):
 def test_pgaudit_with_parameters_is_found(log, certain):
     """As settings that were read: no Postgres here has the library."""
     none = {"log_parameter_max_length": "0", "log_parameter_max_length_on_error": "0"}
-    (found,) = log_settings.judged(none | AUDITED | {"pgaudit.log": log})
+    (found,) = log_settings.log_findings(none | AUDITED | {"pgaudit.log": log})
 
     assert "pgaudit.log_parameter = off" in found.text
     assert found.closes_gate is certain

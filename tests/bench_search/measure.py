@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
-from psycopg.rows import namedtuple_row
+from psycopg.rows import RowMaker, namedtuple_row
 
 import muniment
 from muniment_server.domain.classification import Classification
@@ -26,6 +26,8 @@ from muniment_server.postgres.pool import RoleConnection
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.search import Searcher
 from tests.bench.processes import Service
+
+_R = TypeVar("_R")
 
 MOST = 10
 """Results that are asked for."""
@@ -68,17 +70,28 @@ class TimedConnection(RoleConnection):
         """None: each statement is waited for, so that it can be timed."""
         return nullcontext()
 
+    def read(self, query: str, parameters: Mapping[str, object], row: RowMaker[_R]) -> list[_R]:
+        with self.timed():
+            return super().read(query, parameters, row)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Add the time of the block."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent += (time.perf_counter() - begun) * 1000
+
 
 class TimedCursor(psycopg.Cursor[Any]):
     """A cursor of a TimedConnection."""
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
-        begun = time.perf_counter()
-        try:
+        if params is None or not isinstance(self.connection, TimedConnection):
             return super().execute(query, params, **options)
-        finally:
-            if params is not None and isinstance(self.connection, TimedConnection):
-                self.connection.spent += (time.perf_counter() - begun) * 1000
+        with self.connection.timed():
+            return super().execute(query, params, **options)
 
 
 class Bench:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-_COLOURS = ("#1f6f5c", "#7ab8a6", "#c58b2a", "#8a8a8a", "#5b4b9a", "#b0413e")
+_COLORS = ("#1f6f5c", "#7ab8a6", "#c58b2a", "#8a8a8a", "#5b4b9a", "#b0413e")
 _LEFT, _TOP, _WIDTH, _HEIGHT, _RIGHT, _BOTTOM = 70, 40, 420, 320, 210, 50
 
 Point = tuple[float, float]
@@ -39,13 +39,13 @@ def svg(title: str, lines: Mapping[str, Sequence[Point]]) -> str:
 
 
 def _line(name: str, points: Sequence[Point], place: int) -> list[str]:
-    colour = _COLOURS[place % len(_COLOURS)]
+    color = _COLORS[place % len(_COLORS)]
     corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     top = _TOP + 18 * place
     return [
-        f'<polyline points="{corners}" fill="none" stroke="{colour}" stroke-width="2"/>',
-        *(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points),
-        f'<rect x="{_LEFT + _WIDTH + 20}" y="{top}" width="10" height="10" fill="{colour}"/>',
+        f'<polyline points="{corners}" fill="none" stroke="{color}" stroke-width="2"/>',
+        *(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{color}"/>' for x, y in points),
+        f'<rect x="{_LEFT + _WIDTH + 20}" y="{top}" width="10" height="10" fill="{color}"/>',
         f'<text x="{_LEFT + _WIDTH + 35}" y="{top + 9}">{escape(name)}</text>',
     ]
 

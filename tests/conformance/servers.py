@@ -90,7 +90,7 @@ class Ours(Target):
                 own=_key(operator, tenant, Classification.RESTRICTED),
                 others={
                     "internal_host": _key(operator, tenant, Classification.INTERNAL),
-                    "other_host": _key(operator, f"{tenant}-neighbour", Classification.RESTRICTED),
+                    "other_host": _key(operator, f"{tenant}-neighbor", Classification.RESTRICTED),
                 },
             )
 

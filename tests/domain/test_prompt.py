@@ -170,7 +170,7 @@ def test_ordinary_text_is_rendered_byte_for_byte(name):
         ("\\\\\u202e\u202d", r"\\\\\u{202E}\u{202D}"),
     ],
 )  # fmt: skip
-def test_what_could_pass_for_structure_or_hide_is_neutralised(text, rendered):
+def test_what_could_pass_for_structure_or_hide_is_neutralized(text, rendered):
     assert prompt.escape(text) == rendered
     assert prompt_parser.unescape(rendered) == text
 

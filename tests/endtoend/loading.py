@@ -34,7 +34,7 @@ _IS_CORRECTED = 4
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model and the server said to edits that are to fulfil a wish."""
+    """What the model and the server said to edits that are to fulfill a wish."""
 
     wish: Wish
     edits: tuple[NoteEdit, ...]

@@ -16,7 +16,7 @@ def test_a_save_creates_a_version_at_the_own_level_only(at, low, high):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_saved_memory_is_labelled_with_the_taint(at, level):
+def test_a_saved_memory_is_labeled_with_the_taint(at, level):
     saved = at(level).save_memory(key="plan", content="text").memory
 
     assert saved.classification == level

@@ -116,7 +116,7 @@ def test_a_level_that_is_absent_by_right_may_leave():
     assert egress.may_leave(memory_service_pb2.DeleteMemoryResponse(), Classification.PUBLIC)
 
 
-def test_an_empty_answer_must_be_labelled_too():
+def test_an_empty_answer_must_be_labeled_too():
     assert not egress.may_leave(memory_service_pb2.ListMemoriesResponse(), Classification.RESTRICTED)
 
 
@@ -141,14 +141,14 @@ def test_what_is_above_the_ceiling_of_a_host_is_withheld():
 
 
 def test_every_answer_to_a_session_that_has_a_label_is_among_the_shapes():
-    labelled = {
+    labeled = {
         method.output_type.name
         for method in METHODS
         if policy.names_level(method.output_type)
         and method.full_name.split(".")[-2] not in ("AuditService", "SessionService")
     }
 
-    missing = labelled - {answer.DESCRIPTOR.name for answer in answers(1)} - {"SaveMemoryResponse"}
+    missing = labeled - {answer.DESCRIPTOR.name for answer in answers(1)} - {"SaveMemoryResponse"}
 
     assert missing == set(), f"add to answers() above, with its label in every place that holds one: {missing}"
 

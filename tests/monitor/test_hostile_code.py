@@ -6,7 +6,7 @@ monitor, and it uses no name that begins with an underscore. What it reaches beh
 its level, is the last part: levels hold there too, agents and tenants do not.
 
 What no monitor in the same process can hold: code that keeps what it saw in the call of one session, and shows it in a
-later call of another one. The egress filter holds back what is honestly labelled above the caller, and nothing else.
+later call of another one. The egress filter holds back what is honestly labeled above the caller, and nothing else.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tests.noninterference.values import Disagreement
 from tests.noninterference.worlds import World, two_worlds, world
 
 _MAX_PROGRAMS = 8
-_BEHAVIOURAL = {"worlds", "model", "egress", "fault"}
+_BEHAVIORAL = {"worlds", "model", "egress", "fault"}
 _JUDGES: dict[str, Judge] = {"worlds": "worlds", "model": "model", "fault": "model"}
 """A mutant is shown to one judge only, so that it is known who noticed."""
 Worlds = tuple[World, World]
@@ -66,7 +66,7 @@ def _killers(worlds: Worlds, mutant: Mutant) -> Iterator[str]:
 
 @pytest.mark.proof
 @pytest.mark.parametrize(
-    "mutant", [one for one in MUTANTS if one.killer in {*_BEHAVIOURAL, ""} and not one.damage], ids=str
+    "mutant", [one for one in MUTANTS if one.killer in {*_BEHAVIORAL, ""} and not one.damage], ids=str
 )
 def test_a_broken_guard_is_noticed(sound, mutant):
     """Python and named queries."""
@@ -75,9 +75,7 @@ def test_a_broken_guard_is_noticed(sound, mutant):
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize(
-    "mutant", [one for one in MUTANTS if one.killer in {*_BEHAVIOURAL, ""} and one.damage], ids=str
-)
+@pytest.mark.parametrize("mutant", [one for one in MUTANTS if one.killer in {*_BEHAVIORAL, ""} and one.damage], ids=str)
 def test_a_broken_schema_is_noticed(postgres, mutant):
     with two_worlds(postgres, damage=mutant.damage) as worlds, applied(mutant):
         assert next(filter(None, _killers(worlds, mutant)), "") == mutant.killer

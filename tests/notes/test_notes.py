@@ -42,7 +42,7 @@ def recorded(host, method):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_note_is_labelled_with_the_taint(at, level):
+def test_a_note_is_labeled_with_the_taint(at, level):
     added = at(level).add_note(content="text").note
 
     assert added.classification == level

@@ -19,24 +19,24 @@ def test_a_deadline_that_has_passed_leaves_nothing_and_not_less():
 
 
 def test_expiry_cancels_the_running_statement():
-    cancelled = threading.Event()
+    canceled = threading.Event()
     deadline = Deadline()
 
-    with deadline.cancelling(cancelled.set):
+    with deadline.canceling(canceled.set):
         deadline.expire()
-        assert cancelled.wait(10)
+        assert canceled.wait(10)
 
 
-def test_nothing_is_cancelled_after_the_block():
+def test_nothing_is_canceled_after_the_block():
     """The connection may serve another call by then."""
-    cancelled = threading.Event()
+    canceled = threading.Event()
     deadline = Deadline()
 
-    with deadline.cancelling(cancelled.set):
+    with deadline.canceling(canceled.set):
         pass
     deadline.expire()
 
-    assert not cancelled.is_set()
+    assert not canceled.is_set()
 
 
 def test_the_end_of_the_block_waits_for_a_running_cancel():
@@ -46,12 +46,12 @@ def test_the_end_of_the_block_waits_for_a_running_cancel():
     def cancel() -> None:
         begun.set()
         may_finish.wait(10)
-        order.append("cancelled")
+        order.append("canceled")
 
     deadline = Deadline()
 
     def run() -> None:
-        with deadline.cancelling(cancel):
+        with deadline.canceling(cancel):
             deadline.expire()
             begun.wait(10)
         order.append("left")
@@ -62,7 +62,7 @@ def test_the_end_of_the_block_waits_for_a_running_cancel():
     may_finish.set()
     running.join(10)
 
-    assert order == ["cancelled", "left"]
+    assert order == ["canceled", "left"]
 
 
 def test_expiry_returns_at_once():
@@ -73,7 +73,7 @@ def test_expiry_returns_at_once():
     def cancel() -> None:
         may_finish.wait(10)
 
-    with deadline.cancelling(cancel):
+    with deadline.canceling(cancel):
         deadline.expire()
         may_finish.set()
 
@@ -85,7 +85,7 @@ def test_an_expired_deadline_does_not_enter_the_block():
     deadline.expire()
     begun = []
 
-    with pytest.raises(DeadlineExceeded), deadline.cancelling(lambda: None):
+    with pytest.raises(DeadlineExceeded), deadline.canceling(lambda: None):
         begun.append("block")
 
     assert begun == []

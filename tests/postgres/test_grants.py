@@ -1,4 +1,4 @@
-"""The grants are the policy: as the catalogue says them, compared with the matrix; and every fault is found."""
+"""The grants are the policy: as the catalog says them, compared with the matrix; and every fault is found."""
 
 from __future__ import annotations
 

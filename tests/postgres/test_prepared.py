@@ -130,7 +130,7 @@ def read_after(database, deadline, before):
         connection.read("SELECT pg_sleep(20)", {}, one)
 
 
-def test_a_read_is_cancelled_when_its_deadline_expires(database):
+def test_a_read_is_canceled_when_its_deadline_expires(database):
     deadline = Deadline()
 
     with pytest.raises(DeadlineExceeded):

@@ -132,7 +132,7 @@ def test_the_owner_cannot_log_in(migrated):
 
 
 def test_c39_what_injected_sql_still_learns_of_a_higher_level(migrated):
-    """Pinned: sizes and counters in the catalogue, which any role may read. Sessions have no SQL."""
+    """Pinned: sizes and counters in the catalog, which any role may read. Sessions have no SQL."""
     leaks = [
         "SELECT pg_relation_size(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
         " WHERE nspname = 'muniment_restricted' AND relname = 'item'",

@@ -381,7 +381,7 @@ def ids_found(session, query, **fields):
     return [result.passage.passage_id for result in session.search_passages(query=query, **fields).results]
 
 
-def test_a_hit_raises_the_scores_of_its_neighbours_in_the_thread(at):
+def test_a_hit_raises_the_scores_of_its_neighbors_in_the_thread(at):
     ids = passages(at(PUBLIC), "t", "far off", "quite near", "where is the whale?", "in the bay", "so far", "farther")
     passages(at(PUBLIC), "other", "elsewhere", start=1_000_000_002)
 
@@ -397,7 +397,7 @@ def test_a_hit_does_not_raise_the_score_of_a_filtered_passage(at):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_neighbours_are_counted_among_visible_passages_only(at, low, high):
+def test_neighbors_are_counted_among_visible_passages_only(at, low, high):
     """Hidden turns between visible ones widen no distance."""
     ids = passages(at(low), "t", "before", "the whale", "after")
     before = at(low).search_passages(query="whale").SerializeToString(deterministic=True)

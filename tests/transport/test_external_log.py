@@ -121,7 +121,7 @@ def host_calls(session, word):
 
 
 def be_late(service, word, name, lock):
-    """Each method at each level, cancelled while its statement waits for *lock*."""
+    """Each method at each level, canceled while its statement waits for *lock*."""
     sessions = [service.session(level) for level in LEVELS]
     host = service.host()
     calls = [
@@ -142,7 +142,7 @@ def be_late(service, word, name, lock):
 
 
 def be_late_with_writes(service, session, word, name):
-    """Writes that are cancelled while they wait for their session's lock."""
+    """Writes that are canceled while they wait for their session's lock."""
     with locked(service, session):
         for rpc in ("SaveMemory", "AddNote", "UpdateBlock", "StorePassage"):
             attempt(partial(session.call, rpc, timeout=LATE, **session_calls(session, word, name)[rpc]))

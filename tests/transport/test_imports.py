@@ -487,7 +487,7 @@ def test_c04_a_raise_after_the_first_look_ends_a_stream_that_has_stored_nothing(
     assert stored(low) == stored(high) == []
 
 
-def wait_until_waiting(service, streams):
+def wait_until_waiting(service, count):
     """Until the server waits for the next message of so many streams, and has looked at their sessions."""
 
     def waiting():
@@ -495,7 +495,7 @@ def wait_until_waiting(service, streams):
         calls = list(service.server._admission._cutoff._waiting)
         return [call for call in calls if isinstance(getattr(call.next_message, "__self__", None), streams.Stream)]
 
-    wait_until(lambda: len(waiting()) >= streams, "the streams wait")
+    wait_until(lambda: len(waiting()) >= count, "the streams wait")
 
 
 def test_a_raise_does_not_wait_for_a_stream(stream, session, host):

@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     host.raise_taint(RaiseTaintRequest { session_id, taint, reason: "read the payroll".into() }).await?;
     let salary =
         SaveMemoryRequest { key: "salary".into(), content: "52,000 a year".into(), ..Default::default() };
-    session.save_memory(salary).await?; // from here on at CONFIDENTIAL
+    session.save_memory(salary).await?; // saved at CONFIDENTIAL
 
     let query = SearchMemoriesRequest { query: "how does she like her tea?".into(), ..Default::default() };
     for result in session.search_memories(query).await?.results {

@@ -28,14 +28,14 @@ block AS MATERIALIZED (
       FROM unnest(%(labels)s::text[], %(contents)s::text[], %(item_ids)s::uuid[], %(change_ids)s::uuid[])
            AS block (label, content, item_id, change_id)
 ),
-made AS (
-    INSERT INTO muniment_public.item AS made (tenant, agent, kind, name, item_id, change_id, content, create_time, update_time)
+new_item AS (
+    INSERT INTO muniment_public.item AS new_item (tenant, agent, kind, name, item_id, change_id, content, create_time, update_time)
     SELECT %(tenant)s, created.agent, 3, block.label, block.item_id, block.change_id, block.content, vault.clock(), vault.clock()
       FROM created
            CROSS JOIN block
 ),
-kept AS (
-    INSERT INTO muniment_public.revision AS kept (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time)
+new_revision AS (
+    INSERT INTO muniment_public.revision AS new_revision (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time)
     SELECT %(tenant)s, created.agent, block.item_id, 1, block.change_id, 3, block.label, block.content, '{}', vault.clock()
       FROM created
            CROSS JOIN block

@@ -24,33 +24,33 @@ WITH owner AS MATERIALIZED (
                   AND (shared_block.owner, shared_block.label) = (agent.agent, %(label)s)
            )
 ),
-made AS ( -- ON CONFLICT without a target, which would need the right to read the table
-    INSERT INTO muniment_public.item AS made (tenant, agent, kind, name, item_id, change_id, content, create_time, update_time)
+new_item AS ( -- ON CONFLICT without a target, which would need the right to read the table
+    INSERT INTO muniment_public.item AS new_item (tenant, agent, kind, name, item_id, change_id, content, create_time, update_time)
     SELECT %(tenant)s, owner.agent, 3, %(label)s, %(item_id)s::uuid, %(change_id)s::uuid, %(content)s, vault.clock(), vault.clock()
       FROM owner
         ON CONFLICT DO NOTHING
- RETURNING made.item_id
+ RETURNING new_item.item_id
 ),
-kept AS (
-    INSERT INTO muniment_public.revision AS kept (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time)
-    SELECT %(tenant)s, owner.agent, made.item_id, 1, %(change_id)s::uuid, 3, %(label)s, %(content)s, '{}', vault.clock()
+new_revision AS (
+    INSERT INTO muniment_public.revision AS new_revision (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time)
+    SELECT %(tenant)s, owner.agent, new_item.item_id, 1, %(change_id)s::uuid, 3, %(label)s, %(content)s, '{}', vault.clock()
       FROM owner
-           CROSS JOIN made
+           CROSS JOIN new_item
 ),
 declared AS (
     INSERT INTO vault.shared_block AS declared (tenant, owner, label)
     SELECT %(tenant)s, owner.agent, %(label)s
       FROM owner
      WHERE %(content)s = ''
-        OR EXISTS (SELECT FROM made)
+        OR EXISTS (SELECT FROM new_item)
  RETURNING declared.owner
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind, item_id, revision)
-    SELECT %(tenant)s, %(change_id)s, declared.owner, 1, %(host_key_id)s, 'CreateSharedBlock', 'OK', 3, made.item_id,
-           CASE WHEN made.item_id IS NOT NULL THEN 1 END
+    SELECT %(tenant)s, %(change_id)s, declared.owner, 1, %(host_key_id)s, 'CreateSharedBlock', 'OK', 3, new_item.item_id,
+           CASE WHEN new_item.item_id IS NOT NULL THEN 1 END
       FROM declared
-           LEFT JOIN made ON TRUE
+           LEFT JOIN new_item ON TRUE
 )
 SELECT declared.owner
   FROM declared;

@@ -217,7 +217,7 @@ class Overloaded(Unavailable):
 
 
 class DeadlineExceeded(Unavailable):
-    """The caller's deadline has passed, or the caller has cancelled the call."""
+    """The caller's deadline has passed, or the caller has canceled the call."""
 
 
 class StaleSession(MunimentError):

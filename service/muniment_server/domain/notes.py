@@ -26,7 +26,7 @@ from muniment_server.domain.errors import (
 from muniment_server.domain.items import Version
 
 SEPARATOR = "\n§\n"
-"""Joins the notes of a tier, and counts towards the budget."""
+"""Joins the notes of a tier, and counts toward the budget."""
 _MAX_ENTRIES = 10
 _PREVIEW_CHARS = 40
 """Code points of a note that a refusal shows. Only a session that may read the note receives it."""

@@ -23,7 +23,7 @@ live AS MATERIALIZED ( -- locked first if an etag is given, so that no INSERT ta
        AND %(etag_item)s::uuid IS NOT NULL
        FOR NO KEY UPDATE
 ),
-due AS ( -- judged before the INSERT: Postgres logs a row that fails a CHECK. past is null if the etag is stale
+due AS ( -- checked before the INSERT: Postgres logs a row that fails a CHECK. past is null if the etag is stale
     SELECT CASE WHEN %(etag_item)s IS NULL
                   OR (below.item_id, below.revision) = (%(etag_item)s, %(etag_revision)s)
                   OR EXISTS (SELECT FROM live)
@@ -62,8 +62,8 @@ put AS (
         OR own.expire_time <= excluded.update_time
  RETURNING own.item_id, own.revision, own.change_id, own.content, own.tags, own.create_time, own.update_time, own.expire_time
 ),
-kept AS ( -- the revision is taken from what was actually stored
-    INSERT INTO revision AS kept (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time, expire_time)
+ledger AS ( -- the revision is taken from what was actually stored
+    INSERT INTO revision AS ledger (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time, expire_time)
     SELECT %(tenant)s, session.agent, put.item_id, put.revision, put.change_id, %(kind)s, %(name)s, put.content, put.tags,
            put.update_time, put.expire_time
       FROM session

@@ -1,4 +1,4 @@
-"""The deadline of one call: how long it may take, and what is cancelled when the caller goes away."""
+"""The deadline of one call: how long it may take, and what is canceled when the caller goes away."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Deadline:
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
     @contextmanager
-    def cancelling(self, cancel: Callable[[], None]) -> Iterator[None]:
+    def canceling(self, cancel: Callable[[], None]) -> Iterator[None]:
         """Call *cancel* if the deadline expires within the block. A cancel that was begun has returned at its end.
 
         Raises DeadlineExceeded if it has expired already.

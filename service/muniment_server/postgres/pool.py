@@ -166,7 +166,7 @@ class Database:
         try:
             connection = _checked_out(pool, _at_most(_POOL_WAIT, deadline.remaining()), self._epochs)
             try:
-                with deadline.cancelling(connection.cancel_now):
+                with deadline.canceling(connection.cancel_now):
                     connection.limit(deadline.remaining())
                     yield connection
             finally:

@@ -54,7 +54,7 @@ class LogFinding:
 def findings(connection: psycopg.Connection[Any]) -> list[LogFinding]:
     """What the settings of *connection* would leave in the log."""
     rows = connection.cursor(row_factory=tuple_row).execute(_QUERIES["log_settings"], {"names": list(_NAMES)})
-    return list(judged(dict(rows.fetchall())))
+    return list(log_findings(dict(rows.fetchall())))
 
 
 def problems(connection: psycopg.Connection[Any]) -> list[str]:
@@ -62,7 +62,7 @@ def problems(connection: psycopg.Connection[Any]) -> list[str]:
     return [found.text for found in findings(connection) if found.closes_gate]
 
 
-def judged(settings: Mapping[str, str]) -> Iterator[LogFinding]:
+def log_findings(settings: Mapping[str, str]) -> Iterator[LogFinding]:
     """What *settings* would leave in the log. Durations are in milliseconds, as in pg_settings."""
     if settings["log_parameter_max_length"] != "0":
         yield from _by_statement(settings)

@@ -21,13 +21,13 @@ deleted AS (
        AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (chunk.name, chunk.change_id))
  RETURNING chunk.change_id, chunk.language, chunk.stem_count, chunk.gram_count
 ),
-parted AS ( -- embeddings that include the text of a deleted item are made again without it
-    UPDATE meaning AS parted
+cleared AS ( -- embeddings that include the text of a deleted item are made again without it
+    UPDATE meaning AS cleared
        SET prior = NULL, embedder = NULL, signs = NULL, vector = NULL
       FROM deleted
-     WHERE parted.tenant = %(tenant)s
-       AND parted.agent = (SELECT session.agent FROM session)
-       AND parted.prior = deleted.change_id
+     WHERE cleared.tenant = %(tenant)s
+       AND cleared.agent = (SELECT session.agent FROM session)
+       AND cleared.prior = deleted.change_id
 ),
 text AS MATERIALIZED (
     SELECT live.*, part.number, part.start, part.size, part.sample, part.grams, jsonb_array_length(given.chunks) = 1 AS is_whole,
@@ -71,7 +71,7 @@ made AS (
         ON CONFLICT DO NOTHING -- during a rebuild, others may have indexed new items
  RETURNING made.language, made.stem_count, made.gram_count
 ),
-moved AS (
+delta AS (
     SELECT made.language, 1 AS chunks, made.stem_count AS stems, made.gram_count AS grams
       FROM made
      UNION ALL
@@ -80,18 +80,18 @@ moved AS (
 ),
 counted AS (
     INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
-    SELECT %(tenant)s, session.agent, %(kind)s, moved.language, %(change_id)s, sum(moved.chunks), sum(moved.stems), sum(moved.grams)
+    SELECT %(tenant)s, session.agent, %(kind)s, delta.language, %(change_id)s, sum(delta.chunks), sum(delta.stems), sum(delta.grams)
       FROM session
-           CROSS JOIN moved
-     GROUP BY session.agent, moved.language
-    HAVING (sum(moved.chunks), sum(moved.stems), sum(moved.grams)) <> (0, 0, 0)
+           CROSS JOIN delta
+     GROUP BY session.agent, delta.language
+    HAVING (sum(delta.chunks), sum(delta.stems), sum(delta.grams)) <> (0, 0, 0)
 )
 SELECT session.agent
   FROM session;
 
 -- name: fold_stats
 -- Compact the statistics of one kind at the own level. Never waits: rows that another transaction compacts are skipped.
-WITH taken AS MATERIALIZED (
+WITH locked AS MATERIALIZED (
     SELECT own.language, own.change_id
       FROM stat AS own
      WHERE own.tenant = %(tenant)s
@@ -101,11 +101,11 @@ WITH taken AS MATERIALIZED (
 ),
 deleted AS (
     DELETE FROM stat AS deleted
-     USING taken
+     USING locked
      WHERE deleted.tenant = %(tenant)s
        AND deleted.agent = (SELECT session.agent FROM session)
        AND deleted.kind = %(kind)s
-       AND (deleted.language, deleted.change_id) = (taken.language, taken.change_id)
+       AND (deleted.language, deleted.change_id) = (locked.language, locked.change_id)
  RETURNING deleted.agent, deleted.language, deleted.chunks, deleted.stems, deleted.grams
 ),
 folded AS (

@@ -29,15 +29,15 @@ parsed AS MATERIALIZED (
       FROM likely
            CROSS JOIN LATERAL unnest(to_tsvector(('vault.' || likely.language)::regconfig, %(query)s)) AS word
 ),
-kept AS MATERIALIZED (
+content_word AS MATERIALIZED (
     SELECT likely.language, word.lexeme
       FROM likely
            CROSS JOIN LATERAL unnest(to_tsvector(('pg_catalog.' || likely.language)::regconfig, %(query)s)) AS word
 ),
 stem AS MATERIALIZED (
-    SELECT CASE WHEN bool_or(kept.lexeme IS NULL) THEN 'stop' ELSE 'stem' END AS what, parsed.lexeme AS text
+    SELECT CASE WHEN bool_or(content_word.lexeme IS NULL) THEN 'stop' ELSE 'stem' END AS what, parsed.lexeme AS text
       FROM parsed
-           LEFT JOIN kept USING (language, lexeme)
+           LEFT JOIN content_word USING (language, lexeme)
      WHERE octet_length(parsed.lexeme) < 2047 -- a tsvector may hold longer lexemes than a tsquery
      GROUP BY parsed.lexeme
      ORDER BY min(parsed.place), parsed.lexeme
@@ -190,7 +190,7 @@ lender AS ( -- the best short passages of a thread
      ORDER BY top.score DESC, top.name
      LIMIT %(max_lenders)s
 ),
-lent AS MATERIALIZED (
+thread_score AS MATERIALIZED (
     SELECT taker.name, taker.level, sum(lender.score * 2 / (5 * taker.distance)) AS score
       FROM lender
            CROSS JOIN LATERAL (
@@ -218,13 +218,15 @@ lent AS MATERIALIZED (
      GROUP BY taker.name, taker.level
 ),
 lexical AS (
-    SELECT name, hit.start, hit.size, coalesce(hit.score, 0) + coalesce(lent.score, 0) AS score
+    SELECT name, hit.start, hit.size, coalesce(hit.score, 0) + coalesce(thread_score.score, 0) AS score
       FROM (
                SELECT hit.*
                  FROM hit
-                WHERE (hit.name, hit.level) IN (SELECT top.name, top.level FROM top UNION ALL SELECT lent.name, lent.level FROM lent)
+                WHERE (hit.name, hit.level) IN (SELECT top.name, top.level FROM top
+                                                 UNION ALL
+                                                SELECT thread_score.name, thread_score.level FROM thread_score)
            ) AS hit
-           FULL JOIN lent USING (name, level)
+           FULL JOIN thread_score USING (name, level)
 ),
 best AS (
     SELECT name, lexical.start, lexical.size,

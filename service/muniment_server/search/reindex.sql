@@ -50,7 +50,7 @@ WITH deleted AS (
        AND chunk.agent = %(agent)s
  RETURNING chunk.kind, chunk.language, chunk.stem_count, chunk.gram_count
 ),
-moved AS (
+delta AS (
     SELECT stat.kind, stat.language, -stat.chunks AS chunks, -stat.stems AS stems, -stat.grams AS grams
       FROM stat
      WHERE stat.tenant = %(tenant)s
@@ -65,10 +65,10 @@ moved AS (
       FROM deleted
 )
 INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
-SELECT %(tenant)s, %(agent)s, moved.kind, moved.language, %(session_id)s, sum(moved.chunks), sum(moved.stems), sum(moved.grams)
-  FROM moved
- GROUP BY moved.kind, moved.language
-HAVING (sum(moved.chunks), sum(moved.stems), sum(moved.grams)) <> (0, 0, 0);
+SELECT %(tenant)s, %(agent)s, delta.kind, delta.language, %(session_id)s, sum(delta.chunks), sum(delta.stems), sum(delta.grams)
+  FROM delta
+ GROUP BY delta.kind, delta.language
+HAVING (sum(delta.chunks), sum(delta.stems), sum(delta.grams)) <> (0, 0, 0);
 
 -- name: lock_items
 -- A batch of the indexed items after a given one, by kind and name.

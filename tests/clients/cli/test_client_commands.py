@@ -202,7 +202,7 @@ def test_a_data_directory_names_the_server(dev, folder):
     assert "alice" in [agent["agent_id"] for agent in listed]
 
 
-def test_a_terminal_gets_tables_with_a_colour_for_the_level(muniment, dev):
+def test_a_terminal_gets_tables_with_a_color_for_the_level(muniment, dev):
     assert muniment("memory", "save", "steering", *AT_INTERNAL, given="\x1b[2J\u202ehello").returncode == 0
     status, shown = on_a_terminal(dev.folder, "memory", "list", *AT_INTERNAL)
     assert status == 0

@@ -14,7 +14,7 @@ import pytest
 
 from muniment import Classification
 from tests.clients.mcp.conftest import COMMAND
-from tests.clients.mcp.test_server import TOOLS
+from tests.clients.mcp.tools import TOOLS
 
 PACKAGE = Path(__file__).parent / "inspector"
 _SECONDS = 300

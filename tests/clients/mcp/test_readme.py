@@ -10,7 +10,7 @@ import pytest
 
 from muniment import Classification
 from tests.clients.mcp.conftest import COMMAND, talking_over_stdio
-from tests.clients.mcp.test_server import TOOLS
+from tests.clients.mcp.tools import TOOLS
 
 README = Path(__file__).parents[3] / "clients/python/README.md"
 TEXT = README.read_text(encoding="utf-8").partition("\n## For models: MCP\n")[2].partition("\n## ")[0]

@@ -13,24 +13,8 @@ import pytest
 
 from muniment import Classification
 from tests.clients.mcp.conftest import COMMAND, talking, talking_over_stdio
+from tests.clients.mcp.tools import TOOLS
 
-TOOLS = [
-    "memory_save",
-    "memory_get",
-    "memory_search",
-    "memory_list",
-    "memory_delete",
-    "note_add",
-    "note_update",
-    "note_delete",
-    "note_list",
-    "note_edit",
-    "block_list",
-    "block_update",
-    "passage_store",
-    "passage_search",
-    "passage_get",
-]
 READS = {name for name in TOOLS if name.endswith(("_get", "_search", "_list"))}
 _SPEAKS_OF_LEVELS = re.compile(
     r"agent|owner|tenant|session|taint|level|classif|label_of|public|internal|confid|restrict"

@@ -240,8 +240,8 @@ class Asked:
 class ScriptedServer(grpc.GenericRpcHandler):
     """Answers every method of the contract: as scripted, then well.
 
-    Of a stream it reads what *reads* says, or all, before it answers. gRPC may report a cancelled stream as
-    one that has ended, and only then as cancelled: *cancel_timeout* is how many seconds to wait for that.
+    Of a stream it reads what *reads* says, or all, before it answers. gRPC may report a canceled stream as
+    one that has ended, and only then as canceled: *cancel_timeout* is how many seconds to wait for that.
     """
 
     asked: list[Asked] = field(default_factory=list)
@@ -267,9 +267,9 @@ class ScriptedServer(grpc.GenericRpcHandler):
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         method = METHODS[handler_call_details.method.rpartition("/")[2]]
         make = grpc.stream_unary_rpc_method_handler if method.client_streaming else grpc.unary_unary_rpc_method_handler
-        behaviour = self._stream(method.name) if method.client_streaming else self._unary(method.name)
+        behavior = self._stream(method.name) if method.client_streaming else self._unary(method.name)
         return make(
-            behaviour,
+            behavior,
             request_deserializer=GetMessageClass(method.input_type).FromString,
             response_serializer=lambda response: response.SerializeToString(),
         )
@@ -288,7 +288,7 @@ class ScriptedServer(grpc.GenericRpcHandler):
             with suppress(grpc.RpcError):
                 for request in islice(requests, self.reads):
                     self._note(method, request, context)
-            self._end("cancelled" if over.wait(self.cancel_timeout) or not context.is_active() else "whole")
+            self._end("canceled" if over.wait(self.cancel_timeout) or not context.is_active() else "whole")
             return self._answer(method, context)
 
         return answer

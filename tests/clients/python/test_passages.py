@@ -242,7 +242,7 @@ def test_what_the_stream_raises_reaches_the_caller(server, session, caplog, erro
 
     assert caught.value is error
     assert server.wait_until(lambda: bool(server.ended))
-    assert server.ended == ["cancelled"]
+    assert server.ended == ["canceled"]
     assert caplog.records == []
 
 
@@ -258,13 +258,13 @@ def test_a_passage_that_cannot_be_sent_ends_the_stream(server, session):
         session.import_passages(passages())
 
     assert server.wait_until(lambda: bool(server.ended))
-    assert server.ended == ["cancelled"]
+    assert server.ended == ["canceled"]
 
 
 class Recorded:
-    """A method and its call: remembers whether its stream was still open when the call was cancelled."""
+    """A method and its call: remembers whether its stream was still open when the call was canceled."""
 
-    open_when_cancelled: bool | None = None
+    open_when_canceled: bool | None = None
 
     def future(self, requests: Any, **_: Any) -> Recorded:
         self.requests = requests
@@ -274,10 +274,10 @@ class Recorded:
         pass
 
     def cancel(self) -> None:
-        self.open_when_cancelled = self.requests.give(None)
+        self.open_when_canceled = self.requests.give(None)
 
 
-def test_a_broken_stream_is_cancelled_before_it_ends():
+def test_a_broken_stream_is_canceled_before_it_ends():
     """The other way round gRPC could send the end, and the server would take the stream for whole."""
     method: Any = Recorded()
     calls = Calls(grpc.insecure_channel("localhost"), TOKEN, timeout=1, retries=muniment.NO_RETRIES)
@@ -285,7 +285,7 @@ def test_a_broken_stream_is_cancelled_before_it_ends():
     with pytest.raises(ZeroDivisionError):
         calls.stream(method, (1 // number for number in (1, 0)))
 
-    assert method.open_when_cancelled
+    assert method.open_when_canceled
     assert list(method.requests)[:1] == [1]
 
 

@@ -4,7 +4,7 @@ The ids M01 to M89 are those of the threat model's list of leak mutants. A mutan
 server's Python, an edit of a named query, or damage done to the schema; some are two at once. Its killer is
 one of
 
-* `worlds`: the observer below can tell the two worlds apart, with the model's judgement switched off;
+* `worlds`: the observer below can tell the two worlds apart, with the model's judgment switched off;
 * `model`: the service answers otherwise than the reference model;
 * `egress`: an answer above the taint was there, and the egress filter held it back;
 * `fault`: another guard (a grant, a constraint) turned it into INTERNAL, or something was said that must not be;
@@ -56,7 +56,7 @@ _FIRST: dict[str, int] = {
     "M32 delete tells what is above from nothing": 2,
     "M42 page tokens are any filter's": 8,
     "M43 page tokens outlive a raise": 9,
-    "keys are not normalised": 2,
+    "keys are not normalized": 2,
     "M45 the conversation's mark is skipped": 2,
     "M69 the view does not ask for the taint": 6,
     "M69 the view does not ask for the taint, no egress filter": 2,

@@ -83,7 +83,7 @@ EMBEDDINGS = (
     ),
     _made_of(
         "what is deleted stays in the next turn's vector",
-        edit(ITEMS, "index_items", "parted.prior = deleted.change_id", "FALSE"),
+        edit(ITEMS, "index_items", "cleared.prior = deleted.change_id", "FALSE"),
         probes.a_vector_parts_with_what_is_deleted,
     ),
     _made_of(

@@ -171,7 +171,7 @@ EXISTENCE = (
         "M26 the driver's detail is forwarded",
         "",
         (setting(pool, "domain_error", _in_its_own_words),),
-        covered_by="judgement before the insert",
+        covered_by="judgment before the insert",
     ),
     Mutant(
         "M26 the driver's detail is forwarded, a CHECK judges the expire time",

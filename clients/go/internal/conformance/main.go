@@ -187,7 +187,7 @@ func stream(ctx context.Context, conn *muniment.Conn, path string, requests []pr
 	}
 	for _, request := range requests {
 		if opened.SendMsg(request) != nil {
-			break // The stream is over: RecvMsg says why.
+			break // The server ended the stream. RecvMsg returns the error.
 		}
 	}
 	if err := opened.CloseSend(); err != nil {

@@ -91,7 +91,7 @@ class Calls:
             sent.end()
             return _result(call)
         finally:
-            # Cancel first: a stream that ends without being cancelled is taken for a complete one.
+            # Cancel first: a stream that ends without being canceled is taken for a complete one.
             call.cancel()
             sent.end()
 

@@ -22,18 +22,18 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// An owner of items. Belongs to the tenant of the host key that made it.
+// An owner of items. It belongs to the tenant of the host key that created it.
 //
-// Carries nothing that is derived from items.
+// No field is derived from items.
 type Agent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id, unique in the tenant.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// A name for people.
 	DisplayName string `protobuf:"bytes,2,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
-	// The language of the agent's items, as a BCP 47 tag: search looks for words in its forms. Empty: it is guessed for each.
+	// The language of the agent's items, as a BCP 47 tag. Search stems words in it. If empty, it is detected per item.
 	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
-	// How the two tiers of notes are kept.
+	// The settings of the two tiers of notes.
 	MemorySettings *MemorySettings `protobuf:"bytes,4,opt,name=memory_settings,json=memorySettings,proto3" json:"memory_settings,omitempty"`
 	// When it was created.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
@@ -115,9 +115,9 @@ func (x *Agent) GetUpdateTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// How the two tiers of notes are kept.
+// The settings of the two tiers of notes.
 //
-// A field that is absent means the default when an agent is created, and no change when it is updated.
+// An absent field means the default in CreateAgent, and no change in UpdateAgent.
 type MemorySettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the agent keeps notes of its own.
@@ -128,8 +128,8 @@ type MemorySettings struct {
 	//
 	// The default is true.
 	UserProfileEnabled *bool `protobuf:"varint,2,opt,name=user_profile_enabled,json=userProfileEnabled,proto3,oneof" json:"user_profile_enabled,omitempty"`
-	// The budget of the agent's notes, in Unicode code points. Every note call reads all of them: keep it to what fits
-	// in a prompt.
+	// The budget of the agent's notes, in Unicode code points. Every call about notes reads all of them, so keep the
+	// budget to what fits in a prompt.
 	//
 	// The default is 2200.
 	MemoryCharLimit *int32 `protobuf:"varint,3,opt,name=memory_char_limit,json=memoryCharLimit,proto3,oneof" json:"memory_char_limit,omitempty"`

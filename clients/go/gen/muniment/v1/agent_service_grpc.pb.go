@@ -30,11 +30,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Agents, for hosts.
+// Manages agents. Only hosts may call it.
 type AgentServiceClient interface {
-	// Create an agent, with its first blocks.
+	// Create an agent with its initial blocks.
 	//
-	// An id that is taken in the tenant is ALREADY_EXISTS `AGENT_EXISTS`.
+	// An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
 	CreateAgent(ctx context.Context, in *CreateAgentRequest, opts ...grpc.CallOption) (*CreateAgentResponse, error)
 	// Get one agent.
 	//
@@ -42,11 +42,11 @@ type AgentServiceClient interface {
 	GetAgent(ctx context.Context, in *GetAgentRequest, opts ...grpc.CallOption) (*GetAgentResponse, error)
 	// List the tenant's agents, by id.
 	ListAgents(ctx context.Context, in *ListAgentsRequest, opts ...grpc.CallOption) (*ListAgentsResponse, error)
-	// Change what is given, keep the rest.
+	// Update the fields that are set, and keep the others.
 	UpdateAgent(ctx context.Context, in *UpdateAgentRequest, opts ...grpc.CallOption) (*UpdateAgentResponse, error)
-	// Erase an agent and everything of it: items, revisions, sessions, and the sharing of its blocks.
+	// Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 	//
-	// Audit events stay. An agent made later under the same id does not inherit them.
+	// Audit events are kept. An agent created later with the same id does not inherit them.
 	DeleteAgent(ctx context.Context, in *DeleteAgentRequest, opts ...grpc.CallOption) (*DeleteAgentResponse, error)
 }
 
@@ -112,11 +112,11 @@ func (c *agentServiceClient) DeleteAgent(ctx context.Context, in *DeleteAgentReq
 // All implementations must embed UnimplementedAgentServiceServer
 // for forward compatibility.
 //
-// Agents, for hosts.
+// Manages agents. Only hosts may call it.
 type AgentServiceServer interface {
-	// Create an agent, with its first blocks.
+	// Create an agent with its initial blocks.
 	//
-	// An id that is taken in the tenant is ALREADY_EXISTS `AGENT_EXISTS`.
+	// An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
 	CreateAgent(context.Context, *CreateAgentRequest) (*CreateAgentResponse, error)
 	// Get one agent.
 	//
@@ -124,11 +124,11 @@ type AgentServiceServer interface {
 	GetAgent(context.Context, *GetAgentRequest) (*GetAgentResponse, error)
 	// List the tenant's agents, by id.
 	ListAgents(context.Context, *ListAgentsRequest) (*ListAgentsResponse, error)
-	// Change what is given, keep the rest.
+	// Update the fields that are set, and keep the others.
 	UpdateAgent(context.Context, *UpdateAgentRequest) (*UpdateAgentResponse, error)
-	// Erase an agent and everything of it: items, revisions, sessions, and the sharing of its blocks.
+	// Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 	//
-	// Audit events stay. An agent made later under the same id does not inherit them.
+	// Audit events are kept. An agent created later with the same id does not inherit them.
 	DeleteAgent(context.Context, *DeleteAgentRequest) (*DeleteAgentResponse, error)
 	mustEmbedUnimplementedAgentServiceServer()
 }

@@ -83,20 +83,20 @@ func (ItemKind) EnumDescriptor() ([]byte, []int) {
 	return file_muniment_v1_audit_proto_rawDescGZIP(), []int{0}
 }
 
-// One thing that was done, or refused. Never holds content, keys, tags or queries.
+// One effect, audited read or refusal. It never contains content, keys, tags or queries.
 type AuditEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id, a random UUID.
 	EventId string `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
-	// When the transaction began that did it.
+	// When the transaction of the event began.
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
-	// The level it happened at: the session's taint, or the level that a host's call touches.
+	// The level of the event: the session's taint, or the level that a host's call affects.
 	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	// Whose items or sessions. Of an agent that was erased: `~` and a number that stands for it.
+	// The agent concerned. For a deleted agent, `~` and a number that identifies it.
 	AgentId string `protobuf:"bytes,4,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// The session that did it, or that it was done to.
+	// The session that made the call, or that a host's call affected.
 	SessionId string `protobuf:"bytes,5,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// The host key that did it. Empty: the session did it.
+	// The host key that made the call. Empty if a session made it.
 	HostKeyId string `protobuf:"bytes,6,opt,name=host_key_id,json=hostKeyId,proto3" json:"host_key_id,omitempty"`
 	// The method, such as `SaveMemory`.
 	Method string `protobuf:"bytes,7,opt,name=method,proto3" json:"method,omitempty"`

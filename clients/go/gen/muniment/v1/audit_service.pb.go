@@ -25,7 +25,7 @@ const (
 // The request of ListAuditEvents.
 type ListAuditEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only events of this agent. `~` and a number stand for one that was erased.
+	// Only events of this agent. `~` and a number identify a deleted agent.
 	//
 	// The default is all agents.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
@@ -37,11 +37,11 @@ type ListAuditEventsRequest struct {
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Only events before this time.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// The most events to return in one page. A page may hold fewer.
+	// The maximum number of events to return in one page. A page may hold fewer.
 	//
-	// The default is 50, the most is 250; a larger number means 250.
+	// The default is 50. The maximum is 250; larger values are reduced to 250.
 	PageSize int32 `protobuf:"varint,5,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before. Everything else in the request must be as it was.
+	// The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
 	//
 	// The default is the first page.
 	PageToken     string `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
@@ -126,7 +126,7 @@ type ListAuditEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One page of events.
 	AuditEvents []*AuditEvent `protobuf:"bytes,1,rep,name=audit_events,json=auditEvents,proto3" json:"audit_events,omitempty"`
-	// Gives the next page. Empty: this was the last one.
+	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

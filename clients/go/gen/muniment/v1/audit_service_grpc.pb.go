@@ -26,9 +26,9 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// The record of what was done, for hosts.
+// The audit log. Only hosts may call it.
 type AuditServiceClient interface {
-	// List what was done in the tenant, newest first, up to the key's ceiling.
+	// List the audit events of the tenant up to the key's ceiling, newest first.
 	ListAuditEvents(ctx context.Context, in *ListAuditEventsRequest, opts ...grpc.CallOption) (*ListAuditEventsResponse, error)
 }
 
@@ -54,9 +54,9 @@ func (c *auditServiceClient) ListAuditEvents(ctx context.Context, in *ListAuditE
 // All implementations must embed UnimplementedAuditServiceServer
 // for forward compatibility.
 //
-// The record of what was done, for hosts.
+// The audit log. Only hosts may call it.
 type AuditServiceServer interface {
-	// List what was done in the tenant, newest first, up to the key's ceiling.
+	// List the audit events of the tenant up to the key's ceiling, newest first.
 	ListAuditEvents(context.Context, *ListAuditEventsRequest) (*ListAuditEventsResponse, error)
 	mustEmbedUnimplementedAuditServiceServer()
 }

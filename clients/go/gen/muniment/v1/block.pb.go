@@ -25,17 +25,17 @@ const (
 // One version of one core block, as a session sees it: text that is always in the prompt.
 type Block struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The agent whose block it is. Only its sessions write it.
+	// The agent that owns the block. Only its sessions write it.
 	OwnerAgentId string `protobuf:"bytes,1,opt,name=owner_agent_id,json=ownerAgentId,proto3" json:"owner_agent_id,omitempty"`
 	// The name among the owner's blocks.
 	Label string `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`
 	// The text, byte for byte as it was written. May be empty.
 	Content string `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
-	// Whether it is another agent's block, which the host attached to this one.
+	// Whether the block belongs to another agent, and a host attached it to this one.
 	Shared bool `protobuf:"varint,4,opt,name=shared,proto3" json:"shared,omitempty"`
 	// The level of this version: the taint of the session that wrote it.
 	Classification Classification `protobuf:"varint,5,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	// Names this version. Give it back to UpdateBlock, EditBlock or DeleteBlock to change nothing but this version.
+	// Identifies this version. Pass it to UpdateBlock, EditBlock or DeleteBlock to change only this version.
 	Etag string `protobuf:"bytes,6,opt,name=etag,proto3" json:"etag,omitempty"`
 	// When the block was first written.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`

@@ -24,11 +24,11 @@ const (
 // The request of ListBlocks.
 type ListBlocksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The most blocks to return in one page. A page may hold fewer.
+	// The maximum number of blocks to return in one page. A page may hold fewer.
 	//
-	// The default is 50, the most is 250; a larger number means 250.
+	// The default is 50. The maximum is 250; larger values are reduced to 250.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before. Everything else in the request must be as it was.
+	// The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
 	//
 	// The default is the first page.
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
@@ -85,9 +85,9 @@ type ListBlocksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One page of blocks.
 	Blocks []*Block `protobuf:"bytes,1,rep,name=blocks,proto3" json:"blocks,omitempty"`
-	// The highest level among the blocks. PUBLIC when there are none.
+	// The highest level among the blocks. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	// Gives the next page. Empty: this was the last one.
+	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -147,11 +147,11 @@ func (x *ListBlocksResponse) GetNextPageToken() string {
 // The request of GetBlock.
 type GetBlockRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which block.
+	// The label of the block.
 	Label string `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
-	// Whose block.
+	// The agent that owns the block.
 	//
-	// The default is the own one, else the first shared one by owner.
+	// The default is the agent's own block or, if it has none, the shared block whose owner is first by id.
 	OwnerAgentId  string `protobuf:"bytes,2,opt,name=owner_agent_id,json=ownerAgentId,proto3" json:"owner_agent_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -254,9 +254,9 @@ type UpdateBlockRequest struct {
 	Label string `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
 	// The text: up to 64 KiB, without U+0000. May be empty.
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
-	// The etag of the version that the session sees of its agent's block, if just that one is to be replaced.
+	// The etag of the version that the session sees of its agent's block. If set, the call replaces only that version.
 	//
-	// The default is to replace whatever is there.
+	// The default is to replace the current version.
 	Etag          string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -362,9 +362,9 @@ func (x *UpdateBlockResponse) GetBlock() *Block {
 // The request of EditBlock.
 type EditBlockRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which block.
+	// The label of the block.
 	Label string `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
-	// What to do.
+	// The change to make.
 	//
 	// Types that are valid to be assigned to Edit:
 	//
@@ -372,9 +372,9 @@ type EditBlockRequest struct {
 	//	*EditBlockRequest_Insert
 	//	*EditBlockRequest_Replace
 	Edit isEditBlockRequest_Edit `protobuf_oneof:"edit"`
-	// The etag of the version that the session sees of its agent's block, if just that one is to be edited.
+	// The etag of the version that the session sees of its agent's block. If set, the call edits only that version.
 	//
-	// The default is to edit whatever is there.
+	// The default is to edit the current version.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -468,12 +468,12 @@ type EditBlockRequest_Append struct {
 }
 
 type EditBlockRequest_Insert struct {
-	// Put lines between lines.
+	// Insert lines after a given line.
 	Insert *InsertEdit `protobuf:"bytes,3,opt,name=insert,proto3,oneof"`
 }
 
 type EditBlockRequest_Replace struct {
-	// Replace the one place where a text stands.
+	// Replace the only occurrence of a text.
 	Replace *ReplaceEdit `protobuf:"bytes,4,opt,name=replace,proto3,oneof"`
 }
 
@@ -483,7 +483,7 @@ func (*EditBlockRequest_Insert) isEditBlockRequest_Edit() {}
 
 func (*EditBlockRequest_Replace) isEditBlockRequest_Edit() {}
 
-// Add lines at the end. A line break comes between, unless there is one.
+// Add lines at the end. A line break is inserted before them unless the block ends with one.
 type AppendEdit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The lines: 1 byte to 64 KiB, without U+0000.
@@ -529,10 +529,11 @@ func (x *AppendEdit) GetContent() string {
 	return ""
 }
 
-// Put lines between lines, which end at `\n`: `a\nb` and `a\nb\n` have two lines, the empty block has none.
+// Insert lines after a given line. Lines end at `\n`: `a\nb` and `a\nb\n` have two lines, the empty block has none.
 type InsertEdit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// After how many lines: 0 is before the first. Beyond the last: FAILED_PRECONDITION `LINE_OUT_OF_RANGE`.
+	// The number of the line to insert after; 0 inserts before the first. Beyond the last line, the call fails with
+	// FAILED_PRECONDITION `LINE_OUT_OF_RANGE`.
 	Line int32 `protobuf:"varint,1,opt,name=line,proto3" json:"line,omitempty"`
 	// The lines: 1 byte to 64 KiB, without U+0000.
 	Content       string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
@@ -584,12 +585,13 @@ func (x *InsertEdit) GetContent() string {
 	return ""
 }
 
-// Replace the one place where a text stands.
+// Replace the only occurrence of a text.
 type ReplaceEdit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The text to replace, 1 byte to 64 KiB. Nowhere: FAILED_PRECONDITION `TEXT_NOT_FOUND`; in several places: `TEXT_NOT_UNIQUE`.
+	// The text to replace, 1 byte to 64 KiB. If the block does not contain it, the call fails with FAILED_PRECONDITION
+	// `TEXT_NOT_FOUND`; if it contains it more than once, with `TEXT_NOT_UNIQUE`.
 	Old string `protobuf:"bytes,1,opt,name=old,proto3" json:"old,omitempty"`
-	// What stands there afterwards: up to 64 KiB, without U+0000. May be empty.
+	// The replacement: up to 64 KiB, without U+0000. May be empty.
 	New           string `protobuf:"bytes,2,opt,name=new,proto3" json:"new,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -688,11 +690,11 @@ func (x *EditBlockResponse) GetBlock() *Block {
 // The request of DeleteBlock.
 type DeleteBlockRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which block.
+	// The label of the block.
 	Label string `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
-	// The etag of the version that the session sees of its agent's block, if just that one is to be deleted.
+	// The etag of the version that the session sees of its agent's block. If set, the call deletes only that version.
 	//
-	// The default is to delete whatever is there.
+	// The default is to delete the current version.
 	Etag          string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -745,7 +747,7 @@ func (x *DeleteBlockRequest) GetEtag() string {
 // The response of DeleteBlock.
 type DeleteBlockResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The level at which a lower version is seen from now on. UNSPECIFIED when there is none.
+	// The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none.
 	Revealed      Classification `protobuf:"varint,1,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -791,13 +793,13 @@ func (x *DeleteBlockResponse) GetRevealed() Classification {
 // The request of CreateSharedBlock.
 type CreateSharedBlockRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The agent whose block it is.
+	// The agent that owns the block.
 	OwnerAgentId string `protobuf:"bytes,1,opt,name=owner_agent_id,json=ownerAgentId,proto3" json:"owner_agent_id,omitempty"`
 	// The name: 1 to 64 letters, marks and digits of any script, `_`, `.`, `-`, beginning with a letter, digit or `_`.
 	Label string `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`
-	// The text of the PUBLIC version to make: up to 64 KiB, without U+0000.
+	// The text of the PUBLIC version to create: up to 64 KiB, without U+0000.
 	//
-	// The default is the PUBLIC version that there is, or an empty one.
+	// The default is to keep the existing PUBLIC version, or else to create an empty one.
 	Content       string `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -894,9 +896,9 @@ func (*CreateSharedBlockResponse) Descriptor() ([]byte, []int) {
 // The request of DeleteSharedBlock.
 type DeleteSharedBlockRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The agent whose block it is.
+	// The agent that owns the block.
 	OwnerAgentId string `protobuf:"bytes,1,opt,name=owner_agent_id,json=ownerAgentId,proto3" json:"owner_agent_id,omitempty"`
-	// Which block.
+	// The label of the block.
 	Label         string `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -986,11 +988,11 @@ func (*DeleteSharedBlockResponse) Descriptor() ([]byte, []int) {
 // The request of AttachBlock.
 type AttachBlockRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The agent whose block it is.
+	// The agent that owns the block.
 	OwnerAgentId string `protobuf:"bytes,1,opt,name=owner_agent_id,json=ownerAgentId,proto3" json:"owner_agent_id,omitempty"`
-	// Which block.
+	// The label of the block.
 	Label string `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`
-	// The agent that is to read it: another one of the tenant.
+	// The agent to attach the block to: another agent of the tenant.
 	AgentId       string `protobuf:"bytes,3,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1087,11 +1089,11 @@ func (*AttachBlockResponse) Descriptor() ([]byte, []int) {
 // The request of DetachBlock.
 type DetachBlockRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The agent whose block it is.
+	// The agent that owns the block.
 	OwnerAgentId string `protobuf:"bytes,1,opt,name=owner_agent_id,json=ownerAgentId,proto3" json:"owner_agent_id,omitempty"`
-	// Which block.
+	// The label of the block.
 	Label string `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`
-	// The agent that is to read it no more.
+	// The agent to detach the block from.
 	AgentId       string `protobuf:"bytes,3,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1188,15 +1190,15 @@ func (*DetachBlockResponse) Descriptor() ([]byte, []int) {
 // The request of ListBlockConsumers.
 type ListBlockConsumersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The agent whose block it is.
+	// The agent that owns the block.
 	OwnerAgentId string `protobuf:"bytes,1,opt,name=owner_agent_id,json=ownerAgentId,proto3" json:"owner_agent_id,omitempty"`
-	// Which block.
+	// The label of the block.
 	Label string `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`
-	// The most agents to return in one page. A page may hold fewer.
+	// The maximum number of agents to return in one page. A page may hold fewer.
 	//
-	// The default is 50, the most is 250; a larger number means 250.
+	// The default is 50. The maximum is 250; larger values are reduced to 250.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before. Everything else in the request must be as it was.
+	// The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
 	//
 	// The default is the first page.
 	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
@@ -1265,9 +1267,9 @@ func (x *ListBlockConsumersRequest) GetPageToken() string {
 // The response of ListBlockConsumers.
 type ListBlockConsumersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One page of the ids of agents.
+	// One page of agent ids.
 	AgentIds []string `protobuf:"bytes,1,rep,name=agent_ids,json=agentIds,proto3" json:"agent_ids,omitempty"`
-	// Gives the next page. Empty: this was the last one.
+	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

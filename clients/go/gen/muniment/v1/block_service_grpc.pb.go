@@ -37,11 +37,11 @@ const (
 //
 // Core blocks, own and shared.
 //
-// Sessions read their agent's blocks and those attached to it, and write their agent's own. Sharing is the host's act:
-// declarations and attachments have no level, and what a consumer sees of a shared block is the highest version at
-// or below its own taint, possibly none.
+// Sessions read their agent's blocks and those attached to it, and write only their agent's own. Only hosts share
+// blocks. Declarations and attachments have no level. A consumer sees the highest version of a shared block at
+// or below its own taint, if there is one.
 type BlockServiceClient interface {
-	// List the visible blocks by label, of one label the own block first, then by owner.
+	// List the visible blocks by label. For the same label, the agent's own block is first, then others by owner.
 	ListBlocks(ctx context.Context, in *ListBlocksRequest, opts ...grpc.CallOption) (*ListBlocksResponse, error)
 	// Get one block by label.
 	//
@@ -49,32 +49,33 @@ type BlockServiceClient interface {
 	GetBlock(ctx context.Context, in *GetBlockRequest, opts ...grpc.CallOption) (*GetBlockResponse, error)
 	// Create or replace the session's own-level version of a block of its agent.
 	//
-	// With an etag that is not that of the version that it sees: ABORTED `ETAG_STALE`.
+	// An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
 	UpdateBlock(ctx context.Context, in *UpdateBlockRequest, opts ...grpc.CallOption) (*UpdateBlockResponse, error)
 	// Change part of a block of the session's agent.
 	//
-	// Edits the version that the session sees, and writes its own-level one. No such block of its agent: NOT_FOUND. Over
-	// 64 KiB: FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+	// Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
+	// with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
 	EditBlock(ctx context.Context, in *EditBlockRequest, opts ...grpc.CallOption) (*EditBlockResponse, error)
-	// Delete the session's own-level version of a block of its agent. Versions are kept for audit.
+	// Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
 	//
-	// If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+	// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
 	DeleteBlock(ctx context.Context, in *DeleteBlockRequest, opts ...grpc.CallOption) (*DeleteBlockResponse, error)
-	// Declare a block of an agent as shared, and make its PUBLIC version when there is none.
+	// Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 	//
-	// Declared already, or `content` given where a PUBLIC version is: ALREADY_EXISTS.
+	// If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
+	// `BLOCK_EXISTS`.
 	CreateSharedBlock(ctx context.Context, in *CreateSharedBlockRequest, opts ...grpc.CallOption) (*CreateSharedBlockResponse, error)
 	// End a declaration, and with it all attachments. The owner keeps its block.
 	//
-	// Not declared: NOT_FOUND `SHARED_BLOCK_NOT_FOUND`; so for the other calls about shared blocks.
+	// If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
 	DeleteSharedBlock(ctx context.Context, in *DeleteSharedBlockRequest, opts ...grpc.CallOption) (*DeleteSharedBlockResponse, error)
-	// Let another agent of the tenant read a shared block. Attached already: nothing changes.
+	// Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 	//
-	// An agent that the tenant does not have: NOT_FOUND `AGENT_NOT_FOUND`. The owner itself: INVALID_ARGUMENT.
+	// An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
 	AttachBlock(ctx context.Context, in *AttachBlockRequest, opts ...grpc.CallOption) (*AttachBlockResponse, error)
-	// Let an agent read a shared block no more.
+	// Stop an agent from reading a shared block.
 	//
-	// Not attached to it: NOT_FOUND `BLOCK_NOT_ATTACHED`.
+	// If the block is not attached to the agent, it fails with NOT_FOUND `BLOCK_NOT_ATTACHED`.
 	DetachBlock(ctx context.Context, in *DetachBlockRequest, opts ...grpc.CallOption) (*DetachBlockResponse, error)
 	// List the agents that a shared block is attached to, by id.
 	ListBlockConsumers(ctx context.Context, in *ListBlockConsumersRequest, opts ...grpc.CallOption) (*ListBlockConsumersResponse, error)
@@ -194,11 +195,11 @@ func (c *blockServiceClient) ListBlockConsumers(ctx context.Context, in *ListBlo
 //
 // Core blocks, own and shared.
 //
-// Sessions read their agent's blocks and those attached to it, and write their agent's own. Sharing is the host's act:
-// declarations and attachments have no level, and what a consumer sees of a shared block is the highest version at
-// or below its own taint, possibly none.
+// Sessions read their agent's blocks and those attached to it, and write only their agent's own. Only hosts share
+// blocks. Declarations and attachments have no level. A consumer sees the highest version of a shared block at
+// or below its own taint, if there is one.
 type BlockServiceServer interface {
-	// List the visible blocks by label, of one label the own block first, then by owner.
+	// List the visible blocks by label. For the same label, the agent's own block is first, then others by owner.
 	ListBlocks(context.Context, *ListBlocksRequest) (*ListBlocksResponse, error)
 	// Get one block by label.
 	//
@@ -206,32 +207,33 @@ type BlockServiceServer interface {
 	GetBlock(context.Context, *GetBlockRequest) (*GetBlockResponse, error)
 	// Create or replace the session's own-level version of a block of its agent.
 	//
-	// With an etag that is not that of the version that it sees: ABORTED `ETAG_STALE`.
+	// An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
 	UpdateBlock(context.Context, *UpdateBlockRequest) (*UpdateBlockResponse, error)
 	// Change part of a block of the session's agent.
 	//
-	// Edits the version that the session sees, and writes its own-level one. No such block of its agent: NOT_FOUND. Over
-	// 64 KiB: FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+	// Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
+	// with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
 	EditBlock(context.Context, *EditBlockRequest) (*EditBlockResponse, error)
-	// Delete the session's own-level version of a block of its agent. Versions are kept for audit.
+	// Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
 	//
-	// If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+	// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
 	DeleteBlock(context.Context, *DeleteBlockRequest) (*DeleteBlockResponse, error)
-	// Declare a block of an agent as shared, and make its PUBLIC version when there is none.
+	// Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 	//
-	// Declared already, or `content` given where a PUBLIC version is: ALREADY_EXISTS.
+	// If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
+	// `BLOCK_EXISTS`.
 	CreateSharedBlock(context.Context, *CreateSharedBlockRequest) (*CreateSharedBlockResponse, error)
 	// End a declaration, and with it all attachments. The owner keeps its block.
 	//
-	// Not declared: NOT_FOUND `SHARED_BLOCK_NOT_FOUND`; so for the other calls about shared blocks.
+	// If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
 	DeleteSharedBlock(context.Context, *DeleteSharedBlockRequest) (*DeleteSharedBlockResponse, error)
-	// Let another agent of the tenant read a shared block. Attached already: nothing changes.
+	// Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 	//
-	// An agent that the tenant does not have: NOT_FOUND `AGENT_NOT_FOUND`. The owner itself: INVALID_ARGUMENT.
+	// An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
 	AttachBlock(context.Context, *AttachBlockRequest) (*AttachBlockResponse, error)
-	// Let an agent read a shared block no more.
+	// Stop an agent from reading a shared block.
 	//
-	// Not attached to it: NOT_FOUND `BLOCK_NOT_ATTACHED`.
+	// If the block is not attached to the agent, it fails with NOT_FOUND `BLOCK_NOT_ATTACHED`.
 	DetachBlock(context.Context, *DetachBlockRequest) (*DetachBlockResponse, error)
 	// List the agents that a shared block is attached to, by id.
 	ListBlockConsumers(context.Context, *ListBlockConsumersRequest) (*ListBlockConsumersResponse, error)

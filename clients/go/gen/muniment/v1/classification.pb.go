@@ -28,15 +28,15 @@ const (
 type Classification int32
 
 const (
-	// No level. As input it is refused; as output it means "none".
+	// No level. Requests must not use it. In responses it means "none".
 	Classification_CLASSIFICATION_UNSPECIFIED Classification = 0
-	// Anyone may know it. The level of an empty result.
+	// Information that anyone may see. Also the level of an empty result.
 	Classification_CLASSIFICATION_PUBLIC Classification = 1
-	// For people of the house.
+	// Information for members of the organization.
 	Classification_CLASSIFICATION_INTERNAL Classification = 2
-	// For those who need it. From here up, reads are audited too.
+	// Information for those who need it. At this level and above, reads are audited too.
 	Classification_CLASSIFICATION_CONFIDENTIAL Classification = 3
-	// For the very few.
+	// Information for a few named people.
 	Classification_CLASSIFICATION_RESTRICTED Classification = 4
 )
 

@@ -23,8 +23,8 @@ const (
 
 // Why a call failed.
 //
-// Sent as `google.rpc.ErrorInfo.reason`, without the prefix, with the domain `muniment.v1`. Texts
-// of errors are for people and may change; reasons do not.
+// Sent as `google.rpc.ErrorInfo.reason`, without the prefix, in the domain `muniment.v1`. Error
+// messages are for people and may change; reasons do not.
 type ErrorReason int32
 
 const (
@@ -34,15 +34,15 @@ const (
 	//
 	// Example, INVALID_ARGUMENT: SaveMemory with an empty key.
 	ErrorReason_ERROR_REASON_FIELD_INVALID ErrorReason = 1
-	// The page token is damaged, or was made by another method, filter or credential.
+	// The page token is malformed, or was issued for another method, filter or credential.
 	//
-	// Example, INVALID_ARGUMENT: ListMemories with a token of another session.
+	// Example, INVALID_ARGUMENT: ListMemories with a page token of another session.
 	ErrorReason_ERROR_REASON_PAGE_TOKEN_INVALID ErrorReason = 2
-	// There is no credential, or not exactly one, or it is unknown, revoked, closed or expired.
+	// The call does not carry exactly one credential, or the credential is unknown, revoked, closed or expired.
 	//
 	// Example, UNAUTHENTICATED: any call after CloseSession.
 	ErrorReason_ERROR_REASON_CREDENTIAL_INVALID ErrorReason = 3
-	// The method is not for this kind of caller.
+	// This kind of caller may not call the method.
 	//
 	// Example, PERMISSION_DENIED: RaiseTaint with a session token.
 	ErrorReason_ERROR_REASON_PRINCIPAL_NOT_ALLOWED ErrorReason = 4
@@ -54,7 +54,7 @@ const (
 	//
 	// Example, NOT_FOUND: GetAgent of another tenant's agent.
 	ErrorReason_ERROR_REASON_AGENT_NOT_FOUND ErrorReason = 6
-	// There is no such session, or it is above the ceiling, or (where an open one is needed) not open.
+	// The session does not exist, is above the ceiling, or is not open although the method needs an open session.
 	//
 	// Example, NOT_FOUND: RaiseTaint on a closed session.
 	ErrorReason_ERROR_REASON_SESSION_NOT_FOUND ErrorReason = 7
@@ -62,23 +62,23 @@ const (
 	//
 	// Example, NOT_FOUND: GetMemory of a key that exists only above the session's taint.
 	ErrorReason_ERROR_REASON_MEMORY_NOT_FOUND ErrorReason = 8
-	// The agent id is taken.
+	// The agent id is already in use.
 	//
-	// Example, ALREADY_EXISTS: CreateAgent twice with one id.
+	// Example, ALREADY_EXISTS: CreateAgent twice with the same id.
 	ErrorReason_ERROR_REASON_AGENT_EXISTS ErrorReason = 9
-	// The conversation has seen more sensitive information than the session is to be opened at.
+	// The taint of the conversation is higher than the level requested for the session.
 	//
 	// Example, FAILED_PRECONDITION: OpenSession at PUBLIC in a conversation raised to INTERNAL.
 	ErrorReason_ERROR_REASON_CONVERSATION_TAINTED ErrorReason = 10
-	// Only lower versions of the name are visible, and a session writes at its own level only.
+	// Only versions at lower levels are visible, and a session writes only at its own level.
 	//
 	// Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
 	ErrorReason_ERROR_REASON_WRITE_LEVEL_MISMATCH ErrorReason = 11
-	// The etag is not that of the version that Get would return. Read again, then write.
+	// The etag does not match the version that Get returns now. Read the item again, then retry.
 	//
 	// Example, ABORTED: SaveMemory with the etag of an overwritten version.
 	ErrorReason_ERROR_REASON_ETAG_STALE ErrorReason = 12
-	// The taint was raised meanwhile. Start again, at the new taint.
+	// The taint was raised during the operation. Start again at the new taint.
 	//
 	// Example, ABORTED: ListMemories with a page token from before RaiseTaint.
 	ErrorReason_ERROR_REASON_TAINT_CHANGED ErrorReason = 13
@@ -86,35 +86,35 @@ const (
 	//
 	// Example, RESOURCE_EXHAUSTED: any call under overload.
 	ErrorReason_ERROR_REASON_OVERLOADED ErrorReason = 14
-	// The database is away, or the server has closed its walls. Try again.
+	// The database is unavailable, or its grants have not been verified. Try again later.
 	//
 	// Example, UNAVAILABLE: any call while the database restarts.
 	ErrorReason_ERROR_REASON_UNAVAILABLE ErrorReason = 15
-	// The deadline passed before the answer was ready. A write may or may not have happened.
+	// The deadline passed before the response was ready. A write may or may not have been committed.
 	//
 	// Example, DEADLINE_EXCEEDED: SaveMemory with a deadline of 1 ms.
 	ErrorReason_ERROR_REASON_DEADLINE_EXCEEDED ErrorReason = 16
 	// The server has no such method.
 	//
-	// Example, UNIMPLEMENTED: a call of a newer contract.
+	// Example, UNIMPLEMENTED: a call of a method that only a newer server has.
 	ErrorReason_ERROR_REASON_METHOD_UNKNOWN ErrorReason = 17
-	// A fault of the server. `incident` in the metadata of ErrorInfo finds it in the server's log.
+	// An internal error. The metadata entry `incident` of ErrorInfo identifies it in the server's log.
 	//
-	// Example, INTERNAL: an answer that the egress guard held back.
+	// Example, INTERNAL: the response contained an item above the session's taint and was withheld.
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 18
-	// No version of the note is visible to the session in this tier. The text says so when it is in the other tier.
+	// No version of the note is visible to the session in this tier. The message says so if it is in the other tier.
 	//
 	// Example, NOT_FOUND: UpdateNote with TIER_USER of a note in TIER_MEMORY.
 	ErrorReason_ERROR_REASON_NOTE_NOT_FOUND ErrorReason = 19
-	// The note id is taken by a visible note with other content or of the other tier.
+	// A visible note already has this id, with different content or in the other tier.
 	//
-	// Example, ALREADY_EXISTS: AddNote twice with one id and two contents.
+	// Example, ALREADY_EXISTS: AddNote twice with the same id and different content.
 	ErrorReason_ERROR_REASON_NOTE_EXISTS ErrorReason = 20
-	// The host has switched the tier off. Its notes can be listed, searched and deleted.
+	// The host has disabled the tier. Its notes can still be listed, searched and deleted.
 	//
 	// Example, FAILED_PRECONDITION: AddNote to TIER_USER of an agent without a user profile.
 	ErrorReason_ERROR_REASON_TIER_DISABLED ErrorReason = 21
-	// The notes would be over the tier's budget. The detail BudgetExceeded says by how much, and what takes the room.
+	// The notes would exceed the tier's budget. The detail BudgetExceeded says by how much, and lists the largest notes.
 	//
 	// Example, FAILED_PRECONDITION: AddNote of 2,201 characters to an agent with the default budget.
 	ErrorReason_ERROR_REASON_BUDGET_EXCEEDED ErrorReason = 22
@@ -122,19 +122,19 @@ const (
 	//
 	// Example, NOT_FOUND: GetBlock of a label that exists only above the session's taint.
 	ErrorReason_ERROR_REASON_BLOCK_NOT_FOUND ErrorReason = 23
-	// The block is shared already, or has a PUBLIC version already.
+	// The block is already shared, or already has a PUBLIC version.
 	//
 	// Example, ALREADY_EXISTS: CreateSharedBlock twice.
 	ErrorReason_ERROR_REASON_BLOCK_EXISTS ErrorReason = 24
-	// The text to replace is not in the block.
+	// The block does not contain the text to replace.
 	//
-	// Example, FAILED_PRECONDITION: EditBlock with a `replace` of a word that is not there.
+	// Example, FAILED_PRECONDITION: EditBlock with a `replace` of a word that the block does not contain.
 	ErrorReason_ERROR_REASON_TEXT_NOT_FOUND ErrorReason = 25
-	// The text to replace is in the block more than once. Give more of what stands around it.
+	// The block contains the text to replace more than once. Include more of the surrounding text.
 	//
 	// Example, FAILED_PRECONDITION: EditBlock with a `replace` of a single letter.
 	ErrorReason_ERROR_REASON_TEXT_NOT_UNIQUE ErrorReason = 26
-	// The block has fewer lines.
+	// The block has fewer lines than the insertion point.
 	//
 	// Example, FAILED_PRECONDITION: EditBlock with an `insert` after line 9 of a block of three lines.
 	ErrorReason_ERROR_REASON_LINE_OUT_OF_RANGE ErrorReason = 27
@@ -154,13 +154,13 @@ const (
 	//
 	// Example, NOT_FOUND: GetPassage of a passage above the session's taint.
 	ErrorReason_ERROR_REASON_PASSAGE_NOT_FOUND ErrorReason = 31
-	// The passage id is taken by a visible passage with other content.
+	// A visible passage already has this id, with different content.
 	//
-	// Example, ALREADY_EXISTS: StorePassage twice with one id and two contents.
+	// Example, ALREADY_EXISTS: StorePassage twice with the same id and different content.
 	ErrorReason_ERROR_REASON_PASSAGE_EXISTS ErrorReason = 32
 	// The prompt would be larger than 2 MiB.
 	//
-	// Example, FAILED_PRECONDITION: RenderPrompt of an agent with forty full blocks.
+	// Example, FAILED_PRECONDITION: RenderPrompt for an agent with forty blocks of 64 KiB.
 	ErrorReason_ERROR_REASON_PROMPT_TOO_LARGE ErrorReason = 33
 )
 

@@ -27,19 +27,19 @@ type Memory struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name, compared byte by byte.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// What is remembered, byte for byte as it was saved.
+	// The text, byte for byte as it was saved.
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	// Labels to list and search by, in the order they were given.
 	Tags []string `protobuf:"bytes,3,rep,name=tags,proto3" json:"tags,omitempty"`
 	// The level of this version: the taint of the session that wrote it.
 	Classification Classification `protobuf:"varint,4,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	// Names this version. Give it back to SaveMemory or DeleteMemory to change nothing but this version.
+	// Identifies this version. Pass it to SaveMemory or DeleteMemory to change only this version.
 	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	// When the memory was first saved at this level.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When this version was written.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// When it is forgotten. Absent: never.
+	// When it expires. Absent if it never expires.
 	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -27,17 +27,17 @@ type SaveMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name: 1 to 256 code points after NFC, no control or format characters, no space at either end.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// What to remember: 1 byte to 64 KiB, without U+0000.
+	// The text: 1 byte to 64 KiB, without U+0000.
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	// Labels: up to 32, each up to 64 code points after NFC and trimming. Repeated ones are dropped.
 	Tags []string `protobuf:"bytes,3,rep,name=tags,proto3" json:"tags,omitempty"`
-	// When to forget it, in the future.
+	// When it expires. Must be in the future.
 	//
 	// The default is never.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
-	// The etag of the version that GetMemory returns, if the save is to replace just that one.
+	// The etag of the version that GetMemory returns. If set, the call replaces only that version.
 	//
-	// The default is to replace whatever is there.
+	// The default is to replace the current version.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -157,7 +157,7 @@ func (x *SaveMemoryResponse) GetMemory() *Memory {
 // The request of GetMemory.
 type GetMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which memory.
+	// The key of the memory.
 	Key           string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -253,11 +253,11 @@ type ListMemoriesRequest struct {
 	//
 	// The default is all.
 	Tag string `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
-	// The most memories to return in one page. A page may hold fewer.
+	// The maximum number of memories to return in one page. A page may hold fewer.
 	//
-	// The default is 50, the most is 250; a larger number means 250.
+	// The default is 50. The maximum is 250; larger values are reduced to 250.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before. Everything else in the request must be as it was.
+	// The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
 	//
 	// The default is the first page.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
@@ -321,9 +321,9 @@ type ListMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One page of memories.
 	Memories []*Memory `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
-	// Gives the next page. Empty: this was the last one.
+	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// The highest level among the memories. PUBLIC when there are none.
+	// The highest level among the memories. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -385,15 +385,15 @@ type SearchMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What to look for: 1 to 1024 code points, not blank.
 	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
-	// The most results to return.
+	// The maximum number of results to return.
 	//
-	// The default is 10, the most is 100; a larger number means 100.
+	// The default is 10. The maximum is 100; larger values are reduced to 100.
 	MaxResults int32 `protobuf:"varint,2,opt,name=max_results,json=maxResults,proto3" json:"max_results,omitempty"`
 	// Only memories with these tags.
 	//
 	// The default is all memories.
 	Tags []string `protobuf:"bytes,3,rep,name=tags,proto3" json:"tags,omitempty"`
-	// Whether all tags are needed, or any one.
+	// Whether an item must have all of the tags, or any of them.
 	//
 	// The default is all.
 	TagMatch      TagMatch `protobuf:"varint,4,opt,name=tag_match,json=tagMatch,proto3,enum=muniment.v1.TagMatch" json:"tag_match,omitempty"`
@@ -464,9 +464,9 @@ type SearchMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The best matches, best first.
 	Results []*MemoryResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
-	// The highest level among the results. PUBLIC when there are none.
+	// The highest level among the results. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	// Whether meaning was compared too, and not words alone.
+	// Whether embeddings were compared too. If false, only words were.
 	Semantic      bool `protobuf:"varint,3,opt,name=semantic,proto3" json:"semantic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -528,7 +528,7 @@ type MemoryResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The memory.
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
-	// How well it matches: higher is better. Comparable within one response only.
+	// How well it matches. Higher is better. Scores are comparable only within one response.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
 	// The part of the content that matches best.
 	Snippet       string `protobuf:"bytes,3,opt,name=snippet,proto3" json:"snippet,omitempty"`
@@ -590,11 +590,11 @@ func (x *MemoryResult) GetSnippet() string {
 // The request of DeleteMemory.
 type DeleteMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which memory.
+	// The key of the memory.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// The etag of the version that GetMemory returns, if just that one is to be deleted.
+	// The etag of the version that GetMemory returns. If set, the call deletes only that version.
 	//
-	// The default is to delete whatever is there.
+	// The default is to delete the current version.
 	Etag          string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -647,7 +647,7 @@ func (x *DeleteMemoryRequest) GetEtag() string {
 // The response of DeleteMemory.
 type DeleteMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The level at which a lower version is seen from now on. UNSPECIFIED when there is none.
+	// The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none.
 	Revealed      Classification `protobuf:"varint,1,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -33,13 +33,13 @@ const (
 // Keyed memories, as one session sees them.
 //
 // No request names a level: a session writes and deletes exactly at its taint and reads at or below
-// it. Of one key at several levels the highest visible version is the one that is seen.
+// it. If a key exists at several levels, the session sees the highest visible version.
 type MemoryServiceClient interface {
 	// Create or replace the session's own-level version of a memory.
 	//
 	// Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-	// nothing returns the stored version and is safe to retry. With an etag that is not that of the
-	// version GetMemory would return: ABORTED `ETAG_STALE`.
+	// nothing returns the stored version and is safe to retry. An etag that does not match the
+	// version that GetMemory returns fails with ABORTED `ETAG_STALE`.
 	SaveMemory(ctx context.Context, in *SaveMemoryRequest, opts ...grpc.CallOption) (*SaveMemoryResponse, error)
 	// Get one memory by key.
 	//
@@ -48,14 +48,14 @@ type MemoryServiceClient interface {
 	GetMemory(ctx context.Context, in *GetMemoryRequest, opts ...grpc.CallOption) (*GetMemoryResponse, error)
 	// List the visible memories by key, each at its highest visible level.
 	ListMemories(ctx context.Context, in *ListMemoriesRequest, opts ...grpc.CallOption) (*ListMemoriesResponse, error)
-	// Find memories by words, and by meaning where the server can, best first.
+	// Find memories by words, and by embeddings if the server has an embedder, best first.
 	//
 	// The query is plain language: any of its words may match, in any form of the word, and nothing in
 	// it is syntax. A shadowed version never matches.
 	SearchMemories(ctx context.Context, in *SearchMemoriesRequest, opts ...grpc.CallOption) (*SearchMemoriesResponse, error)
-	// Delete the session's own-level version of a memory. Versions are kept for audit.
+	// Delete the session's own-level version of a memory. Old versions are kept for audit.
 	//
-	// If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+	// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
 	DeleteMemory(ctx context.Context, in *DeleteMemoryRequest, opts ...grpc.CallOption) (*DeleteMemoryResponse, error)
 }
 
@@ -124,13 +124,13 @@ func (c *memoryServiceClient) DeleteMemory(ctx context.Context, in *DeleteMemory
 // Keyed memories, as one session sees them.
 //
 // No request names a level: a session writes and deletes exactly at its taint and reads at or below
-// it. Of one key at several levels the highest visible version is the one that is seen.
+// it. If a key exists at several levels, the session sees the highest visible version.
 type MemoryServiceServer interface {
 	// Create or replace the session's own-level version of a memory.
 	//
 	// Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-	// nothing returns the stored version and is safe to retry. With an etag that is not that of the
-	// version GetMemory would return: ABORTED `ETAG_STALE`.
+	// nothing returns the stored version and is safe to retry. An etag that does not match the
+	// version that GetMemory returns fails with ABORTED `ETAG_STALE`.
 	SaveMemory(context.Context, *SaveMemoryRequest) (*SaveMemoryResponse, error)
 	// Get one memory by key.
 	//
@@ -139,14 +139,14 @@ type MemoryServiceServer interface {
 	GetMemory(context.Context, *GetMemoryRequest) (*GetMemoryResponse, error)
 	// List the visible memories by key, each at its highest visible level.
 	ListMemories(context.Context, *ListMemoriesRequest) (*ListMemoriesResponse, error)
-	// Find memories by words, and by meaning where the server can, best first.
+	// Find memories by words, and by embeddings if the server has an embedder, best first.
 	//
 	// The query is plain language: any of its words may match, in any form of the word, and nothing in
 	// it is syntax. A shadowed version never matches.
 	SearchMemories(context.Context, *SearchMemoriesRequest) (*SearchMemoriesResponse, error)
-	// Delete the session's own-level version of a memory. Versions are kept for audit.
+	// Delete the session's own-level version of a memory. Old versions are kept for audit.
 	//
-	// If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+	// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
 	DeleteMemory(context.Context, *DeleteMemoryRequest) (*DeleteMemoryResponse, error)
 	mustEmbedUnimplementedMemoryServiceServer()
 }

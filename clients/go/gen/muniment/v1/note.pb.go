@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// One of an agent's two sets of notes. Each has a budget, and each can be switched off by the host.
+// One of an agent's two sets of notes. Each has a budget, and the host can disable each.
 type Tier int32
 
 const (
@@ -80,13 +80,13 @@ type Note struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id, a UUID.
 	NoteId string `protobuf:"bytes,1,opt,name=note_id,json=noteId,proto3" json:"note_id,omitempty"`
-	// Which of the agent's two budgets it counts against. A note never changes its tier.
+	// The tier whose budget the note counts against. A note never changes its tier.
 	Tier Tier `protobuf:"varint,2,opt,name=tier,proto3,enum=muniment.v1.Tier" json:"tier,omitempty"`
-	// What is noted, byte for byte as it was written.
+	// The text, byte for byte as it was written.
 	Content string `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
 	// The level of this version: the taint of the session that wrote it.
 	Classification Classification `protobuf:"varint,4,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	// Names this version. Give it back to UpdateNote or DeleteNote to change nothing but this version.
+	// Identifies this version. Pass it to UpdateNote or DeleteNote to change only this version.
 	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	// When the note was added.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
@@ -175,18 +175,18 @@ func (x *Note) GetUpdateTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// How much of a tier's budget the notes take that the session sees.
+// How much of a tier's budget is taken by the notes that the session sees.
 //
-// Counted are the Unicode code points of the notes joined by `\n§\n`.
+// Sizes are in Unicode code points, counted over the notes joined by `\n§\n`.
 type Usage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which tier.
+	// The tier.
 	Tier Tier `protobuf:"varint,1,opt,name=tier,proto3,enum=muniment.v1.Tier" json:"tier,omitempty"`
-	// What the visible notes take.
+	// The size of the visible notes.
 	UsedChars int32 `protobuf:"varint,2,opt,name=used_chars,json=usedChars,proto3" json:"used_chars,omitempty"`
 	// The budget.
 	LimitChars int32 `protobuf:"varint,3,opt,name=limit_chars,json=limitChars,proto3" json:"limit_chars,omitempty"`
-	// `used_chars` of `limit_chars`, rounded down. May pass 100: a session also sees what lower ones wrote.
+	// `used_chars` as a percentage of `limit_chars`, rounded down. May exceed 100, as lower sessions' notes count too.
 	Percent       int32 `protobuf:"varint,4,opt,name=percent,proto3" json:"percent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -250,16 +250,16 @@ func (x *Usage) GetPercent() int32 {
 	return 0
 }
 
-// What a session needs to repair its notes in one more call. Comes with BUDGET_EXCEEDED, as a detail of the status.
+// What a session needs to make room in one more call. Sent as a status detail with BUDGET_EXCEEDED.
 type BudgetExceeded struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The usage as it is. Nothing was changed.
+	// The current usage. Nothing was changed.
 	Usage *Usage `protobuf:"bytes,1,opt,name=usage,proto3" json:"usage,omitempty"`
-	// What the notes would have taken.
+	// The size that the notes would have had.
 	WouldBeChars int32 `protobuf:"varint,2,opt,name=would_be_chars,json=wouldBeChars,proto3" json:"would_be_chars,omitempty"`
-	// By how much that is too much.
+	// By how much that size exceeds the budget.
 	OverByChars int32 `protobuf:"varint,3,opt,name=over_by_chars,json=overByChars,proto3" json:"over_by_chars,omitempty"`
-	// The largest notes of the tier, largest first, ten at most.
+	// The largest notes of the tier, up to ten, largest first.
 	Entries       []*BudgetEntry `protobuf:"bytes,4,rep,name=entries,proto3" json:"entries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -323,16 +323,16 @@ func (x *BudgetExceeded) GetEntries() []*BudgetEntry {
 	return nil
 }
 
-// One note that takes room.
+// One of the largest notes.
 type BudgetEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which note.
+	// The id of the note.
 	NoteId string `protobuf:"bytes,1,opt,name=note_id,json=noteId,proto3" json:"note_id,omitempty"`
 	// Its length in code points.
 	LengthChars int32 `protobuf:"varint,2,opt,name=length_chars,json=lengthChars,proto3" json:"length_chars,omitempty"`
 	// Its first 40 code points.
 	Preview string `protobuf:"bytes,3,opt,name=preview,proto3" json:"preview,omitempty"`
-	// Whether it is of the session's own level. It can shorten a note of another level by updating it, and delete only its own.
+	// Whether the note is at the session's own level. A session can update any visible note, but delete only such notes.
 	OwnLevel bool `protobuf:"varint,4,opt,name=own_level,json=ownLevel,proto3" json:"own_level,omitempty"`
 	// The level of the note.
 	Classification Classification `protobuf:"varint,5,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`

@@ -31,9 +31,9 @@ type Passage struct {
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	// Labels to list and search by, in the order they were given.
 	Tags []string `protobuf:"bytes,3,rep,name=tags,proto3" json:"tags,omitempty"`
-	// The thread whose turn it is, such as a conversation. Empty: none.
+	// The thread that the passage is a turn of, such as a conversation. Empty if there is none.
 	Thread string `protobuf:"bytes,4,opt,name=thread,proto3" json:"thread,omitempty"`
-	// Who said or wrote it. Empty: not stated.
+	// Who said or wrote it. Empty if unknown.
 	Author string `protobuf:"bytes,5,opt,name=author,proto3" json:"author,omitempty"`
 	// When it was said or happened.
 	EventTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
@@ -41,7 +41,7 @@ type Passage struct {
 	Classification Classification `protobuf:"varint,7,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// When it was stored.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// When it is forgotten. Absent: never.
+	// When it expires. Absent if it never expires.
 	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -140,14 +140,14 @@ func (x *Passage) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// How far a stream of passages came before it failed: all up to there is stored. Comes, as a detail of the status,
-// with every error that is found in the stream itself. The passage after that many is the one that the error is about,
-// or was not judged. Later ones may be stored too, if another writer stored passages of the same ids at that moment.
+// How many passages of a stream were stored before it failed. Sent as a status detail with every error found in the
+// stream itself. The error concerns the next passage, or that passage was not checked. Later passages may also be
+// stored, if another writer stored passages with the same ids at the same time.
 type ImportProgress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many passages were stored.
 	StoredCount int32 `protobuf:"varint,1,opt,name=stored_count,json=storedCount,proto3" json:"stored_count,omitempty"`
-	// How many were there already.
+	// How many passages existed already.
 	ExistingCount int32 `protobuf:"varint,2,opt,name=existing_count,json=existingCount,proto3" json:"existing_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

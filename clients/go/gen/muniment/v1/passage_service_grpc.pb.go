@@ -31,19 +31,19 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Archival passages, as one session sees them. A passage is written once, at the session's taint, and not overwritten.
+// Archival passages, as one session sees them. A passage is written once, at the session's taint, and never changed.
 type PassageServiceClient interface {
 	// Store a passage.
 	//
-	// Under a `passage_id` that is visible already: the stored passage when the content is the same, otherwise
+	// If `passage_id` is already visible, the same content returns the stored passage; other content fails with
 	// ALREADY_EXISTS `PASSAGE_EXISTS`.
 	StorePassage(ctx context.Context, in *StorePassageRequest, opts ...grpc.CallOption) (*StorePassageResponse, error)
-	// Store a stream of passages, in its order, in batches that each commit.
+	// Store a stream of passages, in order, in batches. Each batch is a transaction.
 	//
-	// All of a stream is stored at one taint. If the taint is raised meanwhile: ABORTED `TAINT_CHANGED`. An error that is
-	// found in the stream carries the detail ImportProgress. With ids the stream is safe to repeat. A stream that rests
-	// for 10 seconds, or takes longer than 10 minutes, is cut off. Of one that was cut off or cancelled, all that had
-	// arrived may be stored.
+	// All passages of a stream are stored at one taint. If the taint is raised meanwhile, the call fails with ABORTED
+	// `TAINT_CHANGED`. Errors found in the stream have the detail ImportProgress. A stream with ids is safe to repeat. A
+	// stream that pauses for 10 seconds, or takes longer than 10 minutes, is terminated. If a stream is terminated or
+	// canceled, all passages that the server has received may be stored.
 	ImportPassages(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportPassagesRequest, ImportPassagesResponse], error)
 	// Get one passage by id.
 	//
@@ -51,11 +51,11 @@ type PassageServiceClient interface {
 	GetPassage(ctx context.Context, in *GetPassageRequest, opts ...grpc.CallOption) (*GetPassageResponse, error)
 	// List the visible passages by `event_time`, newest first.
 	ListPassages(ctx context.Context, in *ListPassagesRequest, opts ...grpc.CallOption) (*ListPassagesResponse, error)
-	// Find passages by words, and by meaning where the server can, best first.
+	// Find passages by words, and by embeddings if the server has an embedder, best first.
 	SearchPassages(ctx context.Context, in *SearchPassagesRequest, opts ...grpc.CallOption) (*SearchPassagesResponse, error)
 	// Delete a passage of the session's own level. It is kept for audit.
 	//
-	// If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+	// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
 	DeletePassage(ctx context.Context, in *DeletePassageRequest, opts ...grpc.CallOption) (*DeletePassageResponse, error)
 }
 
@@ -134,19 +134,19 @@ func (c *passageServiceClient) DeletePassage(ctx context.Context, in *DeletePass
 // All implementations must embed UnimplementedPassageServiceServer
 // for forward compatibility.
 //
-// Archival passages, as one session sees them. A passage is written once, at the session's taint, and not overwritten.
+// Archival passages, as one session sees them. A passage is written once, at the session's taint, and never changed.
 type PassageServiceServer interface {
 	// Store a passage.
 	//
-	// Under a `passage_id` that is visible already: the stored passage when the content is the same, otherwise
+	// If `passage_id` is already visible, the same content returns the stored passage; other content fails with
 	// ALREADY_EXISTS `PASSAGE_EXISTS`.
 	StorePassage(context.Context, *StorePassageRequest) (*StorePassageResponse, error)
-	// Store a stream of passages, in its order, in batches that each commit.
+	// Store a stream of passages, in order, in batches. Each batch is a transaction.
 	//
-	// All of a stream is stored at one taint. If the taint is raised meanwhile: ABORTED `TAINT_CHANGED`. An error that is
-	// found in the stream carries the detail ImportProgress. With ids the stream is safe to repeat. A stream that rests
-	// for 10 seconds, or takes longer than 10 minutes, is cut off. Of one that was cut off or cancelled, all that had
-	// arrived may be stored.
+	// All passages of a stream are stored at one taint. If the taint is raised meanwhile, the call fails with ABORTED
+	// `TAINT_CHANGED`. Errors found in the stream have the detail ImportProgress. A stream with ids is safe to repeat. A
+	// stream that pauses for 10 seconds, or takes longer than 10 minutes, is terminated. If a stream is terminated or
+	// canceled, all passages that the server has received may be stored.
 	ImportPassages(grpc.ClientStreamingServer[ImportPassagesRequest, ImportPassagesResponse]) error
 	// Get one passage by id.
 	//
@@ -154,11 +154,11 @@ type PassageServiceServer interface {
 	GetPassage(context.Context, *GetPassageRequest) (*GetPassageResponse, error)
 	// List the visible passages by `event_time`, newest first.
 	ListPassages(context.Context, *ListPassagesRequest) (*ListPassagesResponse, error)
-	// Find passages by words, and by meaning where the server can, best first.
+	// Find passages by words, and by embeddings if the server has an embedder, best first.
 	SearchPassages(context.Context, *SearchPassagesRequest) (*SearchPassagesResponse, error)
 	// Delete a passage of the session's own level. It is kept for audit.
 	//
-	// If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+	// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
 	DeletePassage(context.Context, *DeletePassageRequest) (*DeletePassageResponse, error)
 	mustEmbedUnimplementedPassageServiceServer()
 }

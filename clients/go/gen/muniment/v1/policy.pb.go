@@ -26,11 +26,11 @@ const (
 type Principal int32
 
 const (
-	// Nobody.
+	// No principal. A policy must not contain it.
 	Principal_PRINCIPAL_UNSPECIFIED Principal = 0
 	// The trusted runtime around a model. Holds a host key.
 	Principal_PRINCIPAL_HOST Principal = 1
-	// One session of an agent. Holds a session token; what it asks for may come from a model.
+	// One session of an agent. Holds a session token. Its requests may be written by a model.
 	Principal_PRINCIPAL_SESSION Principal = 2
 )
 
@@ -75,17 +75,17 @@ func (Principal) EnumDescriptor() ([]byte, []int) {
 	return file_muniment_v1_policy_proto_rawDescGZIP(), []int{0}
 }
 
-// Which way a method lets information flow.
+// The direction in which a method lets information flow.
 type Flow int32
 
 const (
-	// Undeclared. Refused at start-up.
+	// Not declared. The server does not start with such a method.
 	Flow_FLOW_UNSPECIFIED Flow = 0
 	// From items at or below the session's taint to the session.
 	Flow_FLOW_READ Flow = 1
 	// From the session to items at its taint.
 	Flow_FLOW_WRITE Flow = 2
-	// What hosts manage: agents and their first blocks, sharing, sessions, taint, audit.
+	// Administration by hosts: agents and their initial blocks, sharing, sessions, taint, and the audit log.
 	Flow_FLOW_CONTROL Flow = 3
 )
 
@@ -132,12 +132,12 @@ func (Flow) EnumDescriptor() ([]byte, []int) {
 	return file_muniment_v1_policy_proto_rawDescGZIP(), []int{1}
 }
 
-// What the walls of the server know about one method.
+// The access policy of one method. The server enforces it on every call.
 type MethodPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The kinds of caller that are let in. Every other caller is refused.
+	// The kinds of caller that may call the method. All others get PERMISSION_DENIED.
 	Principals []Principal `protobuf:"varint,1,rep,packed,name=principals,proto3,enum=muniment.v1.Principal" json:"principals,omitempty"`
-	// Which way information flows.
+	// The direction in which the method lets information flow.
 	Flow          Flow `protobuf:"varint,2,opt,name=flow,proto3,enum=muniment.v1.Flow" json:"flow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -200,7 +200,7 @@ var file_muniment_v1_policy_proto_extTypes = []protoimpl.ExtensionInfo{
 
 // Extension fields to descriptorpb.MethodOptions.
 var (
-	// Who may call a method, and which way it lets information flow.
+	// Who may call a method, and in which direction it lets information flow.
 	//
 	// A method without a policy stops the server from starting.
 	//

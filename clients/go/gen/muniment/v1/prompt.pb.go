@@ -21,11 +21,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// A part of a rendered prompt.
+// A kind of section of a rendered prompt.
 type PromptSectionKind int32
 
 const (
-	// None. Not accepted.
+	// Not specified. Requests must not use it.
 	PromptSectionKind_PROMPT_SECTION_KIND_UNSPECIFIED PromptSectionKind = 0
 	// A core block.
 	PromptSectionKind_PROMPT_SECTION_KIND_BLOCK PromptSectionKind = 1
@@ -78,18 +78,18 @@ func (PromptSectionKind) EnumDescriptor() ([]byte, []int) {
 	return file_muniment_v1_prompt_proto_rawDescGZIP(), []int{0}
 }
 
-// What one part of a rendered prompt was made of.
+// The items that one section of a rendered prompt contains.
 type PromptSection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which part.
+	// The kind of section.
 	Kind PromptSectionKind `protobuf:"varint,1,opt,name=kind,proto3,enum=muniment.v1.PromptSectionKind" json:"kind,omitempty"`
 	// The label of the block.
 	Label string `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`
-	// The agent whose block it is.
+	// The agent that owns the block.
 	OwnerAgentId string `protobuf:"bytes,3,opt,name=owner_agent_id,json=ownerAgentId,proto3" json:"owner_agent_id,omitempty"`
-	// The ids of the notes, in the order of the text.
+	// The ids of the notes, in the order in which they appear in the text.
 	NoteIds []string `protobuf:"bytes,4,rep,name=note_ids,json=noteIds,proto3" json:"note_ids,omitempty"`
-	// The highest level in this part.
+	// The highest level in this section.
 	Classification Classification `protobuf:"varint,5,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

@@ -24,17 +24,17 @@ const (
 // The request of RenderPrompt.
 type RenderPromptRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What to render. The order of the text is always blocks, notes, user profile.
+	// The sections to render. Their order in the text is always blocks, notes, user profile.
 	//
 	// The default is all.
 	Sections []PromptSectionKind `protobuf:"varint,1,rep,packed,name=sections,proto3,enum=muniment.v1.PromptSectionKind" json:"sections,omitempty"`
-	// Leave the usage out of the headings, so that the text changes only when a rendered item does.
+	// If true, the headings omit the usage, so that the text changes only when a rendered item does.
 	//
-	// The default is to say it.
+	// The default is false.
 	OmitUsage bool `protobuf:"varint,2,opt,name=omit_usage,json=omitUsage,proto3" json:"omit_usage,omitempty"`
-	// An `etag` of before: if the text is still the same, it is not sent again.
+	// The `etag` of an earlier response. If the text is still the same, it is not sent again.
 	//
-	// The default is to send it.
+	// The default is to send the text.
 	IfNoneMatch   string `protobuf:"bytes,3,opt,name=if_none_match,json=ifNoneMatch,proto3" json:"if_none_match,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -94,17 +94,17 @@ func (x *RenderPromptRequest) GetIfNoneMatch() string {
 // The response of RenderPrompt.
 type RenderPromptResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The text. Empty when there is nothing to render, or when it is not modified.
+	// The text. Empty if there is nothing to render, or if it is not modified.
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	// What the text is made of, in its order. Empty when it is not modified.
+	// The sections of the text, in order. Empty if it is not modified.
 	Sections []*PromptSection `protobuf:"bytes,2,rep,name=sections,proto3" json:"sections,omitempty"`
-	// The usage of both tiers, counted over all visible notes: treat it as of the session's taint.
+	// The usage of both tiers, counted over all visible notes. Treat it as classified at the session's taint.
 	Usage []*Usage `protobuf:"bytes,3,rep,name=usage,proto3" json:"usage,omitempty"`
-	// The highest level in the text. PUBLIC when there is none.
+	// The highest level in the text. PUBLIC if it is empty.
 	Classification Classification `protobuf:"varint,4,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	// Names the text, and nothing beside it: notes and levels may change under a text that stays.
+	// Identifies the text only: `sections`, `usage` and levels may change while the text stays the same.
 	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
-	// Whether the text is the one that `if_none_match` names.
+	// Whether the text is the one that `if_none_match` identifies.
 	NotModified   bool `protobuf:"varint,6,opt,name=not_modified,json=notModified,proto3" json:"not_modified,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -26,14 +26,14 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// What an agent needs in its context, as text.
+// Renders an agent's blocks and notes as text for the model's context.
 type PromptServiceClient interface {
 	// Render the visible blocks and notes.
 	//
-	// Blocks come as `### {label}` above their text, in the order of ListBlocks; then each tier that is on and has notes,
-	// as a heading between two lines of 48 `═` above the notes, which are joined by a line `§`. A blank line is between two
-	// parts. What stands in a block or note cannot pose as any of these: proto/README.md says how it is escaped, and how
-	// the text is read back. Over 2 MiB, or of more than 10,000 blocks: FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
+	// Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
+	// is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
+	// Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
+	// A prompt over 2 MiB, or of more than 10,000 blocks, fails with FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
 	RenderPrompt(ctx context.Context, in *RenderPromptRequest, opts ...grpc.CallOption) (*RenderPromptResponse, error)
 }
 
@@ -59,14 +59,14 @@ func (c *promptServiceClient) RenderPrompt(ctx context.Context, in *RenderPrompt
 // All implementations must embed UnimplementedPromptServiceServer
 // for forward compatibility.
 //
-// What an agent needs in its context, as text.
+// Renders an agent's blocks and notes as text for the model's context.
 type PromptServiceServer interface {
 	// Render the visible blocks and notes.
 	//
-	// Blocks come as `### {label}` above their text, in the order of ListBlocks; then each tier that is on and has notes,
-	// as a heading between two lines of 48 `═` above the notes, which are joined by a line `§`. A blank line is between two
-	// parts. What stands in a block or note cannot pose as any of these: proto/README.md says how it is escaped, and how
-	// the text is read back. Over 2 MiB, or of more than 10,000 blocks: FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
+	// Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
+	// is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
+	// Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
+	// A prompt over 2 MiB, or of more than 10,000 blocks, fails with FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
 	RenderPrompt(context.Context, *RenderPromptRequest) (*RenderPromptResponse, error)
 	mustEmbedUnimplementedPromptServiceServer()
 }

@@ -31,13 +31,13 @@ type Session struct {
 	AgentId string `protobuf:"bytes,2,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// The conversation the session belongs to. Several sessions may share one.
 	ConversationId string `protobuf:"bytes,3,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	// The level of what the conversation has seen. Of a closed session: as the conversation is now.
+	// The taint of the conversation. For a closed session, the current taint of its conversation.
 	Taint Classification `protobuf:"varint,4,opt,name=taint,proto3,enum=muniment.v1.Classification" json:"taint,omitempty"`
-	// When it was opened.
+	// When the session was opened.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// When it ends by itself.
+	// When the session expires.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
-	// When it was closed. Absent: it was not.
+	// When the session was closed. Absent if it was not closed.
 	CloseTime     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=close_time,json=closeTime,proto3" json:"close_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -25,15 +25,15 @@ const (
 // The request of OpenSession.
 type OpenSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose session.
+	// The agent to open the session for.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// The level of what the conversation has seen so far. There is no default.
+	// The level of what the conversation has seen so far. Required.
 	Taint Classification `protobuf:"varint,2,opt,name=taint,proto3,enum=muniment.v1.Classification" json:"taint,omitempty"`
 	// The conversation: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit.
 	//
 	// The default is a new conversation.
 	ConversationId string `protobuf:"bytes,3,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	// How long the session may live, up to 30 days.
+	// How long the session stays valid: 1 second to 30 days.
 	//
 	// The default is 24 hours.
 	Ttl           *durationpb.Duration `protobuf:"bytes,4,opt,name=ttl,proto3" json:"ttl,omitempty"`
@@ -104,7 +104,7 @@ type OpenSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session.
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// The credential: send it as `authorization: Bearer <token>`. It is shown this once.
+	// The credential. Send it as `authorization: Bearer <token>`. It is returned only once.
 	Token         string `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -157,9 +157,9 @@ func (x *OpenSessionResponse) GetToken() string {
 // The request of GetSession.
 type GetSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which session.
+	// The session id.
 	//
-	// The default, for a session, is itself.
+	// The default, for a session, is the calling session. Hosts must set it.
 	SessionId     string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -251,15 +251,15 @@ func (x *GetSessionResponse) GetSession() *Session {
 // The request of ListSessions.
 type ListSessionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose sessions.
+	// The agent whose sessions to list.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// Whether closed and expired sessions are listed too.
+	// Whether to include closed and expired sessions.
 	IncludeClosed bool `protobuf:"varint,2,opt,name=include_closed,json=includeClosed,proto3" json:"include_closed,omitempty"`
-	// The most sessions to return in one page. A page may hold fewer.
+	// The maximum number of sessions to return in one page. A page may hold fewer.
 	//
-	// The default is 50, the most is 250; a larger number means 250.
+	// The default is 50. The maximum is 250; larger values are reduced to 250.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before. Everything else in the request must be as it was.
+	// The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
 	//
 	// The default is the first page.
 	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
@@ -330,7 +330,7 @@ type ListSessionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One page of sessions.
 	Sessions []*Session `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
-	// Gives the next page. Empty: this was the last one.
+	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -383,11 +383,11 @@ func (x *ListSessionsResponse) GetNextPageToken() string {
 // The request of RaiseTaint.
 type RaiseTaintRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which session.
+	// The session id.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// The level to raise to.
 	Taint Classification `protobuf:"varint,2,opt,name=taint,proto3,enum=muniment.v1.Classification" json:"taint,omitempty"`
-	// Why, for the audit: up to 200 code points. Never put content here.
+	// The reason, for the audit log: up to 200 code points. It must not contain content.
 	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -495,7 +495,7 @@ type ResetSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// An open session of the conversation.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// Why, for the audit: up to 200 code points. Never put content here.
+	// The reason, for the audit log: up to 200 code points. It must not contain content.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -550,7 +550,7 @@ type ResetSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The new session, at PUBLIC, of the same conversation.
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// Its credential. It is shown this once.
+	// The credential of the new session. It is returned only once.
 	Token         string `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -603,9 +603,9 @@ func (x *ResetSessionResponse) GetToken() string {
 // The request of CloseSession.
 type CloseSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which session.
+	// The session id.
 	//
-	// The default, for a session, is itself.
+	// The default, for a session, is the calling session. Hosts must set it.
 	SessionId     string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -33,29 +33,29 @@ const (
 //
 // Sessions and the taint of their conversations.
 //
-// The taint of a conversation never falls. A host raises it before it shows the model anything more
-// sensitive; ResetSession is a new start with an empty context.
+// The taint of a conversation never falls. A host raises it before it shows the model more
+// sensitive information. ResetSession starts the conversation again, with an empty context.
 type SessionServiceClient interface {
 	// Open a session.
 	//
-	// A conversation that does not exist begins at the session's taint; one with a lower taint is raised
-	// to it; one with a higher taint refuses: FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-	// the key's ceiling is PERMISSION_DENIED `CEILING_EXCEEDED`.
+	// If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
+	// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
+	// the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
 	OpenSession(ctx context.Context, in *OpenSessionRequest, opts ...grpc.CallOption) (*OpenSessionResponse, error)
 	// Get one session.
 	//
-	// A session may ask for itself only, a host for any of its tenant up to its ceiling, closed ones too.
+	// A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
 	GetSession(ctx context.Context, in *GetSessionRequest, opts ...grpc.CallOption) (*GetSessionResponse, error)
 	// List the sessions of an agent, newest first, up to the key's ceiling.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// Raise the taint of a session's conversation, and so of all its sessions.
 	//
-	// When the answer is OK, nothing can be written at the old level any more: reveal only then. To the
-	// same or a lower level it succeeds and changes nothing. A session that is not open is NOT_FOUND.
+	// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
+	// same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
 	RaiseTaint(ctx context.Context, in *RaiseTaintRequest, opts ...grpc.CallOption) (*RaiseTaintResponse, error)
-	// Start a conversation anew: close all its sessions, set it to PUBLIC, open a new session in it.
+	// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 	//
-	// By this call the host states that it has wiped the model's context.
+	// By calling it, the host asserts that it has cleared the model's context.
 	ResetSession(ctx context.Context, in *ResetSessionRequest, opts ...grpc.CallOption) (*ResetSessionResponse, error)
 	// Close a session. Its token is worth nothing from then on.
 	//
@@ -137,29 +137,29 @@ func (c *sessionServiceClient) CloseSession(ctx context.Context, in *CloseSessio
 //
 // Sessions and the taint of their conversations.
 //
-// The taint of a conversation never falls. A host raises it before it shows the model anything more
-// sensitive; ResetSession is a new start with an empty context.
+// The taint of a conversation never falls. A host raises it before it shows the model more
+// sensitive information. ResetSession starts the conversation again, with an empty context.
 type SessionServiceServer interface {
 	// Open a session.
 	//
-	// A conversation that does not exist begins at the session's taint; one with a lower taint is raised
-	// to it; one with a higher taint refuses: FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-	// the key's ceiling is PERMISSION_DENIED `CEILING_EXCEEDED`.
+	// If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
+	// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
+	// the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
 	OpenSession(context.Context, *OpenSessionRequest) (*OpenSessionResponse, error)
 	// Get one session.
 	//
-	// A session may ask for itself only, a host for any of its tenant up to its ceiling, closed ones too.
+	// A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
 	GetSession(context.Context, *GetSessionRequest) (*GetSessionResponse, error)
 	// List the sessions of an agent, newest first, up to the key's ceiling.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// Raise the taint of a session's conversation, and so of all its sessions.
 	//
-	// When the answer is OK, nothing can be written at the old level any more: reveal only then. To the
-	// same or a lower level it succeeds and changes nothing. A session that is not open is NOT_FOUND.
+	// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
+	// same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
 	RaiseTaint(context.Context, *RaiseTaintRequest) (*RaiseTaintResponse, error)
-	// Start a conversation anew: close all its sessions, set it to PUBLIC, open a new session in it.
+	// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 	//
-	// By this call the host states that it has wiped the model's context.
+	// By calling it, the host asserts that it has cleared the model's context.
 	ResetSession(context.Context, *ResetSessionRequest) (*ResetSessionResponse, error)
 	// Close a session. Its token is worth nothing from then on.
 	//

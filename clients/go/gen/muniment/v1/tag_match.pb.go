@@ -25,11 +25,11 @@ const (
 type TagMatch int32
 
 const (
-	// The same as all.
+	// The same as TAG_MATCH_ALL.
 	TagMatch_TAG_MATCH_UNSPECIFIED TagMatch = 0
 	// An item must have all of the tags.
 	TagMatch_TAG_MATCH_ALL TagMatch = 1
-	// An item must have one of the tags or more.
+	// An item must have at least one of the tags.
 	TagMatch_TAG_MATCH_ANY TagMatch = 2
 )
 

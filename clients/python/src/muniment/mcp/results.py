@@ -25,13 +25,13 @@ LEVELS: dict[Classification, Level] = {
 }
 
 
-class Labelled(BaseModel):
+class Labeled(BaseModel):
     """A result that says how sensitive it is, for the host of the model."""
 
     classification: Level = Field(description="How sensitive this is, which follows from the conversation.")
 
 
-class Memory(Labelled):
+class Memory(Labeled):
     """One memory, whole."""
 
     key: str
@@ -40,13 +40,13 @@ class Memory(Labelled):
     update_time: datetime
 
 
-class MemorySaved(Labelled):
+class MemorySaved(Labeled):
     """A memory that was saved."""
 
     key: str
 
 
-class MemoryEntry(Labelled):
+class MemoryEntry(Labeled):
     """One memory of a list or search."""
 
     key: str
@@ -56,7 +56,7 @@ class MemoryEntry(Labelled):
     update_time: datetime
 
 
-class Memories(Labelled):
+class Memories(Labeled):
     """Several memories."""
 
     memories: list[MemoryEntry]
@@ -89,28 +89,28 @@ class NoteDeleted(Deleted):
     usage: Usage
 
 
-class Note(Labelled):
+class Note(Labeled):
     """One note."""
 
     note_id: str
     content: str
 
 
-class NoteWritten(Labelled):
+class NoteWritten(Labeled):
     """A note that was written."""
 
     note_id: str
     usage: Usage
 
 
-class Notes(Labelled):
+class Notes(Labeled):
     """The notes of one target."""
 
     notes: list[Note]
     usage: Usage
 
 
-class Block(Labelled):
+class Block(Labeled):
     """One core block."""
 
     label: str
@@ -118,25 +118,25 @@ class Block(Labelled):
     read_only: bool = Field(description="Whether it is another agent's, shared for reading.")
 
 
-class Blocks(Labelled):
+class Blocks(Labeled):
     """All core blocks."""
 
     blocks: list[Block]
 
 
-class BlockWritten(Labelled):
+class BlockWritten(Labeled):
     """A block that was written."""
 
     label: str
 
 
-class PassageStored(Labelled):
+class PassageStored(Labeled):
     """A passage that was stored."""
 
     passage_id: str
 
 
-class Passage(Labelled):
+class Passage(Labeled):
     """One passage, whole."""
 
     passage_id: str
@@ -146,7 +146,7 @@ class Passage(Labelled):
     event_time: datetime
 
 
-class PassageEntry(Labelled):
+class PassageEntry(Labeled):
     """One passage of a search."""
 
     passage_id: str
@@ -157,7 +157,7 @@ class PassageEntry(Labelled):
     event_time: datetime
 
 
-class Passages(Labelled):
+class Passages(Labeled):
     """Several passages."""
 
     passages: list[PassageEntry]

@@ -19,9 +19,9 @@ DESCRIPTOR: descriptor.FileDescriptor
 
 @typing.final
 class Agent(message.Message):
-    """An owner of items. Belongs to the tenant of the host key that made it.
+    """An owner of items. It belongs to the tenant of the host key that created it.
 
-    Carries nothing that is derived from items.
+    No field is derived from items.
     """
 
     DESCRIPTOR: descriptor.Descriptor
@@ -37,10 +37,10 @@ class Agent(message.Message):
     display_name: builtins.str
     """A name for people."""
     language: builtins.str
-    """The language of the agent's items, as a BCP 47 tag: search looks for words in its forms. Empty: it is guessed for each."""
+    """The language of the agent's items, as a BCP 47 tag. Search stems words in it. If empty, it is detected per item."""
     @builtins.property
     def memory_settings(self) -> MemorySettings:
-        """How the two tiers of notes are kept."""
+        """The settings of the two tiers of notes."""
 
     @builtins.property
     def create_time(self) -> timestamp_pb2.Timestamp:
@@ -68,9 +68,9 @@ class Agent(message.Message):
 
 @typing.final
 class MemorySettings(message.Message):
-    """How the two tiers of notes are kept.
+    """The settings of the two tiers of notes.
 
-    A field that is absent means the default when an agent is created, and no change when it is updated.
+    An absent field means the default in CreateAgent, and no change in UpdateAgent.
     """
 
     DESCRIPTOR: descriptor.Descriptor
@@ -90,8 +90,8 @@ class MemorySettings(message.Message):
     The default is true.
     """
     memory_char_limit: builtins.int
-    """The budget of the agent's notes, in Unicode code points. Every note call reads all of them: keep it to what fits
-    in a prompt.
+    """The budget of the agent's notes, in Unicode code points. Every call about notes reads all of them, so keep the
+    budget to what fits in a prompt.
 
     The default is 2200.
     """

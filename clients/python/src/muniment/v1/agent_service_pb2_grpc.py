@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AgentServiceStub(object):
-    """Agents, for hosts.
+    """Manages agents. Only hosts may call it.
     """
 
     def __init__(self, channel):
@@ -63,13 +63,13 @@ class AgentServiceStub(object):
 
 
 class AgentServiceServicer(object):
-    """Agents, for hosts.
+    """Manages agents. Only hosts may call it.
     """
 
     def CreateAgent(self, request, context):
-        """Create an agent, with its first blocks.
+        """Create an agent with its initial blocks.
 
-        An id that is taken in the tenant is ALREADY_EXISTS `AGENT_EXISTS`.
+        An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -92,16 +92,16 @@ class AgentServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def UpdateAgent(self, request, context):
-        """Change what is given, keep the rest.
+        """Update the fields that are set, and keep the others.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteAgent(self, request, context):
-        """Erase an agent and everything of it: items, revisions, sessions, and the sharing of its blocks.
+        """Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 
-        Audit events stay. An agent made later under the same id does not inherit them.
+        Audit events are kept. An agent created later with the same id does not inherit them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -144,7 +144,7 @@ def add_AgentServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AgentService(object):
-    """Agents, for hosts.
+    """Manages agents. Only hosts may call it.
     """
 
     @staticmethod

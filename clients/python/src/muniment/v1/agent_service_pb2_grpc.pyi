@@ -27,16 +27,16 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AgentServiceStub:
-    """Agents, for hosts."""
+    """Manages agents. Only hosts may call it."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AgentServiceAsyncStub: ...
     CreateAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.CreateAgentRequest, _agent_service_pb2.CreateAgentResponse]
-    """Create an agent, with its first blocks.
+    """Create an agent with its initial blocks.
 
-    An id that is taken in the tenant is ALREADY_EXISTS `AGENT_EXISTS`.
+    An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
     """
     GetAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.GetAgentRequest, _agent_service_pb2.GetAgentResponse]
     """Get one agent.
@@ -46,22 +46,22 @@ class AgentServiceStub:
     ListAgents: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.ListAgentsRequest, _agent_service_pb2.ListAgentsResponse]
     """List the tenant's agents, by id."""
     UpdateAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.UpdateAgentRequest, _agent_service_pb2.UpdateAgentResponse]
-    """Change what is given, keep the rest."""
+    """Update the fields that are set, and keep the others."""
     DeleteAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.DeleteAgentRequest, _agent_service_pb2.DeleteAgentResponse]
-    """Erase an agent and everything of it: items, revisions, sessions, and the sharing of its blocks.
+    """Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 
-    Audit events stay. An agent made later under the same id does not inherit them.
+    Audit events are kept. An agent created later with the same id does not inherit them.
     """
 
 @_typing.type_check_only
 class AgentServiceAsyncStub(AgentServiceStub):
-    """Agents, for hosts."""
+    """Manages agents. Only hosts may call it."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.CreateAgentRequest, _agent_service_pb2.CreateAgentResponse]  # type: ignore[assignment]
-    """Create an agent, with its first blocks.
+    """Create an agent with its initial blocks.
 
-    An id that is taken in the tenant is ALREADY_EXISTS `AGENT_EXISTS`.
+    An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
     """
     GetAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.GetAgentRequest, _agent_service_pb2.GetAgentResponse]  # type: ignore[assignment]
     """Get one agent.
@@ -71,15 +71,15 @@ class AgentServiceAsyncStub(AgentServiceStub):
     ListAgents: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.ListAgentsRequest, _agent_service_pb2.ListAgentsResponse]  # type: ignore[assignment]
     """List the tenant's agents, by id."""
     UpdateAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.UpdateAgentRequest, _agent_service_pb2.UpdateAgentResponse]  # type: ignore[assignment]
-    """Change what is given, keep the rest."""
+    """Update the fields that are set, and keep the others."""
     DeleteAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.DeleteAgentRequest, _agent_service_pb2.DeleteAgentResponse]  # type: ignore[assignment]
-    """Erase an agent and everything of it: items, revisions, sessions, and the sharing of its blocks.
+    """Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 
-    Audit events stay. An agent made later under the same id does not inherit them.
+    Audit events are kept. An agent created later with the same id does not inherit them.
     """
 
 class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Agents, for hosts."""
+    """Manages agents. Only hosts may call it."""
 
     @_abc_1.abstractmethod
     def CreateAgent(
@@ -87,9 +87,9 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _agent_service_pb2.CreateAgentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agent_service_pb2.CreateAgentResponse, _abc.Awaitable[_agent_service_pb2.CreateAgentResponse]]:
-        """Create an agent, with its first blocks.
+        """Create an agent with its initial blocks.
 
-        An id that is taken in the tenant is ALREADY_EXISTS `AGENT_EXISTS`.
+        An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
         """
 
     @_abc_1.abstractmethod
@@ -117,7 +117,7 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _agent_service_pb2.UpdateAgentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agent_service_pb2.UpdateAgentResponse, _abc.Awaitable[_agent_service_pb2.UpdateAgentResponse]]:
-        """Change what is given, keep the rest."""
+        """Update the fields that are set, and keep the others."""
 
     @_abc_1.abstractmethod
     def DeleteAgent(
@@ -125,9 +125,9 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _agent_service_pb2.DeleteAgentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agent_service_pb2.DeleteAgentResponse, _abc.Awaitable[_agent_service_pb2.DeleteAgentResponse]]:
-        """Erase an agent and everything of it: items, revisions, sessions, and the sharing of its blocks.
+        """Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 
-        Audit events stay. An agent made later under the same id does not inherit them.
+        Audit events are kept. An agent created later with the same id does not inherit them.
         """
 
 def add_AgentServiceServicer_to_server(servicer: AgentServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -52,7 +52,7 @@ ITEM_KIND_PASSAGE: ItemKind.ValueType  # 4
 
 @typing.final
 class AuditEvent(message.Message):
-    """One thing that was done, or refused. Never holds content, keys, tags or queries."""
+    """One effect, audited read or refusal. It never contains content, keys, tags or queries."""
 
     DESCRIPTOR: descriptor.Descriptor
 
@@ -72,13 +72,13 @@ class AuditEvent(message.Message):
     event_id: builtins.str
     """The id, a random UUID."""
     classification: classification_pb2.Classification.ValueType
-    """The level it happened at: the session's taint, or the level that a host's call touches."""
+    """The level of the event: the session's taint, or the level that a host's call affects."""
     agent_id: builtins.str
-    """Whose items or sessions. Of an agent that was erased: `~` and a number that stands for it."""
+    """The agent concerned. For a deleted agent, `~` and a number that identifies it."""
     session_id: builtins.str
-    """The session that did it, or that it was done to."""
+    """The session that made the call, or that a host's call affected."""
     host_key_id: builtins.str
-    """The host key that did it. Empty: the session did it."""
+    """The host key that made the call. Empty if a session made it."""
     method: builtins.str
     """The method, such as `SaveMemory`."""
     outcome: builtins.str
@@ -95,7 +95,7 @@ class AuditEvent(message.Message):
     """The reason that the host gave."""
     @builtins.property
     def time(self) -> timestamp_pb2.Timestamp:
-        """When the transaction began that did it."""
+        """When the transaction of the event began."""
 
     def __init__(
         self,

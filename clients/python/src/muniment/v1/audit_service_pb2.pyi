@@ -33,7 +33,7 @@ class ListAuditEventsRequest(message.Message):
     PAGE_SIZE_FIELD_NUMBER: builtins.int
     PAGE_TOKEN_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
-    """Only events of this agent. `~` and a number stand for one that was erased.
+    """Only events of this agent. `~` and a number identify a deleted agent.
 
     The default is all agents.
     """
@@ -43,12 +43,12 @@ class ListAuditEventsRequest(message.Message):
     The default is all sessions.
     """
     page_size: builtins.int
-    """The most events to return in one page. A page may hold fewer.
+    """The maximum number of events to return in one page. A page may hold fewer.
 
-    The default is 50, the most is 250; a larger number means 250.
+    The default is 50. The maximum is 250; larger values are reduced to 250.
     """
     page_token: builtins.str
-    """The `next_page_token` of the page before. Everything else in the request must be as it was.
+    """The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
 
     The default is the first page.
     """
@@ -85,7 +85,7 @@ class ListAuditEventsResponse(message.Message):
     AUDIT_EVENTS_FIELD_NUMBER: builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     next_page_token: builtins.str
-    """Gives the next page. Empty: this was the last one."""
+    """The token of the next page. Empty on the last page."""
     @builtins.property
     def audit_events(self) -> containers.RepeatedCompositeFieldContainer[audit_pb2.AuditEvent]:
         """One page of events."""

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AuditServiceStub(object):
-    """The record of what was done, for hosts.
+    """The audit log. Only hosts may call it.
     """
 
     def __init__(self, channel):
@@ -43,11 +43,11 @@ class AuditServiceStub(object):
 
 
 class AuditServiceServicer(object):
-    """The record of what was done, for hosts.
+    """The audit log. Only hosts may call it.
     """
 
     def ListAuditEvents(self, request, context):
-        """List what was done in the tenant, newest first, up to the key's ceiling.
+        """List the audit events of the tenant up to the key's ceiling, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -70,7 +70,7 @@ def add_AuditServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AuditService(object):
-    """The record of what was done, for hosts.
+    """The audit log. Only hosts may call it.
     """
 
     @staticmethod

@@ -27,25 +27,25 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AuditServiceStub:
-    """The record of what was done, for hosts."""
+    """The audit log. Only hosts may call it."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AuditServiceAsyncStub: ...
     ListAuditEvents: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.ListAuditEventsRequest, _audit_service_pb2.ListAuditEventsResponse]
-    """List what was done in the tenant, newest first, up to the key's ceiling."""
+    """List the audit events of the tenant up to the key's ceiling, newest first."""
 
 @_typing.type_check_only
 class AuditServiceAsyncStub(AuditServiceStub):
-    """The record of what was done, for hosts."""
+    """The audit log. Only hosts may call it."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListAuditEvents: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.ListAuditEventsRequest, _audit_service_pb2.ListAuditEventsResponse]  # type: ignore[assignment]
-    """List what was done in the tenant, newest first, up to the key's ceiling."""
+    """List the audit events of the tenant up to the key's ceiling, newest first."""
 
 class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
-    """The record of what was done, for hosts."""
+    """The audit log. Only hosts may call it."""
 
     @_abc_1.abstractmethod
     def ListAuditEvents(
@@ -53,6 +53,6 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _audit_service_pb2.ListAuditEventsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_audit_service_pb2.ListAuditEventsResponse, _abc.Awaitable[_audit_service_pb2.ListAuditEventsResponse]]:
-        """List what was done in the tenant, newest first, up to the key's ceiling."""
+        """List the audit events of the tenant up to the key's ceiling, newest first."""
 
 def add_AuditServiceServicer_to_server(servicer: AuditServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

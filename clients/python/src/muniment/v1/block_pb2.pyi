@@ -33,17 +33,17 @@ class Block(message.Message):
     CREATE_TIME_FIELD_NUMBER: builtins.int
     UPDATE_TIME_FIELD_NUMBER: builtins.int
     owner_agent_id: builtins.str
-    """The agent whose block it is. Only its sessions write it."""
+    """The agent that owns the block. Only its sessions write it."""
     label: builtins.str
     """The name among the owner's blocks."""
     content: builtins.str
     """The text, byte for byte as it was written. May be empty."""
     shared: builtins.bool
-    """Whether it is another agent's block, which the host attached to this one."""
+    """Whether the block belongs to another agent, and a host attached it to this one."""
     classification: classification_pb2.Classification.ValueType
     """The level of this version: the taint of the session that wrote it."""
     etag: builtins.str
-    """Names this version. Give it back to UpdateBlock, EditBlock or DeleteBlock to change nothing but this version."""
+    """Identifies this version. Pass it to UpdateBlock, EditBlock or DeleteBlock to change only this version."""
     @builtins.property
     def create_time(self) -> timestamp_pb2.Timestamp:
         """When the block was first written."""

@@ -29,12 +29,12 @@ class ListBlocksRequest(message.Message):
     PAGE_SIZE_FIELD_NUMBER: builtins.int
     PAGE_TOKEN_FIELD_NUMBER: builtins.int
     page_size: builtins.int
-    """The most blocks to return in one page. A page may hold fewer.
+    """The maximum number of blocks to return in one page. A page may hold fewer.
 
-    The default is 50, the most is 250; a larger number means 250.
+    The default is 50. The maximum is 250; larger values are reduced to 250.
     """
     page_token: builtins.str
-    """The `next_page_token` of the page before. Everything else in the request must be as it was.
+    """The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
 
     The default is the first page.
     """
@@ -60,9 +60,9 @@ class ListBlocksResponse(message.Message):
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
-    """The highest level among the blocks. PUBLIC when there are none."""
+    """The highest level among the blocks. PUBLIC if there are none."""
     next_page_token: builtins.str
-    """Gives the next page. Empty: this was the last one."""
+    """The token of the next page. Empty on the last page."""
     @builtins.property
     def blocks(self) -> containers.RepeatedCompositeFieldContainer[block_pb2.Block]:
         """One page of blocks."""
@@ -89,11 +89,11 @@ class GetBlockRequest(message.Message):
     LABEL_FIELD_NUMBER: builtins.int
     OWNER_AGENT_ID_FIELD_NUMBER: builtins.int
     label: builtins.str
-    """Which block."""
+    """The label of the block."""
     owner_agent_id: builtins.str
-    """Whose block.
+    """The agent that owns the block.
 
-    The default is the own one, else the first shared one by owner.
+    The default is the agent's own block or, if it has none, the shared block whose owner is first by id.
     """
     def __init__(
         self,
@@ -143,9 +143,9 @@ class UpdateBlockRequest(message.Message):
     content: builtins.str
     """The text: up to 64 KiB, without U+0000. May be empty."""
     etag: builtins.str
-    """The etag of the version that the session sees of its agent's block, if just that one is to be replaced.
+    """The etag of the version that the session sees of its agent's block. If set, the call replaces only that version.
 
-    The default is to replace whatever is there.
+    The default is to replace the current version.
     """
     def __init__(
         self,
@@ -194,11 +194,11 @@ class EditBlockRequest(message.Message):
     REPLACE_FIELD_NUMBER: builtins.int
     ETAG_FIELD_NUMBER: builtins.int
     label: builtins.str
-    """Which block."""
+    """The label of the block."""
     etag: builtins.str
-    """The etag of the version that the session sees of its agent's block, if just that one is to be edited.
+    """The etag of the version that the session sees of its agent's block. If set, the call edits only that version.
 
-    The default is to edit whatever is there.
+    The default is to edit the current version.
     """
     @builtins.property
     def append(self) -> AppendEdit:
@@ -206,11 +206,11 @@ class EditBlockRequest(message.Message):
 
     @builtins.property
     def insert(self) -> InsertEdit:
-        """Put lines between lines."""
+        """Insert lines after a given line."""
 
     @builtins.property
     def replace(self) -> ReplaceEdit:
-        """Replace the one place where a text stands."""
+        """Replace the only occurrence of a text."""
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ class EditBlockRequest(message.Message):
 
 @typing.final
 class AppendEdit(message.Message):
-    """Add lines at the end. A line break comes between, unless there is one."""
+    """Add lines at the end. A line break is inserted before them unless the block ends with one."""
 
     DESCRIPTOR: descriptor.Descriptor
 
@@ -251,14 +251,16 @@ class AppendEdit(message.Message):
 
 @typing.final
 class InsertEdit(message.Message):
-    """Put lines between lines, which end at `\\n`: `a\\nb` and `a\\nb\\n` have two lines, the empty block has none."""
+    """Insert lines after a given line. Lines end at `\\n`: `a\\nb` and `a\\nb\\n` have two lines, the empty block has none."""
 
     DESCRIPTOR: descriptor.Descriptor
 
     LINE_FIELD_NUMBER: builtins.int
     CONTENT_FIELD_NUMBER: builtins.int
     line: builtins.int
-    """After how many lines: 0 is before the first. Beyond the last: FAILED_PRECONDITION `LINE_OUT_OF_RANGE`."""
+    """The number of the line to insert after; 0 inserts before the first. Beyond the last line, the call fails with
+    FAILED_PRECONDITION `LINE_OUT_OF_RANGE`.
+    """
     content: builtins.str
     """The lines: 1 byte to 64 KiB, without U+0000."""
     def __init__(
@@ -275,16 +277,18 @@ class InsertEdit(message.Message):
 
 @typing.final
 class ReplaceEdit(message.Message):
-    """Replace the one place where a text stands."""
+    """Replace the only occurrence of a text."""
 
     DESCRIPTOR: descriptor.Descriptor
 
     OLD_FIELD_NUMBER: builtins.int
     NEW_FIELD_NUMBER: builtins.int
     old: builtins.str
-    """The text to replace, 1 byte to 64 KiB. Nowhere: FAILED_PRECONDITION `TEXT_NOT_FOUND`; in several places: `TEXT_NOT_UNIQUE`."""
+    """The text to replace, 1 byte to 64 KiB. If the block does not contain it, the call fails with FAILED_PRECONDITION
+    `TEXT_NOT_FOUND`; if it contains it more than once, with `TEXT_NOT_UNIQUE`.
+    """
     new: builtins.str
-    """What stands there afterwards: up to 64 KiB, without U+0000. May be empty."""
+    """The replacement: up to 64 KiB, without U+0000. May be empty."""
     def __init__(
         self,
         *,
@@ -328,11 +332,11 @@ class DeleteBlockRequest(message.Message):
     LABEL_FIELD_NUMBER: builtins.int
     ETAG_FIELD_NUMBER: builtins.int
     label: builtins.str
-    """Which block."""
+    """The label of the block."""
     etag: builtins.str
-    """The etag of the version that the session sees of its agent's block, if just that one is to be deleted.
+    """The etag of the version that the session sees of its agent's block. If set, the call deletes only that version.
 
-    The default is to delete whatever is there.
+    The default is to delete the current version.
     """
     def __init__(
         self,
@@ -354,7 +358,7 @@ class DeleteBlockResponse(message.Message):
 
     REVEALED_FIELD_NUMBER: builtins.int
     revealed: classification_pb2.Classification.ValueType
-    """The level at which a lower version is seen from now on. UNSPECIFIED when there is none."""
+    """The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none."""
     def __init__(
         self,
         *,
@@ -376,13 +380,13 @@ class CreateSharedBlockRequest(message.Message):
     LABEL_FIELD_NUMBER: builtins.int
     CONTENT_FIELD_NUMBER: builtins.int
     owner_agent_id: builtins.str
-    """The agent whose block it is."""
+    """The agent that owns the block."""
     label: builtins.str
     """The name: 1 to 64 letters, marks and digits of any script, `_`, `.`, `-`, beginning with a letter, digit or `_`."""
     content: builtins.str
-    """The text of the PUBLIC version to make: up to 64 KiB, without U+0000.
+    """The text of the PUBLIC version to create: up to 64 KiB, without U+0000.
 
-    The default is the PUBLIC version that there is, or an empty one.
+    The default is to keep the existing PUBLIC version, or else to create an empty one.
     """
     def __init__(
         self,
@@ -421,9 +425,9 @@ class DeleteSharedBlockRequest(message.Message):
     OWNER_AGENT_ID_FIELD_NUMBER: builtins.int
     LABEL_FIELD_NUMBER: builtins.int
     owner_agent_id: builtins.str
-    """The agent whose block it is."""
+    """The agent that owns the block."""
     label: builtins.str
-    """Which block."""
+    """The label of the block."""
     def __init__(
         self,
         *,
@@ -461,11 +465,11 @@ class AttachBlockRequest(message.Message):
     LABEL_FIELD_NUMBER: builtins.int
     AGENT_ID_FIELD_NUMBER: builtins.int
     owner_agent_id: builtins.str
-    """The agent whose block it is."""
+    """The agent that owns the block."""
     label: builtins.str
-    """Which block."""
+    """The label of the block."""
     agent_id: builtins.str
-    """The agent that is to read it: another one of the tenant."""
+    """The agent to attach the block to: another agent of the tenant."""
     def __init__(
         self,
         *,
@@ -504,11 +508,11 @@ class DetachBlockRequest(message.Message):
     LABEL_FIELD_NUMBER: builtins.int
     AGENT_ID_FIELD_NUMBER: builtins.int
     owner_agent_id: builtins.str
-    """The agent whose block it is."""
+    """The agent that owns the block."""
     label: builtins.str
-    """Which block."""
+    """The label of the block."""
     agent_id: builtins.str
-    """The agent that is to read it no more."""
+    """The agent to detach the block from."""
     def __init__(
         self,
         *,
@@ -548,16 +552,16 @@ class ListBlockConsumersRequest(message.Message):
     PAGE_SIZE_FIELD_NUMBER: builtins.int
     PAGE_TOKEN_FIELD_NUMBER: builtins.int
     owner_agent_id: builtins.str
-    """The agent whose block it is."""
+    """The agent that owns the block."""
     label: builtins.str
-    """Which block."""
+    """The label of the block."""
     page_size: builtins.int
-    """The most agents to return in one page. A page may hold fewer.
+    """The maximum number of agents to return in one page. A page may hold fewer.
 
-    The default is 50, the most is 250; a larger number means 250.
+    The default is 50. The maximum is 250; larger values are reduced to 250.
     """
     page_token: builtins.str
-    """The `next_page_token` of the page before. Everything else in the request must be as it was.
+    """The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
 
     The default is the first page.
     """
@@ -584,10 +588,10 @@ class ListBlockConsumersResponse(message.Message):
     AGENT_IDS_FIELD_NUMBER: builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     next_page_token: builtins.str
-    """Gives the next page. Empty: this was the last one."""
+    """The token of the next page. Empty on the last page."""
     @builtins.property
     def agent_ids(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
-        """One page of the ids of agents."""
+        """One page of agent ids."""
 
     def __init__(
         self,

@@ -28,9 +28,9 @@ if _version_not_supported:
 class BlockServiceStub(object):
     """Core blocks, own and shared.
 
-    Sessions read their agent's blocks and those attached to it, and write their agent's own. Sharing is the host's act:
-    declarations and attachments have no level, and what a consumer sees of a shared block is the highest version at
-    or below its own taint, possibly none.
+    Sessions read their agent's blocks and those attached to it, and write only their agent's own. Only hosts share
+    blocks. Declarations and attachments have no level. A consumer sees the highest version of a shared block at
+    or below its own taint, if there is one.
     """
 
     def __init__(self, channel):
@@ -94,13 +94,13 @@ class BlockServiceStub(object):
 class BlockServiceServicer(object):
     """Core blocks, own and shared.
 
-    Sessions read their agent's blocks and those attached to it, and write their agent's own. Sharing is the host's act:
-    declarations and attachments have no level, and what a consumer sees of a shared block is the highest version at
-    or below its own taint, possibly none.
+    Sessions read their agent's blocks and those attached to it, and write only their agent's own. Only hosts share
+    blocks. Declarations and attachments have no level. A consumer sees the highest version of a shared block at
+    or below its own taint, if there is one.
     """
 
     def ListBlocks(self, request, context):
-        """List the visible blocks by label, of one label the own block first, then by owner.
+        """List the visible blocks by label. For the same label, the agent's own block is first, then others by owner.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -118,7 +118,7 @@ class BlockServiceServicer(object):
     def UpdateBlock(self, request, context):
         """Create or replace the session's own-level version of a block of its agent.
 
-        With an etag that is not that of the version that it sees: ABORTED `ETAG_STALE`.
+        An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -127,26 +127,27 @@ class BlockServiceServicer(object):
     def EditBlock(self, request, context):
         """Change part of a block of the session's agent.
 
-        Edits the version that the session sees, and writes its own-level one. No such block of its agent: NOT_FOUND. Over
-        64 KiB: FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+        Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
+        with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteBlock(self, request, context):
-        """Delete the session's own-level version of a block of its agent. Versions are kept for audit.
+        """Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
 
-        If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+        If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CreateSharedBlock(self, request, context):
-        """Declare a block of an agent as shared, and make its PUBLIC version when there is none.
+        """Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 
-        Declared already, or `content` given where a PUBLIC version is: ALREADY_EXISTS.
+        If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
+        `BLOCK_EXISTS`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -155,25 +156,25 @@ class BlockServiceServicer(object):
     def DeleteSharedBlock(self, request, context):
         """End a declaration, and with it all attachments. The owner keeps its block.
 
-        Not declared: NOT_FOUND `SHARED_BLOCK_NOT_FOUND`; so for the other calls about shared blocks.
+        If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AttachBlock(self, request, context):
-        """Let another agent of the tenant read a shared block. Attached already: nothing changes.
+        """Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 
-        An agent that the tenant does not have: NOT_FOUND `AGENT_NOT_FOUND`. The owner itself: INVALID_ARGUMENT.
+        An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DetachBlock(self, request, context):
-        """Let an agent read a shared block no more.
+        """Stop an agent from reading a shared block.
 
-        Not attached to it: NOT_FOUND `BLOCK_NOT_ATTACHED`.
+        If the block is not attached to the agent, it fails with NOT_FOUND `BLOCK_NOT_ATTACHED`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -250,9 +251,9 @@ def add_BlockServiceServicer_to_server(servicer, server):
 class BlockService(object):
     """Core blocks, own and shared.
 
-    Sessions read their agent's blocks and those attached to it, and write their agent's own. Sharing is the host's act:
-    declarations and attachments have no level, and what a consumer sees of a shared block is the highest version at
-    or below its own taint, possibly none.
+    Sessions read their agent's blocks and those attached to it, and write only their agent's own. Only hosts share
+    blocks. Declarations and attachments have no level. A consumer sees the highest version of a shared block at
+    or below its own taint, if there is one.
     """
 
     @staticmethod

@@ -29,9 +29,9 @@ GRPC_VERSION: str
 class BlockServiceStub:
     """Core blocks, own and shared.
 
-    Sessions read their agent's blocks and those attached to it, and write their agent's own. Sharing is the host's act:
-    declarations and attachments have no level, and what a consumer sees of a shared block is the highest version at
-    or below its own taint, possibly none.
+    Sessions read their agent's blocks and those attached to it, and write only their agent's own. Only hosts share
+    blocks. Declarations and attachments have no level. A consumer sees the highest version of a shared block at
+    or below its own taint, if there is one.
     """
 
     @_typing.overload
@@ -39,7 +39,7 @@ class BlockServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> BlockServiceAsyncStub: ...
     ListBlocks: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.ListBlocksRequest, _block_service_pb2.ListBlocksResponse]
-    """List the visible blocks by label, of one label the own block first, then by owner."""
+    """List the visible blocks by label. For the same label, the agent's own block is first, then others by owner."""
     GetBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.GetBlockRequest, _block_service_pb2.GetBlockResponse]
     """Get one block by label.
 
@@ -48,38 +48,39 @@ class BlockServiceStub:
     UpdateBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.UpdateBlockRequest, _block_service_pb2.UpdateBlockResponse]
     """Create or replace the session's own-level version of a block of its agent.
 
-    With an etag that is not that of the version that it sees: ABORTED `ETAG_STALE`.
+    An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
     """
     EditBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.EditBlockRequest, _block_service_pb2.EditBlockResponse]
     """Change part of a block of the session's agent.
 
-    Edits the version that the session sees, and writes its own-level one. No such block of its agent: NOT_FOUND. Over
-    64 KiB: FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+    Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
+    with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
     """
     DeleteBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.DeleteBlockRequest, _block_service_pb2.DeleteBlockResponse]
-    """Delete the session's own-level version of a block of its agent. Versions are kept for audit.
+    """Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
 
-    If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
     """
     CreateSharedBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.CreateSharedBlockRequest, _block_service_pb2.CreateSharedBlockResponse]
-    """Declare a block of an agent as shared, and make its PUBLIC version when there is none.
+    """Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 
-    Declared already, or `content` given where a PUBLIC version is: ALREADY_EXISTS.
+    If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
+    `BLOCK_EXISTS`.
     """
     DeleteSharedBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.DeleteSharedBlockRequest, _block_service_pb2.DeleteSharedBlockResponse]
     """End a declaration, and with it all attachments. The owner keeps its block.
 
-    Not declared: NOT_FOUND `SHARED_BLOCK_NOT_FOUND`; so for the other calls about shared blocks.
+    If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
     """
     AttachBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.AttachBlockRequest, _block_service_pb2.AttachBlockResponse]
-    """Let another agent of the tenant read a shared block. Attached already: nothing changes.
+    """Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 
-    An agent that the tenant does not have: NOT_FOUND `AGENT_NOT_FOUND`. The owner itself: INVALID_ARGUMENT.
+    An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
     """
     DetachBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.DetachBlockRequest, _block_service_pb2.DetachBlockResponse]
-    """Let an agent read a shared block no more.
+    """Stop an agent from reading a shared block.
 
-    Not attached to it: NOT_FOUND `BLOCK_NOT_ATTACHED`.
+    If the block is not attached to the agent, it fails with NOT_FOUND `BLOCK_NOT_ATTACHED`.
     """
     ListBlockConsumers: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.ListBlockConsumersRequest, _block_service_pb2.ListBlockConsumersResponse]
     """List the agents that a shared block is attached to, by id."""
@@ -88,14 +89,14 @@ class BlockServiceStub:
 class BlockServiceAsyncStub(BlockServiceStub):
     """Core blocks, own and shared.
 
-    Sessions read their agent's blocks and those attached to it, and write their agent's own. Sharing is the host's act:
-    declarations and attachments have no level, and what a consumer sees of a shared block is the highest version at
-    or below its own taint, possibly none.
+    Sessions read their agent's blocks and those attached to it, and write only their agent's own. Only hosts share
+    blocks. Declarations and attachments have no level. A consumer sees the highest version of a shared block at
+    or below its own taint, if there is one.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListBlocks: _aio.UnaryUnaryMultiCallable[_block_service_pb2.ListBlocksRequest, _block_service_pb2.ListBlocksResponse]  # type: ignore[assignment]
-    """List the visible blocks by label, of one label the own block first, then by owner."""
+    """List the visible blocks by label. For the same label, the agent's own block is first, then others by owner."""
     GetBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.GetBlockRequest, _block_service_pb2.GetBlockResponse]  # type: ignore[assignment]
     """Get one block by label.
 
@@ -104,38 +105,39 @@ class BlockServiceAsyncStub(BlockServiceStub):
     UpdateBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.UpdateBlockRequest, _block_service_pb2.UpdateBlockResponse]  # type: ignore[assignment]
     """Create or replace the session's own-level version of a block of its agent.
 
-    With an etag that is not that of the version that it sees: ABORTED `ETAG_STALE`.
+    An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
     """
     EditBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.EditBlockRequest, _block_service_pb2.EditBlockResponse]  # type: ignore[assignment]
     """Change part of a block of the session's agent.
 
-    Edits the version that the session sees, and writes its own-level one. No such block of its agent: NOT_FOUND. Over
-    64 KiB: FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+    Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
+    with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
     """
     DeleteBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.DeleteBlockRequest, _block_service_pb2.DeleteBlockResponse]  # type: ignore[assignment]
-    """Delete the session's own-level version of a block of its agent. Versions are kept for audit.
+    """Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
 
-    If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
     """
     CreateSharedBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.CreateSharedBlockRequest, _block_service_pb2.CreateSharedBlockResponse]  # type: ignore[assignment]
-    """Declare a block of an agent as shared, and make its PUBLIC version when there is none.
+    """Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 
-    Declared already, or `content` given where a PUBLIC version is: ALREADY_EXISTS.
+    If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
+    `BLOCK_EXISTS`.
     """
     DeleteSharedBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.DeleteSharedBlockRequest, _block_service_pb2.DeleteSharedBlockResponse]  # type: ignore[assignment]
     """End a declaration, and with it all attachments. The owner keeps its block.
 
-    Not declared: NOT_FOUND `SHARED_BLOCK_NOT_FOUND`; so for the other calls about shared blocks.
+    If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
     """
     AttachBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.AttachBlockRequest, _block_service_pb2.AttachBlockResponse]  # type: ignore[assignment]
-    """Let another agent of the tenant read a shared block. Attached already: nothing changes.
+    """Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 
-    An agent that the tenant does not have: NOT_FOUND `AGENT_NOT_FOUND`. The owner itself: INVALID_ARGUMENT.
+    An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
     """
     DetachBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.DetachBlockRequest, _block_service_pb2.DetachBlockResponse]  # type: ignore[assignment]
-    """Let an agent read a shared block no more.
+    """Stop an agent from reading a shared block.
 
-    Not attached to it: NOT_FOUND `BLOCK_NOT_ATTACHED`.
+    If the block is not attached to the agent, it fails with NOT_FOUND `BLOCK_NOT_ATTACHED`.
     """
     ListBlockConsumers: _aio.UnaryUnaryMultiCallable[_block_service_pb2.ListBlockConsumersRequest, _block_service_pb2.ListBlockConsumersResponse]  # type: ignore[assignment]
     """List the agents that a shared block is attached to, by id."""
@@ -143,9 +145,9 @@ class BlockServiceAsyncStub(BlockServiceStub):
 class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
     """Core blocks, own and shared.
 
-    Sessions read their agent's blocks and those attached to it, and write their agent's own. Sharing is the host's act:
-    declarations and attachments have no level, and what a consumer sees of a shared block is the highest version at
-    or below its own taint, possibly none.
+    Sessions read their agent's blocks and those attached to it, and write only their agent's own. Only hosts share
+    blocks. Declarations and attachments have no level. A consumer sees the highest version of a shared block at
+    or below its own taint, if there is one.
     """
 
     @_abc_1.abstractmethod
@@ -154,7 +156,7 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _block_service_pb2.ListBlocksRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_block_service_pb2.ListBlocksResponse, _abc.Awaitable[_block_service_pb2.ListBlocksResponse]]:
-        """List the visible blocks by label, of one label the own block first, then by owner."""
+        """List the visible blocks by label. For the same label, the agent's own block is first, then others by owner."""
 
     @_abc_1.abstractmethod
     def GetBlock(
@@ -175,7 +177,7 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_block_service_pb2.UpdateBlockResponse, _abc.Awaitable[_block_service_pb2.UpdateBlockResponse]]:
         """Create or replace the session's own-level version of a block of its agent.
 
-        With an etag that is not that of the version that it sees: ABORTED `ETAG_STALE`.
+        An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
         """
 
     @_abc_1.abstractmethod
@@ -186,8 +188,8 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_block_service_pb2.EditBlockResponse, _abc.Awaitable[_block_service_pb2.EditBlockResponse]]:
         """Change part of a block of the session's agent.
 
-        Edits the version that the session sees, and writes its own-level one. No such block of its agent: NOT_FOUND. Over
-        64 KiB: FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+        Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
+        with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
         """
 
     @_abc_1.abstractmethod
@@ -196,9 +198,9 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _block_service_pb2.DeleteBlockRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_block_service_pb2.DeleteBlockResponse, _abc.Awaitable[_block_service_pb2.DeleteBlockResponse]]:
-        """Delete the session's own-level version of a block of its agent. Versions are kept for audit.
+        """Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
 
-        If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+        If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
         """
 
     @_abc_1.abstractmethod
@@ -207,9 +209,10 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _block_service_pb2.CreateSharedBlockRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_block_service_pb2.CreateSharedBlockResponse, _abc.Awaitable[_block_service_pb2.CreateSharedBlockResponse]]:
-        """Declare a block of an agent as shared, and make its PUBLIC version when there is none.
+        """Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 
-        Declared already, or `content` given where a PUBLIC version is: ALREADY_EXISTS.
+        If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
+        `BLOCK_EXISTS`.
         """
 
     @_abc_1.abstractmethod
@@ -220,7 +223,7 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_block_service_pb2.DeleteSharedBlockResponse, _abc.Awaitable[_block_service_pb2.DeleteSharedBlockResponse]]:
         """End a declaration, and with it all attachments. The owner keeps its block.
 
-        Not declared: NOT_FOUND `SHARED_BLOCK_NOT_FOUND`; so for the other calls about shared blocks.
+        If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
         """
 
     @_abc_1.abstractmethod
@@ -229,9 +232,9 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _block_service_pb2.AttachBlockRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_block_service_pb2.AttachBlockResponse, _abc.Awaitable[_block_service_pb2.AttachBlockResponse]]:
-        """Let another agent of the tenant read a shared block. Attached already: nothing changes.
+        """Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 
-        An agent that the tenant does not have: NOT_FOUND `AGENT_NOT_FOUND`. The owner itself: INVALID_ARGUMENT.
+        An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
         """
 
     @_abc_1.abstractmethod
@@ -240,9 +243,9 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _block_service_pb2.DetachBlockRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_block_service_pb2.DetachBlockResponse, _abc.Awaitable[_block_service_pb2.DetachBlockResponse]]:
-        """Let an agent read a shared block no more.
+        """Stop an agent from reading a shared block.
 
-        Not attached to it: NOT_FOUND `BLOCK_NOT_ATTACHED`.
+        If the block is not attached to the agent, it fails with NOT_FOUND `BLOCK_NOT_ATTACHED`.
         """
 
     @_abc_1.abstractmethod

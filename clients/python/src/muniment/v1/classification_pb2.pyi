@@ -23,15 +23,15 @@ class _Classification:
 class _ClassificationEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_Classification.ValueType], builtins.type):
     DESCRIPTOR: descriptor.EnumDescriptor
     CLASSIFICATION_UNSPECIFIED: _Classification.ValueType  # 0
-    """No level. As input it is refused; as output it means "none"."""
+    """No level. Requests must not use it. In responses it means "none"."""
     CLASSIFICATION_PUBLIC: _Classification.ValueType  # 1
-    """Anyone may know it. The level of an empty result."""
+    """Information that anyone may see. Also the level of an empty result."""
     CLASSIFICATION_INTERNAL: _Classification.ValueType  # 2
-    """For people of the house."""
+    """Information for members of the organization."""
     CLASSIFICATION_CONFIDENTIAL: _Classification.ValueType  # 3
-    """For those who need it. From here up, reads are audited too."""
+    """Information for those who need it. At this level and above, reads are audited too."""
     CLASSIFICATION_RESTRICTED: _Classification.ValueType  # 4
-    """For the very few."""
+    """Information for a few named people."""
 
 class Classification(_Classification, metaclass=_ClassificationEnumTypeWrapper):
     """How sensitive a piece of information is.
@@ -41,12 +41,12 @@ class Classification(_Classification, metaclass=_ClassificationEnumTypeWrapper):
     """
 
 CLASSIFICATION_UNSPECIFIED: Classification.ValueType  # 0
-"""No level. As input it is refused; as output it means "none"."""
+"""No level. Requests must not use it. In responses it means "none"."""
 CLASSIFICATION_PUBLIC: Classification.ValueType  # 1
-"""Anyone may know it. The level of an empty result."""
+"""Information that anyone may see. Also the level of an empty result."""
 CLASSIFICATION_INTERNAL: Classification.ValueType  # 2
-"""For people of the house."""
+"""Information for members of the organization."""
 CLASSIFICATION_CONFIDENTIAL: Classification.ValueType  # 3
-"""For those who need it. From here up, reads are audited too."""
+"""Information for those who need it. At this level and above, reads are audited too."""
 CLASSIFICATION_RESTRICTED: Classification.ValueType  # 4
-"""For the very few."""
+"""Information for a few named people."""

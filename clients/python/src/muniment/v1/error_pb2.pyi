@@ -30,17 +30,17 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, INVALID_ARGUMENT: SaveMemory with an empty key.
     """
     ERROR_REASON_PAGE_TOKEN_INVALID: _ErrorReason.ValueType  # 2
-    """The page token is damaged, or was made by another method, filter or credential.
+    """The page token is malformed, or was issued for another method, filter or credential.
 
-    Example, INVALID_ARGUMENT: ListMemories with a token of another session.
+    Example, INVALID_ARGUMENT: ListMemories with a page token of another session.
     """
     ERROR_REASON_CREDENTIAL_INVALID: _ErrorReason.ValueType  # 3
-    """There is no credential, or not exactly one, or it is unknown, revoked, closed or expired.
+    """The call does not carry exactly one credential, or the credential is unknown, revoked, closed or expired.
 
     Example, UNAUTHENTICATED: any call after CloseSession.
     """
     ERROR_REASON_PRINCIPAL_NOT_ALLOWED: _ErrorReason.ValueType  # 4
-    """The method is not for this kind of caller.
+    """This kind of caller may not call the method.
 
     Example, PERMISSION_DENIED: RaiseTaint with a session token.
     """
@@ -55,7 +55,7 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, NOT_FOUND: GetAgent of another tenant's agent.
     """
     ERROR_REASON_SESSION_NOT_FOUND: _ErrorReason.ValueType  # 7
-    """There is no such session, or it is above the ceiling, or (where an open one is needed) not open.
+    """The session does not exist, is above the ceiling, or is not open although the method needs an open session.
 
     Example, NOT_FOUND: RaiseTaint on a closed session.
     """
@@ -65,27 +65,27 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, NOT_FOUND: GetMemory of a key that exists only above the session's taint.
     """
     ERROR_REASON_AGENT_EXISTS: _ErrorReason.ValueType  # 9
-    """The agent id is taken.
+    """The agent id is already in use.
 
-    Example, ALREADY_EXISTS: CreateAgent twice with one id.
+    Example, ALREADY_EXISTS: CreateAgent twice with the same id.
     """
     ERROR_REASON_CONVERSATION_TAINTED: _ErrorReason.ValueType  # 10
-    """The conversation has seen more sensitive information than the session is to be opened at.
+    """The taint of the conversation is higher than the level requested for the session.
 
     Example, FAILED_PRECONDITION: OpenSession at PUBLIC in a conversation raised to INTERNAL.
     """
     ERROR_REASON_WRITE_LEVEL_MISMATCH: _ErrorReason.ValueType  # 11
-    """Only lower versions of the name are visible, and a session writes at its own level only.
+    """Only versions at lower levels are visible, and a session writes only at its own level.
 
     Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
     """
     ERROR_REASON_ETAG_STALE: _ErrorReason.ValueType  # 12
-    """The etag is not that of the version that Get would return. Read again, then write.
+    """The etag does not match the version that Get returns now. Read the item again, then retry.
 
     Example, ABORTED: SaveMemory with the etag of an overwritten version.
     """
     ERROR_REASON_TAINT_CHANGED: _ErrorReason.ValueType  # 13
-    """The taint was raised meanwhile. Start again, at the new taint.
+    """The taint was raised during the operation. Start again at the new taint.
 
     Example, ABORTED: ListMemories with a page token from before RaiseTaint.
     """
@@ -95,42 +95,42 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, RESOURCE_EXHAUSTED: any call under overload.
     """
     ERROR_REASON_UNAVAILABLE: _ErrorReason.ValueType  # 15
-    """The database is away, or the server has closed its walls. Try again.
+    """The database is unavailable, or its grants have not been verified. Try again later.
 
     Example, UNAVAILABLE: any call while the database restarts.
     """
     ERROR_REASON_DEADLINE_EXCEEDED: _ErrorReason.ValueType  # 16
-    """The deadline passed before the answer was ready. A write may or may not have happened.
+    """The deadline passed before the response was ready. A write may or may not have been committed.
 
     Example, DEADLINE_EXCEEDED: SaveMemory with a deadline of 1 ms.
     """
     ERROR_REASON_METHOD_UNKNOWN: _ErrorReason.ValueType  # 17
     """The server has no such method.
 
-    Example, UNIMPLEMENTED: a call of a newer contract.
+    Example, UNIMPLEMENTED: a call of a method that only a newer server has.
     """
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 18
-    """A fault of the server. `incident` in the metadata of ErrorInfo finds it in the server's log.
+    """An internal error. The metadata entry `incident` of ErrorInfo identifies it in the server's log.
 
-    Example, INTERNAL: an answer that the egress guard held back.
+    Example, INTERNAL: the response contained an item above the session's taint and was withheld.
     """
     ERROR_REASON_NOTE_NOT_FOUND: _ErrorReason.ValueType  # 19
-    """No version of the note is visible to the session in this tier. The text says so when it is in the other tier.
+    """No version of the note is visible to the session in this tier. The message says so if it is in the other tier.
 
     Example, NOT_FOUND: UpdateNote with TIER_USER of a note in TIER_MEMORY.
     """
     ERROR_REASON_NOTE_EXISTS: _ErrorReason.ValueType  # 20
-    """The note id is taken by a visible note with other content or of the other tier.
+    """A visible note already has this id, with different content or in the other tier.
 
-    Example, ALREADY_EXISTS: AddNote twice with one id and two contents.
+    Example, ALREADY_EXISTS: AddNote twice with the same id and different content.
     """
     ERROR_REASON_TIER_DISABLED: _ErrorReason.ValueType  # 21
-    """The host has switched the tier off. Its notes can be listed, searched and deleted.
+    """The host has disabled the tier. Its notes can still be listed, searched and deleted.
 
     Example, FAILED_PRECONDITION: AddNote to TIER_USER of an agent without a user profile.
     """
     ERROR_REASON_BUDGET_EXCEEDED: _ErrorReason.ValueType  # 22
-    """The notes would be over the tier's budget. The detail BudgetExceeded says by how much, and what takes the room.
+    """The notes would exceed the tier's budget. The detail BudgetExceeded says by how much, and lists the largest notes.
 
     Example, FAILED_PRECONDITION: AddNote of 2,201 characters to an agent with the default budget.
     """
@@ -140,22 +140,22 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, NOT_FOUND: GetBlock of a label that exists only above the session's taint.
     """
     ERROR_REASON_BLOCK_EXISTS: _ErrorReason.ValueType  # 24
-    """The block is shared already, or has a PUBLIC version already.
+    """The block is already shared, or already has a PUBLIC version.
 
     Example, ALREADY_EXISTS: CreateSharedBlock twice.
     """
     ERROR_REASON_TEXT_NOT_FOUND: _ErrorReason.ValueType  # 25
-    """The text to replace is not in the block.
+    """The block does not contain the text to replace.
 
-    Example, FAILED_PRECONDITION: EditBlock with a `replace` of a word that is not there.
+    Example, FAILED_PRECONDITION: EditBlock with a `replace` of a word that the block does not contain.
     """
     ERROR_REASON_TEXT_NOT_UNIQUE: _ErrorReason.ValueType  # 26
-    """The text to replace is in the block more than once. Give more of what stands around it.
+    """The block contains the text to replace more than once. Include more of the surrounding text.
 
     Example, FAILED_PRECONDITION: EditBlock with a `replace` of a single letter.
     """
     ERROR_REASON_LINE_OUT_OF_RANGE: _ErrorReason.ValueType  # 27
-    """The block has fewer lines.
+    """The block has fewer lines than the insertion point.
 
     Example, FAILED_PRECONDITION: EditBlock with an `insert` after line 9 of a block of three lines.
     """
@@ -180,21 +180,21 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, NOT_FOUND: GetPassage of a passage above the session's taint.
     """
     ERROR_REASON_PASSAGE_EXISTS: _ErrorReason.ValueType  # 32
-    """The passage id is taken by a visible passage with other content.
+    """A visible passage already has this id, with different content.
 
-    Example, ALREADY_EXISTS: StorePassage twice with one id and two contents.
+    Example, ALREADY_EXISTS: StorePassage twice with the same id and different content.
     """
     ERROR_REASON_PROMPT_TOO_LARGE: _ErrorReason.ValueType  # 33
     """The prompt would be larger than 2 MiB.
 
-    Example, FAILED_PRECONDITION: RenderPrompt of an agent with forty full blocks.
+    Example, FAILED_PRECONDITION: RenderPrompt for an agent with forty blocks of 64 KiB.
     """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed.
 
-    Sent as `google.rpc.ErrorInfo.reason`, without the prefix, with the domain `muniment.v1`. Texts
-    of errors are for people and may change; reasons do not.
+    Sent as `google.rpc.ErrorInfo.reason`, without the prefix, in the domain `muniment.v1`. Error
+    messages are for people and may change; reasons do not.
     """
 
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
@@ -205,17 +205,17 @@ ERROR_REASON_FIELD_INVALID: ErrorReason.ValueType  # 1
 Example, INVALID_ARGUMENT: SaveMemory with an empty key.
 """
 ERROR_REASON_PAGE_TOKEN_INVALID: ErrorReason.ValueType  # 2
-"""The page token is damaged, or was made by another method, filter or credential.
+"""The page token is malformed, or was issued for another method, filter or credential.
 
-Example, INVALID_ARGUMENT: ListMemories with a token of another session.
+Example, INVALID_ARGUMENT: ListMemories with a page token of another session.
 """
 ERROR_REASON_CREDENTIAL_INVALID: ErrorReason.ValueType  # 3
-"""There is no credential, or not exactly one, or it is unknown, revoked, closed or expired.
+"""The call does not carry exactly one credential, or the credential is unknown, revoked, closed or expired.
 
 Example, UNAUTHENTICATED: any call after CloseSession.
 """
 ERROR_REASON_PRINCIPAL_NOT_ALLOWED: ErrorReason.ValueType  # 4
-"""The method is not for this kind of caller.
+"""This kind of caller may not call the method.
 
 Example, PERMISSION_DENIED: RaiseTaint with a session token.
 """
@@ -230,7 +230,7 @@ ERROR_REASON_AGENT_NOT_FOUND: ErrorReason.ValueType  # 6
 Example, NOT_FOUND: GetAgent of another tenant's agent.
 """
 ERROR_REASON_SESSION_NOT_FOUND: ErrorReason.ValueType  # 7
-"""There is no such session, or it is above the ceiling, or (where an open one is needed) not open.
+"""The session does not exist, is above the ceiling, or is not open although the method needs an open session.
 
 Example, NOT_FOUND: RaiseTaint on a closed session.
 """
@@ -240,27 +240,27 @@ ERROR_REASON_MEMORY_NOT_FOUND: ErrorReason.ValueType  # 8
 Example, NOT_FOUND: GetMemory of a key that exists only above the session's taint.
 """
 ERROR_REASON_AGENT_EXISTS: ErrorReason.ValueType  # 9
-"""The agent id is taken.
+"""The agent id is already in use.
 
-Example, ALREADY_EXISTS: CreateAgent twice with one id.
+Example, ALREADY_EXISTS: CreateAgent twice with the same id.
 """
 ERROR_REASON_CONVERSATION_TAINTED: ErrorReason.ValueType  # 10
-"""The conversation has seen more sensitive information than the session is to be opened at.
+"""The taint of the conversation is higher than the level requested for the session.
 
 Example, FAILED_PRECONDITION: OpenSession at PUBLIC in a conversation raised to INTERNAL.
 """
 ERROR_REASON_WRITE_LEVEL_MISMATCH: ErrorReason.ValueType  # 11
-"""Only lower versions of the name are visible, and a session writes at its own level only.
+"""Only versions at lower levels are visible, and a session writes only at its own level.
 
 Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
 """
 ERROR_REASON_ETAG_STALE: ErrorReason.ValueType  # 12
-"""The etag is not that of the version that Get would return. Read again, then write.
+"""The etag does not match the version that Get returns now. Read the item again, then retry.
 
 Example, ABORTED: SaveMemory with the etag of an overwritten version.
 """
 ERROR_REASON_TAINT_CHANGED: ErrorReason.ValueType  # 13
-"""The taint was raised meanwhile. Start again, at the new taint.
+"""The taint was raised during the operation. Start again at the new taint.
 
 Example, ABORTED: ListMemories with a page token from before RaiseTaint.
 """
@@ -270,42 +270,42 @@ ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 14
 Example, RESOURCE_EXHAUSTED: any call under overload.
 """
 ERROR_REASON_UNAVAILABLE: ErrorReason.ValueType  # 15
-"""The database is away, or the server has closed its walls. Try again.
+"""The database is unavailable, or its grants have not been verified. Try again later.
 
 Example, UNAVAILABLE: any call while the database restarts.
 """
 ERROR_REASON_DEADLINE_EXCEEDED: ErrorReason.ValueType  # 16
-"""The deadline passed before the answer was ready. A write may or may not have happened.
+"""The deadline passed before the response was ready. A write may or may not have been committed.
 
 Example, DEADLINE_EXCEEDED: SaveMemory with a deadline of 1 ms.
 """
 ERROR_REASON_METHOD_UNKNOWN: ErrorReason.ValueType  # 17
 """The server has no such method.
 
-Example, UNIMPLEMENTED: a call of a newer contract.
+Example, UNIMPLEMENTED: a call of a method that only a newer server has.
 """
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 18
-"""A fault of the server. `incident` in the metadata of ErrorInfo finds it in the server's log.
+"""An internal error. The metadata entry `incident` of ErrorInfo identifies it in the server's log.
 
-Example, INTERNAL: an answer that the egress guard held back.
+Example, INTERNAL: the response contained an item above the session's taint and was withheld.
 """
 ERROR_REASON_NOTE_NOT_FOUND: ErrorReason.ValueType  # 19
-"""No version of the note is visible to the session in this tier. The text says so when it is in the other tier.
+"""No version of the note is visible to the session in this tier. The message says so if it is in the other tier.
 
 Example, NOT_FOUND: UpdateNote with TIER_USER of a note in TIER_MEMORY.
 """
 ERROR_REASON_NOTE_EXISTS: ErrorReason.ValueType  # 20
-"""The note id is taken by a visible note with other content or of the other tier.
+"""A visible note already has this id, with different content or in the other tier.
 
-Example, ALREADY_EXISTS: AddNote twice with one id and two contents.
+Example, ALREADY_EXISTS: AddNote twice with the same id and different content.
 """
 ERROR_REASON_TIER_DISABLED: ErrorReason.ValueType  # 21
-"""The host has switched the tier off. Its notes can be listed, searched and deleted.
+"""The host has disabled the tier. Its notes can still be listed, searched and deleted.
 
 Example, FAILED_PRECONDITION: AddNote to TIER_USER of an agent without a user profile.
 """
 ERROR_REASON_BUDGET_EXCEEDED: ErrorReason.ValueType  # 22
-"""The notes would be over the tier's budget. The detail BudgetExceeded says by how much, and what takes the room.
+"""The notes would exceed the tier's budget. The detail BudgetExceeded says by how much, and lists the largest notes.
 
 Example, FAILED_PRECONDITION: AddNote of 2,201 characters to an agent with the default budget.
 """
@@ -315,22 +315,22 @@ ERROR_REASON_BLOCK_NOT_FOUND: ErrorReason.ValueType  # 23
 Example, NOT_FOUND: GetBlock of a label that exists only above the session's taint.
 """
 ERROR_REASON_BLOCK_EXISTS: ErrorReason.ValueType  # 24
-"""The block is shared already, or has a PUBLIC version already.
+"""The block is already shared, or already has a PUBLIC version.
 
 Example, ALREADY_EXISTS: CreateSharedBlock twice.
 """
 ERROR_REASON_TEXT_NOT_FOUND: ErrorReason.ValueType  # 25
-"""The text to replace is not in the block.
+"""The block does not contain the text to replace.
 
-Example, FAILED_PRECONDITION: EditBlock with a `replace` of a word that is not there.
+Example, FAILED_PRECONDITION: EditBlock with a `replace` of a word that the block does not contain.
 """
 ERROR_REASON_TEXT_NOT_UNIQUE: ErrorReason.ValueType  # 26
-"""The text to replace is in the block more than once. Give more of what stands around it.
+"""The block contains the text to replace more than once. Include more of the surrounding text.
 
 Example, FAILED_PRECONDITION: EditBlock with a `replace` of a single letter.
 """
 ERROR_REASON_LINE_OUT_OF_RANGE: ErrorReason.ValueType  # 27
-"""The block has fewer lines.
+"""The block has fewer lines than the insertion point.
 
 Example, FAILED_PRECONDITION: EditBlock with an `insert` after line 9 of a block of three lines.
 """
@@ -355,12 +355,12 @@ ERROR_REASON_PASSAGE_NOT_FOUND: ErrorReason.ValueType  # 31
 Example, NOT_FOUND: GetPassage of a passage above the session's taint.
 """
 ERROR_REASON_PASSAGE_EXISTS: ErrorReason.ValueType  # 32
-"""The passage id is taken by a visible passage with other content.
+"""A visible passage already has this id, with different content.
 
-Example, ALREADY_EXISTS: StorePassage twice with one id and two contents.
+Example, ALREADY_EXISTS: StorePassage twice with the same id and different content.
 """
 ERROR_REASON_PROMPT_TOO_LARGE: ErrorReason.ValueType  # 33
 """The prompt would be larger than 2 MiB.
 
-Example, FAILED_PRECONDITION: RenderPrompt of an agent with forty full blocks.
+Example, FAILED_PRECONDITION: RenderPrompt for an agent with forty blocks of 64 KiB.
 """

@@ -37,11 +37,11 @@ class Memory(message.Message):
     key: builtins.str
     """The name, compared byte by byte."""
     content: builtins.str
-    """What is remembered, byte for byte as it was saved."""
+    """The text, byte for byte as it was saved."""
     classification: classification_pb2.Classification.ValueType
     """The level of this version: the taint of the session that wrote it."""
     etag: builtins.str
-    """Names this version. Give it back to SaveMemory or DeleteMemory to change nothing but this version."""
+    """Identifies this version. Pass it to SaveMemory or DeleteMemory to change only this version."""
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """Labels to list and search by, in the order they were given."""
@@ -56,7 +56,7 @@ class Memory(message.Message):
 
     @builtins.property
     def expire_time(self) -> timestamp_pb2.Timestamp:
-        """When it is forgotten. Absent: never."""
+        """When it expires. Absent if it never expires."""
 
     def __init__(
         self,

@@ -36,11 +36,11 @@ class SaveMemoryRequest(message.Message):
     key: builtins.str
     """The name: 1 to 256 code points after NFC, no control or format characters, no space at either end."""
     content: builtins.str
-    """What to remember: 1 byte to 64 KiB, without U+0000."""
+    """The text: 1 byte to 64 KiB, without U+0000."""
     etag: builtins.str
-    """The etag of the version that GetMemory returns, if the save is to replace just that one.
+    """The etag of the version that GetMemory returns. If set, the call replaces only that version.
 
-    The default is to replace whatever is there.
+    The default is to replace the current version.
     """
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
@@ -48,7 +48,7 @@ class SaveMemoryRequest(message.Message):
 
     @builtins.property
     def expire_time(self) -> timestamp_pb2.Timestamp:
-        """When to forget it, in the future.
+        """When it expires. Must be in the future.
 
         The default is never.
         """
@@ -98,7 +98,7 @@ class GetMemoryRequest(message.Message):
 
     KEY_FIELD_NUMBER: builtins.int
     key: builtins.str
-    """Which memory."""
+    """The key of the memory."""
     def __init__(
         self,
         *,
@@ -147,12 +147,12 @@ class ListMemoriesRequest(message.Message):
     The default is all.
     """
     page_size: builtins.int
-    """The most memories to return in one page. A page may hold fewer.
+    """The maximum number of memories to return in one page. A page may hold fewer.
 
-    The default is 50, the most is 250; a larger number means 250.
+    The default is 50. The maximum is 250; larger values are reduced to 250.
     """
     page_token: builtins.str
-    """The `next_page_token` of the page before. Everything else in the request must be as it was.
+    """The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
 
     The default is the first page.
     """
@@ -179,9 +179,9 @@ class ListMemoriesResponse(message.Message):
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     next_page_token: builtins.str
-    """Gives the next page. Empty: this was the last one."""
+    """The token of the next page. Empty on the last page."""
     classification: classification_pb2.Classification.ValueType
-    """The highest level among the memories. PUBLIC when there are none."""
+    """The highest level among the memories. PUBLIC if there are none."""
     @builtins.property
     def memories(self) -> containers.RepeatedCompositeFieldContainer[memory_pb2.Memory]:
         """One page of memories."""
@@ -212,12 +212,12 @@ class SearchMemoriesRequest(message.Message):
     query: builtins.str
     """What to look for: 1 to 1024 code points, not blank."""
     max_results: builtins.int
-    """The most results to return.
+    """The maximum number of results to return.
 
-    The default is 10, the most is 100; a larger number means 100.
+    The default is 10. The maximum is 100; larger values are reduced to 100.
     """
     tag_match: tag_match_pb2.TagMatch.ValueType
-    """Whether all tags are needed, or any one.
+    """Whether an item must have all of the tags, or any of them.
 
     The default is all.
     """
@@ -252,9 +252,9 @@ class SearchMemoriesResponse(message.Message):
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     SEMANTIC_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
-    """The highest level among the results. PUBLIC when there are none."""
+    """The highest level among the results. PUBLIC if there are none."""
     semantic: builtins.bool
-    """Whether meaning was compared too, and not words alone."""
+    """Whether embeddings were compared too. If false, only words were."""
     @builtins.property
     def results(self) -> containers.RepeatedCompositeFieldContainer[MemoryResult]:
         """The best matches, best first."""
@@ -282,7 +282,7 @@ class MemoryResult(message.Message):
     SCORE_FIELD_NUMBER: builtins.int
     SNIPPET_FIELD_NUMBER: builtins.int
     score: builtins.float
-    """How well it matches: higher is better. Comparable within one response only."""
+    """How well it matches. Higher is better. Scores are comparable only within one response."""
     snippet: builtins.str
     """The part of the content that matches best."""
     @builtins.property
@@ -311,11 +311,11 @@ class DeleteMemoryRequest(message.Message):
     KEY_FIELD_NUMBER: builtins.int
     ETAG_FIELD_NUMBER: builtins.int
     key: builtins.str
-    """Which memory."""
+    """The key of the memory."""
     etag: builtins.str
-    """The etag of the version that GetMemory returns, if just that one is to be deleted.
+    """The etag of the version that GetMemory returns. If set, the call deletes only that version.
 
-    The default is to delete whatever is there.
+    The default is to delete the current version.
     """
     def __init__(
         self,
@@ -337,7 +337,7 @@ class DeleteMemoryResponse(message.Message):
 
     REVEALED_FIELD_NUMBER: builtins.int
     revealed: classification_pb2.Classification.ValueType
-    """The level at which a lower version is seen from now on. UNSPECIFIED when there is none."""
+    """The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none."""
     def __init__(
         self,
         *,

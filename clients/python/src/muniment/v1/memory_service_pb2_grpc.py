@@ -29,7 +29,7 @@ class MemoryServiceStub(object):
     """Keyed memories, as one session sees them.
 
     No request names a level: a session writes and deletes exactly at its taint and reads at or below
-    it. Of one key at several levels the highest visible version is the one that is seen.
+    it. If a key exists at several levels, the session sees the highest visible version.
     """
 
     def __init__(self, channel):
@@ -69,15 +69,15 @@ class MemoryServiceServicer(object):
     """Keyed memories, as one session sees them.
 
     No request names a level: a session writes and deletes exactly at its taint and reads at or below
-    it. Of one key at several levels the highest visible version is the one that is seen.
+    it. If a key exists at several levels, the session sees the highest visible version.
     """
 
     def SaveMemory(self, request, context):
         """Create or replace the session's own-level version of a memory.
 
         Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-        nothing returns the stored version and is safe to retry. With an etag that is not that of the
-        version GetMemory would return: ABORTED `ETAG_STALE`.
+        nothing returns the stored version and is safe to retry. An etag that does not match the
+        version that GetMemory returns fails with ABORTED `ETAG_STALE`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -101,7 +101,7 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SearchMemories(self, request, context):
-        """Find memories by words, and by meaning where the server can, best first.
+        """Find memories by words, and by embeddings if the server has an embedder, best first.
 
         The query is plain language: any of its words may match, in any form of the word, and nothing in
         it is syntax. A shadowed version never matches.
@@ -111,9 +111,9 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DeleteMemory(self, request, context):
-        """Delete the session's own-level version of a memory. Versions are kept for audit.
+        """Delete the session's own-level version of a memory. Old versions are kept for audit.
 
-        If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+        If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -159,7 +159,7 @@ class MemoryService(object):
     """Keyed memories, as one session sees them.
 
     No request names a level: a session writes and deletes exactly at its taint and reads at or below
-    it. Of one key at several levels the highest visible version is the one that is seen.
+    it. If a key exists at several levels, the session sees the highest visible version.
     """
 
     @staticmethod

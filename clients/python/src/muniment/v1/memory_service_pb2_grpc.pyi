@@ -30,7 +30,7 @@ class MemoryServiceStub:
     """Keyed memories, as one session sees them.
 
     No request names a level: a session writes and deletes exactly at its taint and reads at or below
-    it. Of one key at several levels the highest visible version is the one that is seen.
+    it. If a key exists at several levels, the session sees the highest visible version.
     """
 
     @_typing.overload
@@ -41,8 +41,8 @@ class MemoryServiceStub:
     """Create or replace the session's own-level version of a memory.
 
     Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-    nothing returns the stored version and is safe to retry. With an etag that is not that of the
-    version GetMemory would return: ABORTED `ETAG_STALE`.
+    nothing returns the stored version and is safe to retry. An etag that does not match the
+    version that GetMemory returns fails with ABORTED `ETAG_STALE`.
     """
     GetMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryRequest, _memory_service_pb2.GetMemoryResponse]
     """Get one memory by key.
@@ -53,15 +53,15 @@ class MemoryServiceStub:
     ListMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ListMemoriesRequest, _memory_service_pb2.ListMemoriesResponse]
     """List the visible memories by key, each at its highest visible level."""
     SearchMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]
-    """Find memories by words, and by meaning where the server can, best first.
+    """Find memories by words, and by embeddings if the server has an embedder, best first.
 
     The query is plain language: any of its words may match, in any form of the word, and nothing in
     it is syntax. A shadowed version never matches.
     """
     DeleteMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoryRequest, _memory_service_pb2.DeleteMemoryResponse]
-    """Delete the session's own-level version of a memory. Versions are kept for audit.
+    """Delete the session's own-level version of a memory. Old versions are kept for audit.
 
-    If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
     """
 
 @_typing.type_check_only
@@ -69,7 +69,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Keyed memories, as one session sees them.
 
     No request names a level: a session writes and deletes exactly at its taint and reads at or below
-    it. Of one key at several levels the highest visible version is the one that is seen.
+    it. If a key exists at several levels, the session sees the highest visible version.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -77,8 +77,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Create or replace the session's own-level version of a memory.
 
     Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-    nothing returns the stored version and is safe to retry. With an etag that is not that of the
-    version GetMemory would return: ABORTED `ETAG_STALE`.
+    nothing returns the stored version and is safe to retry. An etag that does not match the
+    version that GetMemory returns fails with ABORTED `ETAG_STALE`.
     """
     GetMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryRequest, _memory_service_pb2.GetMemoryResponse]  # type: ignore[assignment]
     """Get one memory by key.
@@ -89,22 +89,22 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     ListMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ListMemoriesRequest, _memory_service_pb2.ListMemoriesResponse]  # type: ignore[assignment]
     """List the visible memories by key, each at its highest visible level."""
     SearchMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]  # type: ignore[assignment]
-    """Find memories by words, and by meaning where the server can, best first.
+    """Find memories by words, and by embeddings if the server has an embedder, best first.
 
     The query is plain language: any of its words may match, in any form of the word, and nothing in
     it is syntax. A shadowed version never matches.
     """
     DeleteMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoryRequest, _memory_service_pb2.DeleteMemoryResponse]  # type: ignore[assignment]
-    """Delete the session's own-level version of a memory. Versions are kept for audit.
+    """Delete the session's own-level version of a memory. Old versions are kept for audit.
 
-    If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
     """
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keyed memories, as one session sees them.
 
     No request names a level: a session writes and deletes exactly at its taint and reads at or below
-    it. Of one key at several levels the highest visible version is the one that is seen.
+    it. If a key exists at several levels, the session sees the highest visible version.
     """
 
     @_abc_1.abstractmethod
@@ -116,8 +116,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         """Create or replace the session's own-level version of a memory.
 
         Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-        nothing returns the stored version and is safe to retry. With an etag that is not that of the
-        version GetMemory would return: ABORTED `ETAG_STALE`.
+        nothing returns the stored version and is safe to retry. An etag that does not match the
+        version that GetMemory returns fails with ABORTED `ETAG_STALE`.
         """
 
     @_abc_1.abstractmethod
@@ -146,7 +146,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.SearchMemoriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.SearchMemoriesResponse, _abc.Awaitable[_memory_service_pb2.SearchMemoriesResponse]]:
-        """Find memories by words, and by meaning where the server can, best first.
+        """Find memories by words, and by embeddings if the server has an embedder, best first.
 
         The query is plain language: any of its words may match, in any form of the word, and nothing in
         it is syntax. A shadowed version never matches.
@@ -158,9 +158,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.DeleteMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.DeleteMemoryResponse, _abc.Awaitable[_memory_service_pb2.DeleteMemoryResponse]]:
-        """Delete the session's own-level version of a memory. Versions are kept for audit.
+        """Delete the session's own-level version of a memory. Old versions are kept for audit.
 
-        If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+        If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
         """
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -35,7 +35,7 @@ class _TierEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_Tier.ValueType], 
     """The profile of the agent's user."""
 
 class Tier(_Tier, metaclass=_TierEnumTypeWrapper):
-    """One of an agent's two sets of notes. Each has a budget, and each can be switched off by the host."""
+    """One of an agent's two sets of notes. Each has a budget, and the host can disable each."""
 
 TIER_UNSPECIFIED: Tier.ValueType  # 0
 """The same as TIER_MEMORY."""
@@ -60,13 +60,13 @@ class Note(message.Message):
     note_id: builtins.str
     """The id, a UUID."""
     tier: Tier.ValueType
-    """Which of the agent's two budgets it counts against. A note never changes its tier."""
+    """The tier whose budget the note counts against. A note never changes its tier."""
     content: builtins.str
-    """What is noted, byte for byte as it was written."""
+    """The text, byte for byte as it was written."""
     classification: classification_pb2.Classification.ValueType
     """The level of this version: the taint of the session that wrote it."""
     etag: builtins.str
-    """Names this version. Give it back to UpdateNote or DeleteNote to change nothing but this version."""
+    """Identifies this version. Pass it to UpdateNote or DeleteNote to change only this version."""
     @builtins.property
     def create_time(self) -> timestamp_pb2.Timestamp:
         """When the note was added."""
@@ -94,9 +94,9 @@ class Note(message.Message):
 
 @typing.final
 class Usage(message.Message):
-    """How much of a tier's budget the notes take that the session sees.
+    """How much of a tier's budget is taken by the notes that the session sees.
 
-    Counted are the Unicode code points of the notes joined by `\\n§\\n`.
+    Sizes are in Unicode code points, counted over the notes joined by `\\n§\\n`.
     """
 
     DESCRIPTOR: descriptor.Descriptor
@@ -106,13 +106,13 @@ class Usage(message.Message):
     LIMIT_CHARS_FIELD_NUMBER: builtins.int
     PERCENT_FIELD_NUMBER: builtins.int
     tier: Tier.ValueType
-    """Which tier."""
+    """The tier."""
     used_chars: builtins.int
-    """What the visible notes take."""
+    """The size of the visible notes."""
     limit_chars: builtins.int
     """The budget."""
     percent: builtins.int
-    """`used_chars` of `limit_chars`, rounded down. May pass 100: a session also sees what lower ones wrote."""
+    """`used_chars` as a percentage of `limit_chars`, rounded down. May exceed 100, as lower sessions' notes count too."""
     def __init__(
         self,
         *,
@@ -129,7 +129,7 @@ class Usage(message.Message):
 
 @typing.final
 class BudgetExceeded(message.Message):
-    """What a session needs to repair its notes in one more call. Comes with BUDGET_EXCEEDED, as a detail of the status."""
+    """What a session needs to make room in one more call. Sent as a status detail with BUDGET_EXCEEDED."""
 
     DESCRIPTOR: descriptor.Descriptor
 
@@ -138,16 +138,16 @@ class BudgetExceeded(message.Message):
     OVER_BY_CHARS_FIELD_NUMBER: builtins.int
     ENTRIES_FIELD_NUMBER: builtins.int
     would_be_chars: builtins.int
-    """What the notes would have taken."""
+    """The size that the notes would have had."""
     over_by_chars: builtins.int
-    """By how much that is too much."""
+    """By how much that size exceeds the budget."""
     @builtins.property
     def usage(self) -> Usage:
-        """The usage as it is. Nothing was changed."""
+        """The current usage. Nothing was changed."""
 
     @builtins.property
     def entries(self) -> containers.RepeatedCompositeFieldContainer[BudgetEntry]:
-        """The largest notes of the tier, largest first, ten at most."""
+        """The largest notes of the tier, up to ten, largest first."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class BudgetExceeded(message.Message):
 
 @typing.final
 class BudgetEntry(message.Message):
-    """One note that takes room."""
+    """One of the largest notes."""
 
     DESCRIPTOR: descriptor.Descriptor
 
@@ -175,13 +175,13 @@ class BudgetEntry(message.Message):
     OWN_LEVEL_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     note_id: builtins.str
-    """Which note."""
+    """The id of the note."""
     length_chars: builtins.int
     """Its length in code points."""
     preview: builtins.str
     """Its first 40 code points."""
     own_level: builtins.bool
-    """Whether it is of the session's own level. It can shorten a note of another level by updating it, and delete only its own."""
+    """Whether the note is at the session's own level. A session can update any visible note, but delete only such notes."""
     classification: classification_pb2.Classification.ValueType
     """The level of the note."""
     def __init__(

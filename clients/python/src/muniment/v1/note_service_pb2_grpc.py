@@ -28,8 +28,8 @@ if _version_not_supported:
 class NoteServiceStub(object):
     """Notes in two budgeted tiers, as one session sees them.
 
-    A budget refuses; it never truncates or evicts. Every response says how much is used. Adding, updating and
-    deleting one note is EditNotes with one edit.
+    A write over the budget is refused; notes are never truncated or evicted. Every response has the usage. Adding,
+    updating or deleting one note is equivalent to EditNotes with one edit.
     """
 
     def __init__(self, channel):
@@ -73,17 +73,17 @@ class NoteServiceStub(object):
 class NoteServiceServicer(object):
     """Notes in two budgeted tiers, as one session sees them.
 
-    A budget refuses; it never truncates or evicts. Every response says how much is used. Adding, updating and
-    deleting one note is EditNotes with one edit.
+    A write over the budget is refused; notes are never truncated or evicted. Every response has the usage. Adding,
+    updating or deleting one note is equivalent to EditNotes with one edit.
     """
 
     def AddNote(self, request, context):
         """Add a note.
 
-        The same content in the same tier and level twice is one note. Under a `note_id` that is visible already: the
-        stored note when content and tier are the same, otherwise ALREADY_EXISTS `NOTE_EXISTS`. Over the budget:
-        FAILED_PRECONDITION `BUDGET_EXCEEDED` with the detail BudgetExceeded, and nothing changes. In a tier that the host
-        has switched off: FAILED_PRECONDITION `TIER_DISABLED`.
+        Adding the same content to the same tier at the same level again returns the stored note. If `note_id` is already
+        visible, the same content and tier return the stored note; others fail with ALREADY_EXISTS `NOTE_EXISTS`. Over the
+        budget, it fails with FAILED_PRECONDITION `BUDGET_EXCEEDED` and the detail BudgetExceeded. If the host has disabled
+        the tier, it fails with FAILED_PRECONDITION `TIER_DISABLED`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -92,25 +92,25 @@ class NoteServiceServicer(object):
     def UpdateNote(self, request, context):
         """Replace the content of a note.
 
-        Of a note of a lower level this makes an own-level version, which hides the lower one from this level upward.
-        None visible in the tier: NOT_FOUND `NOTE_NOT_FOUND`. With an etag that is not that of the visible version: ABORTED
-        `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as AddNote, but what does not take more room is always allowed.
+        Updating a note of a lower level creates an own-level version, which shadows the lower one from this level upward.
+        If no version is visible in the tier, it fails with NOT_FOUND `NOTE_NOT_FOUND`. A stale etag fails with ABORTED
+        `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as in AddNote, but an update that adds no size is within budget.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteNote(self, request, context):
-        """Delete the session's own-level version of a note. Versions are kept for audit.
+        """Delete the session's own-level version of a note. Old versions are kept for audit.
 
-        If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+        If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SearchNotes(self, request, context):
-        """Find notes of a tier by words, and by meaning where the server can, best first.
+        """Find notes of a tier by words, and by embeddings if the server has an embedder, best first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -124,9 +124,9 @@ class NoteServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def EditNotes(self, request, context):
-        """Make several edits to a tier, all or none. The budget is judged on what they end in.
+        """Make several edits to a tier, all or none. The budget is checked after the last edit.
 
-        Refused like the call for the first edit that cannot be made.
+        If an edit fails, the call fails with the error of the first such edit.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -176,8 +176,8 @@ def add_NoteServiceServicer_to_server(servicer, server):
 class NoteService(object):
     """Notes in two budgeted tiers, as one session sees them.
 
-    A budget refuses; it never truncates or evicts. Every response says how much is used. Adding, updating and
-    deleting one note is EditNotes with one edit.
+    A write over the budget is refused; notes are never truncated or evicted. Every response has the usage. Adding,
+    updating or deleting one note is equivalent to EditNotes with one edit.
     """
 
     @staticmethod

@@ -29,8 +29,8 @@ GRPC_VERSION: str
 class NoteServiceStub:
     """Notes in two budgeted tiers, as one session sees them.
 
-    A budget refuses; it never truncates or evicts. Every response says how much is used. Adding, updating and
-    deleting one note is EditNotes with one edit.
+    A write over the budget is refused; notes are never truncated or evicted. Every response has the usage. Adding,
+    updating or deleting one note is equivalent to EditNotes with one edit.
     """
 
     @_typing.overload
@@ -40,77 +40,77 @@ class NoteServiceStub:
     AddNote: _grpc.UnaryUnaryMultiCallable[_note_service_pb2.AddNoteRequest, _note_service_pb2.AddNoteResponse]
     """Add a note.
 
-    The same content in the same tier and level twice is one note. Under a `note_id` that is visible already: the
-    stored note when content and tier are the same, otherwise ALREADY_EXISTS `NOTE_EXISTS`. Over the budget:
-    FAILED_PRECONDITION `BUDGET_EXCEEDED` with the detail BudgetExceeded, and nothing changes. In a tier that the host
-    has switched off: FAILED_PRECONDITION `TIER_DISABLED`.
+    Adding the same content to the same tier at the same level again returns the stored note. If `note_id` is already
+    visible, the same content and tier return the stored note; others fail with ALREADY_EXISTS `NOTE_EXISTS`. Over the
+    budget, it fails with FAILED_PRECONDITION `BUDGET_EXCEEDED` and the detail BudgetExceeded. If the host has disabled
+    the tier, it fails with FAILED_PRECONDITION `TIER_DISABLED`.
     """
     UpdateNote: _grpc.UnaryUnaryMultiCallable[_note_service_pb2.UpdateNoteRequest, _note_service_pb2.UpdateNoteResponse]
     """Replace the content of a note.
 
-    Of a note of a lower level this makes an own-level version, which hides the lower one from this level upward.
-    None visible in the tier: NOT_FOUND `NOTE_NOT_FOUND`. With an etag that is not that of the visible version: ABORTED
-    `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as AddNote, but what does not take more room is always allowed.
+    Updating a note of a lower level creates an own-level version, which shadows the lower one from this level upward.
+    If no version is visible in the tier, it fails with NOT_FOUND `NOTE_NOT_FOUND`. A stale etag fails with ABORTED
+    `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as in AddNote, but an update that adds no size is within budget.
     """
     DeleteNote: _grpc.UnaryUnaryMultiCallable[_note_service_pb2.DeleteNoteRequest, _note_service_pb2.DeleteNoteResponse]
-    """Delete the session's own-level version of a note. Versions are kept for audit.
+    """Delete the session's own-level version of a note. Old versions are kept for audit.
 
-    If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
     """
     SearchNotes: _grpc.UnaryUnaryMultiCallable[_note_service_pb2.SearchNotesRequest, _note_service_pb2.SearchNotesResponse]
-    """Find notes of a tier by words, and by meaning where the server can, best first."""
+    """Find notes of a tier by words, and by embeddings if the server has an embedder, best first."""
     ListNotes: _grpc.UnaryUnaryMultiCallable[_note_service_pb2.ListNotesRequest, _note_service_pb2.ListNotesResponse]
     """List the visible notes of a tier, oldest first."""
     EditNotes: _grpc.UnaryUnaryMultiCallable[_note_service_pb2.EditNotesRequest, _note_service_pb2.EditNotesResponse]
-    """Make several edits to a tier, all or none. The budget is judged on what they end in.
+    """Make several edits to a tier, all or none. The budget is checked after the last edit.
 
-    Refused like the call for the first edit that cannot be made.
+    If an edit fails, the call fails with the error of the first such edit.
     """
 
 @_typing.type_check_only
 class NoteServiceAsyncStub(NoteServiceStub):
     """Notes in two budgeted tiers, as one session sees them.
 
-    A budget refuses; it never truncates or evicts. Every response says how much is used. Adding, updating and
-    deleting one note is EditNotes with one edit.
+    A write over the budget is refused; notes are never truncated or evicted. Every response has the usage. Adding,
+    updating or deleting one note is equivalent to EditNotes with one edit.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     AddNote: _aio.UnaryUnaryMultiCallable[_note_service_pb2.AddNoteRequest, _note_service_pb2.AddNoteResponse]  # type: ignore[assignment]
     """Add a note.
 
-    The same content in the same tier and level twice is one note. Under a `note_id` that is visible already: the
-    stored note when content and tier are the same, otherwise ALREADY_EXISTS `NOTE_EXISTS`. Over the budget:
-    FAILED_PRECONDITION `BUDGET_EXCEEDED` with the detail BudgetExceeded, and nothing changes. In a tier that the host
-    has switched off: FAILED_PRECONDITION `TIER_DISABLED`.
+    Adding the same content to the same tier at the same level again returns the stored note. If `note_id` is already
+    visible, the same content and tier return the stored note; others fail with ALREADY_EXISTS `NOTE_EXISTS`. Over the
+    budget, it fails with FAILED_PRECONDITION `BUDGET_EXCEEDED` and the detail BudgetExceeded. If the host has disabled
+    the tier, it fails with FAILED_PRECONDITION `TIER_DISABLED`.
     """
     UpdateNote: _aio.UnaryUnaryMultiCallable[_note_service_pb2.UpdateNoteRequest, _note_service_pb2.UpdateNoteResponse]  # type: ignore[assignment]
     """Replace the content of a note.
 
-    Of a note of a lower level this makes an own-level version, which hides the lower one from this level upward.
-    None visible in the tier: NOT_FOUND `NOTE_NOT_FOUND`. With an etag that is not that of the visible version: ABORTED
-    `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as AddNote, but what does not take more room is always allowed.
+    Updating a note of a lower level creates an own-level version, which shadows the lower one from this level upward.
+    If no version is visible in the tier, it fails with NOT_FOUND `NOTE_NOT_FOUND`. A stale etag fails with ABORTED
+    `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as in AddNote, but an update that adds no size is within budget.
     """
     DeleteNote: _aio.UnaryUnaryMultiCallable[_note_service_pb2.DeleteNoteRequest, _note_service_pb2.DeleteNoteResponse]  # type: ignore[assignment]
-    """Delete the session's own-level version of a note. Versions are kept for audit.
+    """Delete the session's own-level version of a note. Old versions are kept for audit.
 
-    If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
     """
     SearchNotes: _aio.UnaryUnaryMultiCallable[_note_service_pb2.SearchNotesRequest, _note_service_pb2.SearchNotesResponse]  # type: ignore[assignment]
-    """Find notes of a tier by words, and by meaning where the server can, best first."""
+    """Find notes of a tier by words, and by embeddings if the server has an embedder, best first."""
     ListNotes: _aio.UnaryUnaryMultiCallable[_note_service_pb2.ListNotesRequest, _note_service_pb2.ListNotesResponse]  # type: ignore[assignment]
     """List the visible notes of a tier, oldest first."""
     EditNotes: _aio.UnaryUnaryMultiCallable[_note_service_pb2.EditNotesRequest, _note_service_pb2.EditNotesResponse]  # type: ignore[assignment]
-    """Make several edits to a tier, all or none. The budget is judged on what they end in.
+    """Make several edits to a tier, all or none. The budget is checked after the last edit.
 
-    Refused like the call for the first edit that cannot be made.
+    If an edit fails, the call fails with the error of the first such edit.
     """
 
 class NoteServiceServicer(metaclass=_abc_1.ABCMeta):
     """Notes in two budgeted tiers, as one session sees them.
 
-    A budget refuses; it never truncates or evicts. Every response says how much is used. Adding, updating and
-    deleting one note is EditNotes with one edit.
+    A write over the budget is refused; notes are never truncated or evicted. Every response has the usage. Adding,
+    updating or deleting one note is equivalent to EditNotes with one edit.
     """
 
     @_abc_1.abstractmethod
@@ -121,10 +121,10 @@ class NoteServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_note_service_pb2.AddNoteResponse, _abc.Awaitable[_note_service_pb2.AddNoteResponse]]:
         """Add a note.
 
-        The same content in the same tier and level twice is one note. Under a `note_id` that is visible already: the
-        stored note when content and tier are the same, otherwise ALREADY_EXISTS `NOTE_EXISTS`. Over the budget:
-        FAILED_PRECONDITION `BUDGET_EXCEEDED` with the detail BudgetExceeded, and nothing changes. In a tier that the host
-        has switched off: FAILED_PRECONDITION `TIER_DISABLED`.
+        Adding the same content to the same tier at the same level again returns the stored note. If `note_id` is already
+        visible, the same content and tier return the stored note; others fail with ALREADY_EXISTS `NOTE_EXISTS`. Over the
+        budget, it fails with FAILED_PRECONDITION `BUDGET_EXCEEDED` and the detail BudgetExceeded. If the host has disabled
+        the tier, it fails with FAILED_PRECONDITION `TIER_DISABLED`.
         """
 
     @_abc_1.abstractmethod
@@ -135,9 +135,9 @@ class NoteServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_note_service_pb2.UpdateNoteResponse, _abc.Awaitable[_note_service_pb2.UpdateNoteResponse]]:
         """Replace the content of a note.
 
-        Of a note of a lower level this makes an own-level version, which hides the lower one from this level upward.
-        None visible in the tier: NOT_FOUND `NOTE_NOT_FOUND`. With an etag that is not that of the visible version: ABORTED
-        `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as AddNote, but what does not take more room is always allowed.
+        Updating a note of a lower level creates an own-level version, which shadows the lower one from this level upward.
+        If no version is visible in the tier, it fails with NOT_FOUND `NOTE_NOT_FOUND`. A stale etag fails with ABORTED
+        `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as in AddNote, but an update that adds no size is within budget.
         """
 
     @_abc_1.abstractmethod
@@ -146,9 +146,9 @@ class NoteServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _note_service_pb2.DeleteNoteRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_note_service_pb2.DeleteNoteResponse, _abc.Awaitable[_note_service_pb2.DeleteNoteResponse]]:
-        """Delete the session's own-level version of a note. Versions are kept for audit.
+        """Delete the session's own-level version of a note. Old versions are kept for audit.
 
-        If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+        If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
         """
 
     @_abc_1.abstractmethod
@@ -157,7 +157,7 @@ class NoteServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _note_service_pb2.SearchNotesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_note_service_pb2.SearchNotesResponse, _abc.Awaitable[_note_service_pb2.SearchNotesResponse]]:
-        """Find notes of a tier by words, and by meaning where the server can, best first."""
+        """Find notes of a tier by words, and by embeddings if the server has an embedder, best first."""
 
     @_abc_1.abstractmethod
     def ListNotes(
@@ -173,9 +173,9 @@ class NoteServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _note_service_pb2.EditNotesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_note_service_pb2.EditNotesResponse, _abc.Awaitable[_note_service_pb2.EditNotesResponse]]:
-        """Make several edits to a tier, all or none. The budget is judged on what they end in.
+        """Make several edits to a tier, all or none. The budget is checked after the last edit.
 
-        Refused like the call for the first edit that cannot be made.
+        If an edit fails, the call fails with the error of the first such edit.
         """
 
 def add_NoteServiceServicer_to_server(servicer: NoteServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

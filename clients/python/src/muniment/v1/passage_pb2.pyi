@@ -40,9 +40,9 @@ class Passage(message.Message):
     content: builtins.str
     """The text, byte for byte as it was stored."""
     thread: builtins.str
-    """The thread whose turn it is, such as a conversation. Empty: none."""
+    """The thread that the passage is a turn of, such as a conversation. Empty if there is none."""
     author: builtins.str
-    """Who said or wrote it. Empty: not stated."""
+    """Who said or wrote it. Empty if unknown."""
     classification: classification_pb2.Classification.ValueType
     """The level of the passage: the taint of the session that stored it."""
     @builtins.property
@@ -59,7 +59,7 @@ class Passage(message.Message):
 
     @builtins.property
     def expire_time(self) -> timestamp_pb2.Timestamp:
-        """When it is forgotten. Absent: never."""
+        """When it expires. Absent if it never expires."""
 
     def __init__(
         self,
@@ -82,9 +82,9 @@ class Passage(message.Message):
 
 @typing.final
 class ImportProgress(message.Message):
-    """How far a stream of passages came before it failed: all up to there is stored. Comes, as a detail of the status,
-    with every error that is found in the stream itself. The passage after that many is the one that the error is about,
-    or was not judged. Later ones may be stored too, if another writer stored passages of the same ids at that moment.
+    """How many passages of a stream were stored before it failed. Sent as a status detail with every error found in the
+    stream itself. The error concerns the next passage, or that passage was not checked. Later passages may also be
+    stored, if another writer stored passages with the same ids at the same time.
     """
 
     DESCRIPTOR: descriptor.Descriptor
@@ -94,7 +94,7 @@ class ImportProgress(message.Message):
     stored_count: builtins.int
     """How many passages were stored."""
     existing_count: builtins.int
-    """How many were there already."""
+    """How many passages existed already."""
     def __init__(
         self,
         *,

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class PassageServiceStub(object):
-    """Archival passages, as one session sees them. A passage is written once, at the session's taint, and not overwritten.
+    """Archival passages, as one session sees them. A passage is written once, at the session's taint, and never changed.
     """
 
     def __init__(self, channel):
@@ -68,13 +68,13 @@ class PassageServiceStub(object):
 
 
 class PassageServiceServicer(object):
-    """Archival passages, as one session sees them. A passage is written once, at the session's taint, and not overwritten.
+    """Archival passages, as one session sees them. A passage is written once, at the session's taint, and never changed.
     """
 
     def StorePassage(self, request, context):
         """Store a passage.
 
-        Under a `passage_id` that is visible already: the stored passage when the content is the same, otherwise
+        If `passage_id` is already visible, the same content returns the stored passage; other content fails with
         ALREADY_EXISTS `PASSAGE_EXISTS`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -82,12 +82,12 @@ class PassageServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ImportPassages(self, request_iterator, context):
-        """Store a stream of passages, in its order, in batches that each commit.
+        """Store a stream of passages, in order, in batches. Each batch is a transaction.
 
-        All of a stream is stored at one taint. If the taint is raised meanwhile: ABORTED `TAINT_CHANGED`. An error that is
-        found in the stream carries the detail ImportProgress. With ids the stream is safe to repeat. A stream that rests
-        for 10 seconds, or takes longer than 10 minutes, is cut off. Of one that was cut off or cancelled, all that had
-        arrived may be stored.
+        All passages of a stream are stored at one taint. If the taint is raised meanwhile, the call fails with ABORTED
+        `TAINT_CHANGED`. Errors found in the stream have the detail ImportProgress. A stream with ids is safe to repeat. A
+        stream that pauses for 10 seconds, or takes longer than 10 minutes, is terminated. If a stream is terminated or
+        canceled, all passages that the server has received may be stored.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -110,7 +110,7 @@ class PassageServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SearchPassages(self, request, context):
-        """Find passages by words, and by meaning where the server can, best first.
+        """Find passages by words, and by embeddings if the server has an embedder, best first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -119,7 +119,7 @@ class PassageServiceServicer(object):
     def DeletePassage(self, request, context):
         """Delete a passage of the session's own level. It is kept for audit.
 
-        If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+        If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -167,7 +167,7 @@ def add_PassageServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PassageService(object):
-    """Archival passages, as one session sees them. A passage is written once, at the session's taint, and not overwritten.
+    """Archival passages, as one session sees them. A passage is written once, at the session's taint, and never changed.
     """
 
     @staticmethod

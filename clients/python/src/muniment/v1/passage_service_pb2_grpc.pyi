@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class PassageServiceStub:
-    """Archival passages, as one session sees them. A passage is written once, at the session's taint, and not overwritten."""
+    """Archival passages, as one session sees them. A passage is written once, at the session's taint, and never changed."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -36,16 +36,16 @@ class PassageServiceStub:
     StorePassage: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.StorePassageRequest, _passage_service_pb2.StorePassageResponse]
     """Store a passage.
 
-    Under a `passage_id` that is visible already: the stored passage when the content is the same, otherwise
+    If `passage_id` is already visible, the same content returns the stored passage; other content fails with
     ALREADY_EXISTS `PASSAGE_EXISTS`.
     """
     ImportPassages: _grpc.StreamUnaryMultiCallable[_passage_service_pb2.ImportPassagesRequest, _passage_service_pb2.ImportPassagesResponse]
-    """Store a stream of passages, in its order, in batches that each commit.
+    """Store a stream of passages, in order, in batches. Each batch is a transaction.
 
-    All of a stream is stored at one taint. If the taint is raised meanwhile: ABORTED `TAINT_CHANGED`. An error that is
-    found in the stream carries the detail ImportProgress. With ids the stream is safe to repeat. A stream that rests
-    for 10 seconds, or takes longer than 10 minutes, is cut off. Of one that was cut off or cancelled, all that had
-    arrived may be stored.
+    All passages of a stream are stored at one taint. If the taint is raised meanwhile, the call fails with ABORTED
+    `TAINT_CHANGED`. Errors found in the stream have the detail ImportProgress. A stream with ids is safe to repeat. A
+    stream that pauses for 10 seconds, or takes longer than 10 minutes, is terminated. If a stream is terminated or
+    canceled, all passages that the server has received may be stored.
     """
     GetPassage: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.GetPassageRequest, _passage_service_pb2.GetPassageResponse]
     """Get one passage by id.
@@ -55,31 +55,31 @@ class PassageServiceStub:
     ListPassages: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.ListPassagesRequest, _passage_service_pb2.ListPassagesResponse]
     """List the visible passages by `event_time`, newest first."""
     SearchPassages: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.SearchPassagesRequest, _passage_service_pb2.SearchPassagesResponse]
-    """Find passages by words, and by meaning where the server can, best first."""
+    """Find passages by words, and by embeddings if the server has an embedder, best first."""
     DeletePassage: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.DeletePassageRequest, _passage_service_pb2.DeletePassageResponse]
     """Delete a passage of the session's own level. It is kept for audit.
 
-    If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
     """
 
 @_typing.type_check_only
 class PassageServiceAsyncStub(PassageServiceStub):
-    """Archival passages, as one session sees them. A passage is written once, at the session's taint, and not overwritten."""
+    """Archival passages, as one session sees them. A passage is written once, at the session's taint, and never changed."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     StorePassage: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.StorePassageRequest, _passage_service_pb2.StorePassageResponse]  # type: ignore[assignment]
     """Store a passage.
 
-    Under a `passage_id` that is visible already: the stored passage when the content is the same, otherwise
+    If `passage_id` is already visible, the same content returns the stored passage; other content fails with
     ALREADY_EXISTS `PASSAGE_EXISTS`.
     """
     ImportPassages: _aio.StreamUnaryMultiCallable[_passage_service_pb2.ImportPassagesRequest, _passage_service_pb2.ImportPassagesResponse]  # type: ignore[assignment]
-    """Store a stream of passages, in its order, in batches that each commit.
+    """Store a stream of passages, in order, in batches. Each batch is a transaction.
 
-    All of a stream is stored at one taint. If the taint is raised meanwhile: ABORTED `TAINT_CHANGED`. An error that is
-    found in the stream carries the detail ImportProgress. With ids the stream is safe to repeat. A stream that rests
-    for 10 seconds, or takes longer than 10 minutes, is cut off. Of one that was cut off or cancelled, all that had
-    arrived may be stored.
+    All passages of a stream are stored at one taint. If the taint is raised meanwhile, the call fails with ABORTED
+    `TAINT_CHANGED`. Errors found in the stream have the detail ImportProgress. A stream with ids is safe to repeat. A
+    stream that pauses for 10 seconds, or takes longer than 10 minutes, is terminated. If a stream is terminated or
+    canceled, all passages that the server has received may be stored.
     """
     GetPassage: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.GetPassageRequest, _passage_service_pb2.GetPassageResponse]  # type: ignore[assignment]
     """Get one passage by id.
@@ -89,15 +89,15 @@ class PassageServiceAsyncStub(PassageServiceStub):
     ListPassages: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.ListPassagesRequest, _passage_service_pb2.ListPassagesResponse]  # type: ignore[assignment]
     """List the visible passages by `event_time`, newest first."""
     SearchPassages: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.SearchPassagesRequest, _passage_service_pb2.SearchPassagesResponse]  # type: ignore[assignment]
-    """Find passages by words, and by meaning where the server can, best first."""
+    """Find passages by words, and by embeddings if the server has an embedder, best first."""
     DeletePassage: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.DeletePassageRequest, _passage_service_pb2.DeletePassageResponse]  # type: ignore[assignment]
     """Delete a passage of the session's own level. It is kept for audit.
 
-    If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
     """
 
 class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Archival passages, as one session sees them. A passage is written once, at the session's taint, and not overwritten."""
+    """Archival passages, as one session sees them. A passage is written once, at the session's taint, and never changed."""
 
     @_abc_1.abstractmethod
     def StorePassage(
@@ -107,7 +107,7 @@ class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_passage_service_pb2.StorePassageResponse, _abc.Awaitable[_passage_service_pb2.StorePassageResponse]]:
         """Store a passage.
 
-        Under a `passage_id` that is visible already: the stored passage when the content is the same, otherwise
+        If `passage_id` is already visible, the same content returns the stored passage; other content fails with
         ALREADY_EXISTS `PASSAGE_EXISTS`.
         """
 
@@ -117,12 +117,12 @@ class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_passage_service_pb2.ImportPassagesRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_passage_service_pb2.ImportPassagesResponse, _abc.Awaitable[_passage_service_pb2.ImportPassagesResponse]]:
-        """Store a stream of passages, in its order, in batches that each commit.
+        """Store a stream of passages, in order, in batches. Each batch is a transaction.
 
-        All of a stream is stored at one taint. If the taint is raised meanwhile: ABORTED `TAINT_CHANGED`. An error that is
-        found in the stream carries the detail ImportProgress. With ids the stream is safe to repeat. A stream that rests
-        for 10 seconds, or takes longer than 10 minutes, is cut off. Of one that was cut off or cancelled, all that had
-        arrived may be stored.
+        All passages of a stream are stored at one taint. If the taint is raised meanwhile, the call fails with ABORTED
+        `TAINT_CHANGED`. Errors found in the stream have the detail ImportProgress. A stream with ids is safe to repeat. A
+        stream that pauses for 10 seconds, or takes longer than 10 minutes, is terminated. If a stream is terminated or
+        canceled, all passages that the server has received may be stored.
         """
 
     @_abc_1.abstractmethod
@@ -150,7 +150,7 @@ class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _passage_service_pb2.SearchPassagesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_passage_service_pb2.SearchPassagesResponse, _abc.Awaitable[_passage_service_pb2.SearchPassagesResponse]]:
-        """Find passages by words, and by meaning where the server can, best first."""
+        """Find passages by words, and by embeddings if the server has an embedder, best first."""
 
     @_abc_1.abstractmethod
     def DeletePassage(
@@ -160,7 +160,7 @@ class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_passage_service_pb2.DeletePassageResponse, _abc.Awaitable[_passage_service_pb2.DeletePassageResponse]]:
         """Delete a passage of the session's own level. It is kept for audit.
 
-        If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+        If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
         """
 
 def add_PassageServiceServicer_to_server(servicer: PassageServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

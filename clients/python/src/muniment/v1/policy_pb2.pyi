@@ -28,21 +28,21 @@ class _Principal:
 class _PrincipalEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_Principal.ValueType], builtins.type):
     DESCRIPTOR: descriptor.EnumDescriptor
     PRINCIPAL_UNSPECIFIED: _Principal.ValueType  # 0
-    """Nobody."""
+    """No principal. A policy must not contain it."""
     PRINCIPAL_HOST: _Principal.ValueType  # 1
     """The trusted runtime around a model. Holds a host key."""
     PRINCIPAL_SESSION: _Principal.ValueType  # 2
-    """One session of an agent. Holds a session token; what it asks for may come from a model."""
+    """One session of an agent. Holds a session token. Its requests may be written by a model."""
 
 class Principal(_Principal, metaclass=_PrincipalEnumTypeWrapper):
     """A kind of caller."""
 
 PRINCIPAL_UNSPECIFIED: Principal.ValueType  # 0
-"""Nobody."""
+"""No principal. A policy must not contain it."""
 PRINCIPAL_HOST: Principal.ValueType  # 1
 """The trusted runtime around a model. Holds a host key."""
 PRINCIPAL_SESSION: Principal.ValueType  # 2
-"""One session of an agent. Holds a session token; what it asks for may come from a model."""
+"""One session of an agent. Holds a session token. Its requests may be written by a model."""
 
 class _Flow:
     ValueType = typing.NewType("ValueType", builtins.int)
@@ -51,39 +51,39 @@ class _Flow:
 class _FlowEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_Flow.ValueType], builtins.type):
     DESCRIPTOR: descriptor.EnumDescriptor
     FLOW_UNSPECIFIED: _Flow.ValueType  # 0
-    """Undeclared. Refused at start-up."""
+    """Not declared. The server does not start with such a method."""
     FLOW_READ: _Flow.ValueType  # 1
     """From items at or below the session's taint to the session."""
     FLOW_WRITE: _Flow.ValueType  # 2
     """From the session to items at its taint."""
     FLOW_CONTROL: _Flow.ValueType  # 3
-    """What hosts manage: agents and their first blocks, sharing, sessions, taint, audit."""
+    """Administration by hosts: agents and their initial blocks, sharing, sessions, taint, and the audit log."""
 
 class Flow(_Flow, metaclass=_FlowEnumTypeWrapper):
-    """Which way a method lets information flow."""
+    """The direction in which a method lets information flow."""
 
 FLOW_UNSPECIFIED: Flow.ValueType  # 0
-"""Undeclared. Refused at start-up."""
+"""Not declared. The server does not start with such a method."""
 FLOW_READ: Flow.ValueType  # 1
 """From items at or below the session's taint to the session."""
 FLOW_WRITE: Flow.ValueType  # 2
 """From the session to items at its taint."""
 FLOW_CONTROL: Flow.ValueType  # 3
-"""What hosts manage: agents and their first blocks, sharing, sessions, taint, audit."""
+"""Administration by hosts: agents and their initial blocks, sharing, sessions, taint, and the audit log."""
 
 @typing.final
 class MethodPolicy(message.Message):
-    """What the walls of the server know about one method."""
+    """The access policy of one method. The server enforces it on every call."""
 
     DESCRIPTOR: descriptor.Descriptor
 
     PRINCIPALS_FIELD_NUMBER: builtins.int
     FLOW_FIELD_NUMBER: builtins.int
     flow: Flow.ValueType
-    """Which way information flows."""
+    """The direction in which the method lets information flow."""
     @builtins.property
     def principals(self) -> containers.RepeatedScalarFieldContainer[Principal.ValueType]:
-        """The kinds of caller that are let in. Every other caller is refused."""
+        """The kinds of caller that may call the method. All others get PERMISSION_DENIED."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class MethodPolicy(message.Message):
 
 POLICY_FIELD_NUMBER: builtins.int
 policy: extension_dict._ExtensionFieldDescriptor[descriptor_pb2.MethodOptions, MethodPolicy]
-"""Who may call a method, and which way it lets information flow.
+"""Who may call a method, and in which direction it lets information flow.
 
 A method without a policy stops the server from starting.
 """

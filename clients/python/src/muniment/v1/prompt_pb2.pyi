@@ -27,7 +27,7 @@ class _PromptSectionKind:
 class _PromptSectionKindEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_PromptSectionKind.ValueType], builtins.type):
     DESCRIPTOR: descriptor.EnumDescriptor
     PROMPT_SECTION_KIND_UNSPECIFIED: _PromptSectionKind.ValueType  # 0
-    """None. Not accepted."""
+    """Not specified. Requests must not use it."""
     PROMPT_SECTION_KIND_BLOCK: _PromptSectionKind.ValueType  # 1
     """A core block."""
     PROMPT_SECTION_KIND_MEMORY: _PromptSectionKind.ValueType  # 2
@@ -36,10 +36,10 @@ class _PromptSectionKindEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_Prom
     """The profile of the agent's user."""
 
 class PromptSectionKind(_PromptSectionKind, metaclass=_PromptSectionKindEnumTypeWrapper):
-    """A part of a rendered prompt."""
+    """A kind of section of a rendered prompt."""
 
 PROMPT_SECTION_KIND_UNSPECIFIED: PromptSectionKind.ValueType  # 0
-"""None. Not accepted."""
+"""Not specified. Requests must not use it."""
 PROMPT_SECTION_KIND_BLOCK: PromptSectionKind.ValueType  # 1
 """A core block."""
 PROMPT_SECTION_KIND_MEMORY: PromptSectionKind.ValueType  # 2
@@ -49,7 +49,7 @@ PROMPT_SECTION_KIND_USER_PROFILE: PromptSectionKind.ValueType  # 3
 
 @typing.final
 class PromptSection(message.Message):
-    """What one part of a rendered prompt was made of."""
+    """The items that one section of a rendered prompt contains."""
 
     DESCRIPTOR: descriptor.Descriptor
 
@@ -59,16 +59,16 @@ class PromptSection(message.Message):
     NOTE_IDS_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     kind: PromptSectionKind.ValueType
-    """Which part."""
+    """The kind of section."""
     label: builtins.str
     """The label of the block."""
     owner_agent_id: builtins.str
-    """The agent whose block it is."""
+    """The agent that owns the block."""
     classification: classification_pb2.Classification.ValueType
-    """The highest level in this part."""
+    """The highest level in this section."""
     @builtins.property
     def note_ids(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
-        """The ids of the notes, in the order of the text."""
+        """The ids of the notes, in the order in which they appear in the text."""
 
     def __init__(
         self,

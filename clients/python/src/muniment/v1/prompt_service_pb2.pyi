@@ -31,18 +31,18 @@ class RenderPromptRequest(message.Message):
     OMIT_USAGE_FIELD_NUMBER: builtins.int
     IF_NONE_MATCH_FIELD_NUMBER: builtins.int
     omit_usage: builtins.bool
-    """Leave the usage out of the headings, so that the text changes only when a rendered item does.
+    """If true, the headings omit the usage, so that the text changes only when a rendered item does.
 
-    The default is to say it.
+    The default is false.
     """
     if_none_match: builtins.str
-    """An `etag` of before: if the text is still the same, it is not sent again.
+    """The `etag` of an earlier response. If the text is still the same, it is not sent again.
 
-    The default is to send it.
+    The default is to send the text.
     """
     @builtins.property
     def sections(self) -> containers.RepeatedScalarFieldContainer[prompt_pb2.PromptSectionKind.ValueType]:
-        """What to render. The order of the text is always blocks, notes, user profile.
+        """The sections to render. Their order in the text is always blocks, notes, user profile.
 
         The default is all.
         """
@@ -73,20 +73,20 @@ class RenderPromptResponse(message.Message):
     ETAG_FIELD_NUMBER: builtins.int
     NOT_MODIFIED_FIELD_NUMBER: builtins.int
     text: builtins.str
-    """The text. Empty when there is nothing to render, or when it is not modified."""
+    """The text. Empty if there is nothing to render, or if it is not modified."""
     classification: classification_pb2.Classification.ValueType
-    """The highest level in the text. PUBLIC when there is none."""
+    """The highest level in the text. PUBLIC if it is empty."""
     etag: builtins.str
-    """Names the text, and nothing beside it: notes and levels may change under a text that stays."""
+    """Identifies the text only: `sections`, `usage` and levels may change while the text stays the same."""
     not_modified: builtins.bool
-    """Whether the text is the one that `if_none_match` names."""
+    """Whether the text is the one that `if_none_match` identifies."""
     @builtins.property
     def sections(self) -> containers.RepeatedCompositeFieldContainer[prompt_pb2.PromptSection]:
-        """What the text is made of, in its order. Empty when it is not modified."""
+        """The sections of the text, in order. Empty if it is not modified."""
 
     @builtins.property
     def usage(self) -> containers.RepeatedCompositeFieldContainer[note_pb2.Usage]:
-        """The usage of both tiers, counted over all visible notes: treat it as of the session's taint."""
+        """The usage of both tiers, counted over all visible notes. Treat it as classified at the session's taint."""
 
     def __init__(
         self,

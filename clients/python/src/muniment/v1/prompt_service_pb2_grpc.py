@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class PromptServiceStub(object):
-    """What an agent needs in its context, as text.
+    """Renders an agent's blocks and notes as text for the model's context.
     """
 
     def __init__(self, channel):
@@ -43,16 +43,16 @@ class PromptServiceStub(object):
 
 
 class PromptServiceServicer(object):
-    """What an agent needs in its context, as text.
+    """Renders an agent's blocks and notes as text for the model's context.
     """
 
     def RenderPrompt(self, request, context):
         """Render the visible blocks and notes.
 
-        Blocks come as `### {label}` above their text, in the order of ListBlocks; then each tier that is on and has notes,
-        as a heading between two lines of 48 `═` above the notes, which are joined by a line `§`. A blank line is between two
-        parts. What stands in a block or note cannot pose as any of these: proto/README.md says how it is escaped, and how
-        the text is read back. Over 2 MiB, or of more than 10,000 blocks: FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
+        Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
+        is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
+        Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
+        A prompt over 2 MiB, or of more than 10,000 blocks, fails with FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -75,7 +75,7 @@ def add_PromptServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PromptService(object):
-    """What an agent needs in its context, as text.
+    """Renders an agent's blocks and notes as text for the model's context.
     """
 
     @staticmethod

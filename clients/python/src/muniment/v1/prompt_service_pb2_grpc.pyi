@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class PromptServiceStub:
-    """What an agent needs in its context, as text."""
+    """Renders an agent's blocks and notes as text for the model's context."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -36,28 +36,28 @@ class PromptServiceStub:
     RenderPrompt: _grpc.UnaryUnaryMultiCallable[_prompt_service_pb2.RenderPromptRequest, _prompt_service_pb2.RenderPromptResponse]
     """Render the visible blocks and notes.
 
-    Blocks come as `### {label}` above their text, in the order of ListBlocks; then each tier that is on and has notes,
-    as a heading between two lines of 48 `═` above the notes, which are joined by a line `§`. A blank line is between two
-    parts. What stands in a block or note cannot pose as any of these: proto/README.md says how it is escaped, and how
-    the text is read back. Over 2 MiB, or of more than 10,000 blocks: FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
+    Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
+    is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
+    Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
+    A prompt over 2 MiB, or of more than 10,000 blocks, fails with FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
     """
 
 @_typing.type_check_only
 class PromptServiceAsyncStub(PromptServiceStub):
-    """What an agent needs in its context, as text."""
+    """Renders an agent's blocks and notes as text for the model's context."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     RenderPrompt: _aio.UnaryUnaryMultiCallable[_prompt_service_pb2.RenderPromptRequest, _prompt_service_pb2.RenderPromptResponse]  # type: ignore[assignment]
     """Render the visible blocks and notes.
 
-    Blocks come as `### {label}` above their text, in the order of ListBlocks; then each tier that is on and has notes,
-    as a heading between two lines of 48 `═` above the notes, which are joined by a line `§`. A blank line is between two
-    parts. What stands in a block or note cannot pose as any of these: proto/README.md says how it is escaped, and how
-    the text is read back. Over 2 MiB, or of more than 10,000 blocks: FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
+    Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
+    is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
+    Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
+    A prompt over 2 MiB, or of more than 10,000 blocks, fails with FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
     """
 
 class PromptServiceServicer(metaclass=_abc_1.ABCMeta):
-    """What an agent needs in its context, as text."""
+    """Renders an agent's blocks and notes as text for the model's context."""
 
     @_abc_1.abstractmethod
     def RenderPrompt(
@@ -67,10 +67,10 @@ class PromptServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_prompt_service_pb2.RenderPromptResponse, _abc.Awaitable[_prompt_service_pb2.RenderPromptResponse]]:
         """Render the visible blocks and notes.
 
-        Blocks come as `### {label}` above their text, in the order of ListBlocks; then each tier that is on and has notes,
-        as a heading between two lines of 48 `═` above the notes, which are joined by a line `§`. A blank line is between two
-        parts. What stands in a block or note cannot pose as any of these: proto/README.md says how it is escaped, and how
-        the text is read back. Over 2 MiB, or of more than 10,000 blocks: FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
+        Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
+        is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
+        Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
+        A prompt over 2 MiB, or of more than 10,000 blocks, fails with FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
         """
 
 def add_PromptServiceServicer_to_server(servicer: PromptServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

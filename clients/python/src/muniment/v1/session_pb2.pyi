@@ -38,18 +38,18 @@ class Session(message.Message):
     conversation_id: builtins.str
     """The conversation the session belongs to. Several sessions may share one."""
     taint: classification_pb2.Classification.ValueType
-    """The level of what the conversation has seen. Of a closed session: as the conversation is now."""
+    """The taint of the conversation. For a closed session, the current taint of its conversation."""
     @builtins.property
     def create_time(self) -> timestamp_pb2.Timestamp:
-        """When it was opened."""
+        """When the session was opened."""
 
     @builtins.property
     def expire_time(self) -> timestamp_pb2.Timestamp:
-        """When it ends by itself."""
+        """When the session expires."""
 
     @builtins.property
     def close_time(self) -> timestamp_pb2.Timestamp:
-        """When it was closed. Absent: it was not."""
+        """When the session was closed. Absent if it was not closed."""
 
     def __init__(
         self,

@@ -32,9 +32,9 @@ class OpenSessionRequest(message.Message):
     CONVERSATION_ID_FIELD_NUMBER: builtins.int
     TTL_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
-    """Whose session."""
+    """The agent to open the session for."""
     taint: classification_pb2.Classification.ValueType
-    """The level of what the conversation has seen so far. There is no default."""
+    """The level of what the conversation has seen so far. Required."""
     conversation_id: builtins.str
     """The conversation: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit.
 
@@ -42,7 +42,7 @@ class OpenSessionRequest(message.Message):
     """
     @builtins.property
     def ttl(self) -> duration_pb2.Duration:
-        """How long the session may live, up to 30 days.
+        """How long the session stays valid: 1 second to 30 days.
 
         The default is 24 hours.
         """
@@ -70,7 +70,7 @@ class OpenSessionResponse(message.Message):
     SESSION_FIELD_NUMBER: builtins.int
     TOKEN_FIELD_NUMBER: builtins.int
     token: builtins.str
-    """The credential: send it as `authorization: Bearer <token>`. It is shown this once."""
+    """The credential. Send it as `authorization: Bearer <token>`. It is returned only once."""
     @builtins.property
     def session(self) -> session_pb2.Session:
         """The session."""
@@ -95,9 +95,9 @@ class GetSessionRequest(message.Message):
 
     SESSION_ID_FIELD_NUMBER: builtins.int
     session_id: builtins.str
-    """Which session.
+    """The session id.
 
-    The default, for a session, is itself.
+    The default, for a session, is the calling session. Hosts must set it.
     """
     def __init__(
         self,
@@ -143,16 +143,16 @@ class ListSessionsRequest(message.Message):
     PAGE_SIZE_FIELD_NUMBER: builtins.int
     PAGE_TOKEN_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
-    """Whose sessions."""
+    """The agent whose sessions to list."""
     include_closed: builtins.bool
-    """Whether closed and expired sessions are listed too."""
+    """Whether to include closed and expired sessions."""
     page_size: builtins.int
-    """The most sessions to return in one page. A page may hold fewer.
+    """The maximum number of sessions to return in one page. A page may hold fewer.
 
-    The default is 50, the most is 250; a larger number means 250.
+    The default is 50. The maximum is 250; larger values are reduced to 250.
     """
     page_token: builtins.str
-    """The `next_page_token` of the page before. Everything else in the request must be as it was.
+    """The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
 
     The default is the first page.
     """
@@ -179,7 +179,7 @@ class ListSessionsResponse(message.Message):
     SESSIONS_FIELD_NUMBER: builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     next_page_token: builtins.str
-    """Gives the next page. Empty: this was the last one."""
+    """The token of the next page. Empty on the last page."""
     @builtins.property
     def sessions(self) -> containers.RepeatedCompositeFieldContainer[session_pb2.Session]:
         """One page of sessions."""
@@ -206,11 +206,11 @@ class RaiseTaintRequest(message.Message):
     TAINT_FIELD_NUMBER: builtins.int
     REASON_FIELD_NUMBER: builtins.int
     session_id: builtins.str
-    """Which session."""
+    """The session id."""
     taint: classification_pb2.Classification.ValueType
     """The level to raise to."""
     reason: builtins.str
-    """Why, for the audit: up to 200 code points. Never put content here."""
+    """The reason, for the audit log: up to 200 code points. It must not contain content."""
     def __init__(
         self,
         *,
@@ -257,7 +257,7 @@ class ResetSessionRequest(message.Message):
     session_id: builtins.str
     """An open session of the conversation."""
     reason: builtins.str
-    """Why, for the audit: up to 200 code points. Never put content here."""
+    """The reason, for the audit log: up to 200 code points. It must not contain content."""
     def __init__(
         self,
         *,
@@ -279,7 +279,7 @@ class ResetSessionResponse(message.Message):
     SESSION_FIELD_NUMBER: builtins.int
     TOKEN_FIELD_NUMBER: builtins.int
     token: builtins.str
-    """Its credential. It is shown this once."""
+    """The credential of the new session. It is returned only once."""
     @builtins.property
     def session(self) -> session_pb2.Session:
         """The new session, at PUBLIC, of the same conversation."""
@@ -304,9 +304,9 @@ class CloseSessionRequest(message.Message):
 
     SESSION_ID_FIELD_NUMBER: builtins.int
     session_id: builtins.str
-    """Which session.
+    """The session id.
 
-    The default, for a session, is itself.
+    The default, for a session, is the calling session. Hosts must set it.
     """
     def __init__(
         self,

@@ -28,8 +28,8 @@ if _version_not_supported:
 class SessionServiceStub(object):
     """Sessions and the taint of their conversations.
 
-    The taint of a conversation never falls. A host raises it before it shows the model anything more
-    sensitive; ResetSession is a new start with an empty context.
+    The taint of a conversation never falls. A host raises it before it shows the model more
+    sensitive information. ResetSession starts the conversation again, with an empty context.
     """
 
     def __init__(self, channel):
@@ -73,16 +73,16 @@ class SessionServiceStub(object):
 class SessionServiceServicer(object):
     """Sessions and the taint of their conversations.
 
-    The taint of a conversation never falls. A host raises it before it shows the model anything more
-    sensitive; ResetSession is a new start with an empty context.
+    The taint of a conversation never falls. A host raises it before it shows the model more
+    sensitive information. ResetSession starts the conversation again, with an empty context.
     """
 
     def OpenSession(self, request, context):
         """Open a session.
 
-        A conversation that does not exist begins at the session's taint; one with a lower taint is raised
-        to it; one with a higher taint refuses: FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-        the key's ceiling is PERMISSION_DENIED `CEILING_EXCEEDED`.
+        If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
+        raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
+        the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -91,7 +91,7 @@ class SessionServiceServicer(object):
     def GetSession(self, request, context):
         """Get one session.
 
-        A session may ask for itself only, a host for any of its tenant up to its ceiling, closed ones too.
+        A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -107,17 +107,17 @@ class SessionServiceServicer(object):
     def RaiseTaint(self, request, context):
         """Raise the taint of a session's conversation, and so of all its sessions.
 
-        When the answer is OK, nothing can be written at the old level any more: reveal only then. To the
-        same or a lower level it succeeds and changes nothing. A session that is not open is NOT_FOUND.
+        Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
+        same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ResetSession(self, request, context):
-        """Start a conversation anew: close all its sessions, set it to PUBLIC, open a new session in it.
+        """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 
-        By this call the host states that it has wiped the model's context.
+        By calling it, the host asserts that it has cleared the model's context.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -176,8 +176,8 @@ def add_SessionServiceServicer_to_server(servicer, server):
 class SessionService(object):
     """Sessions and the taint of their conversations.
 
-    The taint of a conversation never falls. A host raises it before it shows the model anything more
-    sensitive; ResetSession is a new start with an empty context.
+    The taint of a conversation never falls. A host raises it before it shows the model more
+    sensitive information. ResetSession starts the conversation again, with an empty context.
     """
 
     @staticmethod

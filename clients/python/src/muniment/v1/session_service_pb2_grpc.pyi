@@ -29,8 +29,8 @@ GRPC_VERSION: str
 class SessionServiceStub:
     """Sessions and the taint of their conversations.
 
-    The taint of a conversation never falls. A host raises it before it shows the model anything more
-    sensitive; ResetSession is a new start with an empty context.
+    The taint of a conversation never falls. A host raises it before it shows the model more
+    sensitive information. ResetSession starts the conversation again, with an empty context.
     """
 
     @_typing.overload
@@ -40,27 +40,27 @@ class SessionServiceStub:
     OpenSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.OpenSessionRequest, _session_service_pb2.OpenSessionResponse]
     """Open a session.
 
-    A conversation that does not exist begins at the session's taint; one with a lower taint is raised
-    to it; one with a higher taint refuses: FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-    the key's ceiling is PERMISSION_DENIED `CEILING_EXCEEDED`.
+    If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
+    raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
+    the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
     """
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.GetSessionRequest, _session_service_pb2.GetSessionResponse]
     """Get one session.
 
-    A session may ask for itself only, a host for any of its tenant up to its ceiling, closed ones too.
+    A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
     """
     ListSessions: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.ListSessionsRequest, _session_service_pb2.ListSessionsResponse]
     """List the sessions of an agent, newest first, up to the key's ceiling."""
     RaiseTaint: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.RaiseTaintRequest, _session_service_pb2.RaiseTaintResponse]
     """Raise the taint of a session's conversation, and so of all its sessions.
 
-    When the answer is OK, nothing can be written at the old level any more: reveal only then. To the
-    same or a lower level it succeeds and changes nothing. A session that is not open is NOT_FOUND.
+    Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
+    same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
     """
     ResetSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.ResetSessionRequest, _session_service_pb2.ResetSessionResponse]
-    """Start a conversation anew: close all its sessions, set it to PUBLIC, open a new session in it.
+    """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 
-    By this call the host states that it has wiped the model's context.
+    By calling it, the host asserts that it has cleared the model's context.
     """
     CloseSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.CloseSessionRequest, _session_service_pb2.CloseSessionResponse]
     """Close a session. Its token is worth nothing from then on.
@@ -72,35 +72,35 @@ class SessionServiceStub:
 class SessionServiceAsyncStub(SessionServiceStub):
     """Sessions and the taint of their conversations.
 
-    The taint of a conversation never falls. A host raises it before it shows the model anything more
-    sensitive; ResetSession is a new start with an empty context.
+    The taint of a conversation never falls. A host raises it before it shows the model more
+    sensitive information. ResetSession starts the conversation again, with an empty context.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     OpenSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.OpenSessionRequest, _session_service_pb2.OpenSessionResponse]  # type: ignore[assignment]
     """Open a session.
 
-    A conversation that does not exist begins at the session's taint; one with a lower taint is raised
-    to it; one with a higher taint refuses: FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-    the key's ceiling is PERMISSION_DENIED `CEILING_EXCEEDED`.
+    If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
+    raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
+    the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
     """
     GetSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.GetSessionRequest, _session_service_pb2.GetSessionResponse]  # type: ignore[assignment]
     """Get one session.
 
-    A session may ask for itself only, a host for any of its tenant up to its ceiling, closed ones too.
+    A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
     """
     ListSessions: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ListSessionsRequest, _session_service_pb2.ListSessionsResponse]  # type: ignore[assignment]
     """List the sessions of an agent, newest first, up to the key's ceiling."""
     RaiseTaint: _aio.UnaryUnaryMultiCallable[_session_service_pb2.RaiseTaintRequest, _session_service_pb2.RaiseTaintResponse]  # type: ignore[assignment]
     """Raise the taint of a session's conversation, and so of all its sessions.
 
-    When the answer is OK, nothing can be written at the old level any more: reveal only then. To the
-    same or a lower level it succeeds and changes nothing. A session that is not open is NOT_FOUND.
+    Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
+    same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
     """
     ResetSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ResetSessionRequest, _session_service_pb2.ResetSessionResponse]  # type: ignore[assignment]
-    """Start a conversation anew: close all its sessions, set it to PUBLIC, open a new session in it.
+    """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 
-    By this call the host states that it has wiped the model's context.
+    By calling it, the host asserts that it has cleared the model's context.
     """
     CloseSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.CloseSessionRequest, _session_service_pb2.CloseSessionResponse]  # type: ignore[assignment]
     """Close a session. Its token is worth nothing from then on.
@@ -111,8 +111,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
 class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     """Sessions and the taint of their conversations.
 
-    The taint of a conversation never falls. A host raises it before it shows the model anything more
-    sensitive; ResetSession is a new start with an empty context.
+    The taint of a conversation never falls. A host raises it before it shows the model more
+    sensitive information. ResetSession starts the conversation again, with an empty context.
     """
 
     @_abc_1.abstractmethod
@@ -123,9 +123,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_service_pb2.OpenSessionResponse, _abc.Awaitable[_session_service_pb2.OpenSessionResponse]]:
         """Open a session.
 
-        A conversation that does not exist begins at the session's taint; one with a lower taint is raised
-        to it; one with a higher taint refuses: FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-        the key's ceiling is PERMISSION_DENIED `CEILING_EXCEEDED`.
+        If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
+        raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
+        the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
         """
 
     @_abc_1.abstractmethod
@@ -136,7 +136,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_service_pb2.GetSessionResponse, _abc.Awaitable[_session_service_pb2.GetSessionResponse]]:
         """Get one session.
 
-        A session may ask for itself only, a host for any of its tenant up to its ceiling, closed ones too.
+        A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
         """
 
     @_abc_1.abstractmethod
@@ -155,8 +155,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_service_pb2.RaiseTaintResponse, _abc.Awaitable[_session_service_pb2.RaiseTaintResponse]]:
         """Raise the taint of a session's conversation, and so of all its sessions.
 
-        When the answer is OK, nothing can be written at the old level any more: reveal only then. To the
-        same or a lower level it succeeds and changes nothing. A session that is not open is NOT_FOUND.
+        Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
+        same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
         """
 
     @_abc_1.abstractmethod
@@ -165,9 +165,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_service_pb2.ResetSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_service_pb2.ResetSessionResponse, _abc.Awaitable[_session_service_pb2.ResetSessionResponse]]:
-        """Start a conversation anew: close all its sessions, set it to PUBLIC, open a new session in it.
+        """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 
-        By this call the host states that it has wiped the model's context.
+        By calling it, the host asserts that it has cleared the model's context.
         """
 
     @_abc_1.abstractmethod

@@ -23,18 +23,18 @@ class _TagMatch:
 class _TagMatchEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_TagMatch.ValueType], builtins.type):
     DESCRIPTOR: descriptor.EnumDescriptor
     TAG_MATCH_UNSPECIFIED: _TagMatch.ValueType  # 0
-    """The same as all."""
+    """The same as TAG_MATCH_ALL."""
     TAG_MATCH_ALL: _TagMatch.ValueType  # 1
     """An item must have all of the tags."""
     TAG_MATCH_ANY: _TagMatch.ValueType  # 2
-    """An item must have one of the tags or more."""
+    """An item must have at least one of the tags."""
 
 class TagMatch(_TagMatch, metaclass=_TagMatchEnumTypeWrapper):
     """How several tags of a filter are combined."""
 
 TAG_MATCH_UNSPECIFIED: TagMatch.ValueType  # 0
-"""The same as all."""
+"""The same as TAG_MATCH_ALL."""
 TAG_MATCH_ALL: TagMatch.ValueType  # 1
 """An item must have all of the tags."""
 TAG_MATCH_ANY: TagMatch.ValueType  # 2
-"""An item must have one of the tags or more."""
+"""An item must have at least one of the tags."""

@@ -104,9 +104,9 @@ final class Calls {
       throw MunimentException.of(failure);
     } catch (InterruptedException interrupted) {
       Thread.currentThread().interrupt();
-      throw cancelled(interrupted);
+      throw canceled(interrupted);
     } finally {
-      // A stream that ends without being cancelled is a whole one. After its end this does nothing.
+      // A stream that ends without being canceled is a whole one. After its end this does nothing.
       call.cancel("the requests came to no end", null);
     }
   }
@@ -131,12 +131,12 @@ final class Calls {
       TimeUnit.NANOSECONDS.sleep(wait.toNanos());
     } catch (InterruptedException interrupted) {
       Thread.currentThread().interrupt();
-      throw cancelled(interrupted);
+      throw canceled(interrupted);
     }
   }
 
   /** As gRPC does where it waits itself. */
-  private static MunimentException cancelled(InterruptedException interrupted) {
+  private static MunimentException canceled(InterruptedException interrupted) {
     return MunimentException.of(
         Status.CANCELLED
             .withDescription("Thread interrupted")

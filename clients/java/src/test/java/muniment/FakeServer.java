@@ -30,7 +30,7 @@ import java.util.concurrent.TimeUnit;
 final class FakeServer extends HandlerRegistry implements AutoCloseable {
   /**
    * One call that came in. It is whole when its requests came to an end, and not when it was
-   * cancelled.
+   * canceled.
    */
   record Call(
       Metadata headers,
@@ -141,7 +141,7 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
     }
 
     @Override
-    public void onError(Throwable cancelled) {
+    public void onError(Throwable canceled) {
       call.whole.complete(false);
     }
 

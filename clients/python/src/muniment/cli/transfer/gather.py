@@ -16,17 +16,17 @@ from muniment.cli.transfer.progress import Advance
 from muniment.cli.transfer.sessions import Sessions
 
 
-class _Labelled(Protocol):
+class _Labeled(Protocol):
     @property
     def classification(self) -> Classification: ...
 
 
-class _Dated(_Labelled, Protocol):
+class _Dated(_Labeled, Protocol):
     @property
     def create_time(self) -> datetime: ...
 
 
-_L = TypeVar("_L", bound=_Labelled)
+_L = TypeVar("_L", bound=_Labeled)
 _D = TypeVar("_D", bound=_Dated)
 
 

@@ -15,9 +15,9 @@ export const file_muniment_v1_agent: GenFile = /*@__PURE__*/
   fileDesc("ChdtdW5pbWVudC92MS9hZ2VudC5wcm90bxILbXVuaW1lbnQudjEi2QEKBUFnZW50EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIuQBCg5NZW1vcnlTZXR0aW5ncxIbCg5tZW1vcnlfZW5hYmxlZBgBIAEoCEgAiAEBEiEKFHVzZXJfcHJvZmlsZV9lbmFibGVkGAIgASgISAGIAQESHgoRbWVtb3J5X2NoYXJfbGltaXQYAyABKAVIAogBARIcCg91c2VyX2NoYXJfbGltaXQYBCABKAVIA4gBAUIRCg9fbWVtb3J5X2VuYWJsZWRCFwoVX3VzZXJfcHJvZmlsZV9lbmFibGVkQhQKEl9tZW1vcnlfY2hhcl9saW1pdEISChBfdXNlcl9jaGFyX2xpbWl0Qj8KC211bmltZW50LnYxUAFaLm11bmltZW50L2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
- * An owner of items. Belongs to the tenant of the host key that made it.
+ * An owner of items. It belongs to the tenant of the host key that created it.
  *
- * Carries nothing that is derived from items.
+ * No field is derived from items.
  *
  * @generated from message muniment.v1.Agent
  */
@@ -37,14 +37,14 @@ export type Agent = Message<"muniment.v1.Agent"> & {
   displayName: string;
 
   /**
-   * The language of the agent's items, as a BCP 47 tag: search looks for words in its forms. Empty: it is guessed for each.
+   * The language of the agent's items, as a BCP 47 tag. Search stems words in it. If empty, it is detected per item.
    *
    * @generated from field: string language = 3;
    */
   language: string;
 
   /**
-   * How the two tiers of notes are kept.
+   * The settings of the two tiers of notes.
    *
    * @generated from field: muniment.v1.MemorySettings memory_settings = 4;
    */
@@ -73,9 +73,9 @@ export const AgentSchema: GenMessage<Agent> = /*@__PURE__*/
   messageDesc(file_muniment_v1_agent, 0);
 
 /**
- * How the two tiers of notes are kept.
+ * The settings of the two tiers of notes.
  *
- * A field that is absent means the default when an agent is created, and no change when it is updated.
+ * An absent field means the default in CreateAgent, and no change in UpdateAgent.
  *
  * @generated from message muniment.v1.MemorySettings
  */
@@ -99,8 +99,8 @@ export type MemorySettings = Message<"muniment.v1.MemorySettings"> & {
   userProfileEnabled?: boolean | undefined;
 
   /**
-   * The budget of the agent's notes, in Unicode code points. Every note call reads all of them: keep it to what fits
-   * in a prompt.
+   * The budget of the agent's notes, in Unicode code points. Every call about notes reads all of them, so keep the
+   * budget to what fits in a prompt.
    *
    * The default is 2200.
    *

@@ -17,7 +17,7 @@ export const file_muniment_v1_audit: GenFile = /*@__PURE__*/
   fileDesc("ChdtdW5pbWVudC92MS9hdWRpdC5wcm90bxILbXVuaW1lbnQudjEixwIKCkF1ZGl0RXZlbnQSEAoIZXZlbnRfaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoOY2xhc3NpZmljYXRpb24YAyABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIQCghhZ2VudF9pZBgEIAEoCRISCgpzZXNzaW9uX2lkGAUgASgJEhMKC2hvc3Rfa2V5X2lkGAYgASgJEg4KBm1ldGhvZBgHIAEoCRIPCgdvdXRjb21lGAggASgJEiMKBGtpbmQYCSABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIPCgdpdGVtX2lkGAogASgJEhAKCHJldmlzaW9uGAsgASgFEhQKDHJlc3VsdF9jb3VudBgMIAEoBRIOCgZyZWFzb24YDSABKAkqewoISXRlbUtpbmQSGQoVSVRFTV9LSU5EX1VOU1BFQ0lGSUVEEAASFAoQSVRFTV9LSU5EX01FTU9SWRABEhIKDklURU1fS0lORF9OT1RFEAISEwoPSVRFTV9LSU5EX0JMT0NLEAMSFQoRSVRFTV9LSU5EX1BBU1NBR0UQBEI/CgttdW5pbWVudC52MVABWi5tdW5pbWVudC9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
 
 /**
- * One thing that was done, or refused. Never holds content, keys, tags or queries.
+ * One effect, audited read or refusal. It never contains content, keys, tags or queries.
  *
  * @generated from message muniment.v1.AuditEvent
  */
@@ -30,35 +30,35 @@ export type AuditEvent = Message<"muniment.v1.AuditEvent"> & {
   eventId: string;
 
   /**
-   * When the transaction began that did it.
+   * When the transaction of the event began.
    *
    * @generated from field: google.protobuf.Timestamp time = 2;
    */
   time?: Timestamp | undefined;
 
   /**
-   * The level it happened at: the session's taint, or the level that a host's call touches.
+   * The level of the event: the session's taint, or the level that a host's call affects.
    *
    * @generated from field: muniment.v1.Classification classification = 3;
    */
   classification: Classification;
 
   /**
-   * Whose items or sessions. Of an agent that was erased: `~` and a number that stands for it.
+   * The agent concerned. For a deleted agent, `~` and a number that identifies it.
    *
    * @generated from field: string agent_id = 4;
    */
   agentId: string;
 
   /**
-   * The session that did it, or that it was done to.
+   * The session that made the call, or that a host's call affected.
    *
    * @generated from field: string session_id = 5;
    */
   sessionId: string;
 
   /**
-   * The host key that did it. Empty: the session did it.
+   * The host key that made the call. Empty if a session made it.
    *
    * @generated from field: string host_key_id = 6;
    */

@@ -24,7 +24,7 @@ export const file_muniment_v1_audit_service: GenFile = /*@__PURE__*/
  */
 export type ListAuditEventsRequest = Message<"muniment.v1.ListAuditEventsRequest"> & {
   /**
-   * Only events of this agent. `~` and a number stand for one that was erased.
+   * Only events of this agent. `~` and a number identify a deleted agent.
    *
    * The default is all agents.
    *
@@ -56,16 +56,16 @@ export type ListAuditEventsRequest = Message<"muniment.v1.ListAuditEventsRequest
   endTime?: Timestamp | undefined;
 
   /**
-   * The most events to return in one page. A page may hold fewer.
+   * The maximum number of events to return in one page. A page may hold fewer.
    *
-   * The default is 50, the most is 250; a larger number means 250.
+   * The default is 50. The maximum is 250; larger values are reduced to 250.
    *
    * @generated from field: int32 page_size = 5;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else in the request must be as it was.
+   * The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
    *
    * The default is the first page.
    *
@@ -95,7 +95,7 @@ export type ListAuditEventsResponse = Message<"muniment.v1.ListAuditEventsRespon
   auditEvents: AuditEvent[];
 
   /**
-   * Gives the next page. Empty: this was the last one.
+   * The token of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -110,13 +110,13 @@ export const ListAuditEventsResponseSchema: GenMessage<ListAuditEventsResponse> 
   messageDesc(file_muniment_v1_audit_service, 1);
 
 /**
- * The record of what was done, for hosts.
+ * The audit log. Only hosts may call it.
  *
  * @generated from service muniment.v1.AuditService
  */
 export const AuditService: GenService<{
   /**
-   * List what was done in the tenant, newest first, up to the key's ceiling.
+   * List the audit events of the tenant up to the key's ceiling, newest first.
    *
    * @generated from rpc muniment.v1.AuditService.ListAuditEvents
    */

@@ -23,7 +23,7 @@ export const file_muniment_v1_block: GenFile = /*@__PURE__*/
  */
 export type Block = Message<"muniment.v1.Block"> & {
   /**
-   * The agent whose block it is. Only its sessions write it.
+   * The agent that owns the block. Only its sessions write it.
    *
    * @generated from field: string owner_agent_id = 1;
    */
@@ -44,7 +44,7 @@ export type Block = Message<"muniment.v1.Block"> & {
   content: string;
 
   /**
-   * Whether it is another agent's block, which the host attached to this one.
+   * Whether the block belongs to another agent, and a host attached it to this one.
    *
    * @generated from field: bool shared = 4;
    */
@@ -58,7 +58,7 @@ export type Block = Message<"muniment.v1.Block"> & {
   classification: Classification;
 
   /**
-   * Names this version. Give it back to UpdateBlock, EditBlock or DeleteBlock to change nothing but this version.
+   * Identifies this version. Pass it to UpdateBlock, EditBlock or DeleteBlock to change only this version.
    *
    * @generated from field: string etag = 6;
    */

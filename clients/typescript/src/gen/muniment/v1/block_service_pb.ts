@@ -24,16 +24,16 @@ export const file_muniment_v1_block_service: GenFile = /*@__PURE__*/
  */
 export type ListBlocksRequest = Message<"muniment.v1.ListBlocksRequest"> & {
   /**
-   * The most blocks to return in one page. A page may hold fewer.
+   * The maximum number of blocks to return in one page. A page may hold fewer.
    *
-   * The default is 50, the most is 250; a larger number means 250.
+   * The default is 50. The maximum is 250; larger values are reduced to 250.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else in the request must be as it was.
+   * The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
    *
    * The default is the first page.
    *
@@ -63,14 +63,14 @@ export type ListBlocksResponse = Message<"muniment.v1.ListBlocksResponse"> & {
   blocks: Block[];
 
   /**
-   * The highest level among the blocks. PUBLIC when there are none.
+   * The highest level among the blocks. PUBLIC if there are none.
    *
    * @generated from field: muniment.v1.Classification classification = 2;
    */
   classification: Classification;
 
   /**
-   * Gives the next page. Empty: this was the last one.
+   * The token of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -91,16 +91,16 @@ export const ListBlocksResponseSchema: GenMessage<ListBlocksResponse> = /*@__PUR
  */
 export type GetBlockRequest = Message<"muniment.v1.GetBlockRequest"> & {
   /**
-   * Which block.
+   * The label of the block.
    *
    * @generated from field: string label = 1;
    */
   label: string;
 
   /**
-   * Whose block.
+   * The agent that owns the block.
    *
-   * The default is the own one, else the first shared one by owner.
+   * The default is the agent's own block or, if it has none, the shared block whose owner is first by id.
    *
    * @generated from field: string owner_agent_id = 2;
    */
@@ -156,9 +156,9 @@ export type UpdateBlockRequest = Message<"muniment.v1.UpdateBlockRequest"> & {
   content: string;
 
   /**
-   * The etag of the version that the session sees of its agent's block, if just that one is to be replaced.
+   * The etag of the version that the session sees of its agent's block. If set, the call replaces only that version.
    *
-   * The default is to replace whatever is there.
+   * The default is to replace the current version.
    *
    * @generated from field: string etag = 3;
    */
@@ -200,14 +200,14 @@ export const UpdateBlockResponseSchema: GenMessage<UpdateBlockResponse> = /*@__P
  */
 export type EditBlockRequest = Message<"muniment.v1.EditBlockRequest"> & {
   /**
-   * Which block.
+   * The label of the block.
    *
    * @generated from field: string label = 1;
    */
   label: string;
 
   /**
-   * What to do.
+   * The change to make.
    *
    * @generated from oneof muniment.v1.EditBlockRequest.edit
    */
@@ -221,7 +221,7 @@ export type EditBlockRequest = Message<"muniment.v1.EditBlockRequest"> & {
     case: "append";
   } | {
     /**
-     * Put lines between lines.
+     * Insert lines after a given line.
      *
      * @generated from field: muniment.v1.InsertEdit insert = 3;
      */
@@ -229,7 +229,7 @@ export type EditBlockRequest = Message<"muniment.v1.EditBlockRequest"> & {
     case: "insert";
   } | {
     /**
-     * Replace the one place where a text stands.
+     * Replace the only occurrence of a text.
      *
      * @generated from field: muniment.v1.ReplaceEdit replace = 4;
      */
@@ -238,9 +238,9 @@ export type EditBlockRequest = Message<"muniment.v1.EditBlockRequest"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * The etag of the version that the session sees of its agent's block, if just that one is to be edited.
+   * The etag of the version that the session sees of its agent's block. If set, the call edits only that version.
    *
-   * The default is to edit whatever is there.
+   * The default is to edit the current version.
    *
    * @generated from field: string etag = 5;
    */
@@ -255,7 +255,7 @@ export const EditBlockRequestSchema: GenMessage<EditBlockRequest> = /*@__PURE__*
   messageDesc(file_muniment_v1_block_service, 6);
 
 /**
- * Add lines at the end. A line break comes between, unless there is one.
+ * Add lines at the end. A line break is inserted before them unless the block ends with one.
  *
  * @generated from message muniment.v1.AppendEdit
  */
@@ -276,13 +276,14 @@ export const AppendEditSchema: GenMessage<AppendEdit> = /*@__PURE__*/
   messageDesc(file_muniment_v1_block_service, 7);
 
 /**
- * Put lines between lines, which end at `\n`: `a\nb` and `a\nb\n` have two lines, the empty block has none.
+ * Insert lines after a given line. Lines end at `\n`: `a\nb` and `a\nb\n` have two lines, the empty block has none.
  *
  * @generated from message muniment.v1.InsertEdit
  */
 export type InsertEdit = Message<"muniment.v1.InsertEdit"> & {
   /**
-   * After how many lines: 0 is before the first. Beyond the last: FAILED_PRECONDITION `LINE_OUT_OF_RANGE`.
+   * The number of the line to insert after; 0 inserts before the first. Beyond the last line, the call fails with
+   * FAILED_PRECONDITION `LINE_OUT_OF_RANGE`.
    *
    * @generated from field: int32 line = 1;
    */
@@ -304,20 +305,21 @@ export const InsertEditSchema: GenMessage<InsertEdit> = /*@__PURE__*/
   messageDesc(file_muniment_v1_block_service, 8);
 
 /**
- * Replace the one place where a text stands.
+ * Replace the only occurrence of a text.
  *
  * @generated from message muniment.v1.ReplaceEdit
  */
 export type ReplaceEdit = Message<"muniment.v1.ReplaceEdit"> & {
   /**
-   * The text to replace, 1 byte to 64 KiB. Nowhere: FAILED_PRECONDITION `TEXT_NOT_FOUND`; in several places: `TEXT_NOT_UNIQUE`.
+   * The text to replace, 1 byte to 64 KiB. If the block does not contain it, the call fails with FAILED_PRECONDITION
+   * `TEXT_NOT_FOUND`; if it contains it more than once, with `TEXT_NOT_UNIQUE`.
    *
    * @generated from field: string old = 1;
    */
   old: string;
 
   /**
-   * What stands there afterwards: up to 64 KiB, without U+0000. May be empty.
+   * The replacement: up to 64 KiB, without U+0000. May be empty.
    *
    * @generated from field: string new = 2;
    */
@@ -359,16 +361,16 @@ export const EditBlockResponseSchema: GenMessage<EditBlockResponse> = /*@__PURE_
  */
 export type DeleteBlockRequest = Message<"muniment.v1.DeleteBlockRequest"> & {
   /**
-   * Which block.
+   * The label of the block.
    *
    * @generated from field: string label = 1;
    */
   label: string;
 
   /**
-   * The etag of the version that the session sees of its agent's block, if just that one is to be deleted.
+   * The etag of the version that the session sees of its agent's block. If set, the call deletes only that version.
    *
-   * The default is to delete whatever is there.
+   * The default is to delete the current version.
    *
    * @generated from field: string etag = 2;
    */
@@ -389,7 +391,7 @@ export const DeleteBlockRequestSchema: GenMessage<DeleteBlockRequest> = /*@__PUR
  */
 export type DeleteBlockResponse = Message<"muniment.v1.DeleteBlockResponse"> & {
   /**
-   * The level at which a lower version is seen from now on. UNSPECIFIED when there is none.
+   * The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none.
    *
    * @generated from field: muniment.v1.Classification revealed = 1;
    */
@@ -410,7 +412,7 @@ export const DeleteBlockResponseSchema: GenMessage<DeleteBlockResponse> = /*@__P
  */
 export type CreateSharedBlockRequest = Message<"muniment.v1.CreateSharedBlockRequest"> & {
   /**
-   * The agent whose block it is.
+   * The agent that owns the block.
    *
    * @generated from field: string owner_agent_id = 1;
    */
@@ -424,9 +426,9 @@ export type CreateSharedBlockRequest = Message<"muniment.v1.CreateSharedBlockReq
   label: string;
 
   /**
-   * The text of the PUBLIC version to make: up to 64 KiB, without U+0000.
+   * The text of the PUBLIC version to create: up to 64 KiB, without U+0000.
    *
-   * The default is the PUBLIC version that there is, or an empty one.
+   * The default is to keep the existing PUBLIC version, or else to create an empty one.
    *
    * @generated from field: string content = 3;
    */
@@ -462,14 +464,14 @@ export const CreateSharedBlockResponseSchema: GenMessage<CreateSharedBlockRespon
  */
 export type DeleteSharedBlockRequest = Message<"muniment.v1.DeleteSharedBlockRequest"> & {
   /**
-   * The agent whose block it is.
+   * The agent that owns the block.
    *
    * @generated from field: string owner_agent_id = 1;
    */
   ownerAgentId: string;
 
   /**
-   * Which block.
+   * The label of the block.
    *
    * @generated from field: string label = 2;
    */
@@ -505,21 +507,21 @@ export const DeleteSharedBlockResponseSchema: GenMessage<DeleteSharedBlockRespon
  */
 export type AttachBlockRequest = Message<"muniment.v1.AttachBlockRequest"> & {
   /**
-   * The agent whose block it is.
+   * The agent that owns the block.
    *
    * @generated from field: string owner_agent_id = 1;
    */
   ownerAgentId: string;
 
   /**
-   * Which block.
+   * The label of the block.
    *
    * @generated from field: string label = 2;
    */
   label: string;
 
   /**
-   * The agent that is to read it: another one of the tenant.
+   * The agent to attach the block to: another agent of the tenant.
    *
    * @generated from field: string agent_id = 3;
    */
@@ -555,21 +557,21 @@ export const AttachBlockResponseSchema: GenMessage<AttachBlockResponse> = /*@__P
  */
 export type DetachBlockRequest = Message<"muniment.v1.DetachBlockRequest"> & {
   /**
-   * The agent whose block it is.
+   * The agent that owns the block.
    *
    * @generated from field: string owner_agent_id = 1;
    */
   ownerAgentId: string;
 
   /**
-   * Which block.
+   * The label of the block.
    *
    * @generated from field: string label = 2;
    */
   label: string;
 
   /**
-   * The agent that is to read it no more.
+   * The agent to detach the block from.
    *
    * @generated from field: string agent_id = 3;
    */
@@ -605,30 +607,30 @@ export const DetachBlockResponseSchema: GenMessage<DetachBlockResponse> = /*@__P
  */
 export type ListBlockConsumersRequest = Message<"muniment.v1.ListBlockConsumersRequest"> & {
   /**
-   * The agent whose block it is.
+   * The agent that owns the block.
    *
    * @generated from field: string owner_agent_id = 1;
    */
   ownerAgentId: string;
 
   /**
-   * Which block.
+   * The label of the block.
    *
    * @generated from field: string label = 2;
    */
   label: string;
 
   /**
-   * The most agents to return in one page. A page may hold fewer.
+   * The maximum number of agents to return in one page. A page may hold fewer.
    *
-   * The default is 50, the most is 250; a larger number means 250.
+   * The default is 50. The maximum is 250; larger values are reduced to 250.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else in the request must be as it was.
+   * The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
    *
    * The default is the first page.
    *
@@ -651,14 +653,14 @@ export const ListBlockConsumersRequestSchema: GenMessage<ListBlockConsumersReque
  */
 export type ListBlockConsumersResponse = Message<"muniment.v1.ListBlockConsumersResponse"> & {
   /**
-   * One page of the ids of agents.
+   * One page of agent ids.
    *
    * @generated from field: repeated string agent_ids = 1;
    */
   agentIds: string[];
 
   /**
-   * Gives the next page. Empty: this was the last one.
+   * The token of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -675,15 +677,15 @@ export const ListBlockConsumersResponseSchema: GenMessage<ListBlockConsumersResp
 /**
  * Core blocks, own and shared.
  *
- * Sessions read their agent's blocks and those attached to it, and write their agent's own. Sharing is the host's act:
- * declarations and attachments have no level, and what a consumer sees of a shared block is the highest version at
- * or below its own taint, possibly none.
+ * Sessions read their agent's blocks and those attached to it, and write only their agent's own. Only hosts share
+ * blocks. Declarations and attachments have no level. A consumer sees the highest version of a shared block at
+ * or below its own taint, if there is one.
  *
  * @generated from service muniment.v1.BlockService
  */
 export const BlockService: GenService<{
   /**
-   * List the visible blocks by label, of one label the own block first, then by owner.
+   * List the visible blocks by label. For the same label, the agent's own block is first, then others by owner.
    *
    * @generated from rpc muniment.v1.BlockService.ListBlocks
    */
@@ -707,7 +709,7 @@ export const BlockService: GenService<{
   /**
    * Create or replace the session's own-level version of a block of its agent.
    *
-   * With an etag that is not that of the version that it sees: ABORTED `ETAG_STALE`.
+   * An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
    *
    * @generated from rpc muniment.v1.BlockService.UpdateBlock
    */
@@ -719,8 +721,8 @@ export const BlockService: GenService<{
   /**
    * Change part of a block of the session's agent.
    *
-   * Edits the version that the session sees, and writes its own-level one. No such block of its agent: NOT_FOUND. Over
-   * 64 KiB: FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+   * Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
+   * with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
    *
    * @generated from rpc muniment.v1.BlockService.EditBlock
    */
@@ -730,9 +732,9 @@ export const BlockService: GenService<{
     output: typeof EditBlockResponseSchema;
   },
   /**
-   * Delete the session's own-level version of a block of its agent. Versions are kept for audit.
+   * Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
    *
-   * If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+   * If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
    *
    * @generated from rpc muniment.v1.BlockService.DeleteBlock
    */
@@ -742,9 +744,10 @@ export const BlockService: GenService<{
     output: typeof DeleteBlockResponseSchema;
   },
   /**
-   * Declare a block of an agent as shared, and make its PUBLIC version when there is none.
+   * Declare a block of an agent as shared, and create its PUBLIC version if there is none.
    *
-   * Declared already, or `content` given where a PUBLIC version is: ALREADY_EXISTS.
+   * If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
+   * `BLOCK_EXISTS`.
    *
    * @generated from rpc muniment.v1.BlockService.CreateSharedBlock
    */
@@ -756,7 +759,7 @@ export const BlockService: GenService<{
   /**
    * End a declaration, and with it all attachments. The owner keeps its block.
    *
-   * Not declared: NOT_FOUND `SHARED_BLOCK_NOT_FOUND`; so for the other calls about shared blocks.
+   * If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
    *
    * @generated from rpc muniment.v1.BlockService.DeleteSharedBlock
    */
@@ -766,9 +769,9 @@ export const BlockService: GenService<{
     output: typeof DeleteSharedBlockResponseSchema;
   },
   /**
-   * Let another agent of the tenant read a shared block. Attached already: nothing changes.
+   * Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
    *
-   * An agent that the tenant does not have: NOT_FOUND `AGENT_NOT_FOUND`. The owner itself: INVALID_ARGUMENT.
+   * An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
    *
    * @generated from rpc muniment.v1.BlockService.AttachBlock
    */
@@ -778,9 +781,9 @@ export const BlockService: GenService<{
     output: typeof AttachBlockResponseSchema;
   },
   /**
-   * Let an agent read a shared block no more.
+   * Stop an agent from reading a shared block.
    *
-   * Not attached to it: NOT_FOUND `BLOCK_NOT_ATTACHED`.
+   * If the block is not attached to the agent, it fails with NOT_FOUND `BLOCK_NOT_ATTACHED`.
    *
    * @generated from rpc muniment.v1.BlockService.DetachBlock
    */

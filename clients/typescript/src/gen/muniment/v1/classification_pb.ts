@@ -21,35 +21,35 @@ export const file_muniment_v1_classification: GenFile = /*@__PURE__*/
  */
 export enum Classification {
   /**
-   * No level. As input it is refused; as output it means "none".
+   * No level. Requests must not use it. In responses it means "none".
    *
    * @generated from enum value: CLASSIFICATION_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Anyone may know it. The level of an empty result.
+   * Information that anyone may see. Also the level of an empty result.
    *
    * @generated from enum value: CLASSIFICATION_PUBLIC = 1;
    */
   PUBLIC = 1,
 
   /**
-   * For people of the house.
+   * Information for members of the organization.
    *
    * @generated from enum value: CLASSIFICATION_INTERNAL = 2;
    */
   INTERNAL = 2,
 
   /**
-   * For those who need it. From here up, reads are audited too.
+   * Information for those who need it. At this level and above, reads are audited too.
    *
    * @generated from enum value: CLASSIFICATION_CONFIDENTIAL = 3;
    */
   CONFIDENTIAL = 3,
 
   /**
-   * For the very few.
+   * Information for a few named people.
    *
    * @generated from enum value: CLASSIFICATION_RESTRICTED = 4;
    */

@@ -14,8 +14,8 @@ export const file_muniment_v1_error: GenFile = /*@__PURE__*/
 /**
  * Why a call failed.
  *
- * Sent as `google.rpc.ErrorInfo.reason`, without the prefix, with the domain `muniment.v1`. Texts
- * of errors are for people and may change; reasons do not.
+ * Sent as `google.rpc.ErrorInfo.reason`, without the prefix, in the domain `muniment.v1`. Error
+ * messages are for people and may change; reasons do not.
  *
  * @generated from enum muniment.v1.ErrorReason
  */
@@ -37,16 +37,16 @@ export enum ErrorReason {
   FIELD_INVALID = 1,
 
   /**
-   * The page token is damaged, or was made by another method, filter or credential.
+   * The page token is malformed, or was issued for another method, filter or credential.
    *
-   * Example, INVALID_ARGUMENT: ListMemories with a token of another session.
+   * Example, INVALID_ARGUMENT: ListMemories with a page token of another session.
    *
    * @generated from enum value: ERROR_REASON_PAGE_TOKEN_INVALID = 2;
    */
   PAGE_TOKEN_INVALID = 2,
 
   /**
-   * There is no credential, or not exactly one, or it is unknown, revoked, closed or expired.
+   * The call does not carry exactly one credential, or the credential is unknown, revoked, closed or expired.
    *
    * Example, UNAUTHENTICATED: any call after CloseSession.
    *
@@ -55,7 +55,7 @@ export enum ErrorReason {
   CREDENTIAL_INVALID = 3,
 
   /**
-   * The method is not for this kind of caller.
+   * This kind of caller may not call the method.
    *
    * Example, PERMISSION_DENIED: RaiseTaint with a session token.
    *
@@ -82,7 +82,7 @@ export enum ErrorReason {
   AGENT_NOT_FOUND = 6,
 
   /**
-   * There is no such session, or it is above the ceiling, or (where an open one is needed) not open.
+   * The session does not exist, is above the ceiling, or is not open although the method needs an open session.
    *
    * Example, NOT_FOUND: RaiseTaint on a closed session.
    *
@@ -100,16 +100,16 @@ export enum ErrorReason {
   MEMORY_NOT_FOUND = 8,
 
   /**
-   * The agent id is taken.
+   * The agent id is already in use.
    *
-   * Example, ALREADY_EXISTS: CreateAgent twice with one id.
+   * Example, ALREADY_EXISTS: CreateAgent twice with the same id.
    *
    * @generated from enum value: ERROR_REASON_AGENT_EXISTS = 9;
    */
   AGENT_EXISTS = 9,
 
   /**
-   * The conversation has seen more sensitive information than the session is to be opened at.
+   * The taint of the conversation is higher than the level requested for the session.
    *
    * Example, FAILED_PRECONDITION: OpenSession at PUBLIC in a conversation raised to INTERNAL.
    *
@@ -118,7 +118,7 @@ export enum ErrorReason {
   CONVERSATION_TAINTED = 10,
 
   /**
-   * Only lower versions of the name are visible, and a session writes at its own level only.
+   * Only versions at lower levels are visible, and a session writes only at its own level.
    *
    * Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
    *
@@ -127,7 +127,7 @@ export enum ErrorReason {
   WRITE_LEVEL_MISMATCH = 11,
 
   /**
-   * The etag is not that of the version that Get would return. Read again, then write.
+   * The etag does not match the version that Get returns now. Read the item again, then retry.
    *
    * Example, ABORTED: SaveMemory with the etag of an overwritten version.
    *
@@ -136,7 +136,7 @@ export enum ErrorReason {
   ETAG_STALE = 12,
 
   /**
-   * The taint was raised meanwhile. Start again, at the new taint.
+   * The taint was raised during the operation. Start again at the new taint.
    *
    * Example, ABORTED: ListMemories with a page token from before RaiseTaint.
    *
@@ -154,7 +154,7 @@ export enum ErrorReason {
   OVERLOADED = 14,
 
   /**
-   * The database is away, or the server has closed its walls. Try again.
+   * The database is unavailable, or its grants have not been verified. Try again later.
    *
    * Example, UNAVAILABLE: any call while the database restarts.
    *
@@ -163,7 +163,7 @@ export enum ErrorReason {
   UNAVAILABLE = 15,
 
   /**
-   * The deadline passed before the answer was ready. A write may or may not have happened.
+   * The deadline passed before the response was ready. A write may or may not have been committed.
    *
    * Example, DEADLINE_EXCEEDED: SaveMemory with a deadline of 1 ms.
    *
@@ -174,23 +174,23 @@ export enum ErrorReason {
   /**
    * The server has no such method.
    *
-   * Example, UNIMPLEMENTED: a call of a newer contract.
+   * Example, UNIMPLEMENTED: a call of a method that only a newer server has.
    *
    * @generated from enum value: ERROR_REASON_METHOD_UNKNOWN = 17;
    */
   METHOD_UNKNOWN = 17,
 
   /**
-   * A fault of the server. `incident` in the metadata of ErrorInfo finds it in the server's log.
+   * An internal error. The metadata entry `incident` of ErrorInfo identifies it in the server's log.
    *
-   * Example, INTERNAL: an answer that the egress guard held back.
+   * Example, INTERNAL: the response contained an item above the session's taint and was withheld.
    *
    * @generated from enum value: ERROR_REASON_INTERNAL = 18;
    */
   INTERNAL = 18,
 
   /**
-   * No version of the note is visible to the session in this tier. The text says so when it is in the other tier.
+   * No version of the note is visible to the session in this tier. The message says so if it is in the other tier.
    *
    * Example, NOT_FOUND: UpdateNote with TIER_USER of a note in TIER_MEMORY.
    *
@@ -199,16 +199,16 @@ export enum ErrorReason {
   NOTE_NOT_FOUND = 19,
 
   /**
-   * The note id is taken by a visible note with other content or of the other tier.
+   * A visible note already has this id, with different content or in the other tier.
    *
-   * Example, ALREADY_EXISTS: AddNote twice with one id and two contents.
+   * Example, ALREADY_EXISTS: AddNote twice with the same id and different content.
    *
    * @generated from enum value: ERROR_REASON_NOTE_EXISTS = 20;
    */
   NOTE_EXISTS = 20,
 
   /**
-   * The host has switched the tier off. Its notes can be listed, searched and deleted.
+   * The host has disabled the tier. Its notes can still be listed, searched and deleted.
    *
    * Example, FAILED_PRECONDITION: AddNote to TIER_USER of an agent without a user profile.
    *
@@ -217,7 +217,7 @@ export enum ErrorReason {
   TIER_DISABLED = 21,
 
   /**
-   * The notes would be over the tier's budget. The detail BudgetExceeded says by how much, and what takes the room.
+   * The notes would exceed the tier's budget. The detail BudgetExceeded says by how much, and lists the largest notes.
    *
    * Example, FAILED_PRECONDITION: AddNote of 2,201 characters to an agent with the default budget.
    *
@@ -235,7 +235,7 @@ export enum ErrorReason {
   BLOCK_NOT_FOUND = 23,
 
   /**
-   * The block is shared already, or has a PUBLIC version already.
+   * The block is already shared, or already has a PUBLIC version.
    *
    * Example, ALREADY_EXISTS: CreateSharedBlock twice.
    *
@@ -244,16 +244,16 @@ export enum ErrorReason {
   BLOCK_EXISTS = 24,
 
   /**
-   * The text to replace is not in the block.
+   * The block does not contain the text to replace.
    *
-   * Example, FAILED_PRECONDITION: EditBlock with a `replace` of a word that is not there.
+   * Example, FAILED_PRECONDITION: EditBlock with a `replace` of a word that the block does not contain.
    *
    * @generated from enum value: ERROR_REASON_TEXT_NOT_FOUND = 25;
    */
   TEXT_NOT_FOUND = 25,
 
   /**
-   * The text to replace is in the block more than once. Give more of what stands around it.
+   * The block contains the text to replace more than once. Include more of the surrounding text.
    *
    * Example, FAILED_PRECONDITION: EditBlock with a `replace` of a single letter.
    *
@@ -262,7 +262,7 @@ export enum ErrorReason {
   TEXT_NOT_UNIQUE = 26,
 
   /**
-   * The block has fewer lines.
+   * The block has fewer lines than the insertion point.
    *
    * Example, FAILED_PRECONDITION: EditBlock with an `insert` after line 9 of a block of three lines.
    *
@@ -307,9 +307,9 @@ export enum ErrorReason {
   PASSAGE_NOT_FOUND = 31,
 
   /**
-   * The passage id is taken by a visible passage with other content.
+   * A visible passage already has this id, with different content.
    *
-   * Example, ALREADY_EXISTS: StorePassage twice with one id and two contents.
+   * Example, ALREADY_EXISTS: StorePassage twice with the same id and different content.
    *
    * @generated from enum value: ERROR_REASON_PASSAGE_EXISTS = 32;
    */
@@ -318,7 +318,7 @@ export enum ErrorReason {
   /**
    * The prompt would be larger than 2 MiB.
    *
-   * Example, FAILED_PRECONDITION: RenderPrompt of an agent with forty full blocks.
+   * Example, FAILED_PRECONDITION: RenderPrompt for an agent with forty blocks of 64 KiB.
    *
    * @generated from enum value: ERROR_REASON_PROMPT_TOO_LARGE = 33;
    */

@@ -30,7 +30,7 @@ export type Memory = Message<"muniment.v1.Memory"> & {
   key: string;
 
   /**
-   * What is remembered, byte for byte as it was saved.
+   * The text, byte for byte as it was saved.
    *
    * @generated from field: string content = 2;
    */
@@ -51,7 +51,7 @@ export type Memory = Message<"muniment.v1.Memory"> & {
   classification: Classification;
 
   /**
-   * Names this version. Give it back to SaveMemory or DeleteMemory to change nothing but this version.
+   * Identifies this version. Pass it to SaveMemory or DeleteMemory to change only this version.
    *
    * @generated from field: string etag = 5;
    */
@@ -72,7 +72,7 @@ export type Memory = Message<"muniment.v1.Memory"> & {
   updateTime?: Timestamp | undefined;
 
   /**
-   * When it is forgotten. Absent: never.
+   * When it expires. Absent if it never expires.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 8;
    */

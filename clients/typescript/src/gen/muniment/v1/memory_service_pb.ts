@@ -35,7 +35,7 @@ export type SaveMemoryRequest = Message<"muniment.v1.SaveMemoryRequest"> & {
   key: string;
 
   /**
-   * What to remember: 1 byte to 64 KiB, without U+0000.
+   * The text: 1 byte to 64 KiB, without U+0000.
    *
    * @generated from field: string content = 2;
    */
@@ -49,7 +49,7 @@ export type SaveMemoryRequest = Message<"muniment.v1.SaveMemoryRequest"> & {
   tags: string[];
 
   /**
-   * When to forget it, in the future.
+   * When it expires. Must be in the future.
    *
    * The default is never.
    *
@@ -58,9 +58,9 @@ export type SaveMemoryRequest = Message<"muniment.v1.SaveMemoryRequest"> & {
   expireTime?: Timestamp | undefined;
 
   /**
-   * The etag of the version that GetMemory returns, if the save is to replace just that one.
+   * The etag of the version that GetMemory returns. If set, the call replaces only that version.
    *
-   * The default is to replace whatever is there.
+   * The default is to replace the current version.
    *
    * @generated from field: string etag = 5;
    */
@@ -102,7 +102,7 @@ export const SaveMemoryResponseSchema: GenMessage<SaveMemoryResponse> = /*@__PUR
  */
 export type GetMemoryRequest = Message<"muniment.v1.GetMemoryRequest"> & {
   /**
-   * Which memory.
+   * The key of the memory.
    *
    * @generated from field: string key = 1;
    */
@@ -153,16 +153,16 @@ export type ListMemoriesRequest = Message<"muniment.v1.ListMemoriesRequest"> & {
   tag: string;
 
   /**
-   * The most memories to return in one page. A page may hold fewer.
+   * The maximum number of memories to return in one page. A page may hold fewer.
    *
-   * The default is 50, the most is 250; a larger number means 250.
+   * The default is 50. The maximum is 250; larger values are reduced to 250.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else in the request must be as it was.
+   * The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
    *
    * The default is the first page.
    *
@@ -192,14 +192,14 @@ export type ListMemoriesResponse = Message<"muniment.v1.ListMemoriesResponse"> &
   memories: Memory[];
 
   /**
-   * Gives the next page. Empty: this was the last one.
+   * The token of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * The highest level among the memories. PUBLIC when there are none.
+   * The highest level among the memories. PUBLIC if there are none.
    *
    * @generated from field: muniment.v1.Classification classification = 3;
    */
@@ -227,9 +227,9 @@ export type SearchMemoriesRequest = Message<"muniment.v1.SearchMemoriesRequest">
   query: string;
 
   /**
-   * The most results to return.
+   * The maximum number of results to return.
    *
-   * The default is 10, the most is 100; a larger number means 100.
+   * The default is 10. The maximum is 100; larger values are reduced to 100.
    *
    * @generated from field: int32 max_results = 2;
    */
@@ -245,7 +245,7 @@ export type SearchMemoriesRequest = Message<"muniment.v1.SearchMemoriesRequest">
   tags: string[];
 
   /**
-   * Whether all tags are needed, or any one.
+   * Whether an item must have all of the tags, or any of them.
    *
    * The default is all.
    *
@@ -275,14 +275,14 @@ export type SearchMemoriesResponse = Message<"muniment.v1.SearchMemoriesResponse
   results: MemoryResult[];
 
   /**
-   * The highest level among the results. PUBLIC when there are none.
+   * The highest level among the results. PUBLIC if there are none.
    *
    * @generated from field: muniment.v1.Classification classification = 2;
    */
   classification: Classification;
 
   /**
-   * Whether meaning was compared too, and not words alone.
+   * Whether embeddings were compared too. If false, only words were.
    *
    * @generated from field: bool semantic = 3;
    */
@@ -310,7 +310,7 @@ export type MemoryResult = Message<"muniment.v1.MemoryResult"> & {
   memory?: Memory | undefined;
 
   /**
-   * How well it matches: higher is better. Comparable within one response only.
+   * How well it matches. Higher is better. Scores are comparable only within one response.
    *
    * @generated from field: double score = 2;
    */
@@ -338,16 +338,16 @@ export const MemoryResultSchema: GenMessage<MemoryResult> = /*@__PURE__*/
  */
 export type DeleteMemoryRequest = Message<"muniment.v1.DeleteMemoryRequest"> & {
   /**
-   * Which memory.
+   * The key of the memory.
    *
    * @generated from field: string key = 1;
    */
   key: string;
 
   /**
-   * The etag of the version that GetMemory returns, if just that one is to be deleted.
+   * The etag of the version that GetMemory returns. If set, the call deletes only that version.
    *
-   * The default is to delete whatever is there.
+   * The default is to delete the current version.
    *
    * @generated from field: string etag = 2;
    */
@@ -368,7 +368,7 @@ export const DeleteMemoryRequestSchema: GenMessage<DeleteMemoryRequest> = /*@__P
  */
 export type DeleteMemoryResponse = Message<"muniment.v1.DeleteMemoryResponse"> & {
   /**
-   * The level at which a lower version is seen from now on. UNSPECIFIED when there is none.
+   * The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none.
    *
    * @generated from field: muniment.v1.Classification revealed = 1;
    */
@@ -386,7 +386,7 @@ export const DeleteMemoryResponseSchema: GenMessage<DeleteMemoryResponse> = /*@_
  * Keyed memories, as one session sees them.
  *
  * No request names a level: a session writes and deletes exactly at its taint and reads at or below
- * it. Of one key at several levels the highest visible version is the one that is seen.
+ * it. If a key exists at several levels, the session sees the highest visible version.
  *
  * @generated from service muniment.v1.MemoryService
  */
@@ -395,8 +395,8 @@ export const MemoryService: GenService<{
    * Create or replace the session's own-level version of a memory.
    *
    * Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-   * nothing returns the stored version and is safe to retry. With an etag that is not that of the
-   * version GetMemory would return: ABORTED `ETAG_STALE`.
+   * nothing returns the stored version and is safe to retry. An etag that does not match the
+   * version that GetMemory returns fails with ABORTED `ETAG_STALE`.
    *
    * @generated from rpc muniment.v1.MemoryService.SaveMemory
    */
@@ -429,7 +429,7 @@ export const MemoryService: GenService<{
     output: typeof ListMemoriesResponseSchema;
   },
   /**
-   * Find memories by words, and by meaning where the server can, best first.
+   * Find memories by words, and by embeddings if the server has an embedder, best first.
    *
    * The query is plain language: any of its words may match, in any form of the word, and nothing in
    * it is syntax. A shadowed version never matches.
@@ -442,9 +442,9 @@ export const MemoryService: GenService<{
     output: typeof SearchMemoriesResponseSchema;
   },
   /**
-   * Delete the session's own-level version of a memory. Versions are kept for audit.
+   * Delete the session's own-level version of a memory. Old versions are kept for audit.
    *
-   * If only a lower version is visible: FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`; if none is: NOT_FOUND.
+   * If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
    *
    * @generated from rpc muniment.v1.MemoryService.DeleteMemory
    */

@@ -30,14 +30,14 @@ export type Note = Message<"muniment.v1.Note"> & {
   noteId: string;
 
   /**
-   * Which of the agent's two budgets it counts against. A note never changes its tier.
+   * The tier whose budget the note counts against. A note never changes its tier.
    *
    * @generated from field: muniment.v1.Tier tier = 2;
    */
   tier: Tier;
 
   /**
-   * What is noted, byte for byte as it was written.
+   * The text, byte for byte as it was written.
    *
    * @generated from field: string content = 3;
    */
@@ -51,7 +51,7 @@ export type Note = Message<"muniment.v1.Note"> & {
   classification: Classification;
 
   /**
-   * Names this version. Give it back to UpdateNote or DeleteNote to change nothing but this version.
+   * Identifies this version. Pass it to UpdateNote or DeleteNote to change only this version.
    *
    * @generated from field: string etag = 5;
    */
@@ -80,22 +80,22 @@ export const NoteSchema: GenMessage<Note> = /*@__PURE__*/
   messageDesc(file_muniment_v1_note, 0);
 
 /**
- * How much of a tier's budget the notes take that the session sees.
+ * How much of a tier's budget is taken by the notes that the session sees.
  *
- * Counted are the Unicode code points of the notes joined by `\n§\n`.
+ * Sizes are in Unicode code points, counted over the notes joined by `\n§\n`.
  *
  * @generated from message muniment.v1.Usage
  */
 export type Usage = Message<"muniment.v1.Usage"> & {
   /**
-   * Which tier.
+   * The tier.
    *
    * @generated from field: muniment.v1.Tier tier = 1;
    */
   tier: Tier;
 
   /**
-   * What the visible notes take.
+   * The size of the visible notes.
    *
    * @generated from field: int32 used_chars = 2;
    */
@@ -109,7 +109,7 @@ export type Usage = Message<"muniment.v1.Usage"> & {
   limitChars: number;
 
   /**
-   * `used_chars` of `limit_chars`, rounded down. May pass 100: a session also sees what lower ones wrote.
+   * `used_chars` as a percentage of `limit_chars`, rounded down. May exceed 100, as lower sessions' notes count too.
    *
    * @generated from field: int32 percent = 4;
    */
@@ -124,34 +124,34 @@ export const UsageSchema: GenMessage<Usage> = /*@__PURE__*/
   messageDesc(file_muniment_v1_note, 1);
 
 /**
- * What a session needs to repair its notes in one more call. Comes with BUDGET_EXCEEDED, as a detail of the status.
+ * What a session needs to make room in one more call. Sent as a status detail with BUDGET_EXCEEDED.
  *
  * @generated from message muniment.v1.BudgetExceeded
  */
 export type BudgetExceeded = Message<"muniment.v1.BudgetExceeded"> & {
   /**
-   * The usage as it is. Nothing was changed.
+   * The current usage. Nothing was changed.
    *
    * @generated from field: muniment.v1.Usage usage = 1;
    */
   usage?: Usage | undefined;
 
   /**
-   * What the notes would have taken.
+   * The size that the notes would have had.
    *
    * @generated from field: int32 would_be_chars = 2;
    */
   wouldBeChars: number;
 
   /**
-   * By how much that is too much.
+   * By how much that size exceeds the budget.
    *
    * @generated from field: int32 over_by_chars = 3;
    */
   overByChars: number;
 
   /**
-   * The largest notes of the tier, largest first, ten at most.
+   * The largest notes of the tier, up to ten, largest first.
    *
    * @generated from field: repeated muniment.v1.BudgetEntry entries = 4;
    */
@@ -166,13 +166,13 @@ export const BudgetExceededSchema: GenMessage<BudgetExceeded> = /*@__PURE__*/
   messageDesc(file_muniment_v1_note, 2);
 
 /**
- * One note that takes room.
+ * One of the largest notes.
  *
  * @generated from message muniment.v1.BudgetEntry
  */
 export type BudgetEntry = Message<"muniment.v1.BudgetEntry"> & {
   /**
-   * Which note.
+   * The id of the note.
    *
    * @generated from field: string note_id = 1;
    */
@@ -193,7 +193,7 @@ export type BudgetEntry = Message<"muniment.v1.BudgetEntry"> & {
   preview: string;
 
   /**
-   * Whether it is of the session's own level. It can shorten a note of another level by updating it, and delete only its own.
+   * Whether the note is at the session's own level. A session can update any visible note, but delete only such notes.
    *
    * @generated from field: bool own_level = 4;
    */
@@ -215,7 +215,7 @@ export const BudgetEntrySchema: GenMessage<BudgetEntry> = /*@__PURE__*/
   messageDesc(file_muniment_v1_note, 3);
 
 /**
- * One of an agent's two sets of notes. Each has a budget, and each can be switched off by the host.
+ * One of an agent's two sets of notes. Each has a budget, and the host can disable each.
  *
  * @generated from enum muniment.v1.Tier
  */

@@ -44,14 +44,14 @@ export type Passage = Message<"muniment.v1.Passage"> & {
   tags: string[];
 
   /**
-   * The thread whose turn it is, such as a conversation. Empty: none.
+   * The thread that the passage is a turn of, such as a conversation. Empty if there is none.
    *
    * @generated from field: string thread = 4;
    */
   thread: string;
 
   /**
-   * Who said or wrote it. Empty: not stated.
+   * Who said or wrote it. Empty if unknown.
    *
    * @generated from field: string author = 5;
    */
@@ -79,7 +79,7 @@ export type Passage = Message<"muniment.v1.Passage"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * When it is forgotten. Absent: never.
+   * When it expires. Absent if it never expires.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 9;
    */
@@ -94,9 +94,9 @@ export const PassageSchema: GenMessage<Passage> = /*@__PURE__*/
   messageDesc(file_muniment_v1_passage, 0);
 
 /**
- * How far a stream of passages came before it failed: all up to there is stored. Comes, as a detail of the status,
- * with every error that is found in the stream itself. The passage after that many is the one that the error is about,
- * or was not judged. Later ones may be stored too, if another writer stored passages of the same ids at that moment.
+ * How many passages of a stream were stored before it failed. Sent as a status detail with every error found in the
+ * stream itself. The error concerns the next passage, or that passage was not checked. Later passages may also be
+ * stored, if another writer stored passages with the same ids at the same time.
  *
  * @generated from message muniment.v1.ImportProgress
  */
@@ -109,7 +109,7 @@ export type ImportProgress = Message<"muniment.v1.ImportProgress"> & {
   storedCount: number;
 
   /**
-   * How many were there already.
+   * How many passages existed already.
    *
    * @generated from field: int32 existing_count = 2;
    */

@@ -15,20 +15,20 @@ export const file_muniment_v1_policy: GenFile = /*@__PURE__*/
   fileDesc("ChhtdW5pbWVudC92MS9wb2xpY3kucHJvdG8SC211bmltZW50LnYxIlsKDE1ldGhvZFBvbGljeRIqCgpwcmluY2lwYWxzGAEgAygOMhYubXVuaW1lbnQudjEuUHJpbmNpcGFsEh8KBGZsb3cYAiABKA4yES5tdW5pbWVudC52MS5GbG93KlEKCVByaW5jaXBhbBIZChVQUklOQ0lQQUxfVU5TUEVDSUZJRUQQABISCg5QUklOQ0lQQUxfSE9TVBABEhUKEVBSSU5DSVBBTF9TRVNTSU9OEAIqTQoERmxvdxIUChBGTE9XX1VOU1BFQ0lGSUVEEAASDQoJRkxPV19SRUFEEAESDgoKRkxPV19XUklURRACEhAKDEZMT1dfQ09OVFJPTBADOlMKBnBvbGljeRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGJiIAyABKAsyGS5tdW5pbWVudC52MS5NZXRob2RQb2xpY3lSBnBvbGljeUI/CgttdW5pbWVudC52MVABWi5tdW5pbWVudC9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
- * What the walls of the server know about one method.
+ * The access policy of one method. The server enforces it on every call.
  *
  * @generated from message muniment.v1.MethodPolicy
  */
 export type MethodPolicy = Message<"muniment.v1.MethodPolicy"> & {
   /**
-   * The kinds of caller that are let in. Every other caller is refused.
+   * The kinds of caller that may call the method. All others get PERMISSION_DENIED.
    *
    * @generated from field: repeated muniment.v1.Principal principals = 1;
    */
   principals: Principal[];
 
   /**
-   * Which way information flows.
+   * The direction in which the method lets information flow.
    *
    * @generated from field: muniment.v1.Flow flow = 2;
    */
@@ -49,7 +49,7 @@ export const MethodPolicySchema: GenMessage<MethodPolicy> = /*@__PURE__*/
  */
 export enum Principal {
   /**
-   * Nobody.
+   * No principal. A policy must not contain it.
    *
    * @generated from enum value: PRINCIPAL_UNSPECIFIED = 0;
    */
@@ -63,7 +63,7 @@ export enum Principal {
   HOST = 1,
 
   /**
-   * One session of an agent. Holds a session token; what it asks for may come from a model.
+   * One session of an agent. Holds a session token. Its requests may be written by a model.
    *
    * @generated from enum value: PRINCIPAL_SESSION = 2;
    */
@@ -77,13 +77,13 @@ export const PrincipalSchema: GenEnum<Principal> = /*@__PURE__*/
   enumDesc(file_muniment_v1_policy, 0);
 
 /**
- * Which way a method lets information flow.
+ * The direction in which a method lets information flow.
  *
  * @generated from enum muniment.v1.Flow
  */
 export enum Flow {
   /**
-   * Undeclared. Refused at start-up.
+   * Not declared. The server does not start with such a method.
    *
    * @generated from enum value: FLOW_UNSPECIFIED = 0;
    */
@@ -104,7 +104,7 @@ export enum Flow {
   WRITE = 2,
 
   /**
-   * What hosts manage: agents and their first blocks, sharing, sessions, taint, audit.
+   * Administration by hosts: agents and their initial blocks, sharing, sessions, taint, and the audit log.
    *
    * @generated from enum value: FLOW_CONTROL = 3;
    */
@@ -118,7 +118,7 @@ export const FlowSchema: GenEnum<Flow> = /*@__PURE__*/
   enumDesc(file_muniment_v1_policy, 1);
 
 /**
- * Who may call a method, and which way it lets information flow.
+ * Who may call a method, and in which direction it lets information flow.
  *
  * A method without a policy stops the server from starting.
  *

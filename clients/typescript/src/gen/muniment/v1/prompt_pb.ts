@@ -15,13 +15,13 @@ export const file_muniment_v1_prompt: GenFile = /*@__PURE__*/
   fileDesc("ChhtdW5pbWVudC92MS9wcm9tcHQucHJvdG8SC211bmltZW50LnYxIrABCg1Qcm9tcHRTZWN0aW9uEiwKBGtpbmQYASABKA4yHi5tdW5pbWVudC52MS5Qcm9tcHRTZWN0aW9uS2luZBISCgVsYWJlbBgCIAEoCUIDgAEBEhYKDm93bmVyX2FnZW50X2lkGAMgASgJEhAKCG5vdGVfaWRzGAQgAygJEjMKDmNsYXNzaWZpY2F0aW9uGAUgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24qnQEKEVByb21wdFNlY3Rpb25LaW5kEiMKH1BST01QVF9TRUNUSU9OX0tJTkRfVU5TUEVDSUZJRUQQABIdChlQUk9NUFRfU0VDVElPTl9LSU5EX0JMT0NLEAESHgoaUFJPTVBUX1NFQ1RJT05fS0lORF9NRU1PUlkQAhIkCiBQUk9NUFRfU0VDVElPTl9LSU5EX1VTRVJfUFJPRklMRRADQj8KC211bmltZW50LnYxUAFaLm11bmltZW50L2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_muniment_v1_classification]);
 
 /**
- * What one part of a rendered prompt was made of.
+ * The items that one section of a rendered prompt contains.
  *
  * @generated from message muniment.v1.PromptSection
  */
 export type PromptSection = Message<"muniment.v1.PromptSection"> & {
   /**
-   * Which part.
+   * The kind of section.
    *
    * @generated from field: muniment.v1.PromptSectionKind kind = 1;
    */
@@ -35,21 +35,21 @@ export type PromptSection = Message<"muniment.v1.PromptSection"> & {
   label: string;
 
   /**
-   * The agent whose block it is.
+   * The agent that owns the block.
    *
    * @generated from field: string owner_agent_id = 3;
    */
   ownerAgentId: string;
 
   /**
-   * The ids of the notes, in the order of the text.
+   * The ids of the notes, in the order in which they appear in the text.
    *
    * @generated from field: repeated string note_ids = 4;
    */
   noteIds: string[];
 
   /**
-   * The highest level in this part.
+   * The highest level in this section.
    *
    * @generated from field: muniment.v1.Classification classification = 5;
    */
@@ -64,13 +64,13 @@ export const PromptSectionSchema: GenMessage<PromptSection> = /*@__PURE__*/
   messageDesc(file_muniment_v1_prompt, 0);
 
 /**
- * A part of a rendered prompt.
+ * A kind of section of a rendered prompt.
  *
  * @generated from enum muniment.v1.PromptSectionKind
  */
 export enum PromptSectionKind {
   /**
-   * None. Not accepted.
+   * Not specified. Requests must not use it.
    *
    * @generated from enum value: PROMPT_SECTION_KIND_UNSPECIFIED = 0;
    */

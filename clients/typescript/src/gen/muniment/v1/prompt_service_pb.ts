@@ -26,7 +26,7 @@ export const file_muniment_v1_prompt_service: GenFile = /*@__PURE__*/
  */
 export type RenderPromptRequest = Message<"muniment.v1.RenderPromptRequest"> & {
   /**
-   * What to render. The order of the text is always blocks, notes, user profile.
+   * The sections to render. Their order in the text is always blocks, notes, user profile.
    *
    * The default is all.
    *
@@ -35,18 +35,18 @@ export type RenderPromptRequest = Message<"muniment.v1.RenderPromptRequest"> & {
   sections: PromptSectionKind[];
 
   /**
-   * Leave the usage out of the headings, so that the text changes only when a rendered item does.
+   * If true, the headings omit the usage, so that the text changes only when a rendered item does.
    *
-   * The default is to say it.
+   * The default is false.
    *
    * @generated from field: bool omit_usage = 2;
    */
   omitUsage: boolean;
 
   /**
-   * An `etag` of before: if the text is still the same, it is not sent again.
+   * The `etag` of an earlier response. If the text is still the same, it is not sent again.
    *
-   * The default is to send it.
+   * The default is to send the text.
    *
    * @generated from field: string if_none_match = 3;
    */
@@ -67,42 +67,42 @@ export const RenderPromptRequestSchema: GenMessage<RenderPromptRequest> = /*@__P
  */
 export type RenderPromptResponse = Message<"muniment.v1.RenderPromptResponse"> & {
   /**
-   * The text. Empty when there is nothing to render, or when it is not modified.
+   * The text. Empty if there is nothing to render, or if it is not modified.
    *
    * @generated from field: string text = 1;
    */
   text: string;
 
   /**
-   * What the text is made of, in its order. Empty when it is not modified.
+   * The sections of the text, in order. Empty if it is not modified.
    *
    * @generated from field: repeated muniment.v1.PromptSection sections = 2;
    */
   sections: PromptSection[];
 
   /**
-   * The usage of both tiers, counted over all visible notes: treat it as of the session's taint.
+   * The usage of both tiers, counted over all visible notes. Treat it as classified at the session's taint.
    *
    * @generated from field: repeated muniment.v1.Usage usage = 3;
    */
   usage: Usage[];
 
   /**
-   * The highest level in the text. PUBLIC when there is none.
+   * The highest level in the text. PUBLIC if it is empty.
    *
    * @generated from field: muniment.v1.Classification classification = 4;
    */
   classification: Classification;
 
   /**
-   * Names the text, and nothing beside it: notes and levels may change under a text that stays.
+   * Identifies the text only: `sections`, `usage` and levels may change while the text stays the same.
    *
    * @generated from field: string etag = 5;
    */
   etag: string;
 
   /**
-   * Whether the text is the one that `if_none_match` names.
+   * Whether the text is the one that `if_none_match` identifies.
    *
    * @generated from field: bool not_modified = 6;
    */
@@ -117,7 +117,7 @@ export const RenderPromptResponseSchema: GenMessage<RenderPromptResponse> = /*@_
   messageDesc(file_muniment_v1_prompt_service, 1);
 
 /**
- * What an agent needs in its context, as text.
+ * Renders an agent's blocks and notes as text for the model's context.
  *
  * @generated from service muniment.v1.PromptService
  */
@@ -125,10 +125,10 @@ export const PromptService: GenService<{
   /**
    * Render the visible blocks and notes.
    *
-   * Blocks come as `### {label}` above their text, in the order of ListBlocks; then each tier that is on and has notes,
-   * as a heading between two lines of 48 `═` above the notes, which are joined by a line `§`. A blank line is between two
-   * parts. What stands in a block or note cannot pose as any of these: proto/README.md says how it is escaped, and how
-   * the text is read back. Over 2 MiB, or of more than 10,000 blocks: FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
+   * Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
+   * is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
+   * Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
+   * A prompt over 2 MiB, or of more than 10,000 blocks, fails with FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
    *
    * @generated from rpc muniment.v1.PromptService.RenderPrompt
    */

@@ -44,28 +44,28 @@ export type Session = Message<"muniment.v1.Session"> & {
   conversationId: string;
 
   /**
-   * The level of what the conversation has seen. Of a closed session: as the conversation is now.
+   * The taint of the conversation. For a closed session, the current taint of its conversation.
    *
    * @generated from field: muniment.v1.Classification taint = 4;
    */
   taint: Classification;
 
   /**
-   * When it was opened.
+   * When the session was opened.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 5;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * When it ends by itself.
+   * When the session expires.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 6;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * When it was closed. Absent: it was not.
+   * When the session was closed. Absent if it was not closed.
    *
    * @generated from field: google.protobuf.Timestamp close_time = 7;
    */

@@ -26,14 +26,14 @@ export const file_muniment_v1_session_service: GenFile = /*@__PURE__*/
  */
 export type OpenSessionRequest = Message<"muniment.v1.OpenSessionRequest"> & {
   /**
-   * Whose session.
+   * The agent to open the session for.
    *
    * @generated from field: string agent_id = 1;
    */
   agentId: string;
 
   /**
-   * The level of what the conversation has seen so far. There is no default.
+   * The level of what the conversation has seen so far. Required.
    *
    * @generated from field: muniment.v1.Classification taint = 2;
    */
@@ -49,7 +49,7 @@ export type OpenSessionRequest = Message<"muniment.v1.OpenSessionRequest"> & {
   conversationId: string;
 
   /**
-   * How long the session may live, up to 30 days.
+   * How long the session stays valid: 1 second to 30 days.
    *
    * The default is 24 hours.
    *
@@ -79,7 +79,7 @@ export type OpenSessionResponse = Message<"muniment.v1.OpenSessionResponse"> & {
   session?: Session | undefined;
 
   /**
-   * The credential: send it as `authorization: Bearer <token>`. It is shown this once.
+   * The credential. Send it as `authorization: Bearer <token>`. It is returned only once.
    *
    * @generated from field: string token = 2;
    */
@@ -100,9 +100,9 @@ export const OpenSessionResponseSchema: GenMessage<OpenSessionResponse> = /*@__P
  */
 export type GetSessionRequest = Message<"muniment.v1.GetSessionRequest"> & {
   /**
-   * Which session.
+   * The session id.
    *
-   * The default, for a session, is itself.
+   * The default, for a session, is the calling session. Hosts must set it.
    *
    * @generated from field: string session_id = 1;
    */
@@ -144,30 +144,30 @@ export const GetSessionResponseSchema: GenMessage<GetSessionResponse> = /*@__PUR
  */
 export type ListSessionsRequest = Message<"muniment.v1.ListSessionsRequest"> & {
   /**
-   * Whose sessions.
+   * The agent whose sessions to list.
    *
    * @generated from field: string agent_id = 1;
    */
   agentId: string;
 
   /**
-   * Whether closed and expired sessions are listed too.
+   * Whether to include closed and expired sessions.
    *
    * @generated from field: bool include_closed = 2;
    */
   includeClosed: boolean;
 
   /**
-   * The most sessions to return in one page. A page may hold fewer.
+   * The maximum number of sessions to return in one page. A page may hold fewer.
    *
-   * The default is 50, the most is 250; a larger number means 250.
+   * The default is 50. The maximum is 250; larger values are reduced to 250.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else in the request must be as it was.
+   * The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
    *
    * The default is the first page.
    *
@@ -197,7 +197,7 @@ export type ListSessionsResponse = Message<"muniment.v1.ListSessionsResponse"> &
   sessions: Session[];
 
   /**
-   * Gives the next page. Empty: this was the last one.
+   * The token of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -218,7 +218,7 @@ export const ListSessionsResponseSchema: GenMessage<ListSessionsResponse> = /*@_
  */
 export type RaiseTaintRequest = Message<"muniment.v1.RaiseTaintRequest"> & {
   /**
-   * Which session.
+   * The session id.
    *
    * @generated from field: string session_id = 1;
    */
@@ -232,7 +232,7 @@ export type RaiseTaintRequest = Message<"muniment.v1.RaiseTaintRequest"> & {
   taint: Classification;
 
   /**
-   * Why, for the audit: up to 200 code points. Never put content here.
+   * The reason, for the audit log: up to 200 code points. It must not contain content.
    *
    * @generated from field: string reason = 3;
    */
@@ -281,7 +281,7 @@ export type ResetSessionRequest = Message<"muniment.v1.ResetSessionRequest"> & {
   sessionId: string;
 
   /**
-   * Why, for the audit: up to 200 code points. Never put content here.
+   * The reason, for the audit log: up to 200 code points. It must not contain content.
    *
    * @generated from field: string reason = 2;
    */
@@ -309,7 +309,7 @@ export type ResetSessionResponse = Message<"muniment.v1.ResetSessionResponse"> &
   session?: Session | undefined;
 
   /**
-   * Its credential. It is shown this once.
+   * The credential of the new session. It is returned only once.
    *
    * @generated from field: string token = 2;
    */
@@ -330,9 +330,9 @@ export const ResetSessionResponseSchema: GenMessage<ResetSessionResponse> = /*@_
  */
 export type CloseSessionRequest = Message<"muniment.v1.CloseSessionRequest"> & {
   /**
-   * Which session.
+   * The session id.
    *
-   * The default, for a session, is itself.
+   * The default, for a session, is the calling session. Hosts must set it.
    *
    * @generated from field: string session_id = 1;
    */
@@ -364,8 +364,8 @@ export const CloseSessionResponseSchema: GenMessage<CloseSessionResponse> = /*@_
 /**
  * Sessions and the taint of their conversations.
  *
- * The taint of a conversation never falls. A host raises it before it shows the model anything more
- * sensitive; ResetSession is a new start with an empty context.
+ * The taint of a conversation never falls. A host raises it before it shows the model more
+ * sensitive information. ResetSession starts the conversation again, with an empty context.
  *
  * @generated from service muniment.v1.SessionService
  */
@@ -373,9 +373,9 @@ export const SessionService: GenService<{
   /**
    * Open a session.
    *
-   * A conversation that does not exist begins at the session's taint; one with a lower taint is raised
-   * to it; one with a higher taint refuses: FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-   * the key's ceiling is PERMISSION_DENIED `CEILING_EXCEEDED`.
+   * If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
+   * raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
+   * the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
    *
    * @generated from rpc muniment.v1.SessionService.OpenSession
    */
@@ -387,7 +387,7 @@ export const SessionService: GenService<{
   /**
    * Get one session.
    *
-   * A session may ask for itself only, a host for any of its tenant up to its ceiling, closed ones too.
+   * A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
    *
    * @generated from rpc muniment.v1.SessionService.GetSession
    */
@@ -409,8 +409,8 @@ export const SessionService: GenService<{
   /**
    * Raise the taint of a session's conversation, and so of all its sessions.
    *
-   * When the answer is OK, nothing can be written at the old level any more: reveal only then. To the
-   * same or a lower level it succeeds and changes nothing. A session that is not open is NOT_FOUND.
+   * Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
+   * same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
    *
    * @generated from rpc muniment.v1.SessionService.RaiseTaint
    */
@@ -420,9 +420,9 @@ export const SessionService: GenService<{
     output: typeof RaiseTaintResponseSchema;
   },
   /**
-   * Start a conversation anew: close all its sessions, set it to PUBLIC, open a new session in it.
+   * Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
    *
-   * By this call the host states that it has wiped the model's context.
+   * By calling it, the host asserts that it has cleared the model's context.
    *
    * @generated from rpc muniment.v1.SessionService.ResetSession
    */

@@ -18,7 +18,7 @@ export const file_muniment_v1_tag_match: GenFile = /*@__PURE__*/
  */
 export enum TagMatch {
   /**
-   * The same as all.
+   * The same as TAG_MATCH_ALL.
    *
    * @generated from enum value: TAG_MATCH_UNSPECIFIED = 0;
    */
@@ -32,7 +32,7 @@ export enum TagMatch {
   ALL = 1,
 
   /**
-   * An item must have one of the tags or more.
+   * An item must have at least one of the tags.
    *
    * @generated from enum value: TAG_MATCH_ANY = 2;
    */

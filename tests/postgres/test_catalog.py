@@ -1,4 +1,4 @@
-"""The schema as the catalogue says it keeps to the rules, and whatever does not is found."""
+"""The schema as the catalog says it keeps to the rules, and whatever does not is found."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-LINT = Path(__file__).with_name("catalogue.sql").read_bytes()
+LINT = Path(__file__).with_name("catalog.sql").read_bytes()
 INTERNAL_ITEM = "muniment_internal.item"
 
 FAULTS = {
