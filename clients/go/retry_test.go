@@ -153,7 +153,7 @@ func TestNoPauseRunsPastTheDeadline(t *testing.T) {
 	}
 }
 
-func TestACancelledPauseIsOver(t *testing.T) {
+func TestACanceledPauseIsOver(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
 	f.fails("SaveMemory", failure(codes.Unavailable, "away", retryAfter(5*time.Second)))

@@ -82,13 +82,13 @@ def test_programs_that_do_not_run_are_named(embedded, parent):
 @needs_15
 def test_a_cluster_of_another_major_version_is_refused_with_advice_and_left_alone(embedded, directory):
     with embedded(bindir=SYSTEM_15) as server:
-        query(server.conninfo(user="postgres"), "CREATE TABLE kept AS SELECT 'vanilla' AS flavour")
+        query(server.conninfo(user="postgres"), "CREATE TABLE kept AS SELECT 'vanilla' AS flavor")
 
     with pytest.raises(WrongVersion, match=r"created by PostgreSQL 15, .* is PostgreSQL 18: .*pg_dump"):
         embedded().start()
 
     with embedded(bindir=SYSTEM_15) as server:
-        assert query(server.conninfo(user="postgres"), "SELECT flavour FROM kept") == "vanilla"
+        assert query(server.conninfo(user="postgres"), "SELECT flavor FROM kept") == "vanilla"
 
 
 @as_root

@@ -43,12 +43,12 @@ def kill_postgres(server) -> None:
 def test_rows_survive_the_death_of_postgres_and_the_same_object_starts_again(embedded):
     server = embedded(durable=True)
     server.start()
-    query(server.conninfo(user="postgres"), "CREATE TABLE kept AS SELECT 'vanilla' AS flavour")
+    query(server.conninfo(user="postgres"), "CREATE TABLE kept AS SELECT 'vanilla' AS flavor")
     kill_postgres(server)
 
     server.start()
 
-    assert query(server.conninfo(user="postgres"), "SELECT flavour FROM kept") == "vanilla"
+    assert query(server.conninfo(user="postgres"), "SELECT flavor FROM kept") == "vanilla"
 
 
 def test_a_dead_server_is_not_taken_for_a_running_one(embedded, directory):

@@ -22,10 +22,10 @@ every_postgres = pytest.mark.parametrize("bindir", [pytest.param(None, id="found
 @every_postgres
 def test_a_first_start_makes_a_database_that_outlives_a_stop(embedded, bindir):
     with embedded(bindir=bindir) as first:
-        query(first.conninfo(user="postgres"), "CREATE TABLE kept AS SELECT 'vanilla' AS flavour")
+        query(first.conninfo(user="postgres"), "CREATE TABLE kept AS SELECT 'vanilla' AS flavor")
 
     with embedded(bindir=bindir) as again:
-        assert query(again.conninfo(user="postgres"), "SELECT flavour FROM kept") == "vanilla"
+        assert query(again.conninfo(user="postgres"), "SELECT flavor FROM kept") == "vanilla"
 
 
 @every_postgres

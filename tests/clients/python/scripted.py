@@ -103,7 +103,7 @@ USAGE = note_pb2.Usage(tier=note_pb2.TIER_MEMORY, used_chars=31, limit_chars=220
 BLOCK = block_pb2.Block(
     owner_agent_id="ada",
     label="personality",
-    content="Dry humour, no jargon.",
+    content="Dry humor, no jargon.",
     classification=classification_pb2.CLASSIFICATION_PUBLIC,
     etag="item-1",
     create_time=NOON,
@@ -122,7 +122,7 @@ PASSAGE = passage_pb2.Passage(
 RULER = "═" * 48
 PROMPT = f"""\
 ### personality
-Dry humour, no jargon.
+Dry humor, no jargon.
 Never before nine.
 
 {RULER}

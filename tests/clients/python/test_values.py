@@ -27,7 +27,7 @@ from tests.clients.python.scripted import (
 
 SECRETS = (
     *("tea", "Assam", "taste", "next-page", TOKEN, HOST_KEY),
-    *("night train", "personality", "humour", "Vienna", "travel", "trip", "Ada", "hash-of-the-prompt"),
+    *("night train", "personality", "humor", "Vienna", "travel", "trip", "Ada", "hash-of-the-prompt"),
 )
 
 
@@ -110,7 +110,7 @@ def test_no_repr_leaks(server, host, session):
             assert not [secret for secret in SECRETS if secret in text]
 
 
-def test_a_session_is_recognised_by_its_id(host, session):
+def test_a_session_is_recognized_by_its_id(host, session):
     assert SESSION_ID in repr(host.open_session("ada", Classification.PUBLIC))
     assert repr(session) == "<SessionClient by token>"
 

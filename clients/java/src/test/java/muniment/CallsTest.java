@@ -249,7 +249,7 @@ class CallsTest {
   }
 
   @Test
-  void anInterruptedCallIsCancelledAndStaysInterrupted() {
+  void anInterruptedCallIsCanceledAndStaysInterrupted() {
     server.script("GetMemory", overloaded(Duration.ofSeconds(5)));
     Thread.currentThread().interrupt();
 
