@@ -7,8 +7,8 @@ import json
 import click
 import pytest
 
-from tests.admin.test_configuration import COMMANDS, names
 from tests.support.commands import run, run_process
+from tests.support.options import COMMANDS, option_names
 
 TENANT = ("--tenant", "development")
 ANY_ID = "5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77"
@@ -39,7 +39,7 @@ def test_every_command_that_takes_a_database_is_known_here():
     taking = {
         name.removeprefix("muniment ")
         for name, command in COMMANDS.items()
-        if not isinstance(command, click.Group) and "--database-url" in names(command)
+        if not isinstance(command, click.Group) and "--database-url" in option_names(command)
     }
 
     assert taking == REFUSED.keys() | OTHERS
