@@ -210,7 +210,7 @@ def test_an_edit_that_changes_nothing_returns_the_stored_version(at, host, plan)
 
 
 @pytest.mark.parametrize(("seen", "level"), [(low, high) for low, high in PAIRS if low <= high])
-def test_an_etag_is_judged_against_the_version_that_is_edited(at, plan, seen, level):
+def test_an_etag_is_checked_against_the_version_that_is_edited(at, plan, seen, level):
     etag = plan(seen).etag
 
     assert edit(at(level), append={"content": "x"}, etag=etag).classification == level

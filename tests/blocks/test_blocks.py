@@ -233,7 +233,7 @@ def test_c10_the_answer_to_an_update_is_the_same_whether_or_not_a_higher_version
 
 
 @pytest.mark.parametrize(("seen", "level"), [(low, high) for low, high in PAIRS if low <= high])
-def test_an_etag_is_judged_against_the_version_that_get_returns(at, seen, level):
+def test_an_etag_is_checked_against_the_version_that_get_returns(at, seen, level):
     etag = at(seen).update_block(label="plan", content="one").block.etag
     made = at(level).update_block(label="plan", content="two", etag=etag).block
 

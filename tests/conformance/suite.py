@@ -58,10 +58,10 @@ class Suite:
             left_out=tuple(scenario.title for scenario in due if scenario not in scenarios),
         )
         for scenario, records in zip(scenarios, seen, strict=True):
-            self._judge(played, scenario, records)
+            self._check(played, scenario, records)
         return played
 
-    def _judge(self, played: Played, scenario: Scenario, records: Sequence[Record]) -> None:
+    def _check(self, played: Played, scenario: Scenario, records: Sequence[Record]) -> None:
         played.failures += transcripts.failures(scenario, records)
         lines = transcripts.rendered(scenario, transcripts.masked(scenario, records))
         played.lines += lines

@@ -1,4 +1,4 @@
-"""What a runner saw: read, judged, masked, compared."""
+"""What a runner saw: read, checked, masked, compared."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def test_every_text_of_a_request_is_bounded():
 
 
 def test_every_repeated_field_of_a_request_is_bounded():
-    """Also in messages inside messages: a thousand edits are a thousand judgments."""
+    """Also in messages inside messages: a thousand edits are a thousand checks."""
     pool = load_pool()
     requests = [pool.FindMessageTypeByName(method.input_type.full_name) for method in METHODS]
     inner = [field.message_type for request in requests for field in request.fields if field.message_type]

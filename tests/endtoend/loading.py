@@ -38,7 +38,7 @@ class Answer:
 
     wish: Wish
     edits: tuple[NoteEdit, ...]
-    only_judged: bool
+    validate_only: bool
     expected: Usage | Overrun
     actual: Usage | Overrun
 
@@ -152,12 +152,12 @@ def _correct_notes(agent: Agent) -> None:
 
 
 def _edit(agent: Agent, wish: Wish, edits: list[NoteEdit]) -> Usage | Overrun:
-    """Make the edits, in the model and through the client. Several are only judged first."""
+    """Make the edits, in the model and through the client. Several are only checked first."""
     expected = agent.companion.notes.edit(wish.tier, wish.level, edits)
     session = agent.sessions[wish.level]
     if len(edits) > 1:
-        judged = _usage_after(session, wish.tier, edits, validate_only=True)
-        agent.answers.append(Answer(wish, tuple(edits), True, expected, judged))
+        checked = _usage_after(session, wish.tier, edits, validate_only=True)
+        agent.answers.append(Answer(wish, tuple(edits), True, expected, checked))
     actual = _usage_after(session, wish.tier, edits)
     agent.answers.append(Answer(wish, tuple(edits), False, expected, actual))
     return actual
@@ -212,6 +212,6 @@ def _count(agents: list[Agent]) -> dict[str, int]:
         counted["edits of notes"] += len(one.answers)
         counted["of them refused"] += sum(isinstance(answer.actual, Overrun) for answer in one.answers)
         counted["of them several at once"] += sum(
-            len(answer.edits) > 1 and not answer.only_judged for answer in one.answers
+            len(answer.edits) > 1 and not answer.validate_only for answer in one.answers
         )
     return counted

@@ -82,7 +82,7 @@ def test_searches_find_what_is_visible_and_never_anything_else(loaded):
         seen = loaded.model.seen(*at)
         for fact in loaded.model.of(at[0]):
             found = session.search_memories(loaded.model.query_for(fact))
-            facts = judged(at[0], found, seen)
+            facts = checked(at[0], found, seen)
             counted["searches"] += 1
             if seen.get(fact.key) == fact:
                 counted["visible"] += 1
@@ -96,8 +96,8 @@ def test_searches_find_what_is_visible_and_never_anything_else(loaded):
     assert counted["found"] >= FOUND_FLOOR * counted["visible"]
 
 
-def judged(agent_id: str, found: SearchResults, seen) -> list[Fact]:
-    """The facts of an answer, after its form is judged: each one visible, the best first, the join right."""
+def checked(agent_id: str, found: SearchResults, seen) -> list[Fact]:
+    """The facts of an answer, after its form is checked: each one visible, the best first, the join right."""
     facts = [as_fact(agent_id, result.memory) for result in found]
     assert all(seen.get(fact.key) == fact for fact in facts)
     assert len({fact.key for fact in facts}) == len(facts) <= 10

@@ -31,11 +31,11 @@ def test_budgets_refuse_what_is_too_much_and_say_what_takes_the_room(world):
 
 
 def test_what_a_refusal_says_is_enough_to_make_room(world):
-    """At once, as judged before: once in each tier at each level, wherever one was refused."""
+    """At once, as checked before: once in each tier at each level, wherever one was refused."""
     for agent in world.agents[1::2]:
         refused = {place_of(answer) for answer in agent.answers if isinstance(answer.actual, Overrun)}
         made = [answer for answer in agent.answers if len(answer.edits) > 1]
-        assert sorted(place_of(answer) for answer in made if not answer.only_judged) == sorted(refused)
+        assert sorted(place_of(answer) for answer in made if not answer.validate_only) == sorted(refused)
         assert all(isinstance(answer.actual, Usage) for answer in made)
         assert len(refused) >= len(Classification)
 

@@ -117,7 +117,7 @@ def test_searches_of_passages_find_what_is_visible_and_never_anything_else(world
         seen = companion.seen_passages(taint)
         for kept in searched_from(companion.passages, taint):
             if query := companion.vocabulary.query_for(kept.content):
-                found = [as_kept(result.passage) for result in judged(session.search_passages(query))]
+                found = [as_kept(result.passage) for result in checked(session.search_passages(query))]
                 assert all(seen.get(one.passage_id) == one for one in found)
                 visible = seen.get(kept.passage_id) == kept
                 counted.update(["searches of passages", *(["passages visible"] if visible else [])])
@@ -128,7 +128,7 @@ def test_searches_of_passages_find_what_is_visible_and_never_anything_else(world
     assert counted["passages found"] >= FOUND_FLOOR * counted["passages visible"]
 
 
-def judged(found):
+def checked(found):
     passages = [result.passage for result in found]
     assert_ranked(found, [one.passage_id for one in passages], [one.classification for one in passages])
     return found

@@ -83,7 +83,7 @@ def main(only: str, data: Path, svg: Path | None) -> None:
     missed = _missed(scores, [name for name in names if name not in parts])
     for name in names:
         if name in parts:
-            _CONSOLE.print(f"{name}: not judged by its floors, which are those of the whole set")
+            _CONSOLE.print(f"{name}: not checked by its floors, which are those of the whole set")
     for line in missed:
         _CONSOLE.print(f"[red]missed:[/red] {line}")
     sys.exit(bool(missed))

@@ -108,7 +108,7 @@ def test_any_change_is_a_new_version(at, change):
 
 
 @pytest.mark.parametrize(("seen", "level"), [(low, high) for low, high in PAIRS if low <= high])
-def test_an_etag_is_judged_against_the_version_that_get_returns(at, seen, level):
+def test_an_etag_is_checked_against_the_version_that_get_returns(at, seen, level):
     etag = at(seen).save_memory(key="plan", content="one").memory.etag
 
     saved = at(level).save_memory(key="plan", content="two", etag=etag).memory

@@ -26,7 +26,7 @@ from tests.noninterference.worlds import BEGINNING, World
 from tests.support.services import Outcome, reason_of
 
 Form = Literal["purge", "paired"]
-Judge = Literal["worlds", "model", "both"]
+Oracle = Literal["worlds", "model", "both"]
 LENGTH = 130
 
 
@@ -99,7 +99,7 @@ class Program:
         *,
         observer: int,
         form: Form,
-        judge: Judge,
+        oracle: Oracle,
         report: Report,
         about: str = "",
     ) -> None:
@@ -107,7 +107,7 @@ class Program:
         self._seed = seed
         self._observer = observer
         self._form = form
-        self._judge = judge
+        self._oracle = oracle
         self._report = report
         learned = Learned()
         self._models = (Model(learned), Model(learned))
@@ -206,14 +206,14 @@ class Program:
         )
         self._report.coverage[operation.rpc, caller, reason_of(a) or a.code.name] += 1
         both_broken = a.code is b.code is grpc.StatusCode.INTERNAL  # each with an incident of its own: a fault
-        if a != b and self._judge != "model" and not both_broken:
+        if a != b and self._oracle != "model" and not both_broken:
             raise Leak(
                 f"level {self._observer} sees different worlds:\nA {_shown(operation, a)}\nB {_shown(operation, b)}",
                 failed=grpc.StatusCode.INTERNAL in {a.code, b.code},
             )
 
     def _check(self, which: int, expected: Any, operation: Operation, outcome: Outcome) -> None:
-        if self._judge != "worlds":
+        if self._oracle != "worlds":
             if outcome.code.name in {"INTERNAL", "UNKNOWN"}:
                 raise Fault(f"{operation.rpc}: {outcome.code.name}")
             if _repeats(outcome):
@@ -221,7 +221,7 @@ class Program:
         try:
             self._models[which].learn(expected, operation.rpc, outcome)
         except Disagreement:
-            if self._judge != "worlds":
+            if self._oracle != "worlds":
                 raise
         if outcome.code.name == "OK":
             answer = GetMessageClass(METHODS[operation.rpc].output_type).FromString(outcome.response)
@@ -320,7 +320,7 @@ def run_programs(
     seed: int,
     programs: int,
     *,
-    judge: Judge = "both",
+    oracle: Oracle = "both",
     only: int | None = None,
     progress: Callable[[Report], None] = lambda _: None,
 ) -> Report:
@@ -331,6 +331,6 @@ def run_programs(
         # RESTRICTED has nothing above it: its two worlds are equal, and what is held against it is the model.
         observer = rng.choices((1, 2, 3, 4), (3, 3, 4, 4))[0]
         form: Form = rng.choice(("purge", "paired"))
-        Program(worlds, f"{seed}.{number}", observer=observer, form=form, judge=judge, report=report).run()
+        Program(worlds, f"{seed}.{number}", observer=observer, form=form, oracle=oracle, report=report).run()
         progress(report)
     return report

@@ -13,14 +13,14 @@ from muniment_server.monitor.grants import differences
 from tests.noninterference.mutants import MUTANTS, Mutant, applied
 from tests.noninterference.mutants.scheme import Place
 from tests.noninterference.probes import PROBES
-from tests.noninterference.runner import Fault, Form, Judge, Leak, Program, Report
+from tests.noninterference.runner import Fault, Form, Leak, Oracle, Program, Report
 from tests.noninterference.values import Disagreement
 from tests.noninterference.worlds import World, two_worlds, world
 
 _MAX_PROGRAMS = 8
 _BEHAVIORAL = {"worlds", "model", "egress", "fault"}
-_JUDGES: dict[str, Judge] = {"worlds": "worlds", "model": "model", "fault": "model"}
-"""A mutant is shown to one judge only, so that it is known who noticed."""
+_ORACLES: dict[str, Oracle] = {"worlds": "worlds", "model": "model", "fault": "model"}
+"""A mutant is shown to one oracle only, so that it is known who noticed."""
 Worlds = tuple[World, World]
 
 
@@ -38,20 +38,20 @@ def held(postgres: EmbeddedPostgres) -> Iterator[Worlds]:
         yield worlds
 
 
-def _program(worlds: Worlds, mutant: Mutant, number: int, judge: Judge) -> None:
+def _program(worlds: Worlds, mutant: Mutant, number: int, oracle: Oracle) -> None:
     """One short program."""
     observer = 1 + number % 3
     form: Form = "purge" if number % 2 else "paired"
     report = Report(programs=number)
     seed = f"{mutant.name}.{number}"
-    program = Program(worlds, seed, observer=observer, form=form, judge=judge, report=report, about=mutant.about)
+    program = Program(worlds, seed, observer=observer, form=form, oracle=oracle, report=report, about=mutant.about)
     program.run()
 
 
 def _killer(worlds: Worlds, mutant: Mutant, number: int) -> str:
     """What notices *mutant* in one program; empty when nothing does. A difference of worlds shows without the model."""
     try:
-        _program(worlds, mutant, number, _JUDGES.get(mutant.killer, "both"))
+        _program(worlds, mutant, number, _ORACLES.get(mutant.killer, "both"))
     except (Leak, Disagreement, Fault) as error:
         if getattr(error, "egress", 0):
             return "egress"

@@ -307,7 +307,7 @@ def test_an_update_into_a_duplicate_is_allowed(at):
 
 
 @pytest.mark.parametrize(("seen_at", "level"), [(low, high) for low, high in PAIRS if low <= high])
-def test_an_etag_is_judged_against_the_version_that_is_seen(at, seen_at, level):
+def test_an_etag_is_checked_against_the_version_that_is_seen(at, seen_at, level):
     etag = at(seen_at).add_note(content="one", note_id=ID).note.etag
 
     updated = at(level).update_note(content="two", note_id=ID, etag=etag).note

@@ -276,10 +276,10 @@ def test_edits_that_are_only_validated_leave_nothing_in_the_tables(service):
     ],
 )
 def test_edits_that_are_only_validated_are_refused_like_those_that_are_made(at, edit, answer):
-    judged = at(PUBLIC).observe("EditNotes", edits=[edit], validate_only=True)
+    checked = at(PUBLIC).observe("EditNotes", edits=[edit], validate_only=True)
 
     assert refusal(at(PUBLIC).edit_notes, edits=[edit]) == answer
-    assert judged == at(PUBLIC).observe("EditNotes", edits=[edit])
+    assert checked == at(PUBLIC).observe("EditNotes", edits=[edit])
 
 
 def test_validating_blocks_no_one(at, session):

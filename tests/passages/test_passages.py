@@ -198,7 +198,7 @@ def test_of_two_passages_of_one_id_the_higher_is_seen(at, low, high):
     assert [passage.content for passage in at(low).list_passages().passages] == ["low"]
 
 
-def test_under_two_passages_of_one_id_the_higher_judges_the_next_one(at):
+def test_under_two_passages_of_one_id_the_higher_decides_on_the_next_one(at):
     high = store(at(RESTRICTED), "high", passage_id=ID)
     store(at(PUBLIC), "low", passage_id=ID)
 

@@ -48,7 +48,7 @@ def sessions(arena: Service, agent: str) -> Opener:
 
 @pytest.fixture(autouse=True)
 def sound(owner: psycopg.Connection[Any]) -> Iterator[None]:
-    """After each race the ledgers hold; those of a mutant are its own test's to judge."""
+    """After each race the ledgers hold; those of a mutant are its own test's to check."""
     yield
     assert broken(owner) == []
 
@@ -74,19 +74,19 @@ def test_no_increment_of_a_counter_is_lost(
 
 
 @pytest.mark.proof
-def test_an_etag_that_is_not_judged_on_the_row_itself_would_show(
+def test_an_etag_that_is_not_checked_on_the_row_itself_would_show(
     sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     counters = sessions(INTERNAL)
     counters[0].save_memory(key="counter", content="0")
-    judged = "OR (own.item_id, own.revision) = (%(etag_item)s, %(etag_revision)s)"
-    with spoiled(SESSION_QUERIES, "save_item", judged, "OR own.item_id = %(etag_item)s"):
+    checked = "OR (own.item_id, own.revision) = (%(etag_item)s, %(etag_revision)s)"
+    with spoiled(SESSION_QUERIES, "save_item", checked, "OR own.item_id = %(etag_item)s"):
         counted = crew.together(*(partial(_increment, session, 40) for session in counters))
 
     answers: Counter[str] = sum(counted, Counter())
     lost = answers["OK"] - int(counters[0].get_memory(key="counter").memory.content)
     assert lost > 0
-    print(f"counter, mutant that does not judge the etag on the row: {lost} of {answers['OK']} increments lost")
+    print(f"counter, mutant that does not check the etag on the row: {lost} of {answers['OK']} increments lost")
 
 
 def _increment(session: Caller, times: int) -> Counter[str]:

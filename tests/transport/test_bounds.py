@@ -35,7 +35,7 @@ def varint(number):
 
 
 def test_half_a_million_tags_are_refused_unchecked(at):
-    """Judging each took 13 seconds and 1 GiB."""
+    """Checking each took 13 seconds and 1 GiB."""
     request = b"\x0a\x01k\x12\x01c" + b"\x1a\x00" * 500_000
     begun = time.process_time()
 

@@ -134,9 +134,9 @@ def test_edits_are_made_all_or_none(note, dev, agent):
 
 def test_edits_that_are_only_validated_write_nothing(note):
     added = json.dumps({"add": {"content": "x" * 220}})
-    judged = note("edit", "--validate-only", given=added)
-    assert (judged.returncode, judged.stdout) == (0, "")
-    assert judged.stderr == "Nothing was written. The usage would be 10% — 220/2,200 chars\n"
+    checked = note("edit", "--validate-only", given=added)
+    assert (checked.returncode, checked.stdout) == (0, "")
+    assert checked.stderr == "Nothing was written. The usage would be 10% — 220/2,200 chars\n"
     assert objects(note("edit", "-", "--validate-only", "--json", given=added))[0]["usage"]["used_chars"] == 220
     assert contents(note("list", "--json")) == []
     too_much = note("edit", "--validate-only", given=json.dumps({"add": {"content": "x" * 2201}}))

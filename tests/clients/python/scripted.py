@@ -260,7 +260,7 @@ class ScriptedServer(grpc.GenericRpcHandler):
         return [each.request for each in self.asked if each.method == method]
 
     def wait_until(self, predicate: Callable[[], bool]) -> bool:
-        """Whether *predicate* comes true within ten seconds; judged when something arrives or ends."""
+        """Whether *predicate* comes true within ten seconds; checked when something arrives or ends."""
         with self._lock:
             return self._lock.wait_for(predicate, timeout=10)
 

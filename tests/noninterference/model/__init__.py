@@ -97,7 +97,7 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
 
     @classmethod
     def _parse(cls, rpc: str, requests: Sequence[bytes]) -> Any:
-        """The request. A stream is judged message by message, when it comes to each."""
+        """The request. A stream is checked message by message, when it comes to each."""
         if rpc == "ImportPassages":
             return map(cls._parse_one, requests)
         request = cls._parse_one(requests[0], rpc)

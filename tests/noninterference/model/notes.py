@@ -47,7 +47,7 @@ class Notes(Ground):
     def _DeleteNote(self, session: Session, taint: int, request: pb.DeleteNoteRequest) -> Message:
         draft = _Draft(self, session.agent, taint, request.tier)
         revealed = draft.delete(request.note_id, request.etag)
-        return pb.DeleteNoteResponse(revealed=revealed, usage=draft.keep(judged=False))
+        return pb.DeleteNoteResponse(revealed=revealed, usage=draft.keep(checked=False))
 
     def _EditNotes(self, session: Session, taint: int, request: pb.EditNotesRequest) -> Message:
         draft = _Draft(self, session.agent, taint, request.tier)
@@ -59,8 +59,8 @@ class Notes(Ground):
                 notes.append(draft.update(edit.update.note_id, edit.update.content, position))
             else:
                 draft.delete(edit.delete.note_id)
-        judged = any(not edit.HasField("delete") for edit in request.edits)
-        usage = draft.keep(judged=judged, only_judged=request.validate_only)
+        checked = any(not edit.HasField("delete") for edit in request.edits)
+        usage = draft.keep(checked=checked, validate_only=request.validate_only)
         notes = [] if request.validate_only else notes
         return pb.EditNotesResponse(notes=notes, usage=usage, classification=join(notes))
 
@@ -134,13 +134,13 @@ class _Draft:
         self._seen_in_tier(note_id)
         return self._model._delete(self._notes_by_name, note_id, self._taint, etag, not_found="NOTE_NOT_FOUND")
 
-    def keep(self, *, judged: bool = True, only_judged: bool = False) -> note_pb2.Usage:
-        """Judge what the tier ends in, keep it, and say what it takes."""
+    def keep(self, *, checked: bool = True, validate_only: bool = False) -> note_pb2.Usage:
+        """Check the tier as the edits leave it, keep it, and say what it takes."""
         before = usage_of(self._agent, self._tier, self._before)
         after = usage_of(self._agent, self._tier, self._notes())
-        if judged and after.used_chars > max(after.limit_chars, before.used_chars):
+        if checked and after.used_chars > max(after.limit_chars, before.used_chars):
             raise Refused("BUDGET_EXCEEDED", self._refusal(before, after))
-        if not only_judged:
+        if not validate_only:
             self._agent.notes = self._notes_by_name
         return after
 

@@ -145,7 +145,7 @@ def _keeps_the_form(request: pb.StorePassageRequest) -> bool:
 
 
 def _check(request: pb.StorePassageRequest) -> None:
-    """What of a passage is judged before it is looked for."""
+    """What of a passage is checked before it is looked for."""
     tags_of(request.tags)
     _thread(request.thread)
     if "\n" in request.author:

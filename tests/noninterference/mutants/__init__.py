@@ -4,7 +4,7 @@ The ids M01 to M89 are those of the threat model's list of leak mutants. A mutan
 server's Python, an edit of a named query, or damage done to the schema; some are two at once. Its killer is
 one of
 
-* `worlds`: the observer below can tell the two worlds apart, with the model's judgment switched off;
+* `worlds`: the observer below can tell the two worlds apart, with the model's verdict switched off;
 * `model`: the service answers otherwise than the reference model;
 * `egress`: an answer above the taint was there, and the egress filter held it back;
 * `fault`: another guard (a grant, a constraint) turned it into INTERNAL, or something was said that must not be;
@@ -48,10 +48,10 @@ _FIRST: dict[str, int] = {
     "M12 how many chunks there are is counted over all levels": 8,
     "M14 taint from the metadata, view without taint": 3,
     "M34 an expired row still stands": 2,
-    "a save's etag is judged against a lower version": 2,
+    "a save's etag is checked against a lower version": 2,
     "a delete ignores the etag": 3,
-    "M26 the driver's detail is forwarded, a CHECK judges the expire time": 5,
-    "a CHECK judges the expire time": 3,
+    "M26 the driver's detail is forwarded, a CHECK tests the expire time": 5,
+    "a CHECK tests the expire time": 3,
     "M31 writes touch the agent": 5,
     "M32 delete tells what is above from nothing": 2,
     "M42 page tokens are any filter's": 8,
@@ -68,10 +68,10 @@ _FIRST: dict[str, int] = {
     "M09 a search holds notes against the tier before the shadow": 14,
     "a duplicate is another note": 3,
     "notes of one call have one create_time": 2,
-    "a delete is judged": 10,
+    "a delete is checked": 10,
     "the budget is held against each edit": 3,
     "an update ignores the etag": 2,
-    "edits that are only to be judged are made": 4,
+    "edits that are only to be checked are made": 4,
     "M13 a page of blocks goes on after the label": 2,
     "a higher shared block comes before the own one": 4,
     "M03 shared blocks of any session are read": 4,
@@ -93,7 +93,7 @@ _FIRST: dict[str, int] = {
     "M32 a delete of a passage tells what is above from nothing": 7,
     "M10 a semantic search has no shadow": 4,
     "M09 a semantic search filters tags before the shadow": 6,
-    "the chunk of another version is judged": 3,
+    "the chunk of another version is checked": 3,
     "M12 vectors of all levels are compared": 2,
     "a semantic search in any thread": 3,
 }

@@ -41,7 +41,7 @@ EMBEDDINGS = (
         "model",
         _edit("AND above.level > nearest.level", "AND above.level > nearest.level AND above.tags @> %(tags)s::text[]"),
     ),
-    _compared("the chunk of another version is judged", "model", *_ANY_VERSION),
+    _compared("the chunk of another version is checked", "model", *_ANY_VERSION),
     Mutant(
         "M12 vectors of all levels are looked at",
         "",

@@ -208,7 +208,7 @@ NOTES = (
         ),
     ),
     note(
-        "a delete is judged",
+        "a delete is checked",
         "model",
         _refusing(lambda before, after, _: after[-1].used_chars > max(after[-1].limit_chars, before.used_chars)),
     ),
@@ -225,5 +225,5 @@ NOTES = (
     note("a refusal tells of own notes only", "model", setting(notes, "_largest", _own_entries)),
     note("a tier that is off takes notes", "model", setting(_Draft, "_must_be_enabled", lambda _: None)),
     note("an update ignores the etag", "model", setting(_Draft, "_update", _update_any_version)),
-    note("edits that are only to be judged are made", "model", setting(repository, "edit", _always_written)),
+    note("edits that are only to be checked are made", "model", setting(repository, "edit", _always_written)),
 )

@@ -53,7 +53,7 @@ def _in_its_own_words(error: Exception) -> Exception:
     return _domain_error(error)
 
 
-_JUDGED_LATE = edit(ITEMS, "save_item", "JOIN due ON NOT due.past", "JOIN due ON due.past IS NOT NULL")
+_CHECKED_LATE = edit(ITEMS, "save_item", "JOIN due ON NOT due.past", "JOIN due ON due.past IS NOT NULL")
 
 WRITES = (
     Mutant(
@@ -144,7 +144,7 @@ WRITES = (
         (edit(ITEMS, "save_item", "WHERE %(etag_item)s IS NULL OR (own.item_id", "WHERE TRUE OR (own.item_id"),),
     ),
     Mutant(
-        "a save's etag is judged against a lower version",
+        "a save's etag is checked against a lower version",
         "model",
         (
             edit(
@@ -166,17 +166,17 @@ WRITES = (
 )
 EXISTENCE = (
     Mutant("M23 a name is unique across levels", "worlds", damage=(*PEEK, *ONE_NAME_FOR_ALL_LEVELS)),
-    Mutant("a CHECK judges the expire time", "fault", (_JUDGED_LATE,)),
+    Mutant("a CHECK tests the expire time", "fault", (_CHECKED_LATE,)),
     Mutant(
         "M26 the driver's detail is forwarded",
         "",
         (setting(pool, "domain_error", _in_its_own_words),),
-        covered_by="judgment before the insert",
+        covered_by="check before the insert",
     ),
     Mutant(
-        "M26 the driver's detail is forwarded, a CHECK judges the expire time",
+        "M26 the driver's detail is forwarded, a CHECK tests the expire time",
         "fault",
-        (setting(pool, "domain_error", _in_its_own_words), _JUDGED_LATE),
+        (setting(pool, "domain_error", _in_its_own_words), _CHECKED_LATE),
     ),
     Mutant(
         "M28 ids tell the time",

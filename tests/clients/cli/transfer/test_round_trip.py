@@ -378,8 +378,8 @@ def test_a_note_that_the_server_refuses_is_reported_by_line_before_anything_is_w
     assert exported(muniment, copy) == before
 
 
-def test_more_notes_than_a_call_holds_are_judged_as_they_are_written(muniment, dev, fresh, host):
-    """The server judges a call, so the sum of several only when the last is made. What fits is there then."""
+def test_more_notes_than_a_call_holds_are_checked_as_they_are_written(muniment, dev, fresh, host):
+    """The server checks a call, so the sum of several only when the last is made. What fits is there then."""
     notes = [
         {"kind": "note", "level": "public", "tier": "memory", "note_id": str(uuid.uuid4()), "content": "x" * 20}
         for _ in range(150)

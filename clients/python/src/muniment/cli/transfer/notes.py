@@ -61,7 +61,7 @@ def planned(items: Sequence[NoteItem], sessions: Sessions, agent_id: str, tally:
         for level, session in sessions.items()
     }
     changed = list(_changed(items, held, tally))
-    _judge(changed, held, sessions, agent_id)
+    _check_budgets(changed, held, sessions, agent_id)
     return list(_in_file_order(changed, held))
 
 
@@ -139,7 +139,7 @@ def _edits(item: NoteItem, *, is_visible: bool, has_twin: bool) -> Iterator[Note
         yield UpdateNote(item.note_id, item.content)
 
 
-def _judge(items: Sequence[NoteItem], held: _Held, sessions: Sessions, agent_id: str) -> None:
+def _check_budgets(items: Sequence[NoteItem], held: _Held, sessions: Sessions, agent_id: str) -> None:
     """Ask the server, level by level, whether it would accept what a session will see. Writes nothing.
 
     The server checks the budget at the end of a call. If the notes need several calls, each is checked separately here,
@@ -150,7 +150,7 @@ def _judge(items: Sequence[NoteItem], held: _Held, sessions: Sessions, agent_id:
         over = [
             (refused, call)
             for level, session in sessions.items()
-            for call in _to_judge(of_tier, held[level], NoteCall(level, tier))
+            for call in _budget_checks(of_tier, held[level], NoteCall(level, tier))
             if (refused := _overrun(call, session, agent_id))
         ]
         if over:
@@ -158,7 +158,7 @@ def _judge(items: Sequence[NoteItem], held: _Held, sessions: Sessions, agent_id:
             raise over_budget(refused, call, agent_id, "nothing was imported")
 
 
-def _to_judge(items: Sequence[NoteItem], seen: Mapping[str, Note], call: NoteCall) -> Iterator[NoteCall]:
+def _budget_checks(items: Sequence[NoteItem], seen: Mapping[str, Note], call: NoteCall) -> Iterator[NoteCall]:
     """The edits that produce what a session at the level of *call* will see: each note's highest visible version."""
     shown = {item.note_id: item for item in sorted(items, key=lambda item: item.level) if item.level <= call.level}
     written = [
