@@ -26,42 +26,42 @@ ledger AS (
       FROM item
      WHERE item.kind = 4
 ),
-written AS (
+write_event AS (
     SELECT audit.tenant, audit.event_id, audit.session_id
       FROM muniment_auditor.audit
 ),
-shown AS (
+item_version AS (
     SELECT ledger.level, ledger.item_id, ledger.revision, ledger.update_time, ledger.expire_time, ledger.content, ledger.tags,
-           written.session_id, item.delete_time,
+           write_event.session_id, item.delete_time,
            coalesce(item.revision = ledger.revision AND item.delete_time IS NULL, FALSE) AS is_live
       FROM ledger
            LEFT JOIN item
                   ON item.tenant = %(tenant)s
                  AND (item.agent, item.level, item.item_id) = (ledger.agent, ledger.level, ledger.item_id)
-           LEFT JOIN written
-                  ON written.tenant = %(tenant)s
-                 AND written.event_id = ledger.change_id
+           LEFT JOIN write_event
+                  ON write_event.tenant = %(tenant)s
+                 AND write_event.event_id = ledger.change_id
      WHERE ledger.tenant = %(tenant)s
        AND ledger.agent = %(agent)s
        AND (ledger.kind, ledger.name) = (%(kind)s, %(name)s)
 ),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, kind, reason)
-    SELECT %(tenant)s, gen_random_uuid(), %(agent)s, seen.level, 'history', 'OK', %(kind)s, 'by ' || session_user
-      FROM (SELECT DISTINCT shown.level FROM shown) AS seen
+    SELECT %(tenant)s, gen_random_uuid(), %(agent)s, version_level.level, 'history', 'OK', %(kind)s, 'by ' || session_user
+      FROM (SELECT DISTINCT item_version.level FROM item_version) AS version_level
 )
-SELECT shown.level AS classification, shown.item_id, shown.revision, shown.update_time, shown.expire_time, shown.content,
-       shown.tags, shown.session_id, shown.is_live, shown.delete_time
-  FROM shown
- ORDER BY shown.update_time, shown.level, shown.revision;
+SELECT item_version.level AS classification, item_version.item_id, item_version.revision, item_version.update_time, item_version.expire_time,
+       item_version.content, item_version.tags, item_version.session_id, item_version.is_live, item_version.delete_time
+  FROM item_version
+ ORDER BY item_version.update_time, item_version.level, item_version.revision;
 
 -- name: purge
 -- Remove versions that were deleted, overwritten or expired before a time, at the level of the search path. Audit rows stay.
-WITH dead AS (
-    DELETE FROM item AS dead
-     WHERE dead.delete_time < %(before)s
-        OR dead.expire_time < %(before)s
- RETURNING dead.tenant, dead.agent, dead.item_id
+WITH old_item AS (
+    DELETE FROM item AS old_item
+     WHERE old_item.delete_time < %(before)s
+        OR old_item.expire_time < %(before)s
+ RETURNING old_item.tenant, old_item.agent, old_item.item_id
 ),
 unindexed AS ( -- expired chunks: those of deleted items have already been removed
     DELETE FROM chunk AS unindexed
@@ -75,39 +75,39 @@ counted AS (
       FROM unindexed
      GROUP BY unindexed.tenant, unindexed.agent, unindexed.kind, unindexed.language
 ),
-old AS (
-    DELETE FROM revision AS old
+old_revision AS (
+    DELETE FROM revision AS old_revision
      WHERE EXISTS (
                SELECT
-                 FROM dead
-                WHERE (dead.tenant, dead.agent, dead.item_id) = (old.tenant, old.agent, old.item_id)
+                 FROM old_item
+                WHERE (old_item.tenant, old_item.agent, old_item.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
            )
         OR EXISTS ( -- overwritten before that time: the next version is older
                SELECT
                  FROM revision AS newer
-                WHERE (newer.tenant, newer.agent, newer.item_id) = (old.tenant, old.agent, old.item_id)
-                  AND newer.revision = old.revision + 1
+                WHERE (newer.tenant, newer.agent, newer.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
+                  AND newer.revision = old_revision.revision + 1
                   AND newer.update_time < %(before)s
            )
-        OR old.expire_time < %(before)s -- expired, and a new item has replaced its row
+        OR old_revision.expire_time < %(before)s -- expired, and a new item has replaced its row
        AND NOT EXISTS (
                SELECT
                  FROM item
-                WHERE (item.tenant, item.agent, item.item_id) = (old.tenant, old.agent, old.item_id)
+                WHERE (item.tenant, item.agent, item.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
            )
- RETURNING old.tenant
+ RETURNING old_revision.tenant
 ),
 purged AS (
-    SELECT tenant FROM dead
+    SELECT tenant FROM old_item
      UNION
-    SELECT tenant FROM old
+    SELECT tenant FROM old_revision
 ),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, method, outcome, reason)
     SELECT purged.tenant, gen_random_uuid(), %(number)s, 'purge', 'OK', 'by ' || session_user
       FROM purged
 )
-SELECT (SELECT count(*) FROM dead) AS items, (SELECT count(*) FROM old) AS revisions;
+SELECT (SELECT count(*) FROM old_item) AS items, (SELECT count(*) FROM old_revision) AS revisions;
 
 -- name: broken_index
 -- Inconsistencies of the search index, at the level of the search path: live items without chunks, chunks of no live version,

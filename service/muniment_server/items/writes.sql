@@ -23,7 +23,7 @@ live AS MATERIALIZED ( -- locked first if an etag is given, so that no INSERT ta
        AND %(etag_item)s::uuid IS NOT NULL
        FOR NO KEY UPDATE
 ),
-due AS ( -- checked before the INSERT: Postgres logs a row that fails a CHECK. past is null if the etag is stale
+expiry AS ( -- checked before the INSERT: Postgres logs a row that fails a CHECK. past is null if the etag is stale
     SELECT CASE WHEN %(etag_item)s IS NULL
                   OR (below.item_id, below.revision) = (%(etag_item)s, %(etag_revision)s)
                   OR EXISTS (SELECT FROM live)
@@ -31,7 +31,7 @@ due AS ( -- checked before the INSERT: Postgres logs a row that fails a CHECK. p
       FROM session
            LEFT JOIN below ON TRUE
 ),
-put AS (
+new AS (
     INSERT INTO item AS own (tenant, agent, kind, name, item_id, change_id, tier, content, tags,
                              create_time, update_time, expire_time)
     SELECT %(tenant)s, session.agent, %(kind)s, %(name)s, %(item_id)s::uuid, %(change_id)s::uuid, %(tier)s, %(content)s, %(tags)s::text[],
@@ -39,7 +39,7 @@ put AS (
                 ELSE session.time + %(position)s * interval '1 microsecond' END,
            session.time + %(position)s * interval '1 microsecond', %(expire_time)s::timestamptz
       FROM session
-           JOIN due ON NOT due.past
+           JOIN expiry ON NOT expiry.past
            LEFT JOIN below ON TRUE
         ON CONFLICT (tenant, agent, kind, name, level) WHERE delete_time IS NULL DO UPDATE
        SET item_id     = CASE WHEN own.expire_time <= excluded.update_time THEN excluded.item_id ELSE own.item_id END,
@@ -64,27 +64,27 @@ put AS (
 ),
 ledger AS ( -- the revision is taken from what was actually stored
     INSERT INTO revision AS ledger (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time, expire_time)
-    SELECT %(tenant)s, session.agent, put.item_id, put.revision, put.change_id, %(kind)s, %(name)s, put.content, put.tags,
-           put.update_time, put.expire_time
+    SELECT %(tenant)s, session.agent, new.item_id, new.revision, new.change_id, %(kind)s, %(name)s, new.content, new.tags,
+           new.update_time, new.expire_time
       FROM session
-           CROSS JOIN put
-     WHERE put.change_id = %(change_id)s
+           CROSS JOIN new
+     WHERE new.change_id = %(change_id)s
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision)
     SELECT %(tenant)s, %(change_id)s, session.agent, session.session_id, %(method)s, %(kind)s,
-           CASE WHEN put.item_id IS NULL THEN 'ETAG_STALE' ELSE 'OK' END, put.item_id, put.revision
+           CASE WHEN new.item_id IS NULL THEN 'ETAG_STALE' ELSE 'OK' END, new.item_id, new.revision
       FROM session
-           JOIN due ON due.past IS NOT TRUE
-           LEFT JOIN put ON TRUE
-     WHERE put.item_id IS NULL
-        OR put.change_id = %(change_id)s
+           JOIN expiry ON expiry.past IS NOT TRUE
+           LEFT JOIN new ON TRUE
+     WHERE new.item_id IS NULL
+        OR new.change_id = %(change_id)s
 )
-SELECT CASE WHEN due.past THEN 'PAST' WHEN put.item_id IS NULL THEN 'ETAG_STALE' ELSE 'OK' END AS outcome,
-       session.taint AS level, put.item_id, put.revision, put.create_time, put.update_time, put.expire_time
+SELECT CASE WHEN expiry.past THEN 'PAST' WHEN new.item_id IS NULL THEN 'ETAG_STALE' ELSE 'OK' END AS outcome,
+       session.taint AS level, new.item_id, new.revision, new.create_time, new.update_time, new.expire_time
   FROM session
-       CROSS JOIN due
-       LEFT JOIN put ON TRUE;
+       CROSS JOIN expiry
+       LEFT JOIN new ON TRUE;
 
 -- name: delete_item
 -- session: locked

@@ -2,16 +2,16 @@
 
 -- name: rights
 -- Every privilege in the server's schemas, on this database, and by default on later objects, as (subject, object, fact).
-WITH ours AS (
+WITH schema AS (
     SELECT pg_namespace.oid, pg_namespace.nspname, pg_namespace.nspowner, pg_namespace.nspacl
       FROM pg_catalog.pg_namespace
      WHERE pg_namespace.nspname = 'vault'
         OR pg_namespace.nspname LIKE 'muniment\_%%'
 ),
 relation AS (
-    SELECT pg_class.*, ours.nspname || '.' || pg_class.relname AS object
+    SELECT pg_class.*, schema.nspname || '.' || pg_class.relname AS object
       FROM pg_catalog.pg_class
-           JOIN ours ON ours.oid = pg_class.relnamespace
+           JOIN schema ON schema.oid = pg_class.relnamespace
      WHERE pg_class.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
 ),
 granted AS (
@@ -24,13 +24,13 @@ granted AS (
            JOIN pg_catalog.pg_attribute ON pg_attribute.attrelid = relation.oid
            CROSS JOIN LATERAL aclexplode(pg_attribute.attacl) AS acl
      UNION ALL
-    SELECT acl.grantee, 'schema ' || ours.nspname, acl.privilege_type, ours.nspowner
-      FROM ours
-           CROSS JOIN LATERAL aclexplode(ours.nspacl) AS acl
+    SELECT acl.grantee, 'schema ' || schema.nspname, acl.privilege_type, schema.nspowner
+      FROM schema
+           CROSS JOIN LATERAL aclexplode(schema.nspacl) AS acl
      UNION ALL
-    SELECT acl.grantee, 'function ' || ours.nspname || '.' || pg_proc.proname, acl.privilege_type, pg_proc.proowner
+    SELECT acl.grantee, 'function ' || schema.nspname || '.' || pg_proc.proname, acl.privilege_type, pg_proc.proowner
       FROM pg_catalog.pg_proc
-           JOIN ours ON ours.oid = pg_proc.pronamespace
+           JOIN schema ON schema.oid = pg_proc.pronamespace
            CROSS JOIN LATERAL aclexplode(coalesce(pg_proc.proacl, acldefault('f', pg_proc.proowner))) AS acl
      UNION ALL
     SELECT acl.grantee, 'database', acl.privilege_type, pg_database.datdba
@@ -45,7 +45,7 @@ granted AS (
            CROSS JOIN LATERAL aclexplode(pg_default_acl.defaclacl) AS acl
      WHERE NOT pg_get_userbyid(pg_default_acl.defaclrole) = ANY(%(serving)s) -- serving roles cannot create anything
        AND (pg_get_userbyid(pg_default_acl.defaclrole) = ANY(%(roles)s)
-            OR pg_default_acl.defaclnamespace IN (SELECT ours.oid FROM ours))
+            OR pg_default_acl.defaclnamespace IN (SELECT schema.oid FROM schema))
      UNION ALL
     SELECT acl.grantee, 'parameter ' || pg_parameter_acl.parname, acl.privilege_type, 10
       FROM pg_catalog.pg_parameter_acl
@@ -65,7 +65,7 @@ granted AS (
     SELECT acl.grantee, 'schema ' || pg_namespace.nspname, acl.privilege_type, pg_namespace.nspowner
       FROM pg_catalog.pg_namespace
            CROSS JOIN LATERAL aclexplode(pg_namespace.nspacl) AS acl
-     WHERE pg_namespace.oid NOT IN (SELECT ours.oid FROM ours)
+     WHERE pg_namespace.oid NOT IN (SELECT schema.oid FROM schema)
        AND acl.privilege_type = 'CREATE'
        AND (acl.grantee = 0 OR acl.grantee IN (SELECT pg_roles.oid FROM pg_catalog.pg_roles WHERE pg_roles.rolname = ANY(%(roles)s)))
 )
@@ -83,23 +83,23 @@ SELECT pg_get_userbyid(pg_class.relowner), pg_class.relname, 'owns'
 
 -- name: footing
 -- What the privileges depend on: owners, views, pinned levels, triggers, functions, roles, as (subject, object, fact).
-WITH ours AS (
+WITH schema AS (
     SELECT pg_namespace.oid, pg_namespace.nspname, pg_namespace.nspowner, pg_namespace.nspacl
       FROM pg_catalog.pg_namespace
      WHERE pg_namespace.nspname = 'vault'
         OR pg_namespace.nspname LIKE 'muniment\_%%'
 ),
 relation AS (
-    SELECT pg_class.*, ours.nspname || '.' || pg_class.relname AS object
+    SELECT pg_class.*, schema.nspname || '.' || pg_class.relname AS object
       FROM pg_catalog.pg_class
-           JOIN ours ON ours.oid = pg_class.relnamespace
+           JOIN schema ON schema.oid = pg_class.relnamespace
      WHERE pg_class.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
 )
 SELECT pg_get_userbyid(relation.relowner), relation.object, 'owns'
   FROM relation
  UNION ALL
-SELECT pg_get_userbyid(ours.nspowner), 'schema ' || ours.nspname, 'owns'
-  FROM ours
+SELECT pg_get_userbyid(schema.nspowner), 'schema ' || schema.nspname, 'owns'
+  FROM schema
  UNION ALL
 SELECT 'view', relation.object, unnest(relation.reloptions)
   FROM relation
@@ -127,17 +127,17 @@ SELECT 'view', stranger_schema.nspname || '.' || stranger.relname, 'reads ' || r
        JOIN pg_catalog.pg_rewrite ON pg_depend.classid = 'pg_catalog.pg_rewrite'::regclass AND pg_rewrite.oid = pg_depend.objid
        JOIN pg_catalog.pg_class AS stranger ON stranger.oid = pg_rewrite.ev_class
        JOIN pg_catalog.pg_namespace AS stranger_schema ON stranger_schema.oid = stranger.relnamespace
- WHERE stranger.relnamespace NOT IN (SELECT ours.oid FROM ours)
+ WHERE stranger.relnamespace NOT IN (SELECT schema.oid FROM schema)
  UNION
 SELECT 'trigger', relation.object, pg_trigger.tgname
   FROM relation
        JOIN pg_catalog.pg_trigger ON pg_trigger.tgrelid = relation.oid
  WHERE NOT pg_trigger.tgisinternal
  UNION ALL
-SELECT 'function', ours.nspname || '.' || pg_proc.proname,
+SELECT 'function', schema.nspname || '.' || pg_proc.proname,
        coalesce(pg_get_function_sqlbody(pg_proc.oid), pg_proc.prosrc) || CASE WHEN pg_proc.prosecdef THEN ' as its owner' ELSE '' END
   FROM pg_catalog.pg_proc
-       JOIN ours ON ours.oid = pg_proc.pronamespace
+       JOIN schema ON schema.oid = pg_proc.pronamespace
  UNION ALL
 SELECT 'pinned', relation.object, pg_get_constraintdef(pg_constraint.oid)
   FROM relation

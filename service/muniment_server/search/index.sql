@@ -51,9 +51,9 @@ text AS MATERIALIZED (
            CROSS JOIN jsonb_to_recordset(given.chunks)
                       AS part (number integer, start integer, size integer, sample integer, header text, grams text[])
 ),
-made AS (
-    INSERT INTO chunk AS made (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,
-                               event_time, expire_time, language, sample, stems, grams, stem_count, gram_count)
+new AS (
+    INSERT INTO chunk AS new (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,
+                              event_time, expire_time, language, sample, stems, grams, stem_count, gram_count)
     SELECT %(tenant)s, text.agent, text.kind, text.name, text.change_id, text.number, text.is_whole, text.start, text.size,
            text.tier, text.tags, text.thread, text.place, text.event_time, text.expire_time, text.language, text.sample,
            setweight(setweight(setweight(word.stems, 'C', stem.twice), 'B', stem.thrice), 'A', stem.often)
@@ -69,11 +69,11 @@ made AS (
                  FROM (SELECT each.lexeme, cardinality(each.positions) AS times FROM unnest(word.stems) AS each) AS stem
            ) AS stem
         ON CONFLICT DO NOTHING -- during a rebuild, others may have indexed new items
- RETURNING made.language, made.stem_count, made.gram_count
+ RETURNING new.language, new.stem_count, new.gram_count
 ),
 delta AS (
-    SELECT made.language, 1 AS chunks, made.stem_count AS stems, made.gram_count AS grams
-      FROM made
+    SELECT new.language, 1 AS chunks, new.stem_count AS stems, new.gram_count AS grams
+      FROM new
      UNION ALL
     SELECT deleted.language, -1, -deleted.stem_count, -deleted.gram_count
       FROM deleted

@@ -171,7 +171,7 @@ top AS MATERIALIZED ( -- shadowing is checked from the best match downward, unti
      ORDER BY ranked.score DESC, ranked.name, ranked.level
      LIMIT greatest(%(limit)s::bigint, %(max_lenders)s)
 ),
-near AS NOT MATERIALIZED ( -- the first chunks of passages in threads, after the shadow
+thread_chunk AS NOT MATERIALIZED ( -- the first chunks of passages in threads, after the shadow
     SELECT seen.*
       FROM seen
      WHERE seen.piece = 0
@@ -182,7 +182,7 @@ near AS NOT MATERIALIZED ( -- the first chunks of passages in threads, after the
                   AND above.level > seen.level
            )
 ),
-lender AS ( -- the best short passages of a thread
+thread_hit AS ( -- the best short passages of a thread
     SELECT top.thread, top.place, top.score
       FROM top
      WHERE top.thread IS NOT NULL
@@ -191,31 +191,31 @@ lender AS ( -- the best short passages of a thread
      LIMIT %(max_lenders)s
 ),
 thread_score AS MATERIALIZED (
-    SELECT taker.name, taker.level, sum(lender.score * 2 / (5 * taker.distance)) AS score
-      FROM lender
+    SELECT neighbor.name, neighbor.level, sum(thread_hit.score * 2 / (5 * neighbor.distance)) AS score
+      FROM thread_hit
            CROSS JOIN LATERAL (
                (
-                   SELECT near.name, near.level, near.passes AND near.is_whole AS takes,
-                          row_number() OVER (ORDER BY near.place) AS distance
-                     FROM near
-                    WHERE near.thread = lender.thread
-                      AND near.place > lender.place
-                    ORDER BY near.place
+                   SELECT thread_chunk.name, thread_chunk.level, thread_chunk.passes AND thread_chunk.is_whole AS is_eligible,
+                          row_number() OVER (ORDER BY thread_chunk.place) AS distance
+                     FROM thread_chunk
+                    WHERE thread_chunk.thread = thread_hit.thread
+                      AND thread_chunk.place > thread_hit.place
+                    ORDER BY thread_chunk.place
                     LIMIT 2
                )
                 UNION ALL
                (
-                   SELECT near.name, near.level, near.passes AND near.is_whole,
-                          row_number() OVER (ORDER BY near.place DESC)
-                     FROM near
-                    WHERE near.thread = lender.thread
-                      AND near.place < lender.place
-                    ORDER BY near.place DESC
+                   SELECT thread_chunk.name, thread_chunk.level, thread_chunk.passes AND thread_chunk.is_whole,
+                          row_number() OVER (ORDER BY thread_chunk.place DESC)
+                     FROM thread_chunk
+                    WHERE thread_chunk.thread = thread_hit.thread
+                      AND thread_chunk.place < thread_hit.place
+                    ORDER BY thread_chunk.place DESC
                     LIMIT 2
                )
-           ) AS taker
-     WHERE taker.takes
-     GROUP BY taker.name, taker.level
+           ) AS neighbor
+     WHERE neighbor.is_eligible
+     GROUP BY neighbor.name, neighbor.level
 ),
 lexical AS (
     SELECT name, hit.start, hit.size, coalesce(hit.score, 0) + coalesce(thread_score.score, 0) AS score

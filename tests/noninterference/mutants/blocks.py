@@ -11,7 +11,7 @@ from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, ed
 
 _SEEN_BY_SESSION = " AND shared_visible.session_id = %(session_id)s"
 _OWN_LABEL = "(visible.kind, visible.name) = (%(kind)s, %(name)s)"
-_CREATED = "WHERE %(content)s = '' OR EXISTS (SELECT FROM made)"
+_CREATED = "WHERE %(content)s = '' OR EXISTS (SELECT FROM new_item)"
 
 
 def _any_place(text: str, old: str, new: str) -> str:

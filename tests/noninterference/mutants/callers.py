@@ -157,7 +157,7 @@ OTHER = (
     Mutant(
         "M73 saves are not audited",
         "every effect is audited",
-        (edit(ITEMS, "save_item", "WHERE put.item_id IS NULL OR put.change_id", "WHERE FALSE AND put.change_id"),),
+        (edit(ITEMS, "save_item", "WHERE new.item_id IS NULL OR new.change_id", "WHERE FALSE AND new.change_id"),),
         probe=probes.every_effect_is_audited,
     ),
     Mutant(

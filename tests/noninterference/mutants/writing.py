@@ -53,7 +53,7 @@ def _in_its_own_words(error: Exception) -> Exception:
     return _domain_error(error)
 
 
-_CHECKED_LATE = edit(ITEMS, "save_item", "JOIN due ON NOT due.past", "JOIN due ON due.past IS NOT NULL")
+_CHECKED_LATE = edit(ITEMS, "save_item", "JOIN expiry ON NOT expiry.past", "JOIN expiry ON expiry.past IS NOT NULL")
 
 WRITES = (
     Mutant(
