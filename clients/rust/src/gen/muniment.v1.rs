@@ -386,7 +386,7 @@ impl ::prost::Name for DeleteAgentResponse {
 impl crate::Client {
     /// Create an agent with its initial blocks.
     ///
-    /// An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
+    /// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
     pub async fn create_agent(
         &self,
         request: CreateAgentRequest,
@@ -403,7 +403,7 @@ impl crate::Client {
     }
     /// Get one agent.
     ///
-    /// Another tenant's agent is NOT_FOUND.
+    /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
     pub async fn get_agent(
         &self,
         request: GetAgentRequest,
@@ -569,7 +569,7 @@ pub mod agent_service_client {
         }
         /// Create an agent with its initial blocks.
         ///
-        /// An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
+        /// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
         pub async fn create_agent(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateAgentRequest>,
@@ -596,7 +596,7 @@ pub mod agent_service_client {
         }
         /// Get one agent.
         ///
-        /// Another tenant's agent is NOT_FOUND.
+        /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
         pub async fn get_agent(
             &mut self,
             request: impl tonic::IntoRequest<super::GetAgentRequest>,
@@ -1594,7 +1594,7 @@ impl crate::Client {
     }
     /// Create or replace the session's own-level version of a block of its agent.
     ///
-    /// An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
+    /// If the etag does not match the version that the session sees, the call fails with ABORTED `ETAG_STALE`.
     pub async fn update_block(
         &self,
         request: UpdateBlockRequest,
@@ -1611,8 +1611,8 @@ impl crate::Client {
     }
     /// Change part of a block of the session's agent.
     ///
-    /// Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
-    /// with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+    /// Edits the version that the session sees, and writes an own-level version. Fails with NOT_FOUND if its agent
+    /// has no such block, and with FAILED_PRECONDITION `BLOCK_TOO_LARGE` if the result is larger than 64 KiB.
     pub async fn edit_block(
         &self,
         request: EditBlockRequest,
@@ -1629,7 +1629,8 @@ impl crate::Client {
     }
     /// Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
     ///
-    /// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+    /// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+    /// is.
     pub async fn delete_block(
         &self,
         request: DeleteBlockRequest,
@@ -1646,8 +1647,8 @@ impl crate::Client {
     }
     /// Declare a block of an agent as shared, and create its PUBLIC version if there is none.
     ///
-    /// If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
-    /// `BLOCK_EXISTS`.
+    /// Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
+    /// exists.
     pub async fn create_shared_block(
         &self,
         request: CreateSharedBlockRequest,
@@ -1662,9 +1663,9 @@ impl crate::Client {
             )
             .await
     }
-    /// End a declaration, and with it all attachments. The owner keeps its block.
+    /// Stop sharing a block. Detaches it from all agents. The owner keeps the block.
     ///
-    /// If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
+    /// If the block is not shared, this method and those below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
     pub async fn delete_shared_block(
         &self,
         request: DeleteSharedBlockRequest,
@@ -1681,7 +1682,8 @@ impl crate::Client {
     }
     /// Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
     ///
-    /// An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
+    /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
+    /// the block.
     pub async fn attach_block(
         &self,
         request: AttachBlockRequest,
@@ -1917,7 +1919,7 @@ pub mod block_service_client {
         }
         /// Create or replace the session's own-level version of a block of its agent.
         ///
-        /// An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
+        /// If the etag does not match the version that the session sees, the call fails with ABORTED `ETAG_STALE`.
         pub async fn update_block(
             &mut self,
             request: impl tonic::IntoRequest<super::UpdateBlockRequest>,
@@ -1944,8 +1946,8 @@ pub mod block_service_client {
         }
         /// Change part of a block of the session's agent.
         ///
-        /// Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
-        /// with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+        /// Edits the version that the session sees, and writes an own-level version. Fails with NOT_FOUND if its agent
+        /// has no such block, and with FAILED_PRECONDITION `BLOCK_TOO_LARGE` if the result is larger than 64 KiB.
         pub async fn edit_block(
             &mut self,
             request: impl tonic::IntoRequest<super::EditBlockRequest>,
@@ -1972,7 +1974,8 @@ pub mod block_service_client {
         }
         /// Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
         ///
-        /// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+        /// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+        /// is.
         pub async fn delete_block(
             &mut self,
             request: impl tonic::IntoRequest<super::DeleteBlockRequest>,
@@ -1999,8 +2002,8 @@ pub mod block_service_client {
         }
         /// Declare a block of an agent as shared, and create its PUBLIC version if there is none.
         ///
-        /// If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
-        /// `BLOCK_EXISTS`.
+        /// Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
+        /// exists.
         pub async fn create_shared_block(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateSharedBlockRequest>,
@@ -2027,9 +2030,9 @@ pub mod block_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// End a declaration, and with it all attachments. The owner keeps its block.
+        /// Stop sharing a block. Detaches it from all agents. The owner keeps the block.
         ///
-        /// If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
+        /// If the block is not shared, this method and those below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
         pub async fn delete_shared_block(
             &mut self,
             request: impl tonic::IntoRequest<super::DeleteSharedBlockRequest>,
@@ -2058,7 +2061,8 @@ pub mod block_service_client {
         }
         /// Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
         ///
-        /// An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
+        /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
+        /// the block.
         pub async fn attach_block(
             &mut self,
             request: impl tonic::IntoRequest<super::AttachBlockRequest>,
@@ -2701,8 +2705,8 @@ impl crate::Client {
     /// Create or replace the session's own-level version of a memory.
     ///
     /// Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-    /// nothing returns the stored version and is safe to retry. An etag that does not match the
-    /// version that GetMemory returns fails with ABORTED `ETAG_STALE`.
+    /// nothing returns the stored version and is safe to retry. Fails with ABORTED `ETAG_STALE` if
+    /// the etag does not match the version that GetMemory returns.
     pub async fn save_memory(
         &self,
         request: SaveMemoryRequest,
@@ -2752,8 +2756,8 @@ impl crate::Client {
     }
     /// Find memories by words, and by embeddings if the server has an embedder, best first.
     ///
-    /// The query is plain language: any of its words may match, in any form of the word, and nothing in
-    /// it is syntax. A shadowed version never matches.
+    /// The query is plain language, without operators: any of its words may match, in any form of the
+    /// word. A shadowed version never matches.
     pub async fn search_memories(
         &self,
         request: SearchMemoriesRequest,
@@ -2770,7 +2774,8 @@ impl crate::Client {
     }
     /// Delete the session's own-level version of a memory. Old versions are kept for audit.
     ///
-    /// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+    /// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+    /// is.
     pub async fn delete_memory(
         &self,
         request: DeleteMemoryRequest,
@@ -2899,8 +2904,8 @@ pub mod memory_service_client {
         /// Create or replace the session's own-level version of a memory.
         ///
         /// Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-        /// nothing returns the stored version and is safe to retry. An etag that does not match the
-        /// version that GetMemory returns fails with ABORTED `ETAG_STALE`.
+        /// nothing returns the stored version and is safe to retry. Fails with ABORTED `ETAG_STALE` if
+        /// the etag does not match the version that GetMemory returns.
         pub async fn save_memory(
             &mut self,
             request: impl tonic::IntoRequest<super::SaveMemoryRequest>,
@@ -2980,8 +2985,8 @@ pub mod memory_service_client {
         }
         /// Find memories by words, and by embeddings if the server has an embedder, best first.
         ///
-        /// The query is plain language: any of its words may match, in any form of the word, and nothing in
-        /// it is syntax. A shadowed version never matches.
+        /// The query is plain language, without operators: any of its words may match, in any form of the
+        /// word. A shadowed version never matches.
         pub async fn search_memories(
             &mut self,
             request: impl tonic::IntoRequest<super::SearchMemoriesRequest>,
@@ -3008,7 +3013,8 @@ pub mod memory_service_client {
         }
         /// Delete the session's own-level version of a memory. Old versions are kept for audit.
         ///
-        /// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+        /// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+        /// is.
         pub async fn delete_memory(
             &mut self,
             request: impl tonic::IntoRequest<super::DeleteMemoryRequest>,
@@ -3615,10 +3621,10 @@ impl ::prost::Name for EditNotesResponse {
 impl crate::Client {
     /// Add a note.
     ///
-    /// Adding the same content to the same tier at the same level again returns the stored note. If `note_id` is already
-    /// visible, the same content and tier return the stored note; others fail with ALREADY_EXISTS `NOTE_EXISTS`. Over the
-    /// budget, it fails with FAILED_PRECONDITION `BUDGET_EXCEEDED` and the detail BudgetExceeded. If the host has disabled
-    /// the tier, it fails with FAILED_PRECONDITION `TIER_DISABLED`.
+    /// If the tier already has a note with the same content at the session's level, that note is returned. If a note with
+    /// the same `note_id` is visible, it is returned if its content and tier are the same; otherwise the call fails with
+    /// ALREADY_EXISTS `NOTE_EXISTS`. Fails with FAILED_PRECONDITION `BUDGET_EXCEEDED`, with the detail BudgetExceeded, if
+    /// the notes would exceed the budget, and with FAILED_PRECONDITION `TIER_DISABLED` if the host has disabled the tier.
     pub async fn add_note(
         &self,
         request: AddNoteRequest,
@@ -3636,8 +3642,9 @@ impl crate::Client {
     /// Replace the content of a note.
     ///
     /// Updating a note of a lower level creates an own-level version, which shadows the lower one from this level upward.
-    /// If no version is visible in the tier, it fails with NOT_FOUND `NOTE_NOT_FOUND`. A stale etag fails with ABORTED
-    /// `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as in AddNote, but an update that adds no size is within budget.
+    /// Fails with NOT_FOUND `NOTE_NOT_FOUND` if no version is visible in the tier, with ABORTED `ETAG_STALE` if the etag is
+    /// stale, and with `TIER_DISABLED` and `BUDGET_EXCEEDED` like AddNote. An update that does not make the notes longer is
+    /// always within the budget.
     pub async fn update_note(
         &self,
         request: UpdateNoteRequest,
@@ -3654,7 +3661,8 @@ impl crate::Client {
     }
     /// Delete the session's own-level version of a note. Old versions are kept for audit.
     ///
-    /// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+    /// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+    /// is.
     pub async fn delete_note(
         &self,
         request: DeleteNoteRequest,
@@ -3760,7 +3768,7 @@ pub mod note_service_client {
     use tonic::codegen::http::Uri;
     /// Notes in two budgeted tiers, as one session sees them.
     ///
-    /// A write over the budget is refused; notes are never truncated or evicted. Every response has the usage. Adding,
+    /// A write that would exceed the budget fails; notes are never truncated or evicted. Every response has the usage. Adding,
     /// updating or deleting one note is equivalent to EditNotes with one edit.
     #[derive(Debug, Clone)]
     pub struct NoteServiceClient<T> {
@@ -3833,10 +3841,10 @@ pub mod note_service_client {
         }
         /// Add a note.
         ///
-        /// Adding the same content to the same tier at the same level again returns the stored note. If `note_id` is already
-        /// visible, the same content and tier return the stored note; others fail with ALREADY_EXISTS `NOTE_EXISTS`. Over the
-        /// budget, it fails with FAILED_PRECONDITION `BUDGET_EXCEEDED` and the detail BudgetExceeded. If the host has disabled
-        /// the tier, it fails with FAILED_PRECONDITION `TIER_DISABLED`.
+        /// If the tier already has a note with the same content at the session's level, that note is returned. If a note with
+        /// the same `note_id` is visible, it is returned if its content and tier are the same; otherwise the call fails with
+        /// ALREADY_EXISTS `NOTE_EXISTS`. Fails with FAILED_PRECONDITION `BUDGET_EXCEEDED`, with the detail BudgetExceeded, if
+        /// the notes would exceed the budget, and with FAILED_PRECONDITION `TIER_DISABLED` if the host has disabled the tier.
         pub async fn add_note(
             &mut self,
             request: impl tonic::IntoRequest<super::AddNoteRequest>,
@@ -3864,8 +3872,9 @@ pub mod note_service_client {
         /// Replace the content of a note.
         ///
         /// Updating a note of a lower level creates an own-level version, which shadows the lower one from this level upward.
-        /// If no version is visible in the tier, it fails with NOT_FOUND `NOTE_NOT_FOUND`. A stale etag fails with ABORTED
-        /// `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as in AddNote, but an update that adds no size is within budget.
+        /// Fails with NOT_FOUND `NOTE_NOT_FOUND` if no version is visible in the tier, with ABORTED `ETAG_STALE` if the etag is
+        /// stale, and with `TIER_DISABLED` and `BUDGET_EXCEEDED` like AddNote. An update that does not make the notes longer is
+        /// always within the budget.
         pub async fn update_note(
             &mut self,
             request: impl tonic::IntoRequest<super::UpdateNoteRequest>,
@@ -3892,7 +3901,8 @@ pub mod note_service_client {
         }
         /// Delete the session's own-level version of a note. Old versions are kept for audit.
         ///
-        /// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+        /// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+        /// is.
         pub async fn delete_note(
             &mut self,
             request: impl tonic::IntoRequest<super::DeleteNoteRequest>,
@@ -4401,8 +4411,8 @@ impl ::prost::Name for DeletePassageResponse {
 impl crate::Client {
     /// Store a passage.
     ///
-    /// If `passage_id` is already visible, the same content returns the stored passage; other content fails with
-    /// ALREADY_EXISTS `PASSAGE_EXISTS`.
+    /// If a passage with the same `passage_id` is visible, it is returned if its content is the same; otherwise the call
+    /// fails with ALREADY_EXISTS `PASSAGE_EXISTS`.
     pub async fn store_passage(
         &self,
         request: StorePassageRequest,
@@ -4486,9 +4496,10 @@ impl crate::Client {
             )
             .await
     }
-    /// Delete a passage of the session's own level. It is kept for audit.
+    /// Delete a passage of the session's own level. Deleted passages are kept for audit.
     ///
-    /// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+    /// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+    /// is.
     pub async fn delete_passage(
         &self,
         request: DeletePassageRequest,
@@ -4607,8 +4618,8 @@ pub mod passage_service_client {
         }
         /// Store a passage.
         ///
-        /// If `passage_id` is already visible, the same content returns the stored passage; other content fails with
-        /// ALREADY_EXISTS `PASSAGE_EXISTS`.
+        /// If a passage with the same `passage_id` is visible, it is returned if its content is the same; otherwise the call
+        /// fails with ALREADY_EXISTS `PASSAGE_EXISTS`.
         pub async fn store_passage(
             &mut self,
             request: impl tonic::IntoRequest<super::StorePassageRequest>,
@@ -4742,9 +4753,10 @@ pub mod passage_service_client {
                 .insert(GrpcMethod::new("muniment.v1.PassageService", "SearchPassages"));
             self.inner.unary(req, path, codec).await
         }
-        /// Delete a passage of the session's own level. It is kept for audit.
+        /// Delete a passage of the session's own level. Deleted passages are kept for audit.
         ///
-        /// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+        /// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+        /// is.
         pub async fn delete_passage(
             &mut self,
             request: impl tonic::IntoRequest<super::DeletePassageRequest>,
@@ -4907,7 +4919,8 @@ impl crate::Client {
     /// Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
     /// is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
     /// Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
-    /// A prompt over 2 MiB, or of more than 10,000 blocks, fails with FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
+    /// Fails with FAILED_PRECONDITION `PROMPT_TOO_LARGE` if the text would be larger than 2 MiB, or if there are more than
+    /// 10,000 blocks.
     pub async fn render_prompt(
         &self,
         request: RenderPromptRequest,
@@ -5013,7 +5026,8 @@ pub mod prompt_service_client {
         /// Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
         /// is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
         /// Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
-        /// A prompt over 2 MiB, or of more than 10,000 blocks, fails with FAILED_PRECONDITION `PROMPT_TOO_LARGE`.
+        /// Fails with FAILED_PRECONDITION `PROMPT_TOO_LARGE` if the text would be larger than 2 MiB, or if there are more than
+        /// 10,000 blocks.
         pub async fn render_prompt(
             &mut self,
             request: impl tonic::IntoRequest<super::RenderPromptRequest>,
@@ -5330,8 +5344,8 @@ impl crate::Client {
     /// Open a session.
     ///
     /// If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-    /// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-    /// the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
+    /// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
+    /// PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
     pub async fn open_session(
         &self,
         request: OpenSessionRequest,
@@ -5348,7 +5362,8 @@ impl crate::Client {
     }
     /// Get one session.
     ///
-    /// A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
+    /// A session can get only itself. A host can get any session of its tenant at or below its ceiling,
+    /// including closed ones.
     pub async fn get_session(
         &self,
         request: GetSessionRequest,
@@ -5381,7 +5396,7 @@ impl crate::Client {
     /// Raise the taint of a session's conversation, and so of all its sessions.
     ///
     /// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-    /// same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
+    /// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
     pub async fn raise_taint(
         &self,
         request: RaiseTaintRequest,
@@ -5398,7 +5413,7 @@ impl crate::Client {
     }
     /// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
     ///
-    /// By calling it, the host asserts that it has cleared the model's context.
+    /// By calling this method, the host asserts that it has cleared the model's context.
     pub async fn reset_session(
         &self,
         request: ResetSessionRequest,
@@ -5413,9 +5428,9 @@ impl crate::Client {
             )
             .await
     }
-    /// Close a session. Its token is worth nothing from then on.
+    /// Close a session. Its token becomes invalid.
     ///
-    /// A session may close itself only. One that is not open is NOT_FOUND.
+    /// A session can close only itself. Fails with NOT_FOUND if the session is not open.
     pub async fn close_session(
         &self,
         request: CloseSessionRequest,
@@ -5542,8 +5557,8 @@ pub mod session_service_client {
         /// Open a session.
         ///
         /// If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-        /// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-        /// the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
+        /// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
+        /// PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
         pub async fn open_session(
             &mut self,
             request: impl tonic::IntoRequest<super::OpenSessionRequest>,
@@ -5570,7 +5585,8 @@ pub mod session_service_client {
         }
         /// Get one session.
         ///
-        /// A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
+        /// A session can get only itself. A host can get any session of its tenant at or below its ceiling,
+        /// including closed ones.
         pub async fn get_session(
             &mut self,
             request: impl tonic::IntoRequest<super::GetSessionRequest>,
@@ -5623,7 +5639,7 @@ pub mod session_service_client {
         /// Raise the taint of a session's conversation, and so of all its sessions.
         ///
         /// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-        /// same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
+        /// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
         pub async fn raise_taint(
             &mut self,
             request: impl tonic::IntoRequest<super::RaiseTaintRequest>,
@@ -5650,7 +5666,7 @@ pub mod session_service_client {
         }
         /// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
         ///
-        /// By calling it, the host asserts that it has cleared the model's context.
+        /// By calling this method, the host asserts that it has cleared the model's context.
         pub async fn reset_session(
             &mut self,
             request: impl tonic::IntoRequest<super::ResetSessionRequest>,
@@ -5675,9 +5691,9 @@ pub mod session_service_client {
                 .insert(GrpcMethod::new("muniment.v1.SessionService", "ResetSession"));
             self.inner.unary(req, path, codec).await
         }
-        /// Close a session. Its token is worth nothing from then on.
+        /// Close a session. Its token becomes invalid.
         ///
-        /// A session may close itself only. One that is not open is NOT_FOUND.
+        /// A session can close only itself. Fails with NOT_FOUND if the session is not open.
         pub async fn close_session(
             &mut self,
             request: impl tonic::IntoRequest<super::CloseSessionRequest>,

@@ -34,11 +34,11 @@ const (
 type AgentServiceClient interface {
 	// Create an agent with its initial blocks.
 	//
-	// An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
+	// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
 	CreateAgent(ctx context.Context, in *CreateAgentRequest, opts ...grpc.CallOption) (*CreateAgentResponse, error)
 	// Get one agent.
 	//
-	// Another tenant's agent is NOT_FOUND.
+	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
 	GetAgent(ctx context.Context, in *GetAgentRequest, opts ...grpc.CallOption) (*GetAgentResponse, error)
 	// List the tenant's agents, by id.
 	ListAgents(ctx context.Context, in *ListAgentsRequest, opts ...grpc.CallOption) (*ListAgentsResponse, error)
@@ -116,11 +116,11 @@ func (c *agentServiceClient) DeleteAgent(ctx context.Context, in *DeleteAgentReq
 type AgentServiceServer interface {
 	// Create an agent with its initial blocks.
 	//
-	// An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
+	// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
 	CreateAgent(context.Context, *CreateAgentRequest) (*CreateAgentResponse, error)
 	// Get one agent.
 	//
-	// Another tenant's agent is NOT_FOUND.
+	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
 	GetAgent(context.Context, *GetAgentRequest) (*GetAgentResponse, error)
 	// List the tenant's agents, by id.
 	ListAgents(context.Context, *ListAgentsRequest) (*ListAgentsResponse, error)

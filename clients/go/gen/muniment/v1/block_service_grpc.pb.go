@@ -49,29 +49,31 @@ type BlockServiceClient interface {
 	GetBlock(ctx context.Context, in *GetBlockRequest, opts ...grpc.CallOption) (*GetBlockResponse, error)
 	// Create or replace the session's own-level version of a block of its agent.
 	//
-	// An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
+	// If the etag does not match the version that the session sees, the call fails with ABORTED `ETAG_STALE`.
 	UpdateBlock(ctx context.Context, in *UpdateBlockRequest, opts ...grpc.CallOption) (*UpdateBlockResponse, error)
 	// Change part of a block of the session's agent.
 	//
-	// Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
-	// with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+	// Edits the version that the session sees, and writes an own-level version. Fails with NOT_FOUND if its agent
+	// has no such block, and with FAILED_PRECONDITION `BLOCK_TOO_LARGE` if the result is larger than 64 KiB.
 	EditBlock(ctx context.Context, in *EditBlockRequest, opts ...grpc.CallOption) (*EditBlockResponse, error)
 	// Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
 	//
-	// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+	// is.
 	DeleteBlock(ctx context.Context, in *DeleteBlockRequest, opts ...grpc.CallOption) (*DeleteBlockResponse, error)
 	// Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 	//
-	// If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
-	// `BLOCK_EXISTS`.
+	// Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
+	// exists.
 	CreateSharedBlock(ctx context.Context, in *CreateSharedBlockRequest, opts ...grpc.CallOption) (*CreateSharedBlockResponse, error)
-	// End a declaration, and with it all attachments. The owner keeps its block.
+	// Stop sharing a block. Detaches it from all agents. The owner keeps the block.
 	//
-	// If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
+	// If the block is not shared, this method and those below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
 	DeleteSharedBlock(ctx context.Context, in *DeleteSharedBlockRequest, opts ...grpc.CallOption) (*DeleteSharedBlockResponse, error)
 	// Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 	//
-	// An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
+	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
+	// the block.
 	AttachBlock(ctx context.Context, in *AttachBlockRequest, opts ...grpc.CallOption) (*AttachBlockResponse, error)
 	// Stop an agent from reading a shared block.
 	//
@@ -207,29 +209,31 @@ type BlockServiceServer interface {
 	GetBlock(context.Context, *GetBlockRequest) (*GetBlockResponse, error)
 	// Create or replace the session's own-level version of a block of its agent.
 	//
-	// An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
+	// If the etag does not match the version that the session sees, the call fails with ABORTED `ETAG_STALE`.
 	UpdateBlock(context.Context, *UpdateBlockRequest) (*UpdateBlockResponse, error)
 	// Change part of a block of the session's agent.
 	//
-	// Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
-	// with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+	// Edits the version that the session sees, and writes an own-level version. Fails with NOT_FOUND if its agent
+	// has no such block, and with FAILED_PRECONDITION `BLOCK_TOO_LARGE` if the result is larger than 64 KiB.
 	EditBlock(context.Context, *EditBlockRequest) (*EditBlockResponse, error)
 	// Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
 	//
-	// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+	// is.
 	DeleteBlock(context.Context, *DeleteBlockRequest) (*DeleteBlockResponse, error)
 	// Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 	//
-	// If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
-	// `BLOCK_EXISTS`.
+	// Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
+	// exists.
 	CreateSharedBlock(context.Context, *CreateSharedBlockRequest) (*CreateSharedBlockResponse, error)
-	// End a declaration, and with it all attachments. The owner keeps its block.
+	// Stop sharing a block. Detaches it from all agents. The owner keeps the block.
 	//
-	// If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
+	// If the block is not shared, this method and those below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
 	DeleteSharedBlock(context.Context, *DeleteSharedBlockRequest) (*DeleteSharedBlockResponse, error)
 	// Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 	//
-	// An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
+	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
+	// the block.
 	AttachBlock(context.Context, *AttachBlockRequest) (*AttachBlockResponse, error)
 	// Stop an agent from reading a shared block.
 	//

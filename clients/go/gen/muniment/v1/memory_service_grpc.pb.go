@@ -38,8 +38,8 @@ type MemoryServiceClient interface {
 	// Create or replace the session's own-level version of a memory.
 	//
 	// Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-	// nothing returns the stored version and is safe to retry. An etag that does not match the
-	// version that GetMemory returns fails with ABORTED `ETAG_STALE`.
+	// nothing returns the stored version and is safe to retry. Fails with ABORTED `ETAG_STALE` if
+	// the etag does not match the version that GetMemory returns.
 	SaveMemory(ctx context.Context, in *SaveMemoryRequest, opts ...grpc.CallOption) (*SaveMemoryResponse, error)
 	// Get one memory by key.
 	//
@@ -50,12 +50,13 @@ type MemoryServiceClient interface {
 	ListMemories(ctx context.Context, in *ListMemoriesRequest, opts ...grpc.CallOption) (*ListMemoriesResponse, error)
 	// Find memories by words, and by embeddings if the server has an embedder, best first.
 	//
-	// The query is plain language: any of its words may match, in any form of the word, and nothing in
-	// it is syntax. A shadowed version never matches.
+	// The query is plain language, without operators: any of its words may match, in any form of the
+	// word. A shadowed version never matches.
 	SearchMemories(ctx context.Context, in *SearchMemoriesRequest, opts ...grpc.CallOption) (*SearchMemoriesResponse, error)
 	// Delete the session's own-level version of a memory. Old versions are kept for audit.
 	//
-	// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+	// is.
 	DeleteMemory(ctx context.Context, in *DeleteMemoryRequest, opts ...grpc.CallOption) (*DeleteMemoryResponse, error)
 }
 
@@ -129,8 +130,8 @@ type MemoryServiceServer interface {
 	// Create or replace the session's own-level version of a memory.
 	//
 	// Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-	// nothing returns the stored version and is safe to retry. An etag that does not match the
-	// version that GetMemory returns fails with ABORTED `ETAG_STALE`.
+	// nothing returns the stored version and is safe to retry. Fails with ABORTED `ETAG_STALE` if
+	// the etag does not match the version that GetMemory returns.
 	SaveMemory(context.Context, *SaveMemoryRequest) (*SaveMemoryResponse, error)
 	// Get one memory by key.
 	//
@@ -141,12 +142,13 @@ type MemoryServiceServer interface {
 	ListMemories(context.Context, *ListMemoriesRequest) (*ListMemoriesResponse, error)
 	// Find memories by words, and by embeddings if the server has an embedder, best first.
 	//
-	// The query is plain language: any of its words may match, in any form of the word, and nothing in
-	// it is syntax. A shadowed version never matches.
+	// The query is plain language, without operators: any of its words may match, in any form of the
+	// word. A shadowed version never matches.
 	SearchMemories(context.Context, *SearchMemoriesRequest) (*SearchMemoriesResponse, error)
 	// Delete the session's own-level version of a memory. Old versions are kept for audit.
 	//
-	// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+	// is.
 	DeleteMemory(context.Context, *DeleteMemoryRequest) (*DeleteMemoryResponse, error)
 	mustEmbedUnimplementedMemoryServiceServer()
 }

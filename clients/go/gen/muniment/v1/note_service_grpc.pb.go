@@ -33,25 +33,27 @@ const (
 //
 // Notes in two budgeted tiers, as one session sees them.
 //
-// A write over the budget is refused; notes are never truncated or evicted. Every response has the usage. Adding,
+// A write that would exceed the budget fails; notes are never truncated or evicted. Every response has the usage. Adding,
 // updating or deleting one note is equivalent to EditNotes with one edit.
 type NoteServiceClient interface {
 	// Add a note.
 	//
-	// Adding the same content to the same tier at the same level again returns the stored note. If `note_id` is already
-	// visible, the same content and tier return the stored note; others fail with ALREADY_EXISTS `NOTE_EXISTS`. Over the
-	// budget, it fails with FAILED_PRECONDITION `BUDGET_EXCEEDED` and the detail BudgetExceeded. If the host has disabled
-	// the tier, it fails with FAILED_PRECONDITION `TIER_DISABLED`.
+	// If the tier already has a note with the same content at the session's level, that note is returned. If a note with
+	// the same `note_id` is visible, it is returned if its content and tier are the same; otherwise the call fails with
+	// ALREADY_EXISTS `NOTE_EXISTS`. Fails with FAILED_PRECONDITION `BUDGET_EXCEEDED`, with the detail BudgetExceeded, if
+	// the notes would exceed the budget, and with FAILED_PRECONDITION `TIER_DISABLED` if the host has disabled the tier.
 	AddNote(ctx context.Context, in *AddNoteRequest, opts ...grpc.CallOption) (*AddNoteResponse, error)
 	// Replace the content of a note.
 	//
 	// Updating a note of a lower level creates an own-level version, which shadows the lower one from this level upward.
-	// If no version is visible in the tier, it fails with NOT_FOUND `NOTE_NOT_FOUND`. A stale etag fails with ABORTED
-	// `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as in AddNote, but an update that adds no size is within budget.
+	// Fails with NOT_FOUND `NOTE_NOT_FOUND` if no version is visible in the tier, with ABORTED `ETAG_STALE` if the etag is
+	// stale, and with `TIER_DISABLED` and `BUDGET_EXCEEDED` like AddNote. An update that does not make the notes longer is
+	// always within the budget.
 	UpdateNote(ctx context.Context, in *UpdateNoteRequest, opts ...grpc.CallOption) (*UpdateNoteResponse, error)
 	// Delete the session's own-level version of a note. Old versions are kept for audit.
 	//
-	// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+	// is.
 	DeleteNote(ctx context.Context, in *DeleteNoteRequest, opts ...grpc.CallOption) (*DeleteNoteResponse, error)
 	// Find notes of a tier by words, and by embeddings if the server has an embedder, best first.
 	SearchNotes(ctx context.Context, in *SearchNotesRequest, opts ...grpc.CallOption) (*SearchNotesResponse, error)
@@ -137,25 +139,27 @@ func (c *noteServiceClient) EditNotes(ctx context.Context, in *EditNotesRequest,
 //
 // Notes in two budgeted tiers, as one session sees them.
 //
-// A write over the budget is refused; notes are never truncated or evicted. Every response has the usage. Adding,
+// A write that would exceed the budget fails; notes are never truncated or evicted. Every response has the usage. Adding,
 // updating or deleting one note is equivalent to EditNotes with one edit.
 type NoteServiceServer interface {
 	// Add a note.
 	//
-	// Adding the same content to the same tier at the same level again returns the stored note. If `note_id` is already
-	// visible, the same content and tier return the stored note; others fail with ALREADY_EXISTS `NOTE_EXISTS`. Over the
-	// budget, it fails with FAILED_PRECONDITION `BUDGET_EXCEEDED` and the detail BudgetExceeded. If the host has disabled
-	// the tier, it fails with FAILED_PRECONDITION `TIER_DISABLED`.
+	// If the tier already has a note with the same content at the session's level, that note is returned. If a note with
+	// the same `note_id` is visible, it is returned if its content and tier are the same; otherwise the call fails with
+	// ALREADY_EXISTS `NOTE_EXISTS`. Fails with FAILED_PRECONDITION `BUDGET_EXCEEDED`, with the detail BudgetExceeded, if
+	// the notes would exceed the budget, and with FAILED_PRECONDITION `TIER_DISABLED` if the host has disabled the tier.
 	AddNote(context.Context, *AddNoteRequest) (*AddNoteResponse, error)
 	// Replace the content of a note.
 	//
 	// Updating a note of a lower level creates an own-level version, which shadows the lower one from this level upward.
-	// If no version is visible in the tier, it fails with NOT_FOUND `NOTE_NOT_FOUND`. A stale etag fails with ABORTED
-	// `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as in AddNote, but an update that adds no size is within budget.
+	// Fails with NOT_FOUND `NOTE_NOT_FOUND` if no version is visible in the tier, with ABORTED `ETAG_STALE` if the etag is
+	// stale, and with `TIER_DISABLED` and `BUDGET_EXCEEDED` like AddNote. An update that does not make the notes longer is
+	// always within the budget.
 	UpdateNote(context.Context, *UpdateNoteRequest) (*UpdateNoteResponse, error)
 	// Delete the session's own-level version of a note. Old versions are kept for audit.
 	//
-	// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+	// is.
 	DeleteNote(context.Context, *DeleteNoteRequest) (*DeleteNoteResponse, error)
 	// Find notes of a tier by words, and by embeddings if the server has an embedder, best first.
 	SearchNotes(context.Context, *SearchNotesRequest) (*SearchNotesResponse, error)

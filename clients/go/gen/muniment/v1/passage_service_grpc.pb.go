@@ -35,8 +35,8 @@ const (
 type PassageServiceClient interface {
 	// Store a passage.
 	//
-	// If `passage_id` is already visible, the same content returns the stored passage; other content fails with
-	// ALREADY_EXISTS `PASSAGE_EXISTS`.
+	// If a passage with the same `passage_id` is visible, it is returned if its content is the same; otherwise the call
+	// fails with ALREADY_EXISTS `PASSAGE_EXISTS`.
 	StorePassage(ctx context.Context, in *StorePassageRequest, opts ...grpc.CallOption) (*StorePassageResponse, error)
 	// Store a stream of passages, in order, in batches. Each batch is a transaction.
 	//
@@ -53,9 +53,10 @@ type PassageServiceClient interface {
 	ListPassages(ctx context.Context, in *ListPassagesRequest, opts ...grpc.CallOption) (*ListPassagesResponse, error)
 	// Find passages by words, and by embeddings if the server has an embedder, best first.
 	SearchPassages(ctx context.Context, in *SearchPassagesRequest, opts ...grpc.CallOption) (*SearchPassagesResponse, error)
-	// Delete a passage of the session's own level. It is kept for audit.
+	// Delete a passage of the session's own level. Deleted passages are kept for audit.
 	//
-	// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+	// is.
 	DeletePassage(ctx context.Context, in *DeletePassageRequest, opts ...grpc.CallOption) (*DeletePassageResponse, error)
 }
 
@@ -138,8 +139,8 @@ func (c *passageServiceClient) DeletePassage(ctx context.Context, in *DeletePass
 type PassageServiceServer interface {
 	// Store a passage.
 	//
-	// If `passage_id` is already visible, the same content returns the stored passage; other content fails with
-	// ALREADY_EXISTS `PASSAGE_EXISTS`.
+	// If a passage with the same `passage_id` is visible, it is returned if its content is the same; otherwise the call
+	// fails with ALREADY_EXISTS `PASSAGE_EXISTS`.
 	StorePassage(context.Context, *StorePassageRequest) (*StorePassageResponse, error)
 	// Store a stream of passages, in order, in batches. Each batch is a transaction.
 	//
@@ -156,9 +157,10 @@ type PassageServiceServer interface {
 	ListPassages(context.Context, *ListPassagesRequest) (*ListPassagesResponse, error)
 	// Find passages by words, and by embeddings if the server has an embedder, best first.
 	SearchPassages(context.Context, *SearchPassagesRequest) (*SearchPassagesResponse, error)
-	// Delete a passage of the session's own level. It is kept for audit.
+	// Delete a passage of the session's own level. Deleted passages are kept for audit.
 	//
-	// If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+	// is.
 	DeletePassage(context.Context, *DeletePassageRequest) (*DeletePassageResponse, error)
 	mustEmbedUnimplementedPassageServiceServer()
 }

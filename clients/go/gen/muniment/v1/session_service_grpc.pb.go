@@ -39,27 +39,28 @@ type SessionServiceClient interface {
 	// Open a session.
 	//
 	// If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-	// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-	// the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
+	// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
+	// PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
 	OpenSession(ctx context.Context, in *OpenSessionRequest, opts ...grpc.CallOption) (*OpenSessionResponse, error)
 	// Get one session.
 	//
-	// A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
+	// A session can get only itself. A host can get any session of its tenant at or below its ceiling,
+	// including closed ones.
 	GetSession(ctx context.Context, in *GetSessionRequest, opts ...grpc.CallOption) (*GetSessionResponse, error)
 	// List the sessions of an agent, newest first, up to the key's ceiling.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// Raise the taint of a session's conversation, and so of all its sessions.
 	//
 	// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-	// same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
+	// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
 	RaiseTaint(ctx context.Context, in *RaiseTaintRequest, opts ...grpc.CallOption) (*RaiseTaintResponse, error)
 	// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 	//
-	// By calling it, the host asserts that it has cleared the model's context.
+	// By calling this method, the host asserts that it has cleared the model's context.
 	ResetSession(ctx context.Context, in *ResetSessionRequest, opts ...grpc.CallOption) (*ResetSessionResponse, error)
-	// Close a session. Its token is worth nothing from then on.
+	// Close a session. Its token becomes invalid.
 	//
-	// A session may close itself only. One that is not open is NOT_FOUND.
+	// A session can close only itself. Fails with NOT_FOUND if the session is not open.
 	CloseSession(ctx context.Context, in *CloseSessionRequest, opts ...grpc.CallOption) (*CloseSessionResponse, error)
 }
 
@@ -143,27 +144,28 @@ type SessionServiceServer interface {
 	// Open a session.
 	//
 	// If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-	// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-	// the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
+	// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
+	// PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
 	OpenSession(context.Context, *OpenSessionRequest) (*OpenSessionResponse, error)
 	// Get one session.
 	//
-	// A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
+	// A session can get only itself. A host can get any session of its tenant at or below its ceiling,
+	// including closed ones.
 	GetSession(context.Context, *GetSessionRequest) (*GetSessionResponse, error)
 	// List the sessions of an agent, newest first, up to the key's ceiling.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// Raise the taint of a session's conversation, and so of all its sessions.
 	//
 	// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-	// same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
+	// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
 	RaiseTaint(context.Context, *RaiseTaintRequest) (*RaiseTaintResponse, error)
 	// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 	//
-	// By calling it, the host asserts that it has cleared the model's context.
+	// By calling this method, the host asserts that it has cleared the model's context.
 	ResetSession(context.Context, *ResetSessionRequest) (*ResetSessionResponse, error)
-	// Close a session. Its token is worth nothing from then on.
+	// Close a session. Its token becomes invalid.
 	//
-	// A session may close itself only. One that is not open is NOT_FOUND.
+	// A session can close only itself. Fails with NOT_FOUND if the session is not open.
 	CloseSession(context.Context, *CloseSessionRequest) (*CloseSessionResponse, error)
 	mustEmbedUnimplementedSessionServiceServer()
 }

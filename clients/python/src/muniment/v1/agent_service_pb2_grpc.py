@@ -69,7 +69,7 @@ class AgentServiceServicer(object):
     def CreateAgent(self, request, context):
         """Create an agent with its initial blocks.
 
-        An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
+        Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -78,7 +78,7 @@ class AgentServiceServicer(object):
     def GetAgent(self, request, context):
         """Get one agent.
 
-        Another tenant's agent is NOT_FOUND.
+        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -36,12 +36,12 @@ class AgentServiceStub:
     CreateAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.CreateAgentRequest, _agent_service_pb2.CreateAgentResponse]
     """Create an agent with its initial blocks.
 
-    An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
+    Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
     """
     GetAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.GetAgentRequest, _agent_service_pb2.GetAgentResponse]
     """Get one agent.
 
-    Another tenant's agent is NOT_FOUND.
+    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
     """
     ListAgents: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.ListAgentsRequest, _agent_service_pb2.ListAgentsResponse]
     """List the tenant's agents, by id."""
@@ -61,12 +61,12 @@ class AgentServiceAsyncStub(AgentServiceStub):
     CreateAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.CreateAgentRequest, _agent_service_pb2.CreateAgentResponse]  # type: ignore[assignment]
     """Create an agent with its initial blocks.
 
-    An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
+    Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
     """
     GetAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.GetAgentRequest, _agent_service_pb2.GetAgentResponse]  # type: ignore[assignment]
     """Get one agent.
 
-    Another tenant's agent is NOT_FOUND.
+    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
     """
     ListAgents: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.ListAgentsRequest, _agent_service_pb2.ListAgentsResponse]  # type: ignore[assignment]
     """List the tenant's agents, by id."""
@@ -89,7 +89,7 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_agent_service_pb2.CreateAgentResponse, _abc.Awaitable[_agent_service_pb2.CreateAgentResponse]]:
         """Create an agent with its initial blocks.
 
-        An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
+        Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
         """
 
     @_abc_1.abstractmethod
@@ -100,7 +100,7 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_agent_service_pb2.GetAgentResponse, _abc.Awaitable[_agent_service_pb2.GetAgentResponse]]:
         """Get one agent.
 
-        Another tenant's agent is NOT_FOUND.
+        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
         """
 
     @_abc_1.abstractmethod

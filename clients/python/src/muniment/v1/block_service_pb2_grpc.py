@@ -118,7 +118,7 @@ class BlockServiceServicer(object):
     def UpdateBlock(self, request, context):
         """Create or replace the session's own-level version of a block of its agent.
 
-        An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
+        If the etag does not match the version that the session sees, the call fails with ABORTED `ETAG_STALE`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -127,8 +127,8 @@ class BlockServiceServicer(object):
     def EditBlock(self, request, context):
         """Change part of a block of the session's agent.
 
-        Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
-        with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+        Edits the version that the session sees, and writes an own-level version. Fails with NOT_FOUND if its agent
+        has no such block, and with FAILED_PRECONDITION `BLOCK_TOO_LARGE` if the result is larger than 64 KiB.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -137,7 +137,8 @@ class BlockServiceServicer(object):
     def DeleteBlock(self, request, context):
         """Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
 
-        If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+        Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+        is.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -146,17 +147,17 @@ class BlockServiceServicer(object):
     def CreateSharedBlock(self, request, context):
         """Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 
-        If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
-        `BLOCK_EXISTS`.
+        Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
+        exists.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteSharedBlock(self, request, context):
-        """End a declaration, and with it all attachments. The owner keeps its block.
+        """Stop sharing a block. Detaches it from all agents. The owner keeps the block.
 
-        If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
+        If the block is not shared, this method and those below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -165,7 +166,8 @@ class BlockServiceServicer(object):
     def AttachBlock(self, request, context):
         """Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 
-        An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
+        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
+        the block.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -48,34 +48,36 @@ class BlockServiceStub:
     UpdateBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.UpdateBlockRequest, _block_service_pb2.UpdateBlockResponse]
     """Create or replace the session's own-level version of a block of its agent.
 
-    An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
+    If the etag does not match the version that the session sees, the call fails with ABORTED `ETAG_STALE`.
     """
     EditBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.EditBlockRequest, _block_service_pb2.EditBlockResponse]
     """Change part of a block of the session's agent.
 
-    Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
-    with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+    Edits the version that the session sees, and writes an own-level version. Fails with NOT_FOUND if its agent
+    has no such block, and with FAILED_PRECONDITION `BLOCK_TOO_LARGE` if the result is larger than 64 KiB.
     """
     DeleteBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.DeleteBlockRequest, _block_service_pb2.DeleteBlockResponse]
     """Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
 
-    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+    Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+    is.
     """
     CreateSharedBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.CreateSharedBlockRequest, _block_service_pb2.CreateSharedBlockResponse]
     """Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 
-    If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
-    `BLOCK_EXISTS`.
+    Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
+    exists.
     """
     DeleteSharedBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.DeleteSharedBlockRequest, _block_service_pb2.DeleteSharedBlockResponse]
-    """End a declaration, and with it all attachments. The owner keeps its block.
+    """Stop sharing a block. Detaches it from all agents. The owner keeps the block.
 
-    If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
+    If the block is not shared, this method and those below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
     """
     AttachBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.AttachBlockRequest, _block_service_pb2.AttachBlockResponse]
     """Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 
-    An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
+    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
+    the block.
     """
     DetachBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.DetachBlockRequest, _block_service_pb2.DetachBlockResponse]
     """Stop an agent from reading a shared block.
@@ -105,34 +107,36 @@ class BlockServiceAsyncStub(BlockServiceStub):
     UpdateBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.UpdateBlockRequest, _block_service_pb2.UpdateBlockResponse]  # type: ignore[assignment]
     """Create or replace the session's own-level version of a block of its agent.
 
-    An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
+    If the etag does not match the version that the session sees, the call fails with ABORTED `ETAG_STALE`.
     """
     EditBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.EditBlockRequest, _block_service_pb2.EditBlockResponse]  # type: ignore[assignment]
     """Change part of a block of the session's agent.
 
-    Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
-    with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+    Edits the version that the session sees, and writes an own-level version. Fails with NOT_FOUND if its agent
+    has no such block, and with FAILED_PRECONDITION `BLOCK_TOO_LARGE` if the result is larger than 64 KiB.
     """
     DeleteBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.DeleteBlockRequest, _block_service_pb2.DeleteBlockResponse]  # type: ignore[assignment]
     """Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
 
-    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+    Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+    is.
     """
     CreateSharedBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.CreateSharedBlockRequest, _block_service_pb2.CreateSharedBlockResponse]  # type: ignore[assignment]
     """Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 
-    If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
-    `BLOCK_EXISTS`.
+    Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
+    exists.
     """
     DeleteSharedBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.DeleteSharedBlockRequest, _block_service_pb2.DeleteSharedBlockResponse]  # type: ignore[assignment]
-    """End a declaration, and with it all attachments. The owner keeps its block.
+    """Stop sharing a block. Detaches it from all agents. The owner keeps the block.
 
-    If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
+    If the block is not shared, this method and those below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
     """
     AttachBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.AttachBlockRequest, _block_service_pb2.AttachBlockResponse]  # type: ignore[assignment]
     """Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 
-    An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
+    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
+    the block.
     """
     DetachBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.DetachBlockRequest, _block_service_pb2.DetachBlockResponse]  # type: ignore[assignment]
     """Stop an agent from reading a shared block.
@@ -177,7 +181,7 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_block_service_pb2.UpdateBlockResponse, _abc.Awaitable[_block_service_pb2.UpdateBlockResponse]]:
         """Create or replace the session's own-level version of a block of its agent.
 
-        An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
+        If the etag does not match the version that the session sees, the call fails with ABORTED `ETAG_STALE`.
         """
 
     @_abc_1.abstractmethod
@@ -188,8 +192,8 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_block_service_pb2.EditBlockResponse, _abc.Awaitable[_block_service_pb2.EditBlockResponse]]:
         """Change part of a block of the session's agent.
 
-        Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
-        with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+        Edits the version that the session sees, and writes an own-level version. Fails with NOT_FOUND if its agent
+        has no such block, and with FAILED_PRECONDITION `BLOCK_TOO_LARGE` if the result is larger than 64 KiB.
         """
 
     @_abc_1.abstractmethod
@@ -200,7 +204,8 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_block_service_pb2.DeleteBlockResponse, _abc.Awaitable[_block_service_pb2.DeleteBlockResponse]]:
         """Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
 
-        If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+        Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+        is.
         """
 
     @_abc_1.abstractmethod
@@ -211,8 +216,8 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_block_service_pb2.CreateSharedBlockResponse, _abc.Awaitable[_block_service_pb2.CreateSharedBlockResponse]]:
         """Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 
-        If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
-        `BLOCK_EXISTS`.
+        Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
+        exists.
         """
 
     @_abc_1.abstractmethod
@@ -221,9 +226,9 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _block_service_pb2.DeleteSharedBlockRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_block_service_pb2.DeleteSharedBlockResponse, _abc.Awaitable[_block_service_pb2.DeleteSharedBlockResponse]]:
-        """End a declaration, and with it all attachments. The owner keeps its block.
+        """Stop sharing a block. Detaches it from all agents. The owner keeps the block.
 
-        If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
+        If the block is not shared, this method and those below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
         """
 
     @_abc_1.abstractmethod
@@ -234,7 +239,8 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_block_service_pb2.AttachBlockResponse, _abc.Awaitable[_block_service_pb2.AttachBlockResponse]]:
         """Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 
-        An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
+        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
+        the block.
         """
 
     @_abc_1.abstractmethod

@@ -41,8 +41,8 @@ class MemoryServiceStub:
     """Create or replace the session's own-level version of a memory.
 
     Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-    nothing returns the stored version and is safe to retry. An etag that does not match the
-    version that GetMemory returns fails with ABORTED `ETAG_STALE`.
+    nothing returns the stored version and is safe to retry. Fails with ABORTED `ETAG_STALE` if
+    the etag does not match the version that GetMemory returns.
     """
     GetMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryRequest, _memory_service_pb2.GetMemoryResponse]
     """Get one memory by key.
@@ -55,13 +55,14 @@ class MemoryServiceStub:
     SearchMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]
     """Find memories by words, and by embeddings if the server has an embedder, best first.
 
-    The query is plain language: any of its words may match, in any form of the word, and nothing in
-    it is syntax. A shadowed version never matches.
+    The query is plain language, without operators: any of its words may match, in any form of the
+    word. A shadowed version never matches.
     """
     DeleteMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoryRequest, _memory_service_pb2.DeleteMemoryResponse]
     """Delete the session's own-level version of a memory. Old versions are kept for audit.
 
-    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+    Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+    is.
     """
 
 @_typing.type_check_only
@@ -77,8 +78,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Create or replace the session's own-level version of a memory.
 
     Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-    nothing returns the stored version and is safe to retry. An etag that does not match the
-    version that GetMemory returns fails with ABORTED `ETAG_STALE`.
+    nothing returns the stored version and is safe to retry. Fails with ABORTED `ETAG_STALE` if
+    the etag does not match the version that GetMemory returns.
     """
     GetMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryRequest, _memory_service_pb2.GetMemoryResponse]  # type: ignore[assignment]
     """Get one memory by key.
@@ -91,13 +92,14 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     SearchMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]  # type: ignore[assignment]
     """Find memories by words, and by embeddings if the server has an embedder, best first.
 
-    The query is plain language: any of its words may match, in any form of the word, and nothing in
-    it is syntax. A shadowed version never matches.
+    The query is plain language, without operators: any of its words may match, in any form of the
+    word. A shadowed version never matches.
     """
     DeleteMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoryRequest, _memory_service_pb2.DeleteMemoryResponse]  # type: ignore[assignment]
     """Delete the session's own-level version of a memory. Old versions are kept for audit.
 
-    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+    Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+    is.
     """
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -116,8 +118,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         """Create or replace the session's own-level version of a memory.
 
         Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-        nothing returns the stored version and is safe to retry. An etag that does not match the
-        version that GetMemory returns fails with ABORTED `ETAG_STALE`.
+        nothing returns the stored version and is safe to retry. Fails with ABORTED `ETAG_STALE` if
+        the etag does not match the version that GetMemory returns.
         """
 
     @_abc_1.abstractmethod
@@ -148,8 +150,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_memory_service_pb2.SearchMemoriesResponse, _abc.Awaitable[_memory_service_pb2.SearchMemoriesResponse]]:
         """Find memories by words, and by embeddings if the server has an embedder, best first.
 
-        The query is plain language: any of its words may match, in any form of the word, and nothing in
-        it is syntax. A shadowed version never matches.
+        The query is plain language, without operators: any of its words may match, in any form of the
+        word. A shadowed version never matches.
         """
 
     @_abc_1.abstractmethod
@@ -160,7 +162,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_memory_service_pb2.DeleteMemoryResponse, _abc.Awaitable[_memory_service_pb2.DeleteMemoryResponse]]:
         """Delete the session's own-level version of a memory. Old versions are kept for audit.
 
-        If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+        Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+        is.
         """
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

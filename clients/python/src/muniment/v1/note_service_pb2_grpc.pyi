@@ -29,7 +29,7 @@ GRPC_VERSION: str
 class NoteServiceStub:
     """Notes in two budgeted tiers, as one session sees them.
 
-    A write over the budget is refused; notes are never truncated or evicted. Every response has the usage. Adding,
+    A write that would exceed the budget fails; notes are never truncated or evicted. Every response has the usage. Adding,
     updating or deleting one note is equivalent to EditNotes with one edit.
     """
 
@@ -40,22 +40,24 @@ class NoteServiceStub:
     AddNote: _grpc.UnaryUnaryMultiCallable[_note_service_pb2.AddNoteRequest, _note_service_pb2.AddNoteResponse]
     """Add a note.
 
-    Adding the same content to the same tier at the same level again returns the stored note. If `note_id` is already
-    visible, the same content and tier return the stored note; others fail with ALREADY_EXISTS `NOTE_EXISTS`. Over the
-    budget, it fails with FAILED_PRECONDITION `BUDGET_EXCEEDED` and the detail BudgetExceeded. If the host has disabled
-    the tier, it fails with FAILED_PRECONDITION `TIER_DISABLED`.
+    If the tier already has a note with the same content at the session's level, that note is returned. If a note with
+    the same `note_id` is visible, it is returned if its content and tier are the same; otherwise the call fails with
+    ALREADY_EXISTS `NOTE_EXISTS`. Fails with FAILED_PRECONDITION `BUDGET_EXCEEDED`, with the detail BudgetExceeded, if
+    the notes would exceed the budget, and with FAILED_PRECONDITION `TIER_DISABLED` if the host has disabled the tier.
     """
     UpdateNote: _grpc.UnaryUnaryMultiCallable[_note_service_pb2.UpdateNoteRequest, _note_service_pb2.UpdateNoteResponse]
     """Replace the content of a note.
 
     Updating a note of a lower level creates an own-level version, which shadows the lower one from this level upward.
-    If no version is visible in the tier, it fails with NOT_FOUND `NOTE_NOT_FOUND`. A stale etag fails with ABORTED
-    `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as in AddNote, but an update that adds no size is within budget.
+    Fails with NOT_FOUND `NOTE_NOT_FOUND` if no version is visible in the tier, with ABORTED `ETAG_STALE` if the etag is
+    stale, and with `TIER_DISABLED` and `BUDGET_EXCEEDED` like AddNote. An update that does not make the notes longer is
+    always within the budget.
     """
     DeleteNote: _grpc.UnaryUnaryMultiCallable[_note_service_pb2.DeleteNoteRequest, _note_service_pb2.DeleteNoteResponse]
     """Delete the session's own-level version of a note. Old versions are kept for audit.
 
-    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+    Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+    is.
     """
     SearchNotes: _grpc.UnaryUnaryMultiCallable[_note_service_pb2.SearchNotesRequest, _note_service_pb2.SearchNotesResponse]
     """Find notes of a tier by words, and by embeddings if the server has an embedder, best first."""
@@ -71,7 +73,7 @@ class NoteServiceStub:
 class NoteServiceAsyncStub(NoteServiceStub):
     """Notes in two budgeted tiers, as one session sees them.
 
-    A write over the budget is refused; notes are never truncated or evicted. Every response has the usage. Adding,
+    A write that would exceed the budget fails; notes are never truncated or evicted. Every response has the usage. Adding,
     updating or deleting one note is equivalent to EditNotes with one edit.
     """
 
@@ -79,22 +81,24 @@ class NoteServiceAsyncStub(NoteServiceStub):
     AddNote: _aio.UnaryUnaryMultiCallable[_note_service_pb2.AddNoteRequest, _note_service_pb2.AddNoteResponse]  # type: ignore[assignment]
     """Add a note.
 
-    Adding the same content to the same tier at the same level again returns the stored note. If `note_id` is already
-    visible, the same content and tier return the stored note; others fail with ALREADY_EXISTS `NOTE_EXISTS`. Over the
-    budget, it fails with FAILED_PRECONDITION `BUDGET_EXCEEDED` and the detail BudgetExceeded. If the host has disabled
-    the tier, it fails with FAILED_PRECONDITION `TIER_DISABLED`.
+    If the tier already has a note with the same content at the session's level, that note is returned. If a note with
+    the same `note_id` is visible, it is returned if its content and tier are the same; otherwise the call fails with
+    ALREADY_EXISTS `NOTE_EXISTS`. Fails with FAILED_PRECONDITION `BUDGET_EXCEEDED`, with the detail BudgetExceeded, if
+    the notes would exceed the budget, and with FAILED_PRECONDITION `TIER_DISABLED` if the host has disabled the tier.
     """
     UpdateNote: _aio.UnaryUnaryMultiCallable[_note_service_pb2.UpdateNoteRequest, _note_service_pb2.UpdateNoteResponse]  # type: ignore[assignment]
     """Replace the content of a note.
 
     Updating a note of a lower level creates an own-level version, which shadows the lower one from this level upward.
-    If no version is visible in the tier, it fails with NOT_FOUND `NOTE_NOT_FOUND`. A stale etag fails with ABORTED
-    `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as in AddNote, but an update that adds no size is within budget.
+    Fails with NOT_FOUND `NOTE_NOT_FOUND` if no version is visible in the tier, with ABORTED `ETAG_STALE` if the etag is
+    stale, and with `TIER_DISABLED` and `BUDGET_EXCEEDED` like AddNote. An update that does not make the notes longer is
+    always within the budget.
     """
     DeleteNote: _aio.UnaryUnaryMultiCallable[_note_service_pb2.DeleteNoteRequest, _note_service_pb2.DeleteNoteResponse]  # type: ignore[assignment]
     """Delete the session's own-level version of a note. Old versions are kept for audit.
 
-    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+    Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+    is.
     """
     SearchNotes: _aio.UnaryUnaryMultiCallable[_note_service_pb2.SearchNotesRequest, _note_service_pb2.SearchNotesResponse]  # type: ignore[assignment]
     """Find notes of a tier by words, and by embeddings if the server has an embedder, best first."""
@@ -109,7 +113,7 @@ class NoteServiceAsyncStub(NoteServiceStub):
 class NoteServiceServicer(metaclass=_abc_1.ABCMeta):
     """Notes in two budgeted tiers, as one session sees them.
 
-    A write over the budget is refused; notes are never truncated or evicted. Every response has the usage. Adding,
+    A write that would exceed the budget fails; notes are never truncated or evicted. Every response has the usage. Adding,
     updating or deleting one note is equivalent to EditNotes with one edit.
     """
 
@@ -121,10 +125,10 @@ class NoteServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_note_service_pb2.AddNoteResponse, _abc.Awaitable[_note_service_pb2.AddNoteResponse]]:
         """Add a note.
 
-        Adding the same content to the same tier at the same level again returns the stored note. If `note_id` is already
-        visible, the same content and tier return the stored note; others fail with ALREADY_EXISTS `NOTE_EXISTS`. Over the
-        budget, it fails with FAILED_PRECONDITION `BUDGET_EXCEEDED` and the detail BudgetExceeded. If the host has disabled
-        the tier, it fails with FAILED_PRECONDITION `TIER_DISABLED`.
+        If the tier already has a note with the same content at the session's level, that note is returned. If a note with
+        the same `note_id` is visible, it is returned if its content and tier are the same; otherwise the call fails with
+        ALREADY_EXISTS `NOTE_EXISTS`. Fails with FAILED_PRECONDITION `BUDGET_EXCEEDED`, with the detail BudgetExceeded, if
+        the notes would exceed the budget, and with FAILED_PRECONDITION `TIER_DISABLED` if the host has disabled the tier.
         """
 
     @_abc_1.abstractmethod
@@ -136,8 +140,9 @@ class NoteServiceServicer(metaclass=_abc_1.ABCMeta):
         """Replace the content of a note.
 
         Updating a note of a lower level creates an own-level version, which shadows the lower one from this level upward.
-        If no version is visible in the tier, it fails with NOT_FOUND `NOTE_NOT_FOUND`. A stale etag fails with ABORTED
-        `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as in AddNote, but an update that adds no size is within budget.
+        Fails with NOT_FOUND `NOTE_NOT_FOUND` if no version is visible in the tier, with ABORTED `ETAG_STALE` if the etag is
+        stale, and with `TIER_DISABLED` and `BUDGET_EXCEEDED` like AddNote. An update that does not make the notes longer is
+        always within the budget.
         """
 
     @_abc_1.abstractmethod
@@ -148,7 +153,8 @@ class NoteServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_note_service_pb2.DeleteNoteResponse, _abc.Awaitable[_note_service_pb2.DeleteNoteResponse]]:
         """Delete the session's own-level version of a note. Old versions are kept for audit.
 
-        If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+        Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+        is.
         """
 
     @_abc_1.abstractmethod

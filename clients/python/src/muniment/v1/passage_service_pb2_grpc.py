@@ -74,8 +74,8 @@ class PassageServiceServicer(object):
     def StorePassage(self, request, context):
         """Store a passage.
 
-        If `passage_id` is already visible, the same content returns the stored passage; other content fails with
-        ALREADY_EXISTS `PASSAGE_EXISTS`.
+        If a passage with the same `passage_id` is visible, it is returned if its content is the same; otherwise the call
+        fails with ALREADY_EXISTS `PASSAGE_EXISTS`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -117,9 +117,10 @@ class PassageServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DeletePassage(self, request, context):
-        """Delete a passage of the session's own level. It is kept for audit.
+        """Delete a passage of the session's own level. Deleted passages are kept for audit.
 
-        If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+        Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+        is.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -36,8 +36,8 @@ class PassageServiceStub:
     StorePassage: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.StorePassageRequest, _passage_service_pb2.StorePassageResponse]
     """Store a passage.
 
-    If `passage_id` is already visible, the same content returns the stored passage; other content fails with
-    ALREADY_EXISTS `PASSAGE_EXISTS`.
+    If a passage with the same `passage_id` is visible, it is returned if its content is the same; otherwise the call
+    fails with ALREADY_EXISTS `PASSAGE_EXISTS`.
     """
     ImportPassages: _grpc.StreamUnaryMultiCallable[_passage_service_pb2.ImportPassagesRequest, _passage_service_pb2.ImportPassagesResponse]
     """Store a stream of passages, in order, in batches. Each batch is a transaction.
@@ -57,9 +57,10 @@ class PassageServiceStub:
     SearchPassages: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.SearchPassagesRequest, _passage_service_pb2.SearchPassagesResponse]
     """Find passages by words, and by embeddings if the server has an embedder, best first."""
     DeletePassage: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.DeletePassageRequest, _passage_service_pb2.DeletePassageResponse]
-    """Delete a passage of the session's own level. It is kept for audit.
+    """Delete a passage of the session's own level. Deleted passages are kept for audit.
 
-    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+    Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+    is.
     """
 
 @_typing.type_check_only
@@ -70,8 +71,8 @@ class PassageServiceAsyncStub(PassageServiceStub):
     StorePassage: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.StorePassageRequest, _passage_service_pb2.StorePassageResponse]  # type: ignore[assignment]
     """Store a passage.
 
-    If `passage_id` is already visible, the same content returns the stored passage; other content fails with
-    ALREADY_EXISTS `PASSAGE_EXISTS`.
+    If a passage with the same `passage_id` is visible, it is returned if its content is the same; otherwise the call
+    fails with ALREADY_EXISTS `PASSAGE_EXISTS`.
     """
     ImportPassages: _aio.StreamUnaryMultiCallable[_passage_service_pb2.ImportPassagesRequest, _passage_service_pb2.ImportPassagesResponse]  # type: ignore[assignment]
     """Store a stream of passages, in order, in batches. Each batch is a transaction.
@@ -91,9 +92,10 @@ class PassageServiceAsyncStub(PassageServiceStub):
     SearchPassages: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.SearchPassagesRequest, _passage_service_pb2.SearchPassagesResponse]  # type: ignore[assignment]
     """Find passages by words, and by embeddings if the server has an embedder, best first."""
     DeletePassage: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.DeletePassageRequest, _passage_service_pb2.DeletePassageResponse]  # type: ignore[assignment]
-    """Delete a passage of the session's own level. It is kept for audit.
+    """Delete a passage of the session's own level. Deleted passages are kept for audit.
 
-    If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+    Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+    is.
     """
 
 class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -107,8 +109,8 @@ class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_passage_service_pb2.StorePassageResponse, _abc.Awaitable[_passage_service_pb2.StorePassageResponse]]:
         """Store a passage.
 
-        If `passage_id` is already visible, the same content returns the stored passage; other content fails with
-        ALREADY_EXISTS `PASSAGE_EXISTS`.
+        If a passage with the same `passage_id` is visible, it is returned if its content is the same; otherwise the call
+        fails with ALREADY_EXISTS `PASSAGE_EXISTS`.
         """
 
     @_abc_1.abstractmethod
@@ -158,9 +160,10 @@ class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _passage_service_pb2.DeletePassageRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_passage_service_pb2.DeletePassageResponse, _abc.Awaitable[_passage_service_pb2.DeletePassageResponse]]:
-        """Delete a passage of the session's own level. It is kept for audit.
+        """Delete a passage of the session's own level. Deleted passages are kept for audit.
 
-        If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+        Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+        is.
         """
 
 def add_PassageServiceServicer_to_server(servicer: PassageServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -81,8 +81,8 @@ class SessionServiceServicer(object):
         """Open a session.
 
         If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-        raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-        the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
+        raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
+        PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -91,7 +91,8 @@ class SessionServiceServicer(object):
     def GetSession(self, request, context):
         """Get one session.
 
-        A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
+        A session can get only itself. A host can get any session of its tenant at or below its ceiling,
+        including closed ones.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -108,7 +109,7 @@ class SessionServiceServicer(object):
         """Raise the taint of a session's conversation, and so of all its sessions.
 
         Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-        same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
+        same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -117,16 +118,16 @@ class SessionServiceServicer(object):
     def ResetSession(self, request, context):
         """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 
-        By calling it, the host asserts that it has cleared the model's context.
+        By calling this method, the host asserts that it has cleared the model's context.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CloseSession(self, request, context):
-        """Close a session. Its token is worth nothing from then on.
+        """Close a session. Its token becomes invalid.
 
-        A session may close itself only. One that is not open is NOT_FOUND.
+        A session can close only itself. Fails with NOT_FOUND if the session is not open.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -41,13 +41,14 @@ class SessionServiceStub:
     """Open a session.
 
     If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-    raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-    the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
+    raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
+    PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
     """
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.GetSessionRequest, _session_service_pb2.GetSessionResponse]
     """Get one session.
 
-    A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
+    A session can get only itself. A host can get any session of its tenant at or below its ceiling,
+    including closed ones.
     """
     ListSessions: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.ListSessionsRequest, _session_service_pb2.ListSessionsResponse]
     """List the sessions of an agent, newest first, up to the key's ceiling."""
@@ -55,17 +56,17 @@ class SessionServiceStub:
     """Raise the taint of a session's conversation, and so of all its sessions.
 
     Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-    same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
+    same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
     """
     ResetSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.ResetSessionRequest, _session_service_pb2.ResetSessionResponse]
     """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 
-    By calling it, the host asserts that it has cleared the model's context.
+    By calling this method, the host asserts that it has cleared the model's context.
     """
     CloseSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.CloseSessionRequest, _session_service_pb2.CloseSessionResponse]
-    """Close a session. Its token is worth nothing from then on.
+    """Close a session. Its token becomes invalid.
 
-    A session may close itself only. One that is not open is NOT_FOUND.
+    A session can close only itself. Fails with NOT_FOUND if the session is not open.
     """
 
 @_typing.type_check_only
@@ -81,13 +82,14 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """Open a session.
 
     If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-    raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-    the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
+    raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
+    PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
     """
     GetSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.GetSessionRequest, _session_service_pb2.GetSessionResponse]  # type: ignore[assignment]
     """Get one session.
 
-    A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
+    A session can get only itself. A host can get any session of its tenant at or below its ceiling,
+    including closed ones.
     """
     ListSessions: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ListSessionsRequest, _session_service_pb2.ListSessionsResponse]  # type: ignore[assignment]
     """List the sessions of an agent, newest first, up to the key's ceiling."""
@@ -95,17 +97,17 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """Raise the taint of a session's conversation, and so of all its sessions.
 
     Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-    same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
+    same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
     """
     ResetSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ResetSessionRequest, _session_service_pb2.ResetSessionResponse]  # type: ignore[assignment]
     """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 
-    By calling it, the host asserts that it has cleared the model's context.
+    By calling this method, the host asserts that it has cleared the model's context.
     """
     CloseSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.CloseSessionRequest, _session_service_pb2.CloseSessionResponse]  # type: ignore[assignment]
-    """Close a session. Its token is worth nothing from then on.
+    """Close a session. Its token becomes invalid.
 
-    A session may close itself only. One that is not open is NOT_FOUND.
+    A session can close only itself. Fails with NOT_FOUND if the session is not open.
     """
 
 class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -124,8 +126,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         """Open a session.
 
         If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-        raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-        the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
+        raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
+        PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
         """
 
     @_abc_1.abstractmethod
@@ -136,7 +138,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_service_pb2.GetSessionResponse, _abc.Awaitable[_session_service_pb2.GetSessionResponse]]:
         """Get one session.
 
-        A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
+        A session can get only itself. A host can get any session of its tenant at or below its ceiling,
+        including closed ones.
         """
 
     @_abc_1.abstractmethod
@@ -156,7 +159,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         """Raise the taint of a session's conversation, and so of all its sessions.
 
         Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-        same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
+        same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
         """
 
     @_abc_1.abstractmethod
@@ -167,7 +170,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_service_pb2.ResetSessionResponse, _abc.Awaitable[_session_service_pb2.ResetSessionResponse]]:
         """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 
-        By calling it, the host asserts that it has cleared the model's context.
+        By calling this method, the host asserts that it has cleared the model's context.
         """
 
     @_abc_1.abstractmethod
@@ -176,9 +179,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_service_pb2.CloseSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_service_pb2.CloseSessionResponse, _abc.Awaitable[_session_service_pb2.CloseSessionResponse]]:
-        """Close a session. Its token is worth nothing from then on.
+        """Close a session. Its token becomes invalid.
 
-        A session may close itself only. One that is not open is NOT_FOUND.
+        A session can close only itself. Fails with NOT_FOUND if the session is not open.
         """
 
 def add_SessionServiceServicer_to_server(servicer: SessionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

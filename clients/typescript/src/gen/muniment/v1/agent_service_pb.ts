@@ -327,7 +327,7 @@ export const AgentService: GenService<{
   /**
    * Create an agent with its initial blocks.
    *
-   * An id that already exists in the tenant fails with ALREADY_EXISTS `AGENT_EXISTS`.
+   * Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
    *
    * @generated from rpc muniment.v1.AgentService.CreateAgent
    */
@@ -339,7 +339,7 @@ export const AgentService: GenService<{
   /**
    * Get one agent.
    *
-   * Another tenant's agent is NOT_FOUND.
+   * Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
    *
    * @generated from rpc muniment.v1.AgentService.GetAgent
    */

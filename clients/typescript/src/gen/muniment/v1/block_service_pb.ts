@@ -709,7 +709,7 @@ export const BlockService: GenService<{
   /**
    * Create or replace the session's own-level version of a block of its agent.
    *
-   * An etag that does not match the version that the session sees fails with ABORTED `ETAG_STALE`.
+   * If the etag does not match the version that the session sees, the call fails with ABORTED `ETAG_STALE`.
    *
    * @generated from rpc muniment.v1.BlockService.UpdateBlock
    */
@@ -721,8 +721,8 @@ export const BlockService: GenService<{
   /**
    * Change part of a block of the session's agent.
    *
-   * Edits the version that the session sees, and writes an own-level version. If its agent has no such block, it fails
-   * with NOT_FOUND. A result over 64 KiB fails with FAILED_PRECONDITION `BLOCK_TOO_LARGE`.
+   * Edits the version that the session sees, and writes an own-level version. Fails with NOT_FOUND if its agent
+   * has no such block, and with FAILED_PRECONDITION `BLOCK_TOO_LARGE` if the result is larger than 64 KiB.
    *
    * @generated from rpc muniment.v1.BlockService.EditBlock
    */
@@ -734,7 +734,8 @@ export const BlockService: GenService<{
   /**
    * Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
    *
-   * If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+   * Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+   * is.
    *
    * @generated from rpc muniment.v1.BlockService.DeleteBlock
    */
@@ -746,8 +747,8 @@ export const BlockService: GenService<{
   /**
    * Declare a block of an agent as shared, and create its PUBLIC version if there is none.
    *
-   * If it is already declared, or `content` is set and a PUBLIC version exists, it fails with ALREADY_EXISTS
-   * `BLOCK_EXISTS`.
+   * Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
+   * exists.
    *
    * @generated from rpc muniment.v1.BlockService.CreateSharedBlock
    */
@@ -757,9 +758,9 @@ export const BlockService: GenService<{
     output: typeof CreateSharedBlockResponseSchema;
   },
   /**
-   * End a declaration, and with it all attachments. The owner keeps its block.
+   * Stop sharing a block. Detaches it from all agents. The owner keeps the block.
    *
-   * If the block is not declared, this and the methods below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
+   * If the block is not shared, this method and those below fail with NOT_FOUND `SHARED_BLOCK_NOT_FOUND`.
    *
    * @generated from rpc muniment.v1.BlockService.DeleteSharedBlock
    */
@@ -771,7 +772,8 @@ export const BlockService: GenService<{
   /**
    * Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
    *
-   * An agent that is not in the tenant fails with NOT_FOUND `AGENT_NOT_FOUND`, the owner with INVALID_ARGUMENT.
+   * Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
+   * the block.
    *
    * @generated from rpc muniment.v1.BlockService.AttachBlock
    */

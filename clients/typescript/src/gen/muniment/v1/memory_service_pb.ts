@@ -395,8 +395,8 @@ export const MemoryService: GenService<{
    * Create or replace the session's own-level version of a memory.
    *
    * Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
-   * nothing returns the stored version and is safe to retry. An etag that does not match the
-   * version that GetMemory returns fails with ABORTED `ETAG_STALE`.
+   * nothing returns the stored version and is safe to retry. Fails with ABORTED `ETAG_STALE` if
+   * the etag does not match the version that GetMemory returns.
    *
    * @generated from rpc muniment.v1.MemoryService.SaveMemory
    */
@@ -431,8 +431,8 @@ export const MemoryService: GenService<{
   /**
    * Find memories by words, and by embeddings if the server has an embedder, best first.
    *
-   * The query is plain language: any of its words may match, in any form of the word, and nothing in
-   * it is syntax. A shadowed version never matches.
+   * The query is plain language, without operators: any of its words may match, in any form of the
+   * word. A shadowed version never matches.
    *
    * @generated from rpc muniment.v1.MemoryService.SearchMemories
    */
@@ -444,7 +444,8 @@ export const MemoryService: GenService<{
   /**
    * Delete the session's own-level version of a memory. Old versions are kept for audit.
    *
-   * If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+   * Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+   * is.
    *
    * @generated from rpc muniment.v1.MemoryService.DeleteMemory
    */

@@ -625,7 +625,7 @@ export const EditNotesResponseSchema: GenMessage<EditNotesResponse> = /*@__PURE_
 /**
  * Notes in two budgeted tiers, as one session sees them.
  *
- * A write over the budget is refused; notes are never truncated or evicted. Every response has the usage. Adding,
+ * A write that would exceed the budget fails; notes are never truncated or evicted. Every response has the usage. Adding,
  * updating or deleting one note is equivalent to EditNotes with one edit.
  *
  * @generated from service muniment.v1.NoteService
@@ -634,10 +634,10 @@ export const NoteService: GenService<{
   /**
    * Add a note.
    *
-   * Adding the same content to the same tier at the same level again returns the stored note. If `note_id` is already
-   * visible, the same content and tier return the stored note; others fail with ALREADY_EXISTS `NOTE_EXISTS`. Over the
-   * budget, it fails with FAILED_PRECONDITION `BUDGET_EXCEEDED` and the detail BudgetExceeded. If the host has disabled
-   * the tier, it fails with FAILED_PRECONDITION `TIER_DISABLED`.
+   * If the tier already has a note with the same content at the session's level, that note is returned. If a note with
+   * the same `note_id` is visible, it is returned if its content and tier are the same; otherwise the call fails with
+   * ALREADY_EXISTS `NOTE_EXISTS`. Fails with FAILED_PRECONDITION `BUDGET_EXCEEDED`, with the detail BudgetExceeded, if
+   * the notes would exceed the budget, and with FAILED_PRECONDITION `TIER_DISABLED` if the host has disabled the tier.
    *
    * @generated from rpc muniment.v1.NoteService.AddNote
    */
@@ -650,8 +650,9 @@ export const NoteService: GenService<{
    * Replace the content of a note.
    *
    * Updating a note of a lower level creates an own-level version, which shadows the lower one from this level upward.
-   * If no version is visible in the tier, it fails with NOT_FOUND `NOTE_NOT_FOUND`. A stale etag fails with ABORTED
-   * `ETAG_STALE`. `TIER_DISABLED` and `BUDGET_EXCEEDED` as in AddNote, but an update that adds no size is within budget.
+   * Fails with NOT_FOUND `NOTE_NOT_FOUND` if no version is visible in the tier, with ABORTED `ETAG_STALE` if the etag is
+   * stale, and with `TIER_DISABLED` and `BUDGET_EXCEEDED` like AddNote. An update that does not make the notes longer is
+   * always within the budget.
    *
    * @generated from rpc muniment.v1.NoteService.UpdateNote
    */
@@ -663,7 +664,8 @@ export const NoteService: GenService<{
   /**
    * Delete the session's own-level version of a note. Old versions are kept for audit.
    *
-   * If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+   * Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+   * is.
    *
    * @generated from rpc muniment.v1.NoteService.DeleteNote
    */

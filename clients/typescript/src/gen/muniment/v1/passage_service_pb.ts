@@ -515,8 +515,8 @@ export const PassageService: GenService<{
   /**
    * Store a passage.
    *
-   * If `passage_id` is already visible, the same content returns the stored passage; other content fails with
-   * ALREADY_EXISTS `PASSAGE_EXISTS`.
+   * If a passage with the same `passage_id` is visible, it is returned if its content is the same; otherwise the call
+   * fails with ALREADY_EXISTS `PASSAGE_EXISTS`.
    *
    * @generated from rpc muniment.v1.PassageService.StorePassage
    */
@@ -573,9 +573,10 @@ export const PassageService: GenService<{
     output: typeof SearchPassagesResponseSchema;
   },
   /**
-   * Delete a passage of the session's own level. It is kept for audit.
+   * Delete a passage of the session's own level. Deleted passages are kept for audit.
    *
-   * If only a lower version is visible, it fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH`. If none is, NOT_FOUND.
+   * Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
+   * is.
    *
    * @generated from rpc muniment.v1.PassageService.DeletePassage
    */

@@ -374,8 +374,8 @@ export const SessionService: GenService<{
    * Open a session.
    *
    * If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-   * raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. A taint above
-   * the key's ceiling fails with PERMISSION_DENIED `CEILING_EXCEEDED`.
+   * raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
+   * PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
    *
    * @generated from rpc muniment.v1.SessionService.OpenSession
    */
@@ -387,7 +387,8 @@ export const SessionService: GenService<{
   /**
    * Get one session.
    *
-   * A session can get only itself. A host can get any session of its tenant up to its ceiling, also closed ones.
+   * A session can get only itself. A host can get any session of its tenant at or below its ceiling,
+   * including closed ones.
    *
    * @generated from rpc muniment.v1.SessionService.GetSession
    */
@@ -410,7 +411,7 @@ export const SessionService: GenService<{
    * Raise the taint of a session's conversation, and so of all its sessions.
    *
    * Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-   * same or a lower level succeeds and changes nothing. A session that is not open is NOT_FOUND.
+   * same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
    *
    * @generated from rpc muniment.v1.SessionService.RaiseTaint
    */
@@ -422,7 +423,7 @@ export const SessionService: GenService<{
   /**
    * Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
    *
-   * By calling it, the host asserts that it has cleared the model's context.
+   * By calling this method, the host asserts that it has cleared the model's context.
    *
    * @generated from rpc muniment.v1.SessionService.ResetSession
    */
@@ -432,9 +433,9 @@ export const SessionService: GenService<{
     output: typeof ResetSessionResponseSchema;
   },
   /**
-   * Close a session. Its token is worth nothing from then on.
+   * Close a session. Its token becomes invalid.
    *
-   * A session may close itself only. One that is not open is NOT_FOUND.
+   * A session can close only itself. Fails with NOT_FOUND if the session is not open.
    *
    * @generated from rpc muniment.v1.SessionService.CloseSession
    */
