@@ -49,7 +49,7 @@ def test_the_quickstart_has_eight_lines_at_most():
     assert len(lines) <= 8
 
 
-@pytest.mark.parametrize("tool", ["buf", "grpcurl"])
+@pytest.mark.parametrize("tool", ["grpcurl", pytest.param("buf", marks=pytest.mark.proof)])
 def test_the_tour(tool, folder, exported, request):
     """From the first block to the last, with one tool or the other."""
     if tool == "grpcurl":

@@ -177,7 +177,7 @@ OTHER = (
     Mutant(
         "new connections are admitted whatever their epoch",
         "an overtaken server is not used",
-        (setting(epochs.EpochGuard, "admit", lambda *_: None),),
+        (setting(epochs.EpochGuard, "check", lambda *_: None),),
         probe=probes.an_overtaken_server_is_not_used,
     ),
     Mutant(
