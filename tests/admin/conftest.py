@@ -10,5 +10,18 @@ from tests.support.command_fixtures import (
     root_folder,
     serving,
 )
+from tests.support.external_postgres import other_postgres, passfile, url
 
-__all__ = ["agent", "data_dir", "dev", "folder", "made_before", "muniment", "root_folder", "serving"]
+__all__ = [
+    "agent",
+    "data_dir",
+    "dev",
+    "folder",
+    "made_before",
+    "muniment",
+    "other_postgres",
+    "passfile",
+    "root_folder",
+    "serving",
+    "url",
+]

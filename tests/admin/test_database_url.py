@@ -2,80 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
 import stat
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 
 from muniment_server.postgres import roles
-from tests.support.commands import SYSTEM_POSTGRES, Server, line_of, objects, run, run_process, wait_until
+from tests.support.commands import SYSTEM_POSTGRES, Server, line_of, objects, run, run_process
+from tests.support.external_postgres import PASSWORD, admin_url, migrate
 
 pytestmark = pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES in /usr/lib/postgresql: not tested")
 
-PASSWORD = "correct-horse"
 SERVE = ("serve", "--listen", "127.0.0.1:0", "--workers", "1")
-
-
-@pytest.fixture(scope="module")
-def other_postgres(root_folder: Path) -> Iterator[int]:
-    """The port of a Postgres that wants passwords of everybody."""
-    home = root_folder / "other"
-    home.mkdir(mode=0o711)
-    rights: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
-    if rights:
-        subprocess.run(["chown", "postgres", home], check=True)
-    password = home / "password"
-    password.write_text(PASSWORD)
-    bindir, data, port = SYSTEM_POSTGRES[-1], home / "data", free_port()
-    init = [
-        "--auth=scram-sha-256",
-        f"--pwfile={password}",
-        "--username=postgres",
-        "--encoding=UTF8",
-        "--locale=C.UTF-8",
-    ]
-    subprocess.run([bindir / "initdb", *init, data], check=True, capture_output=True, cwd="/", **rights)
-    settings = ["listen_addresses=127.0.0.1", f"port={port}", "unix_socket_directories="]
-    flags = [word for setting in settings for word in ("-c", setting)]
-    with (home / "log").open("wb") as log:
-        server = subprocess.Popen([bindir / "postgres", "-D", data, *flags], stderr=log, cwd="/", **rights)
-        try:
-            wait_until(lambda: "ready to accept" in (home / "log").read_text(), "no Postgres")
-            yield port
-        finally:
-            server.send_signal(signal.SIGINT)  # fast: it does not wait for its clients
-            server.wait(20)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@pytest.fixture(scope="module")
-def url(other_postgres: int) -> str:
-    """The URL of an empty database, without a login."""
-    with psycopg.connect(admin_url(f"postgresql://127.0.0.1:{other_postgres}/postgres"), autocommit=True) as admin:
-        admin.execute("CREATE DATABASE kept")
-    return f"postgresql://127.0.0.1:{other_postgres}/kept"
-
-
-@pytest.fixture(scope="module")
-def passfile(root_folder: Path, url: str) -> Path:
-    """The passwords of the serving roles, made by the first migration."""
-    made = root_folder / "passfile"
-    done = migrate(root_folder, url, made)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == f"wrote {made}"
-    return made
 
 
 def test_a_server_that_was_overtaken_is_not_served(root_folder: Path, url: str, passfile: Path) -> None:
@@ -117,15 +56,6 @@ def test_without_a_state_directory_an_adoption_is_refused(root_folder: Path, url
 
     assert done.returncode == 1
     assert "--state-dir" in done.stderr
-
-
-def admin_url(url: str) -> str:
-    return url.replace("postgresql://", f"postgresql://postgres:{PASSWORD}@")
-
-
-def migrate(folder, url, passfile, *options):
-    environment = {"MUNIMENT_DATABASE_URL": admin_url(url)}
-    return run_process(folder, "migrate", "--passfile", str(passfile), *options, **environment)
 
 
 def test_the_passfile_is_closed_to_others_and_names_each_role(passfile):

@@ -21,7 +21,6 @@ from muniment_server.items import item_store
 from muniment_server.items.item_store import NewVersion
 from muniment_server.monitor.policy import Flow
 from muniment_server.monitor.session_scope import SessionScope
-from muniment_server.postgres import pool
 from muniment_server.postgres.pool import RoleConnection
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.search import Searcher
@@ -101,9 +100,10 @@ class Bench:
         self._host = muniment.connect(service.address, host_key=service.host_key, timeout=600)
         self._session = self._host.open_session(agent_id, muniment.Classification(int(level)))
         self._connection = TimedConnection.connect(
-            service.conninfo(level.role), autocommit=True, row_factory=namedtuple_row, options=pool._SETTINGS,
-            prepare_threshold=0, cursor_factory=TimedCursor,
+            service.conninfo(level.role), autocommit=True, row_factory=namedtuple_row, prepare_threshold=0
         )  # fmt: skip
+        self._connection.apply_settings()
+        self._connection.cursor_factory = TimedCursor
         with psycopg.connect(service.conninfo("postgres")) as admin:
             row: Any = admin.execute(_TENANT_AND_AGENT, [agent_id]).fetchone()
         self._of = {"tenant": row[0], "agent": row[1], "scope": f"'@{row[1]}:1'", "limit": MOST}

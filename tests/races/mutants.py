@@ -21,7 +21,6 @@ def spoiled(queries: Mapping[str, str], name: str, right: str, wrong: str) -> It
 @contextmanager
 def impatience() -> Iterator[None]:
     """Connections opened within the block wait 50 ms for a lock. A role's own setting would not: the server's wins."""
-    settings = pool._SETTINGS.replace("lock_timeout=5s", "lock_timeout=50ms")
-    assert settings != pool._SETTINGS
-    with mock.patch.object(pool, "_SETTINGS", settings):
+    assert "lock_timeout" in pool.SETTINGS
+    with mock.patch.object(pool, "SETTINGS", {**pool.SETTINGS, "lock_timeout": "50ms"}):
         yield

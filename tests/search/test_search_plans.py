@@ -18,7 +18,6 @@ from muniment_server.domain.principals import SessionIdentity
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.monitor.policy import Flow
 from muniment_server.monitor.session_scope import SessionScope
-from muniment_server.postgres import pool
 from muniment_server.postgres.pool import RoleConnection
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.search import Searcher
@@ -93,10 +92,10 @@ def test_a_search_among_many_items_reads_only_a_part_of_them(loaded, level):
             loaded.conninfo(level.role),
             autocommit=True,
             row_factory=namedtuple_row,
-            options=pool._SETTINGS,
-            cursor_factory=ExplainedCursor,
         )
     ) as connection:
+        connection.apply_settings()
+        connection.cursor_factory = ExplainedCursor
         connection.plans = []
         identity = SessionIdentity(session.tenant, session.session_id, level, AgentNumber(0))
         scope = SessionScope(

@@ -86,8 +86,7 @@ def test_a_caller_who_disconnects_cancels_the_statement(small):
 
 def test_a_call_that_waits_too_long_for_a_lock_is_unavailable(database, monkeypatch):
     """The connection's own limit: no session waits for ever."""
-    short = pool._SETTINGS.replace("lock_timeout=5s", "lock_timeout=50ms")
-    monkeypatch.setattr(pool, "_SETTINGS", short)
+    monkeypatch.setattr(pool, "SETTINGS", {**pool.SETTINGS, "lock_timeout": "50ms"})
     with serving(database) as service:
         session = service.session(PUBLIC)
         with locked(service, session):

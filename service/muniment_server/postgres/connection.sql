@@ -18,3 +18,15 @@ SELECT (SELECT control.system_identifier::text FROM pg_control_system() AS contr
 
 -- name: set_statement_timeout
 SELECT set_config('statement_timeout', %(milliseconds)s, false);
+
+-- name: apply_settings
+SELECT set_config(setting.name, setting.value, false)
+  FROM unnest(%(names)s::text[], %(settings)s::text[]) AS setting (name, value);
+
+-- name: settings
+-- What the settings are now, in the order in which they are asked for.
+SELECT array_agg(current_setting(asked.name) ORDER BY asked.position) AS settings
+  FROM unnest(%(names)s::text[]) WITH ORDINALITY AS asked (name, position);
+
+-- name: backend
+SELECT pg_backend_pid() AS process;

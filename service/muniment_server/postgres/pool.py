@@ -42,22 +42,19 @@ NETWORK = {"connect_timeout": 2, "keepalives_idle": 10, "tcp_user_timeout": 10_0
 """A host that drops packets must not block a thread for long. Seconds, seconds, milliseconds."""
 SINGLE: Mapping[str, int] = dict.fromkeys(roles.SERVING, 1)
 """One connection for each role."""
-_SETTINGS = " ".join(
-    f"-c {setting}"
-    for setting in (
-        "TimeZone=UTC",
-        "client_min_messages=warning",
-        "jit=off",
-        "plan_cache_mode=force_generic_plan",
-        "lock_timeout=5s",
-        "idle_in_transaction_session_timeout=5s",
-        "synchronous_commit=on",
-        "default_transaction_read_only=off",
-        "log_parameter_max_length_on_error=0",
-        'search_path="$user"',
-    )
-)
-"""The settings of every connection. They override what a role may have set for itself."""
+SETTINGS: Mapping[str, str] = {
+    "TimeZone": "UTC",
+    "client_min_messages": "warning",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "5s",
+    "synchronous_commit": "on",
+    "default_transaction_read_only": "off",
+    "log_parameter_max_length_on_error": "0",
+    "search_path": '"$user"',
+}
+"""The settings of every connection, as Postgres shows them. They override what a role may have set for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +70,16 @@ class WrongRole(psycopg.OperationalError):
     """A connection has another role, or one with too many privileges, or is on a standby, where taint lags behind."""
 
 
+class WrongSettings(psycopg.OperationalError):
+    """A connection does not keep its settings: a pooler in transaction mode gives each transaction another one."""
+
+
 class RoleConnection(psycopg.Connection[Any]):
     """A connection that knows its statement timeout, in milliseconds, and the epoch of its server."""
 
     statement_timeout: int = 0
+    answered_at: float = 0.0
+    """When it was last asked whether it answers, by `time.monotonic`."""
     epoch: Epoch | None = None
     _prepared_statements: PreparedStatements | None = None
 
@@ -98,9 +101,29 @@ class RoleConnection(psycopg.Connection[Any]):
             self._prepared_statements = PreparedStatements(self)
         return self._prepared_statements
 
+    def apply_settings(self) -> None:
+        """Give the connection its settings, and read them back. Raises WrongSettings.
+
+        They are not sent at log-in, since a pooler refuses or ignores what is.
+        """
+        given = {"names": list(SETTINGS), "settings": list(SETTINGS.values())}
+        self.execute(_QUERIES["apply_settings"], given)
+        (kept,) = self.execute(_QUERIES["settings"], given).fetchone() or (None,)
+        if kept != given["settings"]:
+            _LOG.critical(
+                "refused a connection that does not keep its settings: is a pooler between? It needs session mode"
+            )
+            raise WrongSettings
+
     def ask(self) -> None:
         """Run a statement that does nothing. It fails, or hangs, if the server does not answer."""
         self.execute(_QUERIES["answer"])
+        self.answered_at = time.monotonic()
+
+    def backend(self) -> int:
+        """The process at the database server that serves the connection now."""
+        (process,) = self.execute(_QUERIES["backend"]).fetchone() or (0,)
+        return int(process)
 
     def cancel_now(self) -> None:
         """Cancel the running statement, if the server can be reached. Called from another thread."""
@@ -113,23 +136,6 @@ class RoleConnection(psycopg.Connection[Any]):
         if wanted != self.statement_timeout:
             self.execute(_QUERIES["set_statement_timeout"], {"milliseconds": str(wanted)})
             self.statement_timeout = wanted
-
-
-def _checked_out(pool: ConnectionPool[RoleConnection], seconds: float, epochs: EpochGuard) -> RoleConnection:
-    """A connection, within *seconds*. Asks repeatedly: each time the pool tries to connect again.
-
-    Closes each connection whose server was overtaken after it had been opened.
-    """
-    end = time.monotonic() + seconds
-    while True:
-        with contextlib.suppress(PoolTimeout):
-            connection = pool.getconn(timeout=_POOL_PAUSE)
-            if not epochs.is_behind(connection.epoch):
-                return connection
-            connection.close()
-            pool.putconn(connection)
-        if time.monotonic() >= end:
-            raise PoolTimeout
 
 
 def _at_most(longest: float, remaining: float | None) -> float:
@@ -154,6 +160,8 @@ class Database:
         self._pool_sizes = pool_sizes
         self._epochs = epochs or EpochGuard()
         self._pools: dict[str, ConnectionPool[RoleConnection]] = {}
+        self._broke_at = 0.0
+        """When a connection was found broken last."""
         self._lock = threading.Lock()
 
     @contextmanager
@@ -164,7 +172,7 @@ class Database:
         """
         pool = self._pools.get(role) or self._open(role)
         try:
-            connection = _checked_out(pool, _at_most(_POOL_WAIT, deadline.remaining()), self._epochs)
+            connection = self._check_out(pool, _at_most(_POOL_WAIT, deadline.remaining()))
             try:
                 with deadline.canceling(connection.cancel_now):
                     connection.limit(deadline.remaining())
@@ -193,7 +201,6 @@ class Database:
             kwargs={
                 "autocommit": True,
                 "prepare_threshold": 0,
-                "options": _SETTINGS,
                 **NETWORK,
             },
             configure=lambda connection: self._verify(connection, role),
@@ -206,6 +213,31 @@ class Database:
             name=role,
         )
 
+    def _check_out(self, pool: ConnectionPool[RoleConnection], seconds: float) -> RoleConnection:
+        """A connection, within *seconds*. Asks repeatedly: each time the pool tries to connect again.
+
+        Closes those that have broken since they were used, or whose server was overtaken.
+        """
+        end = time.monotonic() + seconds
+        while True:
+            with contextlib.suppress(PoolTimeout):
+                connection = pool.getconn(timeout=_POOL_PAUSE)
+                if not self._epochs.is_behind(connection.epoch) and self._is_alive(connection):
+                    return connection
+                connection.close()
+                pool.putconn(connection)
+            if time.monotonic() >= end:
+                raise PoolTimeout
+
+    def _is_alive(self, connection: RoleConnection) -> bool:
+        """Whether *connection* answers. It is asked only if another has broken since it last did: then all may have."""
+        if connection.answered_at < self._broke_at:
+            try:
+                connection.ask()
+            except psycopg.Error:
+                return False
+        return True
+
     def _verify(self, connection: RoleConnection, role: str) -> None:
         """Refuse a connection with the wrong role or to the wrong server, and close it, which the pool would not."""
         try:
@@ -217,23 +249,21 @@ class Database:
             raise
 
     def _give_back(self, pool: ConnectionPool[RoleConnection], connection: RoleConnection) -> None:
-        """Return it clean. If it is broken, the others probably are too: check them now, not call by call."""
+        """Return it clean."""
         if connection.info.transaction_status in _OPEN_TRANSACTION:
             with contextlib.suppress(psycopg.Error):
                 connection.rollback()
-        broken = connection.closed
+        if connection.closed:
+            self._broke_at = time.monotonic()
         pool.putconn(connection)
-        if broken:
-            threading.Thread(target=self._check, daemon=True).start()
-
-    def _check(self) -> None:
-        """Replace every broken idle connection of every role."""
-        for pool in list(self._pools.values()):
-            pool.check()
 
 
 def verify(connection: RoleConnection, role: str) -> None:
-    """Refuse a connection that is not exactly what *role* needs. Raises WrongRole."""
+    """Give a connection its settings. Refuse it if it is not exactly what *role* needs.
+
+    Raises WrongSettings or WrongRole.
+    """
+    connection.apply_settings()
     found = connection.cursor(row_factory=class_row(_WhoAmI)).execute(_QUERIES["who_am_i"]).fetchone()
     if found != _WhoAmI(role, role, role, too_powerful=False, is_standby=False):
         _LOG.critical("refused a connection for %s: another role, too many privileges, or on a standby", role)
@@ -251,11 +281,7 @@ def epoch_of(connection: psycopg.Connection[Any]) -> Epoch:
     return found
 
 
-def checking_conninfo(conninfo: str, role: str, *, seconds: int) -> str:
-    """The conninfo of one connection as *role* with the settings of those that serve, with a limit for a statement."""
-    return libpq.make_conninfo(conninfo, user=role, options=f"{_SETTINGS} -c statement_timeout={seconds}s", **NETWORK)
-
-
 def operator_conninfo(admin: str) -> str:
     """The conninfo of an operator: the administrator's own login, acting as the owner."""
-    return libpq.make_conninfo(admin, options=f"{_SETTINGS} -c role={roles.OWNER}")
+    settings = {**SETTINGS, "role": roles.OWNER}
+    return libpq.make_conninfo(admin, options=" ".join(f"-c {name}={value}" for name, value in settings.items()))

@@ -17,7 +17,7 @@ from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_runn
 from muniment_server.monitor import grants
 from muniment_server.postgres import pool, roles
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
-from muniment_server.postgres.pool import RoleConnection, WrongRole
+from muniment_server.postgres.pool import NETWORK, RoleConnection, WrongRole, WrongSettings
 from muniment_server.runtime import log_settings
 from muniment_server.runtime.configuration import DatabaseConfig
 from muniment_server.runtime.passfile import with_passfile
@@ -33,6 +33,11 @@ _SPARE_CONNECTIONS = 20
 _EPOCH_ATTEMPTS = 5
 _STATEMENT_SECONDS = 10
 """Limits how long a starting server waits for the database, during which it handles no signals."""
+
+_NEEDS_SESSION_MODE = (
+    "the connections go through a pooler that gives each transaction another one: set its pool_mode to session, "
+    "as `service/docs/operations.md` shows, or connect to the database itself"
+)
 
 
 class NotReady(RuntimeError):
@@ -111,13 +116,28 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
                 pool.verify(connection, role)
             except WrongRole:
                 return [f"{role} logs in as another role, or as one with too many privileges: run `muniment migrate`"]
+            except WrongSettings:
+                return [_NEEDS_SESSION_MODE]
     with _logged_in(conninfo, roles.CONTROL) as connection:
+        if _is_shared(connection, conninfo):
+            return [_NEEDS_SESSION_MODE]
         return [*grants.problems(connection, connections=connections), *log_settings.problems(connection)]
 
 
 def _logged_in(conninfo: str, role: str) -> RoleConnection:
-    conninfo = pool.checking_conninfo(conninfo, role, seconds=_STATEMENT_SECONDS)
-    return RoleConnection.connect(conninfo, autocommit=True)
+    connection = RoleConnection.connect(libpq.make_conninfo(conninfo, user=role, **NETWORK), autocommit=True)
+    connection.limit(_STATEMENT_SECONDS)
+    return connection
+
+
+def _is_shared(connection: RoleConnection, conninfo: str) -> bool:
+    """Whether another connection of the same role gets to the same backend as *connection*, or *connection* to others.
+
+    A pooler in transaction mode gives each transaction a backend that is idle.
+    """
+    with _logged_in(conninfo, roles.CONTROL) as other:
+        first, of_other, again = connection.backend(), other.backend(), connection.backend()
+    return first != again or first == of_other
 
 
 def without_user(conninfo: str) -> str:
