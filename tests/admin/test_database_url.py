@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -88,8 +90,13 @@ def test_a_server_serves_it_with_the_passfile_and_passwords_can_be_rotated(servi
     assert run(folder, "agent", "create", "alice", **as_host).returncode == 0
 
     before = passfile.read_text()
+    if os.geteuid() == 0:
+        shutil.chown(passfile, "postgres")
+    owner = passfile.stat().st_uid
     rotated = migrate(folder, url, passfile, "--rotate")
     assert rotated.returncode == 0, rotated.stderr
+    assert passfile.stat().st_uid == owner
+    assert stat.S_IMODE(passfile.stat().st_mode) == 0o600
     assert not set(before.splitlines()) & set(passfile.read_text().splitlines())
 
     saved = run(folder, "memory", "save", "k", "v", "--agent", "alice", "--taint", "internal", "--json", **as_host)

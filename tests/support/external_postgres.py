@@ -50,7 +50,7 @@ def other_postgres(root_folder: Path) -> Iterator[int]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

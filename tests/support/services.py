@@ -175,7 +175,7 @@ def serving(
     """Serve *database* on a free port. *embed* is asked for the vectors of queries."""
     limits = limits or Limits()
     ids = ids or RandomIds()
-    connections = RoleDatabase(database.conninfo, pool_sizes=limits.connections, epochs=epochs)
+    connections = RoleDatabase(database.conninfo, pool_sizes=limits.connections(100), epochs=epochs)
     scopes = Scopes(connections, ids, audit_reads_from=audit_reads_from)
     server = Server(scopes, lambda text, _: embed(text), limits=limits, open_reflection=open_reflection)
     port = server.listen("127.0.0.1:0", None)

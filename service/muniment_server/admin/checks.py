@@ -179,6 +179,8 @@ def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
         problems = databases.problems_of(conninfo, connections=connections)
     except psycopg.Error as error:
         problems = [f"the grants cannot be checked ({message_of(error)}): run `muniment migrate`"]
+    else:
+        problems += databases.warnings_of(conninfo, connections=0)
     yield from map(_bad, problems)
     if not problems:
         yield _good("schema, grants, locale, durability and connection limit are as required")

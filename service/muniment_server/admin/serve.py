@@ -69,6 +69,13 @@ _MAX_SOCKET_PATH_BYTES = 107
     help="How many calls a worker runs and queues. It rejects more at once.",
 )
 @click.option(
+    "--max-connections",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="How many connections to Postgres the server opens. 0 is 80, or 8 for each worker and 4 if that is more.",
+)
+@click.option(
     "--drain-seconds",
     type=click.FloatRange(min=0, max=3600),
     default=20.0,
@@ -102,6 +109,7 @@ def serve(
     workers: int,
     threads: int,
     max_in_flight: int,
+    max_connections: int,
     drain_seconds: float,
     tls_cert: Path | None,
     tls_key: Path | None,
@@ -129,6 +137,7 @@ def serve(
             workers=workers,
             threads=threads,
             max_in_flight=max_in_flight,
+            max_connections=max_connections,
             drain_seconds=drain_seconds,
             tls=checked_tls(tls_cert, tls_key, tls_client_ca),
             development=dev,

@@ -36,6 +36,8 @@ _POOL_PAUSE = 0.1
 _POOL_WAIT = 2.0
 """Seconds to wait for a connection. There is one for each thread, so only a database that is away causes a wait."""
 _MAX_CONNECTION_SECONDS = 1800.0
+_IDLE_SECONDS = 60.0
+"""After so long without calls, a pool is empty."""
 _CANCEL_TIMEOUT = 2.0
 _OPEN_TRANSACTION = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
 NETWORK = {"connect_timeout": 2, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
@@ -207,7 +209,7 @@ class Database:
             min_size=0,
             max_size=self._pool_sizes[role],
             max_lifetime=_MAX_CONNECTION_SECONDS,
-            max_idle=_MAX_CONNECTION_SECONDS,
+            max_idle=_IDLE_SECONDS / self._pool_sizes[role],  # after which the pool closes one that was not needed
             reconnect_timeout=0.0,  # no back-off: the next call tries again
             open=True,
             name=role,

@@ -23,6 +23,10 @@ class Assignment:
     max_in_flight: int
     connections: int
     """How many connections all processes may open together."""
+    worker_connections: Mapping[str, int]
+    """How many connections one worker may open as each role."""
+    application_name: str
+    """The name of the server's connections."""
     drain_seconds: float
     development: bool
     audit_reads_from: int

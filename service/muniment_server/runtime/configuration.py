@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import roles
 from muniment_server.transport.pools import Limits
+
+_MAX_CONNECTIONS = 80
+"""Fits into the 100 that Postgres accepts by default."""
+_FEWEST_CONNECTIONS = 8
+"""A worker's: one for each role, and more for the control role, which every call needs."""
 
 
 class ConfigError(ValueError):
@@ -55,6 +61,8 @@ class ServerConfig:
     """How many calls a worker runs at the same time."""
     max_in_flight: int = 512
     """How many calls a worker takes on at once. One session gets a third of them, one tenant four fifths."""
+    max_connections: int = 0
+    """How many connections all processes may open together; 0 is 80, or what many workers need at least."""
     drain_seconds: float = 20.0
     tls: Tls | None = None
     development: bool = False
@@ -65,6 +73,11 @@ class ServerConfig:
             raise ConfigError(
                 "reads at CONFIDENTIAL and above are always audited: choose CONFIDENTIAL or a lower level"
             )
+        if 0 < self.max_connections < self._fewest_connections:
+            raise ConfigError(
+                f"{self.worker_count} workers need at least {self._fewest_connections} connections: "
+                "raise --max-connections, or start fewer --workers"
+            )
         if self.tls is None and not is_private(self.listen):
             raise ConfigError(
                 f"refusing to listen in the clear on {self.listen}: give --tls-cert and --tls-key, "
@@ -74,7 +87,17 @@ class ServerConfig:
     @property
     def connections(self) -> int:
         """How many connections the workers and the embedder may open together."""
-        return self.worker_count * sum(self.limits.connections.values()) + len(roles.LEVELS)
+        return self.worker_count * sum(self.worker_connections.values()) + len(roles.LEVELS)
+
+    @property
+    def worker_connections(self) -> Mapping[str, int]:
+        """How many connections one worker may open as each role."""
+        most = self.max_connections or max(_MAX_CONNECTIONS, self._fewest_connections)
+        return self.limits.connections((most - len(roles.LEVELS)) // self.worker_count)
+
+    @property
+    def _fewest_connections(self) -> int:
+        return self.worker_count * _FEWEST_CONNECTIONS + len(roles.LEVELS)
 
     @property
     def limits(self) -> Limits:

@@ -14,6 +14,7 @@ from muniment_server.postgres import roles
 from muniment_server.postgres.migrate import missing_roles
 from muniment_server.runtime.schema import migrate
 
+_ROOT = 0
 _BALANCING_LIBPQ = 160000
 
 
@@ -56,13 +57,16 @@ def with_passfile(url: str, passfile: Path | None) -> str:
     return libpq.make_conninfo(primary, passfile=str(passfile)) if passfile else primary
 
 
-def _write(passfile: Path, passwords: Mapping[str, str], kept: list[str]) -> Path:
-    """Write the new file beside the old one, so that a complete file exists at all times."""
-    lines = [line for line in kept if _role(line) not in passwords]
+def _write(passfile: Path, passwords: Mapping[str, str], lines: list[str]) -> Path:
+    """Write the new file beside the old one, so that a complete file exists at all times. It keeps its owner."""
+    lines = [line for line in lines if _role(line) not in passwords]
     lines += [f"*:*:*:{role}:{password}" for role, password in passwords.items()]
     part = passfile.with_name(passfile.name + ".part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        if passfile.exists() and os.geteuid() == _ROOT:  # or the server's account could not read it any more
+            kept = passfile.stat()
+            os.fchown(file.fileno(), kept.st_uid, kept.st_gid)
         file.write("\n".join(lines) + "\n")
         file.flush()
         os.fsync(file.fileno())

@@ -19,7 +19,7 @@ from pathlib import Path
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
 from muniment_server.postgres.epochs import EpochGuard
-from muniment_server.runtime import address, databases
+from muniment_server.runtime import address, connection_budget, databases
 from muniment_server.runtime.assignment import READY, Assignment
 from muniment_server.runtime.configuration import ServerConfig, child_environment
 from muniment_server.runtime.databases import ServedDatabase
@@ -92,6 +92,8 @@ def _start_serving(
     on_ready: Callable[[RunningServer], None],
 ) -> None:
     databases.require_ready(served.conninfo, connections=config.connections, epochs=EpochGuard(epochs))
+    for warning in databases.warnings_of(served.conninfo, connections=config.connections):
+        _LOG.warning(warning)
     assignment = _assignment(config, served.conninfo, listen, epochs, embedder.path)
     for child in (*workers, *embedder.processes):
         child.assign(assignment)
@@ -182,6 +184,8 @@ def _assignment(config: ServerConfig, conninfo: str, listen: str, epochs: Path, 
         threads=config.threads,
         max_in_flight=config.max_in_flight,
         connections=config.connections,
+        worker_connections=config.worker_connections,
+        application_name=connection_budget.application_name(config.connections),
         drain_seconds=config.drain_seconds,
         development=config.development,
         audit_reads_from=config.audit_reads_from,

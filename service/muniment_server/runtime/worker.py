@@ -46,8 +46,8 @@ def main() -> None:
 def _serve(assignment: Assignment, stop: StopSignal) -> None:
     limits = Limits(threads=assignment.threads, max_in_flight=assignment.max_in_flight)
     database = Database(
-        lambda role: libpq.make_conninfo(assignment.conninfo, user=role),
-        pool_sizes=limits.connections,
+        lambda role: libpq.make_conninfo(assignment.conninfo, user=role, application_name=assignment.application_name),
+        pool_sizes=assignment.worker_connections,
         epochs=EpochGuard(Path(assignment.epochs)),
     )
     scopes = Scopes(database, RandomIds(), audit_reads_from=Classification(assignment.audit_reads_from))

@@ -42,9 +42,16 @@ class Limits:
     max_bytes: int = 32 * _MIB
     """Requests and answers in memory, for each of the four sorts of calls, beside those of calls that run."""
 
-    @property
-    def connections(self) -> Mapping[str, int]:
-        """The most connections that each role needs at once."""
+    def connections(self, most: int) -> Mapping[str, int]:
+        """How many connections each role may open: one for each thread that may use it, or its part of *most*.
+
+        Each level has a fixed part, so that load at one level takes no connection from another.
+        """
+        wanted = self._wanted()
+        total = sum(wanted.values())
+        return wanted if total <= most else {role: max(1, most * count // total) for role, count in wanted.items()}
+
+    def _wanted(self) -> Mapping[str, int]:
         of_sessions = self.threads + self.long_threads + self.running_streams
         beside_calls = 2  # to look tokens up, and to ask whether the database answers
         control = of_sessions + self.host_threads + beside_calls

@@ -1,0 +1,47 @@
+"""How many connections all servers of one database may open together.
+
+Each states its budget in the name of its connections, where the others read it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from psycopg.rows import class_row
+
+from muniment_server.postgres import queries, roles
+from muniment_server.postgres.pool import RoleConnection
+
+RESERVED = 10
+"""Connections that are left to operators."""
+_QUERIES = queries.load(__package__, "connection_budget.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class _Budgets:
+    servers: int
+    connections: int
+    max_connections: int
+
+
+def application_name(connections: int) -> str:
+    """The name of the connections of one server, which may open so many *connections*."""
+    return f"muniment/{connections}/{secrets.token_hex(4)}"
+
+
+def warnings(connection: RoleConnection, connections: int) -> list[str]:
+    """Warns if the servers that run, and one more with so many *connections*, may open more than there are."""
+    found = (
+        connection.cursor(row_factory=class_row(_Budgets))
+        .execute(_QUERIES["budgets"], {"role": roles.CONTROL})
+        .fetchone()
+    )
+    assert found is not None  # an aggregate without GROUP BY has one row
+    most = found.max_connections - RESERVED
+    if found.connections + connections <= most:
+        return []
+    return [
+        f"{found.servers + bool(connections)} servers may open {found.connections + connections} connections together, "
+        f"and the database has {most} for them: raise its max_connections, or lower --max-connections"
+    ]

@@ -1,0 +1,76 @@
+"""The pools of connections: none is used that has broken, and none is kept that is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+import pytest
+
+from muniment_server.domain.errors import Unavailable
+from muniment_server.postgres import pool, roles
+from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.pool import Database as RoleDatabase
+from tests.support.commands import wait_until
+from tests.support.databases import Database
+
+PUBLIC, INTERNAL = roles.LEVELS[:2]
+
+
+@contextmanager
+def connected(database: Database, size: int = 1) -> Iterator[RoleDatabase]:
+    """The database as the serving roles see it."""
+    made = RoleDatabase(database.conninfo, pool_sizes=dict.fromkeys(roles.SERVING, size))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def ask(connections: RoleDatabase, role: str) -> None:
+    """Use a connection of *role* once."""
+    with connections.connection(role, Deadline(5)) as connection:
+        connection.ask()
+
+
+def backends(database: Database) -> int:
+    """How many connections of the levels there are."""
+    with database.as_admin() as admin:
+        (count,) = admin.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = ANY(%s)",
+            [list(roles.LEVELS)],
+        ).fetchone() or (0,)
+    return int(count)
+
+
+def end_connections(database: Database) -> None:
+    """End every connection, as a restart of Postgres does."""
+    with database.as_admin() as admin:
+        admin.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def test_once_a_connection_has_broken_no_other_broken_one_is_used(database: Database) -> None:
+    with connected(database) as connections:
+        for role in roles.LEVELS:
+            ask(connections, role)
+        end_connections(database)
+        with pytest.raises(Unavailable):
+            ask(connections, PUBLIC)
+
+        for role in roles.LEVELS:
+            ask(connections, role)
+
+
+def test_an_idle_pool_becomes_empty(database: Database) -> None:
+    with mock.patch.object(pool, "_IDLE_SECONDS", 0.3), connected(database, size=3) as connections:
+        for role in (PUBLIC, INTERNAL):
+            with connections.connection(role, Deadline(5)), connections.connection(role, Deadline(5)):
+                pass
+        assert backends(database) == 4
+        wait_until(lambda: backends(database) == 0, "idle connections stay open")
+
+        ask(connections, PUBLIC)
