@@ -3,11 +3,13 @@ package muniment
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
 )
 
 // A Conn is a connection to a server, with a credential or (as [Connect] makes it) without.
@@ -18,7 +20,7 @@ type Conn struct {
 	channel    *grpc.ClientConn
 	credential credentials.PerRPCCredentials
 	timeout    time.Duration
-	attempts   int
+	once       bool
 }
 
 // WithCredential gives the same connection to the holder of a host key or a session's token.
@@ -44,12 +46,12 @@ func (c *Conn) Close() error {
 func (c *Conn) Invoke(ctx context.Context, method string, request, response any, options ...grpc.CallOption) error {
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
-	attempts := 1
-	if mayRepeat(method, request) {
-		attempts = c.attempts
-	}
-	return repeat(ctx, attempts, func() error {
-		return errorOf(c.channel.Invoke(ctx, method, request, response, c.with(options)...))
+	safe := mayRepeat(method, request)
+	return repeat(ctx, func() (bool, error) {
+		var sentTo peer.Peer
+		err := errorOf(c.channel.Invoke(ctx, method, request, response, append(c.with(options), grpc.Peer(&sentTo))...))
+		// Without a peer there was no connection to send anything over.
+		return !c.once && passes(err) && (safe || sentTo.Addr == nil), err
 	})
 }
 
@@ -76,7 +78,7 @@ func (c *Conn) withDeadline(ctx context.Context) (context.Context, context.Cance
 
 func (c *Conn) with(options []grpc.CallOption) []grpc.CallOption {
 	if c.credential == nil {
-		return options
+		return slices.Clone(options)
 	}
 	return append([]grpc.CallOption{grpc.PerRPCCredentials(c.credential)}, options...)
 }

@@ -24,7 +24,7 @@ import muniment
 from muniment._calls import Calls
 from muniment._channel import TLS, open_channel
 from muniment._status import error_of
-from muniment.retries import METHODS, NO_RETRIES, repeat
+from muniment.retries import METHODS, repeat
 
 JSON = Any
 
@@ -86,7 +86,7 @@ class Player:
             except grpc.RpcError as failure:
                 raise error_of(failure) from failure
 
-        return repeat(attempt, NO_RETRIES, seconds or _SECONDS)
+        return repeat(attempt, lambda _: False, seconds or _SECONDS)
 
 
 def _call(calls: Calls, method: MethodDescriptor, requests: JSON, seconds: float | None) -> JSON:
