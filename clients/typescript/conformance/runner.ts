@@ -39,7 +39,7 @@ interface Scenario {
 
 type Variables = Map<string, JsonValue>;
 
-const DEFAULTS = { timeoutMs: 10_000, attempts: 4 };
+const DEFAULTS = { timeoutMs: 10_000, retries: true };
 
 const FILES = Object.values(contract).filter((each): each is DescFile => typeof each === "object" && "proto" in each);
 const REGISTRY: Registry = createRegistry(file_google_rpc_error_details, ...FILES);

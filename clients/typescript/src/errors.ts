@@ -93,9 +93,21 @@ export function errorOf(failure: ConnectError): MunimentError {
   return new MunimentError(code, failure.rawMessage, details, failure.cause ? { cause: failure.cause } : {});
 }
 
-/** Whether the server has closed the connection before it looked at the call, as it does with connections of an age. */
-export function isRefused(failure: ConnectError): boolean {
-  return !isAnswered(failure) && failure.rawMessage.includes("REFUSED_STREAM");
+/**
+ * Whether the server never began the call: no connection could be made, or it closed the connection before it looked
+ * at the call, as it does with connections of an age.
+ */
+export function neverBegan(failure: ConnectError): boolean {
+  return !isAnswered(failure) && (isNotConnected(failure.cause) || failure.rawMessage.includes("REFUSED_STREAM"));
+}
+
+/** Node names the system call that failed. Where it tried several addresses, there is an error for each. */
+function isNotConnected(cause: unknown): boolean {
+  const errors: unknown[] = cause instanceof AggregateError ? cause.errors : [cause];
+  return errors.every(
+    (error) =>
+      error instanceof Error && "syscall" in error && (error.syscall === "connect" || error.syscall === "getaddrinfo"),
+  );
 }
 
 /** gRPC's rule is UNAVAILABLE. Connect has one of three codes, by the way in which the connection broke. */

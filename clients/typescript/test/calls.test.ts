@@ -93,7 +93,6 @@ test("a timeout that is none is refused before anything is sent", async () => {
     const session = connect({ address: "localhost:1", token: "t" });
     assert.ok((await failureOf(session.memories.getMemory({}, { timeoutMs }))) instanceof RangeError);
   }
-  assert.throws(() => connect({ address: "localhost:1", token: "t", attempts: 0 }), RangeError);
 });
 
 test("a read that meets UNAVAILABLE is made again, a delete is not", async () => {
@@ -111,17 +110,28 @@ test("a read that meets UNAVAILABLE is made again, a delete is not", async () =>
   }
 });
 
-test("a call is made four times at most, or as often as the client says", async () => {
-  for (const [attempts, expected] of [
-    [undefined, 4],
-    [1, 1],
+test("a call is made until its deadline is near, or once without retries", async () => {
+  for (const [retries, least, most] of [
+    [undefined, 5, 8],
+    [false, 1, 1],
   ] as const) {
     await using server = await served(() => Promise.reject(status(Code.Unavailable, "UNAVAILABLE")));
-    const session = connect({ address: server.fake.address, token: "t", attempts });
+    const session = connect({ address: server.fake.address, token: "t", retries, timeoutMs: 3_000 });
 
     assert.equal(codeOf(await failureOf(session.memories.getMemory({}))), Code.Unavailable);
-    assert.equal(server.calls.length, expected);
+    assert.ok(least <= server.calls.length && server.calls.length <= most, `${server.calls.length} calls`);
   }
+});
+
+test("any call waits for a server that is not there yet: nothing was sent", async () => {
+  const path = join(mkdtempSync(join(tmpdir(), "muniment-")), "socket");
+  const call = connect({ address: `unix:${path}`, token: "t" }).memories.deleteMemory({});
+  await sleep(300);
+
+  await using server = await served(() => {}, path);
+  await call;
+
+  assert.deepEqual(server.calls, ["delete"]);
 });
 
 test("overload is waited for if the server names a time", async () => {
@@ -184,7 +194,7 @@ test("a lost connection is UNAVAILABLE, and made anew by the next attempt", asyn
 test("no server is UNAVAILABLE, and so is one without TLS where it is needed", async () => {
   await using server = await served();
   for (const options of [{ address: "127.0.0.1:1" }, { address: server.fake.address, tls: true }]) {
-    const session = connect({ ...options, token: "t", attempts: 1 });
+    const session = connect({ ...options, token: "t", retries: false });
 
     assert.equal(codeOf(await failureOf(session.memories.getMemory({}))), Code.Unavailable);
   }

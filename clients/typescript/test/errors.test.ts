@@ -19,7 +19,7 @@ async function received(failure: ConnectError): Promise<MunimentError> {
   await using fake = await Fake.start((router) =>
     router.service(MemoryService, { getMemory: () => Promise.reject(failure) }),
   );
-  const session = connect({ address: fake.address, token: "t", attempts: 1 });
+  const session = connect({ address: fake.address, token: "t", retries: false });
   const error = await failureOf(session.memories.getMemory({}));
   assert.ok(error instanceof MunimentError);
   return error;
