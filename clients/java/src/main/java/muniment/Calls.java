@@ -66,20 +66,26 @@ final class Calls {
 
   /** The response, or an error of ours. The deadline spans all attempts. */
   <Q extends Message, R> R call(MethodDescriptor<Q, R> method, Q request) {
-    int attempts = Repetition.isSafe(method, request) ? options.retries().attempts() : 1;
+    boolean safe = Repetition.isSafe(method, request);
     Deadline deadline = deadline();
     for (int attempt = 1; ; attempt++) {
+      Departure departure = new Departure();
+      CallOptions callOptions =
+          CallOptions.DEFAULT.withDeadline(deadline).withStreamTracerFactory(departure);
       try {
-        return ClientCalls.blockingUnaryCall(
-            channel, method, CallOptions.DEFAULT.withDeadline(deadline), request);
+        return ClientCalls.blockingUnaryCall(channel, method, callOptions, request);
       } catch (StatusRuntimeException failure) {
         MunimentException error = MunimentException.of(failure);
-        if (attempt == attempts || !Repetition.mayPass(error)) {
+        if (!mayRetry(error, safe || !departure.sent())) {
           throw error;
         }
-        pause(options.retries().pauseAfter(attempt), deadline, error);
+        pause(Repetition.pauseAfter(attempt), deadline, error);
       }
     }
+  }
+
+  private boolean mayRetry(MunimentException error, boolean safe) {
+    return options.retries() && safe && Repetition.mayPass(error) && !connection.isShutdown();
   }
 
   /**

@@ -51,8 +51,12 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
   private final Server server;
 
   FakeServer() throws IOException {
+    this(0);
+  }
+
+  FakeServer(int port) throws IOException {
     server =
-        Grpc.newServerBuilderForPort(0, InsecureServerCredentials.create())
+        Grpc.newServerBuilderForPort(port, InsecureServerCredentials.create())
             .fallbackHandlerRegistry(this)
             .directExecutor()
             .build()
