@@ -65,7 +65,8 @@ class Player:
         try:
             response = self._caller(step["as"])(method, _requests(method, step), seconds)
         except muniment.MunimentError as error:
-            if error.code is grpc.StatusCode.UNAVAILABLE and not error.reason:
+            lost = error.code is grpc.StatusCode.UNAVAILABLE and not error.reason
+            if lost and not step.get("may_be_lost"):
                 raise ConnectionError(error.message) from None  # the error is the client's, not the service's
             return _failure(error)
         return {"status": "OK", "response": json_format.MessageToDict(response)}

@@ -9,8 +9,8 @@ use tonic::{
 };
 
 use crate::{
-    Error, InvalidSettings, Retries,
-    retries::{UnaryRequest, may_repeat},
+    Error, InvalidSettings,
+    retries::{UnaryRequest, may_repeat, pauses},
 };
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -27,12 +27,12 @@ pub struct Client {
     channel: Channel,
     authorization: Option<MetadataValue<Ascii>>,
     timeout: Duration,
-    retries: Retries,
+    retries: bool,
 }
 
 impl Client {
     pub(crate) fn new(channel: Channel) -> Self {
-        Self { channel, authorization: None, timeout: DEFAULT_TIMEOUT, retries: Retries::default() }
+        Self { channel, authorization: None, timeout: DEFAULT_TIMEOUT, retries: true }
     }
 
     /// This client with another credential: a host key or a session's token.
@@ -58,10 +58,11 @@ impl Client {
         Ok(Self { timeout, ..self.clone() })
     }
 
-    /// This client with other retries.
+    /// This client with every call made once. By default, a call is made again until its deadline where that is
+    /// safe.
     #[must_use]
-    pub fn with_retries(&self, retries: Retries) -> Self {
-        Self { retries, ..self.clone() }
+    pub fn without_retries(&self) -> Self {
+        Self { retries: false, ..self.clone() }
     }
 
     /// Make a call, again if that is safe and may help, until the deadline.
@@ -76,7 +77,7 @@ impl Client {
     {
         let deadline = Instant::now() + self.timeout;
         let repeatable = may_repeat(&message);
-        let mut pauses = self.retries.pauses();
+        let mut pauses = pauses();
         let attempts = async {
             loop {
                 let request = self.request(message.clone(), deadline);
@@ -84,14 +85,10 @@ impl Client {
                     Ok(response) => return Ok(response.into_inner()),
                     Err(status) => Error::from(status),
                 };
-                if !(error.never_began() || repeatable && error.may_pass()) {
-                    return Err(error);
-                }
-                let Some(pause) = pauses.next() else {
-                    return Err(error);
-                };
+                let again = self.retries && (error.never_began() || repeatable && error.may_pass());
+                let pause = pauses.next().unwrap_or_default();
                 let pause = pause.saturating_add(error.retry_delay().unwrap_or_default());
-                if pause >= deadline - Instant::now() {
+                if !again || pause >= deadline - Instant::now() {
                     return Err(error);
                 }
                 sleep(pause).await;

@@ -2,7 +2,7 @@ use std::{error::Error as StdError, fmt, iter::successors, time::Duration};
 
 use prost::{Message, Name};
 use prost_types::Any;
-use tonic::{Code, Status, TimeoutExpired};
+use tonic::{Code, ConnectError, Status, TimeoutExpired};
 use tonic_types::{ErrorInfo, FieldViolation, StatusExt, pb};
 
 use crate::v1::{BudgetExceeded, ErrorReason, ImportProgress};
@@ -98,10 +98,13 @@ impl Error {
         }
     }
 
-    /// Whether the call provably never began: a connection that the server closes, because of its age or
-    /// because it stops itself, refuses what comes too late.
+    /// Whether the call provably never began: no connection could be made, or one that the server was closing,
+    /// because of its age or because it stops itself, refused what came too late.
     pub(crate) fn never_began(&self) -> bool {
         sources(&self.status).any(|source| {
+            if source.is::<ConnectError>() {
+                return true;
+            }
             // In HTTP/2, hyper cancels only what it has not written yet.
             let unsent = source.downcast_ref().is_some_and(hyper::Error::is_canceled);
             unsent || source.downcast_ref().is_some_and(is_refused)

@@ -9,7 +9,6 @@ mod retries;
 pub use client::Client;
 pub use connect::{ClientBuilder, InvalidSettings};
 pub use error::Error;
-pub use retries::Retries;
 pub use tonic::{
     Code,
     transport::{Certificate, ClientTlsConfig, Identity},

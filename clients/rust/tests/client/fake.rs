@@ -60,7 +60,15 @@ pub struct FakeServer {
 impl FakeServer {
     /// A server that answers as *answer* says, given the call and how many came before it.
     pub async fn start(answer: impl Fn(&Call, usize) -> Answer + Send + Sync + 'static) -> Self {
-        Self::start_aging(Duration::MAX, answer).await
+        Self::start_at("127.0.0.1:0", answer).await
+    }
+
+    /// The same at an address.
+    pub async fn start_at(
+        address: &str,
+        answer: impl Fn(&Call, usize) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        Self::listen(address, Duration::MAX, answer).await
     }
 
     /// A server that lets go of each connection when it is *age* old. Calls that have begun finish.
@@ -68,7 +76,15 @@ impl FakeServer {
         age: Duration,
         answer: impl Fn(&Call, usize) -> Answer + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::listen("127.0.0.1:0", age, answer).await
+    }
+
+    async fn listen(
+        address: &str,
+        age: Duration,
+        answer: impl Fn(&Call, usize) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let server = Self { address, calls: Arc::default() };
         tokio::spawn(server.clone().accept(listener, age, Arc::new(answer)));
