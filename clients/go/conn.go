@@ -49,9 +49,13 @@ func (c *Conn) Invoke(ctx context.Context, method string, request, response any,
 	safe := mayRepeat(method, request)
 	return repeat(ctx, func() (bool, error) {
 		var sentTo peer.Peer
-		err := errorOf(c.channel.Invoke(ctx, method, request, response, append(c.with(options), grpc.Peer(&sentTo))...))
+		err := c.channel.Invoke(ctx, method, request, response, append(c.with(options), grpc.Peer(&sentTo))...)
 		// Without a peer there was no connection to send anything over.
-		return !c.once && passes(err) && (safe || sentTo.Addr == nil), err
+		sent := sentTo.Addr != nil
+		if sent && ctx.Err() == nil {
+			err = brokenOff(err)
+		}
+		return !c.once && passes(err) && (safe || !sent), errorOf(err)
 	})
 }
 

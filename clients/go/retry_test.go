@@ -195,6 +195,25 @@ func lose(connection net.Conn) {
 	}
 }
 
+// It has not been canceled here, so nobody knows what became of it.
+func TestACallThatTheServerBreaksOffIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	f.fails("SaveMemory", failure(codes.Canceled, ""))
+	f.fails("DeleteMemory", failure(codes.Canceled, ""))
+	session := sessionOf(t, connect(t, f))
+
+	_, saved := session.SaveMemory(t.Context(), saveRequest())
+	_, deleted := session.DeleteMemory(t.Context(), &munimentv1.DeleteMemoryRequest{Key: "tea"})
+
+	if saves := len(f.calls("SaveMemory")); saves != 2 || saved != nil {
+		t.Error(saves, saved)
+	}
+	if deletes := len(f.calls("DeleteMemory")); deletes != 1 || status.Code(deleted) != codes.Unavailable {
+		t.Error(deletes, deleted)
+	}
+}
+
 func TestWhatCannotSucceedIsSentOnce(t *testing.T) {
 	t.Parallel()
 	f := serve(t)

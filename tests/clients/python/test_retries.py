@@ -88,7 +88,7 @@ SENT_ONCE = {
 }
 """The methods whose calls change something more, or fail, the second time."""
 OK = grpc.StatusCode.OK
-PASSING_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
+PASSING_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.CANCELLED)
 PASSING = {"unavailable": unavailable(), "overloaded": overloaded(retry_info(0.001))}
 
 
@@ -192,6 +192,18 @@ def test_other_failures_are_final(server, session, code):
         session.get_memory("tea")
 
     assert len(server.requests("GetMemory")) == 1
+
+
+def test_a_call_that_the_server_breaks_off_is_sent_again(server, session):
+    """It has not been canceled here, so nobody knows what became of it."""
+    server.script("GetMemory", status(grpc.StatusCode.CANCELLED))
+    server.script("DeleteMemory", status(grpc.StatusCode.CANCELLED))
+
+    session.get_memory("tea")
+    with pytest.raises(muniment.Unavailable):
+        session.delete_memory("tea")
+
+    assert [len(server.requests(method)) for method in ("GetMemory", "DeleteMemory")] == [2, 1]
 
 
 def test_overload_without_a_time_is_final(server, session):

@@ -6,6 +6,7 @@ import io.grpc.Channel;
 import io.grpc.ClientCall;
 import io.grpc.ClientInterceptor;
 import io.grpc.ClientInterceptors;
+import io.grpc.Context;
 import io.grpc.Deadline;
 import io.grpc.ManagedChannel;
 import io.grpc.Metadata;
@@ -75,13 +76,27 @@ final class Calls {
       try {
         return ClientCalls.blockingUnaryCall(channel, method, callOptions, request);
       } catch (StatusRuntimeException failure) {
-        MunimentException error = MunimentException.of(failure);
+        MunimentException error =
+            MunimentException.of(departure.sent() ? brokenOff(failure) : failure);
         if (!mayRetry(error, safe || !departure.sent())) {
           throw error;
         }
         pause(Repetition.pauseAfter(attempt), deadline, error);
       }
     }
+  }
+
+  /** A call that is canceled, though not here, was broken off by a server that stops. */
+  private static StatusRuntimeException brokenOff(StatusRuntimeException failure) {
+    boolean canceledHere =
+        Thread.currentThread().isInterrupted() || Context.current().isCancelled();
+    if (failure.getStatus().getCode() != Status.Code.CANCELLED || canceledHere) {
+      return failure;
+    }
+    return Status.UNAVAILABLE
+        .withDescription(failure.getStatus().getDescription())
+        .withCause(failure)
+        .asRuntimeException();
   }
 
   private boolean mayRetry(MunimentException error, boolean safe) {

@@ -186,7 +186,8 @@ class CallsTest {
 
   @Test
   void aCallIsRepeatedUntilItsDeadlineIsNear() {
-    server.script("GetMemory", Stream.generate(Failures::unavailable).limit(99).toArray(Message[]::new));
+    server.script(
+        "GetMemory", Stream.generate(Failures::unavailable).limit(99).toArray(Message[]::new));
     var hurried = session.withTimeout(Duration.ofSeconds(3));
 
     assertThrows(MunimentException.class, () -> hurried.getMemory(r -> r.setKey("tea")));
@@ -232,8 +233,7 @@ class CallsTest {
       var lost = CompletableFuture.runAsync(() -> lose(listener));
 
       var error =
-          assertThrows(
-              MunimentException.class, () -> client.createAgent(r -> r.setAgentId("ada")));
+          assertThrows(MunimentException.class, () -> client.createAgent(r -> r.setAgentId("ada")));
 
       assertEquals(Code.UNAVAILABLE, error.code());
       lost.get(30, TimeUnit.SECONDS);
@@ -251,6 +251,21 @@ class CallsTest {
     } catch (IOException broken) {
       throw new UncheckedIOException(broken);
     }
+  }
+
+  /** It has not been canceled here, so nobody knows what became of it. */
+  @Test
+  void aCallThatTheServerBreaksOffIsMadeAgain() {
+    server.script("GetMemory", failure(Code.CANCELLED, ""));
+    server.script("DeleteMemory", failure(Code.CANCELLED, ""));
+
+    session.getMemory(r -> r.setKey("tea"));
+    var error =
+        assertThrows(MunimentException.class, () -> session.deleteMemory(r -> r.setKey("tea")));
+
+    assertEquals(2, server.calls("GetMemory").size());
+    assertEquals(Code.UNAVAILABLE, error.code());
+    assertEquals(1, server.calls("DeleteMemory").size());
   }
 
   @Test
