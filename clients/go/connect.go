@@ -100,11 +100,11 @@ func Connect(address string, options ...Option) (*Conn, error) {
 			return nil, fmt.Errorf("muniment: %w", err)
 		}
 	}
-	channel, err := openChannel(address, s.tls)
+	pool, err := openPool(func() (*grpc.ClientConn, error) { return openChannel(address, s.tls) })
 	if err != nil {
 		return nil, fmt.Errorf("muniment: %w", err)
 	}
-	return &Conn{channel: channel, timeout: s.timeout, once: s.once}, nil
+	return &Conn{pool: pool, timeout: s.timeout, once: s.once}, nil
 }
 
 func openChannel(address string, config *tls.Config) (*grpc.ClientConn, error) {

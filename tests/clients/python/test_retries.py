@@ -195,7 +195,7 @@ def test_other_failures_are_final(server, session, code):
 
 
 def test_a_call_that_the_server_breaks_off_is_sent_again(server, session):
-    """It has not been canceled here, so nobody knows what became of it."""
+    """It was not canceled here, and may have been executed."""
     server.script("GetMemory", status(grpc.StatusCode.CANCELLED))
     server.script("DeleteMemory", status(grpc.StatusCode.CANCELLED))
 
@@ -240,7 +240,7 @@ def test_a_call_waits_for_a_server_that_is_not_there_yet(method):
 
 
 def test_what_was_lost_on_its_way_is_not_sent_again():
-    """The connection breaks after the call was sent: nobody knows what became of it."""
+    """The connection breaks after the call was sent: it may have been executed."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         lost = threading.Thread(target=lose, args=(listener,), daemon=True)
         lost.start()
