@@ -231,6 +231,18 @@ test("disconnecting ends calls that are under way; later ones connect anew", asy
   assert.deepEqual(server.calls, ["get", "get"]);
 });
 
+test("one call at a time has one connection, and calls at once have up to four", async () => {
+  await using server = await served(() => sleep(50));
+  const session = connect({ address: server.fake.address, token: "t" });
+
+  await session.memories.getMemory({});
+  await session.memories.getMemory({});
+  assert.equal(server.fake.connections, 1);
+
+  await Promise.all(Array.from({ length: 8 }, () => session.memories.getMemory({})));
+  assert.equal(server.fake.connections, 4);
+});
+
 test("a unix socket will do", async () => {
   await using server = await served(() => {}, join(mkdtempSync(join(tmpdir(), "muniment-")), "socket"));
 
