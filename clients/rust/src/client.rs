@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout_at};
 use tonic::{
@@ -10,6 +10,7 @@ use tonic::{
 
 use crate::{
     Error, InvalidSettings,
+    pool::Pool,
     retries::{UnaryRequest, may_repeat, pauses},
 };
 
@@ -19,20 +20,20 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(86400);
 /// Calls a server with one credential: that of a host, or that of a session.
 ///
 /// It has a method for each of the contract. Which of them a host may call and which a session, the server
-/// decides. A clone is cheap and shares the connection, as do all clients that `with_…` gives.
+/// decides. A clone is cheap and shares the connections, as do all clients that `with_…` gives.
 ///
 /// Dropping the future of a call cancels it; a write may have happened all the same.
 #[derive(Debug, Clone)]
 pub struct Client {
-    channel: Channel,
+    pool: Arc<Pool>,
     authorization: Option<MetadataValue<Ascii>>,
     timeout: Duration,
     retries: bool,
 }
 
 impl Client {
-    pub(crate) fn new(channel: Channel) -> Self {
-        Self { channel, authorization: None, timeout: DEFAULT_TIMEOUT, retries: true }
+    pub(crate) fn new(pool: Pool) -> Self {
+        Self { pool: Arc::new(pool), authorization: None, timeout: DEFAULT_TIMEOUT, retries: true }
     }
 
     /// This client with another credential: a host key or a session's token.
@@ -81,10 +82,12 @@ impl Client {
         let attempts = async {
             loop {
                 let request = self.request(message.clone(), deadline);
-                let error = match call(self.channel.clone(), request).await {
+                let taken = self.pool.take();
+                let error = match call(taken.channel(), request).await {
                     Ok(response) => return Ok(response.into_inner()),
                     Err(status) => Error::from(status),
                 };
+                drop(taken);
                 let again = self.retries && (error.never_began() || repeatable && error.may_pass());
                 let pause = pauses.next().unwrap_or_default();
                 let pause = pause.saturating_add(error.retry_delay().unwrap_or_default());
@@ -108,7 +111,8 @@ impl Client {
         F: Future<Output = Result<Response<R>, Status>>,
     {
         let deadline = Instant::now() + self.timeout;
-        let attempt = call(self.channel.clone(), self.request(messages, deadline));
+        let taken = self.pool.take();
+        let attempt = call(taken.channel(), self.request(messages, deadline));
         match timeout_at(deadline, attempt).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(status.into()),

@@ -4,6 +4,7 @@
 mod client;
 mod connect;
 mod error;
+mod pool;
 mod retries;
 
 pub use client::Client;

@@ -266,6 +266,31 @@ async fn a_connection_that_ends_of_age_loses_and_repeats_no_call() {
 }
 
 #[tokio::test]
+async fn one_call_at_a_time_has_one_connection_and_calls_at_once_have_up_to_four() {
+    let server = FakeServer::start(|call, _| match call.method.as_str() {
+        "MemoryService/GetMemory" => message(GetMemoryResponse::default()),
+        _ => Answer::Silence,
+    })
+    .await;
+    let client = client(&server).with_timeout(Duration::from_millis(500)).unwrap();
+
+    client.get_memory(get()).await.unwrap();
+    client.get_memory(get()).await.unwrap();
+    assert_eq!(server.connections(), 1);
+
+    let calls: Vec<_> = (0..8)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.save_memory(save()).await })
+        })
+        .collect();
+    for call in calls {
+        assert_eq!(call.await.unwrap().unwrap_err().code(), Code::DeadlineExceeded);
+    }
+    assert_eq!(server.connections(), 4);
+}
+
+#[tokio::test]
 async fn an_import_streams_its_passages() {
     let response = ImportPassagesResponse { stored_count: 2, ..Default::default() };
     let server = FakeServer::start(move |_, _| message(response)).await;

@@ -2,7 +2,10 @@
 
 use std::{
     convert::Infallible,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -55,6 +58,7 @@ pub fn message(message: impl Message) -> Answer {
 pub struct FakeServer {
     pub address: String,
     calls: Arc<Mutex<Vec<Call>>>,
+    connections: Arc<AtomicUsize>,
 }
 
 impl FakeServer {
@@ -86,9 +90,14 @@ impl FakeServer {
     ) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let server = Self { address, calls: Arc::default() };
+        let server = Self { address, calls: Arc::default(), connections: Arc::default() };
         tokio::spawn(server.clone().accept(listener, age, Arc::new(answer)));
         server
+    }
+
+    /// How many connections there have been.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
     }
 
     /// The calls so far.
@@ -101,6 +110,7 @@ impl FakeServer {
         A: Fn(&Call, usize) -> Answer + Send + Sync + 'static,
     {
         while let Ok((socket, _)) = listener.accept().await {
+            self.connections.fetch_add(1, Ordering::SeqCst);
             // What arrives too late must not reset the connection: the client would miss that it was refused.
             let socket = socket.into_std().unwrap();
             let lingering = socket.try_clone().unwrap();
