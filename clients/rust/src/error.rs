@@ -20,7 +20,8 @@ pub struct Error {
 impl Error {
     /// The canonical code.
     ///
-    /// A connection that failed is [`Code::Unavailable`], whatever it was that failed.
+    /// A connection that failed is [`Code::Unavailable`], whatever it was that failed, and so is a call that the
+    /// server broke off.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code
@@ -132,8 +133,10 @@ impl From<Status> for Error {
         if sources(&status).any(<dyn StdError>::is::<TimeoutExpired>) {
             return Self::deadline_exceeded();
         }
-        // What the server says has no source. What tonic makes of a failed connection has one, and any code.
-        let code = if status.source().is_some() { Code::Unavailable } else { status.code() };
+        // What the server says has no source. What tonic makes of a failed connection has one, and any code. Whoever
+        // cancels a call drops it: one that is canceled all the same was broken off by a server that stops.
+        let broken_off = status.source().is_some() || status.code() == Code::Cancelled;
+        let code = if broken_off { Code::Unavailable } else { status.code() };
         Self { code, status }
     }
 }

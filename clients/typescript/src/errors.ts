@@ -86,7 +86,7 @@ export function statusName(code: Code): string {
 
 /** The error of a failed call. */
 export function errorOf(failure: ConnectError): MunimentError {
-  const code = isConnectionLost(failure) ? Code.Unavailable : failure.code;
+  const code = isConnectionLost(failure) || isBrokenOff(failure) ? Code.Unavailable : failure.code;
   const details = failure.details.map((detail) =>
     create(AnySchema, "desc" in detail ? {} : { typeUrl: `type.googleapis.com/${detail.type}`, value: detail.value }),
   );
@@ -125,6 +125,11 @@ function isConnectionLost(failure: ConnectError): boolean {
     default:
       return false;
   }
+}
+
+/** Whether the server canceled the call, as it does when it stops. What the caller cancels has no answer. */
+function isBrokenOff(failure: ConnectError): boolean {
+  return isAnswered(failure) && failure.code === Code.Canceled;
 }
 
 function isAnswered(failure: ConnectError): boolean {

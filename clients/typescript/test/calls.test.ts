@@ -95,18 +95,20 @@ test("a timeout that is none is refused before anything is sent", async () => {
   }
 });
 
-test("a read that meets UNAVAILABLE is made again, a delete is not", async () => {
+test("a read that meets UNAVAILABLE, or is broken off by the server, is made again; a delete is not", async () => {
   for (const [method, expected] of [
     ["getMemory", ["get", "get"]],
     ["saveMemory", ["save", "save"]],
     ["deleteMemory", ["delete"]],
   ] as const) {
-    await using server = await served(onceThrown(status(Code.Unavailable, "UNAVAILABLE")));
-    const session = connect({ address: server.fake.address, token: "t" });
+    for (const code of [Code.Unavailable, Code.Canceled]) {
+      await using server = await served(onceThrown(status(code, "")));
+      const session = connect({ address: server.fake.address, token: "t" });
 
-    await session.memories[method]({}).catch((error) => assert.equal(error.reason, "UNAVAILABLE"));
+      await session.memories[method]({}).catch((error) => assert.equal(error.code, Code.Unavailable));
 
-    assert.deepEqual(server.calls, expected);
+      assert.deepEqual(server.calls, expected);
+    }
   }
 });
 

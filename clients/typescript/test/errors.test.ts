@@ -80,7 +80,7 @@ test("a status of somebody else has no reason of ours", async () => {
 });
 
 test("a code that the server sends stays, whatever the same code of a lost connection means", async () => {
-  for (const code of [Code.Aborted, Code.Canceled, Code.Internal]) {
+  for (const code of [Code.Aborted, Code.Internal]) {
     assert.equal((await received(status(code, "INTERNAL"))).code, code);
   }
 });

@@ -123,6 +123,23 @@ async fn a_read_is_made_again_when_the_server_is_away() {
     assert_eq!(server.calls().len(), 2);
 }
 
+/// Both may have been executed.
+#[tokio::test]
+async fn a_call_that_the_server_breaks_off_is_made_again_where_that_is_safe() {
+    let server = FakeServer::start(|_, earlier| match earlier {
+        0 => Answer::Error(Status::cancelled("")),
+        _ => message(GetMemoryResponse::default()),
+    })
+    .await;
+    client(&server).get_memory(get()).await.unwrap();
+    assert_eq!(server.calls().len(), 2);
+
+    let server = FakeServer::start(|_, _| Answer::Error(Status::cancelled(""))).await;
+    let error = client(&server).create_agent(CreateAgentRequest::default()).await.unwrap_err();
+    assert_eq!(error.code(), Code::Unavailable);
+    assert_eq!(server.calls().len(), 1);
+}
+
 #[tokio::test]
 async fn an_idempotent_write_is_made_again_unless_it_has_an_etag() {
     let server = FakeServer::start(away_once(SaveMemoryResponse::default())).await;
