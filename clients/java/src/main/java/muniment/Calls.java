@@ -8,7 +8,6 @@ import io.grpc.ClientInterceptor;
 import io.grpc.ClientInterceptors;
 import io.grpc.Context;
 import io.grpc.Deadline;
-import io.grpc.ManagedChannel;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
@@ -22,18 +21,18 @@ import java.util.Iterator;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 
-/** Makes calls over one connection with one credential: deadlines, retries, errors. */
+/** Makes calls over a pool of connections with one credential: deadlines, retries, errors. */
 final class Calls {
   private static final Metadata.Key<String> AUTHORIZATION =
       Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
   private static final Pattern VISIBLE_ASCII = Pattern.compile("[!-~]+");
 
-  private final ManagedChannel connection;
+  private final Pool connection;
   private final Metadata headers;
   private final Options options;
   private final Channel channel;
 
-  Calls(ManagedChannel connection, Metadata headers, Options options) {
+  Calls(Pool connection, Metadata headers, Options options) {
     this.connection = connection;
     this.headers = headers;
     this.options = options;
@@ -146,8 +145,7 @@ final class Calls {
     if (wait.compareTo(Duration.ofNanos(deadline.timeRemaining(TimeUnit.NANOSECONDS))) >= 0) {
       throw error;
     }
-    // Otherwise a server that restarts is found again after a second or more.
-    connection.resetConnectBackoff();
+    connection.connectSoon();
     try {
       TimeUnit.NANOSECONDS.sleep(wait.toNanos());
     } catch (InterruptedException interrupted) {

@@ -20,6 +20,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
@@ -266,6 +267,27 @@ class CallsTest {
     assertEquals(2, server.calls("GetMemory").size());
     assertEquals(Code.UNAVAILABLE, error.code());
     assertEquals(1, server.calls("DeleteMemory").size());
+  }
+
+  @Test
+  void oneCallAtATimeHasOneConnectionAndCallsAtOnceHaveUpToFour() {
+    session.getMemory(r -> r.setKey("tea"));
+    session.getMemory(r -> r.setKey("tea"));
+    assertEquals(1, server.connections());
+
+    var barrier = new CountDownLatch(8);
+    server.holdUntil(barrier);
+    var calls =
+        Stream.generate(
+                () ->
+                    CompletableFuture.runAsync(
+                        () -> session.getMemory(r -> r.setKey("tea")),
+                        command -> new Thread(command).start()))
+            .limit(8)
+            .toArray(CompletableFuture[]::new);
+    CompletableFuture.allOf(calls).join();
+
+    assertEquals(4, server.connections());
   }
 
   @Test
