@@ -25,7 +25,7 @@ from muniment_server.monitor.authentication import Credentials, bearer_token
 from muniment_server.monitor.interceptors import Gate
 from muniment_server.monitor.policy import Flow, Method
 from muniment_server.monitor.status import status_of
-from muniment_server.transport.cutoff import RECEIVE_SECONDS, SEND_SECONDS, Cutoff
+from muniment_server.transport.cutoff import Cutoff
 from muniment_server.transport.incoming import Behavior, Incoming, no_message
 from muniment_server.transport.pools import CallPool, Limits, Pools
 from muniment_server.transport.shares import Claim, Shares
@@ -97,11 +97,11 @@ class Admission:
 
     def _check_health(self, call: Incoming, route: Route) -> None:
         def received(message: bytes | None) -> None:
-            self._cutoff.clear(call)
-            call.next_message = lambda: message
-            self._health.submit(call.run, route.behavior)
+            if self._cutoff.clear(call):
+                call.next_message = lambda: message
+                self._health.submit(call.run, route.behavior)
 
-        self._cutoff.expect(call, RECEIVE_SECONDS)
+        self._cutoff.expect_message(call)
         call.receive(received)
 
     def _enter(self, call: Incoming, principal: HostIdentity | SessionIdentity, route: Route) -> None:
@@ -144,13 +144,18 @@ class AdmittedCall:
         if not self._call.on_end(self._finish):
             self._finish()
         if receives:
-            self._cutoff.expect(self._call, RECEIVE_SECONDS)
+            self._cutoff.expect_message(self._call)
             self._call.receive(self._received)
         else:
-            self._received(None)
+            self._queue(None)
 
     def _received(self, message: bytes | None) -> None:
-        self._cutoff.clear(self._call)
+        if self._cutoff.clear(self._call):
+            self._queue(message)
+        else:  # it was refused meanwhile
+            self._finish()
+
+    def _queue(self, message: bytes | None) -> None:
         self._call.next_message = lambda: message
         if self._pool.shares.hold_request(self._claim, len(message or b"")):
             self._claim.finish = self._finish
@@ -164,7 +169,7 @@ class AdmittedCall:
 
     def _sending(self, byte_count: int) -> None:
         self._pool.shares.hold_answer(self._claim, byte_count)
-        self._cutoff.expect(self._call, SEND_SECONDS)
+        self._cutoff.expect_reader(self._call)
 
     def _finish(self) -> None:
         """Called twice: at the end of the work, and of the RPC."""
@@ -207,7 +212,7 @@ class AdmittedStream:
             self._finish()
 
     def _sending(self, _: int) -> None:
-        self._cutoff.expect(self._call, SEND_SECONDS)
+        self._cutoff.expect_reader(self._call)
 
     def _finish(self) -> None:
         """Called twice: at the end of the work, and of the RPC."""
