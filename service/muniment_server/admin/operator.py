@@ -28,6 +28,7 @@ from muniment_server.postgres import queries, roles
 from muniment_server.postgres.epochs import Epoch
 from muniment_server.postgres.pool import epoch_of, operator_conninfo
 from muniment_server.postgres.rows import row_of
+from muniment_server.runtime import clocks
 from muniment_server.search.embeddings import EMBEDDER
 from muniment_server.search.reindex import Reindexed, reindex
 
@@ -119,6 +120,14 @@ class NoSuchAgent(LookupError):
     """The tenant has no agent with that id."""
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many tenants and agents a database has."""
+
+    tenants: int
+    agents: int
+
+
 class Operator:
     """An operator, connected to one database."""
 
@@ -183,6 +192,10 @@ class Operator:
             )
         return events
 
+    def clock_warnings(self) -> list[str]:
+        """Warns if the clocks of this machine and of the database differ."""
+        return clocks.warnings(self._connection)
+
     def purge(self, *, before: datetime) -> Iterator[Purged]:
         """Remove, level by level, versions that were deleted, overwritten or expired before *before*."""
         for level in Classification:
@@ -190,6 +203,10 @@ class Operator:
                 self._execute("use_role_schema", schema=level.role)
                 counts = self._one("purge", _Counts, before=before, number=level)
             yield Purged(level, counts.items, counts.revisions)
+
+    def size(self) -> Size:
+        """How much there is."""
+        return self._one("count_agents", Size)
 
     def epoch(self) -> Epoch:
         """The epoch of the database's server."""
