@@ -6,6 +6,7 @@ repeated; any call for which no connection could be made. The channel itself ret
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -70,9 +71,14 @@ SAFE_IF: dict[str, Callable[[Any], bool]] = {
 
 Response = TypeVar("Response")
 
+_LOG = logging.getLogger("muniment")
+
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0
+
+# About half a second after the first attempt. At a terminal, people learn why they wait.
+WARN_AFTER = 2
 
 # How gRPC's messages begin if it could not connect. It reports this in no other way.
 NOT_CONNECTED = ("failed to connect to all addresses", "errors resolving ")
@@ -117,13 +123,15 @@ def repeat(attempt: Callable[[float], Response], again: Callable[[MunimentError]
     A delay that the server asks for is added to the pause.
     """
     deadline = time.monotonic() + timeout
-    for pause in pauses():
+    for number, pause in enumerate(pauses()):
         try:
             return attempt(deadline - time.monotonic())
         except MunimentError as error:
             pause += error.retry_after or 0.0
             if not again(error) or time.monotonic() + pause >= deadline:
                 raise
+            if number == WARN_AFTER and _never_sent(error):
+                _LOG.warning("no connection to the server yet: trying for %.0f s more", deadline - time.monotonic())
         time.sleep(pause)
     raise AssertionError("pauses do not end")
 
