@@ -64,7 +64,11 @@ class ServerProcess:
 
     def ask_to_end(self) -> None:
         """Send SIGTERM."""
-        self._running.send_signal(signal.SIGTERM)
+        self.send(signal.SIGTERM)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the supervisor."""
+        self._running.send_signal(number)
 
     def wait_for_end(self) -> int:
         """Its exit status, once it has ended."""

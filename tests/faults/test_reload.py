@@ -1,0 +1,130 @@
+"""SIGHUP: other processes take over, with the code and the TLS files of now, and no call fails."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import muniment
+from tests.faults.processes import WORKERS, ServerProcess, runs, wait_until
+from tests.faults.rounds import Rounds
+from tests.support.certificates import make
+from tests.support.methods import METHODS
+
+_SLOWEST_RELOAD = 240.0
+"""Each of two workers leaves once its connections are a minute old."""
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[..., ServerProcess]]:
+    """Start a server with the options given."""
+    servers: list[ServerProcess] = []
+
+    def serve(*options: str) -> ServerProcess:
+        servers.append(ServerProcess(*options))
+        servers[-1].start()
+        return servers[-1]
+
+    yield serve
+    for server in servers:
+        print(server.log[-10_000:])
+        server.destroy()
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Path:
+    """A directory with an authority, and a pair of server.pem and server.key that it signed."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl to make certificates with")
+    make(tmp_path, "ca", "-addext", "basicConstraints=critical,CA:TRUE")
+    _renew(tmp_path)
+    return tmp_path
+
+
+def _renew(certificates: Path) -> None:
+    make(certificates, "server", "-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "subjectAltName=IP:127.0.0.1")
+
+
+def _processes(server: ServerProcess) -> set[int]:
+    return {*server.workers(), *server.embedders()}
+
+
+def _reload(server: ServerProcess, *, ends: str = "INFO reloaded", seconds: float = 60.0) -> float:
+    """Reload, and wait until the log says how it ended."""
+    before = server.log.count(ends)
+    server.send(signal.SIGHUP)
+    return wait_until(lambda: server.log.count(ends) > before, "the reload ends", seconds=seconds)
+
+
+def test_renewed_certificates_are_used_and_invalid_ones_change_nothing(
+    serving: Callable[..., ServerProcess], certificates: Path
+) -> None:
+    pair = (certificates / "server.pem", certificates / "server.key")
+    server = serving("--tls-cert", str(pair[0]), "--tls-key", str(pair[1]))
+    first, begun = _served_certificate(server), _processes(server)
+
+    valid_key = pair[1].read_text()
+    pair[1].write_text("no key")
+    _reload(server, ends="the reload failed")
+    assert (_served_certificate(server), _processes(server)) == (first, begun)
+    assert "are not a certificate and its key" in server.log
+
+    pair[1].write_text(valid_key)
+    _renew(certificates)
+    _reload(server)
+    assert _served_certificate(server) == pair[0].read_text().strip() != first
+    assert len(_processes(server)) == len(begun)
+    assert not _processes(server) & begun
+    with muniment.connect(server.address, host_key=server.host_key, tls=muniment.TLS(certificates / "ca.pem")) as host:
+        assert host.create_agent("alice").agent_id == "alice"
+
+
+def test_a_new_worker_whose_gate_is_closed_does_not_serve(server: ServerProcess) -> None:
+    begun = server.workers()
+    with server.as_owner() as owner:
+        owner.execute("GRANT SELECT ON muniment_restricted.item TO muniment_public")
+    _reload(server, ends="the reload failed")
+
+    assert "the gate is closed: the worker to replace goes on" in server.log
+    assert server.workers() == begun
+
+
+def test_sigterm_stops_a_server_that_reloads(server: ServerProcess) -> None:
+    begun = _processes(server)
+    server.send(signal.SIGHUP)
+    server.send(signal.SIGHUP)
+    wait_until(lambda: len(server.workers()) > WORKERS, "a new worker starts")
+    every = begun | _processes(server)
+
+    assert server.terminate() == 0
+    assert [pid for pid in every if runs(pid)] == []
+
+
+def _served_certificate(server: ServerProcess) -> str:
+    host, _, port = server.address.rpartition(":")
+    return ssl.get_server_certificate((host, int(port))).strip()
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("on_socket", [False, True])
+def test_under_load_no_call_fails_and_nothing_is_written_twice(
+    serving: Callable[..., ServerProcess], on_socket: bool, tmp_path: Path
+) -> None:
+    server = serving(*(["--listen", f"unix:{tmp_path}/socket"] if on_socket else []))
+    rounds = Rounds(f"unix:{tmp_path}/socket" if on_socket else server.address, server.host_key)
+    begun = _processes(server)
+    with rounds.running():
+        wait_until(lambda: rounds.rounds["_bare"] > 10, "rounds before")
+        took = _reload(server, seconds=_SLOWEST_RELOAD)
+        before = rounds.rounds["_bare"]
+        wait_until(lambda: rounds.wrong or rounds.rounds["_bare"] > before + 6, "rounds after")
+
+    print(f"a reload of {took:.0f} s: {rounds.called.total()} calls of bare stubs, {dict(rounds.rounds)}")
+    assert rounds.wrong == []
+    assert [method for method in METHODS if method not in rounds.called] == []
+    assert not _processes(server) & begun
