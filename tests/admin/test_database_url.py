@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from muniment_server.postgres import roles
@@ -141,3 +142,22 @@ def test_the_doctor_checks_it_with_and_without_an_administrator(folder, url, pas
     assert without.returncode == 0, without.stdout
     assert "the ledgers were not checked" in without.stdout
     assert PASSWORD not in healthy.stdout + healthy.stderr
+
+
+@pytest.mark.parametrize(("offset", "says"), [("+ '61 s'", "s ahead of this"), ("- '62 s'", "s behind this")])
+def test_a_database_whose_clock_is_wrong_is_not_purged(folder, url, passfile, offset, says):
+    """Versions are removed by their age. The doctor reports it, too."""
+    as_admin = {"MUNIMENT_DATABASE_URL": admin_url(url)}
+    with psycopg.connect(admin_url(url), autocommit=True) as admin:
+        clock = "CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE RETURN "
+        admin.execute(f"{clock} pg_catalog.now() {offset}::interval".encode())
+        try:
+            refused = run(folder, "purge", "--older-than", "90d", "--yes", **as_admin)
+            checked = run_process(folder, "doctor", "--passfile", str(passfile), **as_admin)
+        finally:
+            admin.execute(f"{clock} pg_catalog.now()".encode())
+
+    assert refused.returncode == 1
+    assert says in refused.stderr
+    assert says in checked.stdout
+    assert run(folder, "purge", "--older-than", "90d", "--yes", **as_admin).returncode == 0

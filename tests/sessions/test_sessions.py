@@ -101,6 +101,24 @@ def test_an_expired_session_is_closed(service, clock):
     assert len(host.list_sessions(agent_id="alice", include_closed=True).sessions) == 1
 
 
+def test_an_expired_session_stays_closed_when_the_clock_is_set_back(service, clock):
+    """Both one that the server remembers and one that it has not seen."""
+    host = service.host()
+    service.agent()
+    sessions = [host.open_session(agent_id="alice", taint=PUBLIC, ttl={"seconds": 60}) for _ in range(2)]
+    caller(host, sessions[0]).get_session()
+    clock.advance(seconds=61)
+    for session in sessions:
+        assert refusal(caller(host, session).get_memory, key="plan") == CLOSED
+
+    clock.advance(seconds=-61)
+
+    for session in sessions:
+        assert refusal(caller(host, session).get_memory, key="plan") == CLOSED
+        closed = host.get_session(session_id=session.session.session_id).session
+        assert closed.close_time == closed.expire_time
+
+
 def test_tokens_say_what_they_are_and_differ(host, alice):
     found = {open_session(host, taint=PUBLIC).token for _ in range(20)}
 

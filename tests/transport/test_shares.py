@@ -165,14 +165,14 @@ def test_a_tenant_leaves_a_turn_for_the_others():
     assert list(some.take_turn(stranger)) == [stranger]
 
 
-def test_writes_of_one_session_run_one_after_another():
-    """They would only wait for one another's row, each on a thread."""
-    some = shares(turns=4)
-    first, second = admitted(some, ADA, writes=True), admitted(some, ADA, writes=True)
-    started = [*some.take_turn(first), *some.take_turn(second)]
+def test_of_the_writes_of_one_session_two_run_at_once():
+    """More would only wait for one another's row, each on a thread."""
+    some = shares(turns=8)
+    first, second, third = (admitted(some, ADA, writes=True) for _ in range(3))
+    started = [claim for write in (first, second, third) for claim in some.take_turn(write)]
 
-    assert started == [first]
-    assert end(some, first) == [second]
+    assert started == [first, second]
+    assert end(some, first) == [third]
 
 
 def turns_taken(some, backlog, *, rounds, seconds):

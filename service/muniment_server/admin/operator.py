@@ -28,6 +28,7 @@ from muniment_server.postgres import queries, roles
 from muniment_server.postgres.epochs import Epoch
 from muniment_server.postgres.pool import epoch_of, operator_conninfo
 from muniment_server.postgres.rows import row_of
+from muniment_server.runtime import clocks
 from muniment_server.search.embeddings import EMBEDDER
 from muniment_server.search.reindex import Reindexed, reindex
 
@@ -182,6 +183,10 @@ class Operator:
                 limit=limit,
             )
         return events
+
+    def clock_warnings(self) -> list[str]:
+        """Warns if the clocks of this machine and of the database differ."""
+        return clocks.warnings(self._connection)
 
     def purge(self, *, before: datetime) -> Iterator[Purged]:
         """Remove, level by level, versions that were deleted, overwritten or expired before *before*."""

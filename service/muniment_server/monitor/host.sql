@@ -9,7 +9,24 @@ SELECT host_key.key_hash AS token_hash, host_key.host_key_id, host_key.ceiling
    AND host_key.revoke_time IS NULL;
 
 -- name: find_sessions
--- The open sessions of a tenant behind bearer tokens.
+-- The open sessions of a tenant behind bearer tokens. Closes those that have expired: they must not come back if the clock is
+-- set back. Waits for no writer.
+WITH expired AS (
+    SELECT expired.session_id
+      FROM vault.session AS expired
+     WHERE expired.tenant = %(tenant)s
+       AND expired.token_hash = ANY(%(token_hashes)s::bytea[])
+       AND expired.close_time IS NULL
+       AND expired.expire_time <= vault.clock()
+       FOR NO KEY UPDATE SKIP LOCKED
+),
+closed AS (
+    UPDATE vault.session AS closed
+       SET close_time = closed.expire_time
+      FROM expired
+     WHERE closed.tenant = %(tenant)s
+       AND closed.session_id = expired.session_id
+)
 SELECT session.token_hash, session.session_id, session.agent, session.taint
   FROM session
  WHERE session.tenant = %(tenant)s

@@ -18,7 +18,7 @@ from muniment_server.monitor import grants
 from muniment_server.postgres import pool, roles
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.pool import NETWORK, RoleConnection, WrongRole, WrongSettings
-from muniment_server.runtime import connection_budget, log_settings
+from muniment_server.runtime import clocks, connection_budget, log_settings
 from muniment_server.runtime.configuration import DatabaseConfig
 from muniment_server.runtime.passfile import with_passfile
 from muniment_server.runtime.schema import migrate
@@ -125,12 +125,12 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
 
 
 def warnings_of(conninfo: str, *, connections: int) -> list[str]:
-    """What may go wrong later: the servers of the database may run out of connections.
+    """What may go wrong later: the servers of the database may run out of connections, or the clocks differ.
 
     *connections* is how many a server that does not run yet may open; 0 if there is none.
     """
     with _logged_in(conninfo, roles.CONTROL) as connection:
-        return connection_budget.warnings(connection, connections)
+        return [*connection_budget.warnings(connection, connections), *clocks.warnings(connection)]
 
 
 def _logged_in(conninfo: str, role: str) -> RoleConnection:

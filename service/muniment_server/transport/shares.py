@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 
 _ROOM = (4.0, 2.0, 0.5)
 """How many times what is left one tenant, one agent and one session may have."""
+_WRITES = 2
+"""How many writes of one session run at once: while one of them has the session's row, the other is prepared."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +40,7 @@ class Share:
     running: int = 0
     seconds: float = 0.0
     """The time that its calls have run, on top of what whoever had used least had when it came."""
-    is_writing: bool = False
+    writing: int = 0
     parts: dict[Hashable, Share] = field(default_factory=dict)
     queue: deque[Claim] = field(default_factory=deque)
 
@@ -54,7 +56,7 @@ class Claim:
     shares: Sequence[Share]
     """From the tenant down."""
     writes: bool
-    """Writes of one session wait for one another's row. They wait in the queue, so that they do not wait on threads."""
+    """Writes of one session wait for one another's row: in the queue, so that they do not wait on threads."""
     request_bytes: int = 0
     answer_bytes: int = 0
     """Those of its answer: while it runs, the most that it may have."""
@@ -165,7 +167,7 @@ class Shares:
                 share.running -= 1
                 share.seconds += seconds
             if claim.writes:
-                claim.shares[-1].is_writing = False
+                claim.shares[-1].writing -= 1
             return self._granted()
 
     @property
@@ -184,14 +186,14 @@ class Shares:
                 share.waiting -= 1
                 share.running += 1
             if claim.writes:
-                claim.shares[-1].is_writing = True
+                claim.shares[-1].writing += 1
             granted.append(claim)
         return granted
 
     def _next(self, share: Share, depth: int) -> Claim | None:
         """Take the next claim from the queues of *share*, unless it may not run yet."""
         if share.queue:
-            return None if share.is_writing and share.queue[0].writes else share.queue.popleft()
+            return None if share.writing == _WRITES and share.queue[0].writes else share.queue.popleft()
         most_unread = _ROOM[depth] * (self._max_bytes - self._root.unread)
         able = [
             part
