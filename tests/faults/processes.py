@@ -31,10 +31,12 @@ _SLOWEST_START = 20.0
 class ServerProcess:
     """One server on one data directory and one port, started as often as it is killed."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, code: Path | None = None) -> None:
+        """*code* is the directory of another `muniment_server` to run."""
         self._folder = Path(tempfile.mkdtemp(prefix="muniment-faults-"))
         self._folder.chmod(0o711)  # root's Postgres runs as another account, which must come through
         self._options = options
+        self._environment = {**os.environ, **({"PYTHONPATH": str(code)} if code else {})}
         self.address = f"127.0.0.1:{_free_port()}"
         self._process: subprocess.Popen[str] | None = None
 
@@ -124,7 +126,9 @@ class ServerProcess:
         ]
         self.data_dir.mkdir(mode=0o711, exist_ok=True)
         with (self._folder / "log").open("a") as log:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            self._process = subprocess.Popen(
+                command, env=self._environment, stdout=subprocess.PIPE, stderr=log, text=True
+            )
         assert self._process.stdout is not None
         if _SERVES in self._process.stdout.readline():
             return True

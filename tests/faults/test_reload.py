@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import muniment
+import muniment_server
+from muniment_server.postgres.migrate import newest_version
 from tests.faults.processes import WORKERS, ServerProcess, runs, wait_until
 from tests.faults.rounds import Rounds
 from tests.support.certificates import make
@@ -18,6 +20,7 @@ from tests.support.methods import METHODS
 
 _SLOWEST_RELOAD = 240.0
 """Each of two workers leaves once its connections are a minute old."""
+_MIGRATION = "COMMENT ON TABLE vault.agent IS 'of the next version';\n"
 
 
 @pytest.fixture
@@ -25,8 +28,8 @@ def serving() -> Iterator[Callable[..., ServerProcess]]:
     """Start a server with the options given."""
     servers: list[ServerProcess] = []
 
-    def serve(*options: str) -> ServerProcess:
-        servers.append(ServerProcess(*options))
+    def serve(*options: str, code: Path | None = None) -> ServerProcess:
+        servers.append(ServerProcess(*options, code=code))
         servers[-1].start()
         return servers[-1]
 
@@ -34,6 +37,24 @@ def serving() -> Iterator[Callable[..., ServerProcess]]:
     for server in servers:
         print(server.log[-10_000:])
         server.destroy()
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    """A directory with a copy of the server's code."""
+    shutil.copytree(Path(muniment_server.__file__).parent, tmp_path / "muniment_server")
+    return tmp_path
+
+
+def _upgrade(code: Path, migration: str) -> None:
+    """Put the code of the next version in the place of that which runs."""
+    folder = code / "muniment_server" / "postgres" / "migrations"
+    (folder / f"{newest_version() + 1:04}_later.sql").write_text(migration)
+
+
+def _schema_version(server: ServerProcess) -> int:
+    with server.as_owner() as owner:
+        return int(owner.execute("SELECT max(version) AS version FROM vault.migration").fetchall()[0].version)
 
 
 @pytest.fixture
@@ -94,6 +115,25 @@ def test_a_new_worker_whose_gate_is_closed_does_not_serve(server: ServerProcess)
     assert server.workers() == begun
 
 
+def test_an_upgrade_migrates_first_if_the_running_workers_can_go_on(
+    serving: Callable[..., ServerProcess], code: Path
+) -> None:
+    server = serving(code=code)
+    begun, version = _processes(server), newest_version()
+
+    _upgrade(code, _MIGRATION)
+    _reload(server, ends="the reload failed")
+    assert "stop and start the server" in server.log
+    assert (_schema_version(server), _processes(server)) == (version, begun)
+
+    _upgrade(code, f"-- oldest server: {version}\n{_MIGRATION}")
+    _reload(server)
+    assert _schema_version(server) == version + 1
+    assert not _processes(server) & begun
+    with muniment.connect(server.address, host_key=server.host_key) as host:
+        assert host.create_agent("alice").agent_id == "alice"
+
+
 def test_sigterm_stops_a_server_that_reloads(server: ServerProcess) -> None:
     begun = _processes(server)
     server.send(signal.SIGHUP)
@@ -111,20 +151,23 @@ def _served_certificate(server: ServerProcess) -> str:
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("on_socket", [False, True])
+@pytest.mark.parametrize("what", ["workers", "on a unix socket", "upgrade"])
 def test_under_load_no_call_fails_and_nothing_is_written_twice(
-    serving: Callable[..., ServerProcess], on_socket: bool, tmp_path: Path
+    what: str, serving: Callable[..., ServerProcess], code: Path
 ) -> None:
-    server = serving(*(["--listen", f"unix:{tmp_path}/socket"] if on_socket else []))
-    rounds = Rounds(f"unix:{tmp_path}/socket" if on_socket else server.address, server.host_key)
+    socket = f"unix:{code}/socket"
+    server = serving(*(["--listen", socket] if what == "on a unix socket" else []), code=code)
+    rounds = Rounds(socket if what == "on a unix socket" else server.address, server.host_key)
     begun = _processes(server)
     with rounds.running():
         wait_until(lambda: rounds.rounds["_bare"] > 10, "rounds before")
+        if what == "upgrade":
+            _upgrade(code, f"-- oldest server: {newest_version()}\n{_MIGRATION}")
         took = _reload(server, seconds=_SLOWEST_RELOAD)
         before = rounds.rounds["_bare"]
         wait_until(lambda: rounds.wrong or rounds.rounds["_bare"] > before + 6, "rounds after")
 
-    print(f"a reload of {took:.0f} s: {rounds.called.total()} calls of bare stubs, {dict(rounds.rounds)}")
+    print(f"{what}: a reload of {took:.0f} s: {rounds.called.total()} calls of bare stubs, {dict(rounds.rounds)}")
     assert rounds.wrong == []
     assert [method for method in METHODS if method not in rounds.called] == []
     assert not _processes(server) & begun
