@@ -24,6 +24,7 @@ from muniment_server.runtime.databases import SUPERUSER, cluster_directory
 
 WORKERS = 2
 _PROC = Path("/proc")
+_LISTENS = "0A"
 _SERVES = "Muniment serves"
 _SLOWEST_START = 20.0
 
@@ -85,6 +86,12 @@ class ServerProcess:
     def workers(self) -> list[int]:
         """The worker processes."""
         return [pid for pid in _children(self._running.pid) if b"muniment_server.runtime.worker" in _command(pid)]
+
+    def listening(self) -> int:
+        """How many sockets listen on its port: one for each worker."""
+        port = int(self.address.rpartition(":")[2])
+        rows = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()]
+        return sum(row[1].endswith(f":{port:04X}") and row[3] == _LISTENS for row in rows)
 
     def embedders(self) -> list[int]:
         """The process that makes vectors, where it is installed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,9 +18,12 @@ from tests.faults.processes import WORKERS, ServerProcess, runs, wait_until
 from tests.faults.rounds import Rounds
 from tests.support.certificates import make
 from tests.support.methods import METHODS
+from tests.support.raw_http2 import Unnoticing
 
 _SLOWEST_RELOAD = 240.0
 """Each of two workers leaves once its connections are a minute old."""
+_LONGER_THAN_A_STOP = 2.0
+_HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 _MIGRATION = "COMMENT ON TABLE vault.agent IS 'of the next version';\n"
 
 
@@ -109,10 +113,17 @@ def test_a_new_worker_whose_gate_is_closed_does_not_serve(server: ServerProcess)
     begun = server.workers()
     with server.as_owner() as owner:
         owner.execute("GRANT SELECT ON muniment_restricted.item TO muniment_public")
-    _reload(server, ends="the reload failed")
+    server.send(signal.SIGHUP)
+    listening = []
 
+    def has_failed() -> bool:
+        listening.append(server.listening())
+        return "the reload failed" in server.log
+
+    wait_until(has_failed, "the reload fails")
     assert "the gate is closed: the worker to replace goes on" in server.log
     assert server.workers() == begun
+    assert set(listening) == {WORKERS}
 
 
 def test_an_upgrade_migrates_first_if_the_running_workers_can_go_on(
@@ -134,15 +145,22 @@ def test_an_upgrade_migrates_first_if_the_running_workers_can_go_on(
         assert host.create_agent("alice").agent_id == "alice"
 
 
-def test_sigterm_stops_a_server_that_reloads(server: ServerProcess) -> None:
-    begun = _processes(server)
+def test_a_worker_that_leaves_serves_callers_that_do_not_know(server: ServerProcess) -> None:
+    """And SIGTERM stops a server that reloads."""
+    connections = [Unnoticing(server.address) for _ in range(10)]
+    assert all(connection.is_answered(_HEALTH_CHECK) for connection in connections)
     server.send(signal.SIGHUP)
     server.send(signal.SIGHUP)
-    wait_until(lambda: len(server.workers()) > WORKERS, "a new worker starts")
-    every = begun | _processes(server)
+    wait_until(lambda: "no new connections" in server.log, "a worker leaves")
+    time.sleep(_LONGER_THAN_A_STOP)
+    assert all(connection.is_answered(_HEALTH_CHECK) for connection in connections)
 
+    every = _processes(server)
+    assert len(every) > WORKERS
     assert server.terminate() == 0
     assert [pid for pid in every if runs(pid)] == []
+    for connection in connections:
+        connection.close()
 
 
 def _served_certificate(server: ServerProcess) -> str:

@@ -74,7 +74,7 @@ _MAX_SOCKET_PATH_BYTES = 106
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="How many connections to Postgres the server opens. 0 is 80, or 8 for each worker and 4 if that is more.",
+    help="How many connections to Postgres the server opens. 0 is 80, or more for many workers.",
 )
 @click.option(
     "--drain-seconds",

@@ -85,6 +85,7 @@ def _listen(server: Server, assignment: Assignment) -> None:
 def _leave(server: Server, orders: Orders) -> None:
     """Once the supervisor asks for it, wait for the callers to leave, and stop."""
     orders.leave.wait()
+    _LOG.info("leaving: no new connections are accepted, those that exist are served for a minute")
     try:
         server.leave()
     finally:
