@@ -12,8 +12,9 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from muniment.v1 import memory_service_pb2
 from muniment_server.domain.classification import Classification
-from muniment_server.transport import admission
+from muniment_server.transport import cutoff
 from muniment_server.transport.pools import Limits
 from tests.support.answers import heavy
 from tests.support.commands import wait_until
@@ -218,7 +219,7 @@ def test_answers_that_are_not_read_are_bounded(database):
 
 
 def test_a_caller_who_does_not_read_is_cut_off(service, monkeypatch):
-    monkeypatch.setattr(admission, "SEND_SECONDS", 0.2)
+    monkeypatch.setattr(cutoff, "SEND_SECONDS", 0.2)
     session = service.session(PUBLIC)
     for number in range(40):
         session.save_memory(key=f"k{number:03}", content=heavy(65_000))
@@ -229,9 +230,29 @@ def test_a_caller_who_does_not_read_is_cut_off(service, monkeypatch):
     assert shares_of(service)._root.byte_count == 0
 
 
+def test_a_call_whose_message_comes_too_late_is_refused_and_nothing_is_done(service, monkeypatch):
+    """UNAVAILABLE: it may be sent again. On a busy server the message may have been sent in time."""
+    monkeypatch.setattr(cutoff, "RECEIVE_SECONDS", 0.2)
+    session = service.session(PUBLIC)
+    refused = threading.Event()
+
+    def late():
+        refused.wait(20)
+        yield memory_service_pb2.SaveMemoryRequest(key="late", content="x").SerializeToString()
+
+    stub: Any = session.channel.stream_unary("/muniment.v1.MemoryService/SaveMemory")
+    call = stub.future(late(), metadata=session.metadata, timeout=60)
+    assert reason_of(failure_of(call.result)) == "UNAVAILABLE"
+    refused.set()
+
+    wait_until(lambda: in_flight(service) == 0, "nothing is left of it")
+    assert service.server._admission._cutoff._waiting == {}
+    assert session.list_memories().memories == []
+
+
 def test_messages_that_arrive_late_and_large_leave_room_for_the_others(service, monkeypatch):
     """Their sizes are not known when the calls are let in. One session once had all others refused for a minute."""
-    monkeypatch.setattr(admission, "RECEIVE_SECONDS", 60.0)  # a busy machine may take long to send them
+    monkeypatch.setattr(cutoff, "RECEIVE_SECONDS", 60.0)  # a busy machine may take long to send them
     session, other = service.session(PUBLIC), service.session(PUBLIC, agent_id="bob")
     arrived = threading.Event()
 

@@ -620,7 +620,7 @@ def test_a_caller_who_disconnects_cancels_the_statement(stream, service):
 @pytest.fixture
 def impatient(monkeypatch):
     """Streams may rest for half a second only: longer than a busy machine takes between two messages."""
-    monkeypatch.setattr(streams, "RECEIVE_SECONDS_IN_STREAM", 0.5)
+    monkeypatch.setattr(cutoff, "RECEIVE_SECONDS_IN_STREAM", 0.5)
     monkeypatch.setattr(cutoff, "_CHECK_INTERVAL", 0.02)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
+from muniment_server.domain.errors import Unavailable
+from muniment_server.monitor.status import status_of
 from muniment_server.transport.incoming import Incoming
 
 RECEIVE_SECONDS = 3.0
@@ -14,22 +17,35 @@ RECEIVE_SECONDS_IN_STREAM = 10.0
 SEND_SECONDS = 10.0
 """The limit for reading an answer."""
 _CHECK_INTERVAL = 0.5
+_UNAVAILABLE = status_of(Unavailable())
 
 
 class Cutoff:
     """Cuts off callers who take too long."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Incoming, float] = {}
+        self._waiting: dict[Incoming, tuple[float, Callable[[], None]]] = {}
         self._stopped = threading.Event()
 
-    def expect(self, call: Incoming, seconds: float) -> None:
-        """Cut *call* off in so many seconds. Replaces what was said of it before."""
-        self._waiting[call] = time.monotonic() + seconds
+    def expect_message(self, call: Incoming) -> None:
+        """Refuse *call* unless its message arrives in time. Then nothing has been done, and it may be sent again."""
+        self._expect(call, RECEIVE_SECONDS, lambda: call.refuse(_UNAVAILABLE))
 
-    def clear(self, call: Incoming) -> None:
-        """The caller has done its part."""
-        self._waiting.pop(call, None)
+    def expect_next(self, call: Incoming) -> None:
+        """Cut *call*, a stream, off unless its next message arrives in time."""
+        self._expect(call, RECEIVE_SECONDS_IN_STREAM, call.cancel)
+
+    def expect_reader(self, call: Incoming) -> None:
+        """Cut *call* off unless its answer is read in time."""
+        self._expect(call, SEND_SECONDS, call.cancel)
+
+    def clear(self, call: Incoming) -> bool:
+        """The caller has done its part. False if nothing is expected of it: it may have been too late."""
+        return self._waiting.pop(call, None) is not None
+
+    def _expect(self, call: Incoming, seconds: float, otherwise: Callable[[], None]) -> None:
+        """Replaces what was expected of the call before."""
+        self._waiting[call] = (time.monotonic() + seconds, otherwise)
 
     def start(self) -> None:
         """Start cutting off callers."""
@@ -42,6 +58,6 @@ class Cutoff:
     def _watch(self) -> None:
         while not self._stopped.wait(_CHECK_INTERVAL):
             now = time.monotonic()
-            for call, latest in list(self._waiting.items()):
-                if latest < now:
-                    call.guarded(call.cancel)
+            for call, (latest, otherwise) in list(self._waiting.items()):
+                if latest < now and self.clear(call):
+                    call.guarded(otherwise)

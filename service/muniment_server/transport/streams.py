@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from muniment_server.transport.cutoff import RECEIVE_SECONDS_IN_STREAM, Cutoff
+from muniment_server.transport.cutoff import Cutoff
 from muniment_server.transport.incoming import Incoming
 from muniment_server.transport.shares import Claim, Shares
 
@@ -73,7 +73,7 @@ class Stream:
     def _receive(self) -> None:
         if not self._is_receiving and not self._ended and self._bytes < _READ_AHEAD_BYTES:
             self._is_receiving = True
-            self._cutoff.expect(self._call, RECEIVE_SECONDS_IN_STREAM)
+            self._cutoff.expect_next(self._call)
             self._call.receive(self._arrived)
 
     def _arrived(self, message: bytes | None) -> None:
