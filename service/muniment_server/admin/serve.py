@@ -118,7 +118,7 @@ def serve(
     dev: bool,
     audit_reads_from: Classification,
 ) -> None:
-    """Run a server until SIGTERM or Ctrl-C.
+    """Run a server until SIGTERM or Ctrl-C. SIGHUP reloads code and certificates.
 
     Without --database-url, the server runs a built-in Postgres. With --dev, it writes its address and a host key to
     DIR/development.json, where the other commands find them.
