@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import signal
+import subprocess
 from dataclasses import asdict, replace
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from muniment_server.postgres import migrate
+from muniment_server.runtime import reload
 from muniment_server.runtime.assignment import Assignment
-from muniment_server.runtime.reload import ReloadFailed, Reloads, SchemaUpgrade
+from muniment_server.runtime.child import Child, ChildFailed, drain
+from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
+from muniment_server.runtime.reload import ReloadFailed, Reloads, SchemaUpgrade, Steps
 from tests.support.databases import Database, other_database
 
+_POPEN = subprocess.Popen
 _ASSIGNMENT = Assignment(
     conninfo="dbname=muniment", listen="127.0.0.1:50051", threads=4, max_in_flight=512, connections=80,
     worker_connections={"muniment_public": 7}, application_name="muniment/80", drain_seconds=20.0, development=False,
@@ -23,7 +30,7 @@ _ASSIGNMENT = Assignment(
 def test_a_reload_requested_while_one_runs_follows_it():
     started: list[int] = []
 
-    def steps() -> Iterator[None]:
+    def steps() -> Steps:
         started.append(len(started))
         yield
 
@@ -39,10 +46,11 @@ def test_a_reload_requested_while_one_runs_follows_it():
     assert started == [0, 1]
 
 
-def test_a_reload_that_fails_ends(caplog):
-    def fail() -> Iterator[None]:
+@pytest.mark.parametrize("failure", [ReloadFailed, ChildFailed, FileNotFoundError])
+def test_a_reload_that_fails_ends(failure: type[Exception], caplog):
+    def fail() -> Steps:
         yield
-        raise ReloadFailed("the reason")
+        raise failure("the reason")
 
     reloads = Reloads()
     reloads.request()
@@ -51,6 +59,34 @@ def test_a_reload_that_fails_ends(caplog):
     assert [record.getMessage() for record in caplog.records] == [
         "the reload failed; processes that were not replaced go on: the reason"
     ]
+
+
+def test_a_reload_that_is_stopped_ends_its_migration(database: Database):
+    reloads, upgrade = Reloads(), SchemaUpgrade(database.admin, migrate.newest_version())
+    reloads.request()
+    made: list[subprocess.Popen[str]] = []
+
+    def start(*args: Any, **options: Any) -> subprocess.Popen[str]:
+        made.append(_POPEN(*args, **options))
+        return made[0]
+
+    with patch.object(subprocess, "Popen", start):
+        reloads.resume(upgrade.run)
+    assert made[0].poll() is None
+    reloads.stop()
+
+    assert made[0].returncode == -signal.SIGTERM
+
+
+def test_a_new_worker_that_hangs_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr(reload, "_START_SECONDS", 0.0)
+    config = ServerConfig(DatabaseConfig(tmp_path), workers=1)
+    workers = [Child("worker", config)]
+    with pytest.raises(ChildFailed, match="in time"):
+        list(reload.replace_workers(workers, config, _ASSIGNMENT))
+
+    assert len(workers) == 1
+    drain(workers)
 
 
 def test_the_schema_is_migrated_by_a_process_of_its_own(database: Database):

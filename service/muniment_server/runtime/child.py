@@ -95,8 +95,13 @@ class Child:
             self._process.wait(self._drain_seconds + _KILL_AFTER_DRAIN)
         except subprocess.TimeoutExpired:
             _LOG.error("%s did not drain in time: killing it", self._name)
-            self._process.kill()
-            self._process.wait()
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill the process if it still runs."""
+        self.stop()
+        self._process.kill()
+        self._process.wait()
         self._output.close()
 
     @property

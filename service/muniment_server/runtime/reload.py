@@ -9,13 +9,21 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from typing import TypeAlias
 
 from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.child import Child, ChildFailed
 from muniment_server.runtime.configuration import ServerConfig, child_environment
 
 _LOG = logging.getLogger("muniment.supervisor")
+_START_SECONDS = 120.0
+"""How long a new process may take to start."""
+
+Steps: TypeAlias = "Generator[None, None, None]"
+"""What a reload does: it pauses wherever it would wait."""
 
 
 class ReloadFailed(RuntimeError):
@@ -27,13 +35,13 @@ class Reloads:
 
     def __init__(self) -> None:
         self._requested = False
-        self._running: Iterator[None] | None = None
+        self._running: Steps | None = None
 
     def request(self) -> None:
         """Request a reload; one more if one is running. May be called by a signal handler."""
         self._requested = True
 
-    def resume(self, start: Callable[[], Iterator[None]]) -> None:
+    def resume(self, start: Callable[[], Steps]) -> None:
         """Do what can be done now of the reload that is running, or of one that *start* makes if it was requested."""
         if self._running is None and self._requested:
             self._requested, self._running = False, start()
@@ -42,9 +50,14 @@ class Reloads:
                 next(self._running)
             except StopIteration:
                 self._running = None
-            except (ReloadFailed, ChildFailed) as error:
+            except (ReloadFailed, ChildFailed, OSError) as error:
                 self._running = None
                 _LOG.error("the reload failed; processes that were not replaced go on: %s", error)
+
+    def stop(self) -> None:
+        """End the reload that is running. Its processes are the supervisor's to stop."""
+        if self._running is not None:
+            self._running.close()
 
 
 class SchemaUpgrade:
@@ -55,7 +68,7 @@ class SchemaUpgrade:
         self._admin = admin
         self._version = version
 
-    def run(self) -> Iterator[None]:
+    def run(self) -> Steps:
         """Migrate in a process of its own. Raises ReloadFailed."""
         if self._admin is None:
             return
@@ -71,8 +84,9 @@ class SchemaUpgrade:
         assert process.stdout is not None
         with process:
             try:
-                process.stdin.write(json.dumps({"admin": self._admin, "beside": self._version}))
-                process.stdin.close()
+                with suppress(BrokenPipeError):  # it has exited: its status says so
+                    process.stdin.write(json.dumps({"admin": self._admin, "beside": self._version}))
+                    process.stdin.close()
                 while process.poll() is None:
                     yield
             finally:
@@ -82,7 +96,7 @@ class SchemaUpgrade:
             self._version = int(process.stdout.read())
 
 
-def replace_workers(workers: list[Child], config: ServerConfig, assignment: Assignment) -> Iterator[None]:
+def replace_workers(workers: list[Child], config: ServerConfig, assignment: Assignment) -> Steps:
     """Replace each worker once another one serves in its place. Raises ChildFailed.
 
     *workers* always has all processes, those that start or leave too, so that the supervisor can stop them.
@@ -98,7 +112,7 @@ def replace_workers(workers: list[Child], config: ServerConfig, assignment: Assi
     yield from _until_fewer(leaving, 1, workers)
 
 
-def replace_embedder(embedders: list[Child], config: ServerConfig, assignment: Assignment) -> Iterator[None]:
+def replace_embedder(embedders: list[Child], config: ServerConfig, assignment: Assignment) -> Steps:
     """Replace the embedder, if there is one, once another one has loaded its model. Raises ChildFailed."""
     for old in list(embedders):
         new = Child("embedder", config, replaces=True)
@@ -108,18 +122,21 @@ def replace_embedder(embedders: list[Child], config: ServerConfig, assignment: A
         new.assign(assignment)
 
 
-def _until_ready(new: Child, children: list[Child]) -> Iterator[None]:
+def _until_ready(new: Child, children: list[Child]) -> Steps:
     children.append(new)
+    end = time.monotonic() + _START_SECONDS
     try:
         while not new.is_ready():
+            if time.monotonic() > end:
+                raise ChildFailed("a new process did not start in time")
             yield
     except ChildFailed:
         children.remove(new)
-        new.wait_until_stopped()
+        new.kill()
         raise
 
 
-def _until_fewer(ending: list[Child], count: int, children: list[Child]) -> Iterator[None]:
+def _until_fewer(ending: list[Child], count: int, children: list[Child]) -> Steps:
     """Wait until fewer than *count* of the *ending* processes run."""
     while True:
         for child in [child for child in ending if child.has_ended]:

@@ -22,7 +22,7 @@ from muniment_server.runtime.child import Child, drain
 from muniment_server.runtime.configuration import ServerConfig
 from muniment_server.runtime.databases import ServedDatabase
 from muniment_server.runtime.hardening import forbid_core_dumps
-from muniment_server.runtime.reload import Reloads, SchemaUpgrade, replace_embedder, replace_workers
+from muniment_server.runtime.reload import Reloads, SchemaUpgrade, Steps, replace_embedder, replace_workers
 from muniment_server.runtime.stop_signal import StopSignal
 
 _LOG = logging.getLogger("muniment.supervisor")
@@ -78,6 +78,7 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
                 stop,
             )
         finally:  # while the database runs; the workers first, because their searches need the embedder
+            reloads.stop()
             drain(workers)
             drain(embedder.processes)
 
@@ -106,7 +107,7 @@ def _start_serving(workers: list[Child], embedder: Embedder, assignment: Assignm
 
 def _reload(
     config: ServerConfig, workers: list[Child], embedder: Embedder, assignment: Assignment, schema: SchemaUpgrade
-) -> Iterator[None]:
+) -> Steps:
     _LOG.info("reloading")
     yield from schema.run()
     yield from replace_workers(workers, config, assignment)
