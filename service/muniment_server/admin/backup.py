@@ -33,7 +33,6 @@ from muniment_server.runtime.passfile import migrate_with_passfile
 
 _STANDARD = Path("-")
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_EXISTING_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 
 @click.command
@@ -45,12 +44,12 @@ def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path
     """Write everything in the database to FILE, as of one moment, while the server goes on.
 
     The file contains the text of all levels, unencrypted, and only its owner may read it. With - the backup goes to
-    standard output, for a program that encrypts it.
+    standard output, where a program such as age can encrypt it.
 
     \b
     Examples:
       muniment backup muniment.dump
-      muniment backup - | age --recipient KEY > muniment.dump.age
+      muniment backup - > /mnt/encrypted/muniment.dump
       muniment backup muniment.dump --database-url postgresql://postgres@db.example/muniment
     """
     if file == _STANDARD and sys.stdout.isatty():
@@ -70,7 +69,7 @@ def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path
 
 
 @click.command
-@click.argument("file", type=_EXISTING_FILE)
+@click.argument("file", type=_FILE)
 @data_dir_option
 @database_url_option
 @passfile_option
@@ -90,13 +89,13 @@ def restore(
       muniment restore muniment.dump --database-url postgresql://postgres@db.example/new --passfile passfile
     """
     config = DatabaseConfig(data_dir, database_url, passfile, state_dir)
-    with report_database_errors(), _migrated_database(config) as admin, _working("Restoring"):
+    with report_database_errors(), file.open("rb"), _migrated_database(config) as admin, _working("Restoring"):
         closed = _restore(admin, file)
     print_note(f"The database is ready. {closed} open sessions were closed.")
 
 
 @click.command
-@click.argument("file", type=_EXISTING_FILE)
+@click.argument("file", type=_FILE)
 def verify(file: Path) -> None:
     """Restore the backup FILE into a temporary database, check that as `muniment doctor` does, and remove it.
 
@@ -108,7 +107,7 @@ def verify(file: Path) -> None:
       muniment verify muniment.dump
       TMPDIR=/srv/scratch muniment verify muniment.dump
     """
-    with report_database_errors(), tempfile.TemporaryDirectory(prefix="muniment-verify-") as folder:
+    with report_database_errors(), file.open("rb"), tempfile.TemporaryDirectory(prefix="muniment-verify-") as folder:
         Path(folder).chmod(0o711)  # root's Postgres runs as another account, which must pass
         with EmbeddedPostgres(Path(folder, "postgres"), roles=roles.ALL, durable=True) as embedded:
             admin = embedded.conninfo(user=databases.SUPERUSER)
