@@ -24,6 +24,7 @@ from muniment_server.runtime.databases import SUPERUSER, cluster_directory
 
 WORKERS = 2
 _PROC = Path("/proc")
+_LISTENS = "0A"
 _SERVES = "Muniment serves"
 _SLOWEST_START = 20.0
 
@@ -31,10 +32,12 @@ _SLOWEST_START = 20.0
 class ServerProcess:
     """One server on one data directory and one port, started as often as it is killed."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, code: Path | None = None) -> None:
+        """*code* is the directory of another `muniment_server` to run."""
         self._folder = Path(tempfile.mkdtemp(prefix="muniment-faults-"))
         self._folder.chmod(0o711)  # root's Postgres runs as another account, which must come through
         self._options = options
+        self._environment = {**os.environ, **({"PYTHONPATH": str(code)} if code else {})}
         self.address = f"127.0.0.1:{_free_port()}"
         self._process: subprocess.Popen[str] | None = None
 
@@ -64,7 +67,11 @@ class ServerProcess:
 
     def ask_to_end(self) -> None:
         """Send SIGTERM."""
-        self._running.send_signal(signal.SIGTERM)
+        self.send(signal.SIGTERM)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the supervisor."""
+        self._running.send_signal(number)
 
     def wait_for_end(self) -> int:
         """Its exit status, once it has ended."""
@@ -79,6 +86,12 @@ class ServerProcess:
     def workers(self) -> list[int]:
         """The worker processes."""
         return [pid for pid in _children(self._running.pid) if b"muniment_server.runtime.worker" in _command(pid)]
+
+    def listening(self) -> int:
+        """How many sockets listen on its port: one for each worker."""
+        port = int(self.address.rpartition(":")[2])
+        rows = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()]
+        return sum(row[1].endswith(f":{port:04X}") and row[3] == _LISTENS for row in rows)
 
     def embedders(self) -> list[int]:
         """The process that makes vectors, where it is installed."""
@@ -120,7 +133,9 @@ class ServerProcess:
         ]
         self.data_dir.mkdir(mode=0o711, exist_ok=True)
         with (self._folder / "log").open("a") as log:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            self._process = subprocess.Popen(
+                command, env=self._environment, stdout=subprocess.PIPE, stderr=log, text=True
+            )
         assert self._process.stdout is not None
         if _SERVES in self._process.stdout.readline():
             return True

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -53,3 +56,48 @@ def test_a_wait_may_time_out_and_a_signal_stays_set():
 
     assert before == (False, False)
     assert [ending.wait(60), ending.is_set(), ending.wait(60)] == [True, True, True]
+
+
+_TERMINAL = """
+import signal
+from muniment_server.runtime.reload import Reloads
+from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.runtime.supervisor import handle_signals
+
+stop, reloads = StopSignal(), Reloads()
+handle_signals(stop, reloads)
+print("started", flush=True)
+stopped = stop.wait(10)
+reloads.resume(lambda: iter(print("reloads", flush=True) or ()))
+print("stops" if stopped else "goes on", flush=True)
+"""
+
+
+def test_the_terminal_that_is_closed_stops_the_server():
+    """As it did before SIGHUP meant a reload."""
+    ours, theirs = os.openpty()
+    with _started(stdin=theirs) as process:
+        os.close(theirs)
+        os.close(ours)
+        process.send_signal(signal.SIGHUP)
+
+        assert process.communicate()[0].split() == ["stops"]
+
+
+def test_a_hangup_with_the_terminal_open_reloads():
+    ours, theirs = os.openpty()
+    with _started(stdin=theirs) as process:
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+
+        assert process.communicate()[0].split() == ["reloads", "stops"]
+    os.close(theirs)
+    os.close(ours)
+
+
+def _started(stdin: int) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", _TERMINAL], stdin=stdin, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    return process

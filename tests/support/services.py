@@ -7,7 +7,7 @@ with the fields of its request as keywords, and returns its response message or 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -87,6 +87,10 @@ class Caller:
 
     def import_passages(self, *passages: dict[str, Any], timeout: float = 20.0) -> Any:
         """Call ImportPassages with a stream of these; return its response or raise grpc.RpcError."""
+        return self.import_stream(passages, timeout=timeout)
+
+    def import_stream(self, passages: Iterable[dict[str, Any]], *, timeout: float = 20.0) -> Any:
+        """The same, with passages that are made while they are sent."""
         stub: Any = self.channel.stream_unary(
             _IMPORT_PASSAGES, response_deserializer=passage_service_pb2.ImportPassagesResponse.FromString
         )

@@ -16,7 +16,6 @@ from rich.console import Console
 
 from muniment.cli.failures import Failure
 from muniment_server.admin import development
-from muniment_server.admin.certificates import checked_tls
 from muniment_server.admin.database import (
     data_dir_option,
     database_url_option,
@@ -29,12 +28,14 @@ from muniment_server.admin.levels import LEVEL
 from muniment_server.domain.classification import Classification
 from muniment_server.runtime import supervisor
 from muniment_server.runtime.address import AddressInUse
+from muniment_server.runtime.certificates import checked_tls
+from muniment_server.runtime.child import ChildFailed
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, ServerConfig, Tls
-from muniment_server.runtime.supervisor import RunningServer, WorkerFailed
+from muniment_server.runtime.supervisor import RunningServer
 
 _FORMAT = "%(asctime)s %(name)s %(levelname)s %(message)s"
 _FILE = click.Path(path_type=Path)
-_MAX_SOCKET_PATH_BYTES = 107
+_MAX_SOCKET_PATH_BYTES = 106
 
 
 @click.command
@@ -73,7 +74,7 @@ _MAX_SOCKET_PATH_BYTES = 107
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="How many connections to Postgres the server opens. 0 is 80, or 8 for each worker and 4 if that is more.",
+    help="How many connections to Postgres the server opens. 0 is 80, or more for many workers.",
 )
 @click.option(
     "--drain-seconds",
@@ -117,7 +118,7 @@ def serve(
     dev: bool,
     audit_reads_from: Classification,
 ) -> None:
-    """Run a server until SIGTERM or Ctrl-C.
+    """Run a server until SIGTERM or Ctrl-C. SIGHUP reloads code and certificates.
 
     Without --database-url, the server runs a built-in Postgres. With --dev, it writes its address and a host key to
     DIR/development.json, where the other commands find them.
@@ -139,7 +140,7 @@ def serve(
             max_in_flight=max_in_flight,
             max_connections=max_connections,
             drain_seconds=drain_seconds,
-            tls=checked_tls(tls_cert, tls_key, tls_client_ca),
+            tls=_tls(tls_cert, tls_key, tls_client_ca),
             development=dev,
             audit_reads_from=audit_reads_from,
         )
@@ -153,7 +154,7 @@ def report_startup_errors() -> Iterator[None]:
     try:
         with report_database_errors():
             yield
-    except (AddressInUse, WorkerFailed) as error:
+    except (AddressInUse, ChildFailed) as error:
         raise Failure(str(error)) from None
 
 
@@ -162,6 +163,15 @@ def _absolute(listen: str) -> str:
     if not listen.startswith("unix:"):
         return listen
     return f"unix:{Path(listen.removeprefix('unix:')).absolute()}"
+
+
+def _tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> Tls | None:
+    """The TLS files of the options. Raises ConfigError, or OSError for a missing file."""
+    if certificate is None and key is None and client_ca is None:
+        return None
+    if certificate is None or key is None:
+        raise ConfigError("--tls-cert and --tls-key require each other, and --tls-client-ca requires both")
+    return checked_tls(certificate, key, client_ca)
 
 
 def _check_config(config: ServerConfig) -> None:

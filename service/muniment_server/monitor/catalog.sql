@@ -179,6 +179,11 @@ SELECT current_setting('server_version_num')::integer AS server_version,
   FROM pg_catalog.pg_database
  WHERE pg_database.datname = current_database();
 
--- name: schema_version
-SELECT max(migration.version) AS version
-  FROM vault.migration;
+-- name: schema
+-- The newest version, and what its migration recorded for older servers, unless it was that of 0.1.0.
+SELECT migration.version,
+       coalesce((to_jsonb(migration) ->> 'oldest_server')::integer, migration.version) AS oldest_server,
+       ARRAY(SELECT jsonb_array_elements_text(nullif(to_jsonb(migration) -> 'grants', 'null'))) AS grants
+  FROM vault.migration
+ ORDER BY migration.version DESC
+ LIMIT 1;

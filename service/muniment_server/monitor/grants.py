@@ -6,7 +6,7 @@ either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -64,6 +64,14 @@ class _Server:
     max_connections: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    version: int
+    oldest_server: int
+    """The version of the schema that the oldest server needs that may go on."""
+    grants: list[str]
+
+
 def problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool = True) -> list[str]:
     """What is wrong with the database, and what to do about it; empty if everything is as it must be.
 
@@ -72,15 +80,20 @@ def problems(connection: psycopg.Connection[Any], *, connections: int, durable: 
     return [*_server_problems(connection, connections=connections, durable=durable), *_schema_problems(connection)]
 
 
-def differences(connection: psycopg.Connection[Any]) -> list[str]:
-    """How the grants in the catalog differ from the matrix."""
+def differences(connection: psycopg.Connection[Any], *, of_newer: Collection[str] | None = None) -> list[str]:
+    """How the grants in the catalog differ from the matrix.
+
+    If the schema is newer than this server, *of_newer* has the grants that its migration recorded: none but those may
+    be there, and none that is in the matrix too may be missing.
+    """
     names = {"roles": list(roles.ALL), "serving": list(roles.SERVING)}
-    found: set[Fact] = set()
+    found: set[str] = set()
     for query in ("rights", "footing"):
-        found.update(Fact(*row) for row in _cursor(connection, tuple_row).execute(_QUERIES[query], names))
-    expected = matrix()
-    too_much = [f"not in the matrix: {fact}" for fact in sorted(found - expected)]
-    return too_much + [f"missing: {fact}" for fact in sorted(expected - found)]
+        found.update(str(Fact(*row)) for row in _cursor(connection, tuple_row).execute(_QUERIES[query], names))
+    expected = set(grant_names())
+    allowed = expected if of_newer is None else set(of_newer)
+    too_much = [f"not in the matrix: {fact}" for fact in sorted(found - allowed)]
+    return too_much + [f"missing: {fact}" for fact in sorted((expected & allowed) - found)]
 
 
 def _server_problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool) -> Iterator[str]:
@@ -109,15 +122,25 @@ def _cursor(connection: psycopg.Connection[Any], row: Any) -> psycopg.Cursor[Any
 
 def _schema_problems(connection: psycopg.Connection[Any]) -> Iterator[str]:
     try:
-        found = _cursor(connection, tuple_row).execute(_QUERIES["schema_version"]).fetchone()
+        schema = _cursor(connection, row_of(_Schema)).execute(_QUERIES["schema"]).fetchone()
     except psycopg.errors.UndefinedTable:
+        schema = None
+    needed = newest_version()
+    if schema is None:
         yield "the database has no Muniment schema: run `muniment migrate`"
-        return
-    version = found[0] if found else None
-    if version != newest_version():
-        yield f"the schema is at version {version}, this server needs {newest_version()}: run `muniment migrate`"
-        return
-    yield from differences(connection)
+    elif schema.version < needed:
+        yield f"the schema is at version {schema.version}, this server needs {needed}: run `muniment migrate`"
+    elif schema.version == needed:
+        yield from differences(connection)
+    elif schema.oldest_server <= needed:
+        yield from differences(connection, of_newer=schema.grants)
+    else:
+        yield f"the schema is at version {schema.version}, this server needs {needed}: upgrade this server"
+
+
+def grant_names() -> list[str]:
+    """The matrix as `muniment migrate` records it, for servers that are older than the schema."""
+    return sorted(map(str, matrix()))
 
 
 def matrix() -> frozenset[Fact]:

@@ -2,13 +2,17 @@
 
 Run by an administrator who may create roles and owns the database, or is a superuser. Everything is created as
 `muniment_owner`, so that no serving role owns anything.
+
+A migration that leaves running servers able to serve says so in a comment: `-- oldest server: N`. Servers that need
+version N of the schema, or a later one, may then go on beside it. Without the comment, none may.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 
 import psycopg
@@ -23,6 +27,9 @@ OLDEST_SERVER = 150000
 SEARCH_MIGRATION = "0006_search"
 """Changes how items are indexed, which is done in Python: see `search.reindex`."""
 _LOCK = 0x6D756E69  # "muni"
+_OLDEST_SERVER_OF_MIGRATION = re.compile(r"^-- oldest server: (\d+)$", re.MULTILINE)
+_RECORD_COLUMNS = "ADD COLUMN oldest_server integer, ADD COLUMN grants text[]"
+"""Not a numbered migration: servers of 0.1.0 would refuse the schema after it."""
 
 
 class CannotMigrate(RuntimeError):
@@ -37,15 +44,22 @@ class Migration:
     name: str
     text: str
 
+    @property
+    def oldest_server(self) -> int:
+        """The oldest version of the schema that a server may need to go on beside this one."""
+        stated = _OLDEST_SERVER_OF_MIGRATION.search(self.text)
+        return int(stated[1]) if stated else self.version
 
-def migrations() -> list[Migration]:
-    """All migrations, in order."""
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """All migrations, in order. Those of this process: an upgrade may replace the files while it runs."""
     folder = resources.files(__package__).joinpath("migrations")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return [
+    return tuple(
         Migration(int(name.split("_")[0]), name, _expanded(name, folder.joinpath(name).read_text("utf-8")))
         for name in names
-    ]
+    )
 
 
 def _expanded(name: str, text: str) -> str:
@@ -62,19 +76,29 @@ def newest_version() -> int:
     return migrations()[-1].version
 
 
-def migrate(admin: str, *, passwords: Mapping[str, str] | None = None) -> list[str]:
+def migrate(
+    admin: str,
+    *,
+    passwords: Mapping[str, str] | None = None,
+    grants: Sequence[str] = (),
+    beside: int | None = None,
+) -> list[str]:
     """Migrate the database of the conninfo *admin*; return what was done, which is nothing if it was up to date.
 
-    *passwords* by role are set if given, on existing roles, too. Raises CannotMigrate. After `SEARCH_MIGRATION`, the
-    caller must rebuild the search index.
+    *passwords* by role are set if given, on existing roles, too. *grants* are those that the schema has afterwards;
+    older servers compare them with the catalog. With *beside*, servers that need that version of the schema go on.
+    Raises CannotMigrate. After `SEARCH_MIGRATION`, the caller must rebuild the search index.
     """
     with psycopg.connect(admin) as connection:
         _check_server(connection)
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        if beside is not None:
+            _check_servers(connection, beside)
         done = [*_make_roles(connection), *_set_passwords(connection, passwords or {})]
         _close_database(connection)
         connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
         done += _apply(connection)
+        _record(connection, grants)
     return done
 
 
@@ -87,6 +111,15 @@ def missing_roles(admin: str) -> set[str]:
 def _check_server(connection: psycopg.Connection) -> None:
     if connection.info.server_version < OLDEST_SERVER:
         raise CannotMigrate("this server is too old: Muniment needs PostgreSQL 15 or later")
+
+
+def _check_servers(connection: psycopg.Connection, beside: int) -> None:
+    """Raise CannotMigrate if the servers that run, which need the schema version *beside*, could not go on."""
+    applied = _applied(connection)
+    if any(each.oldest_server > beside for each in migrations() if each.version not in applied):
+        raise CannotMigrate(
+            "the running servers could not go on with the new version's schema: stop and start the server"
+        )
 
 
 def _existing(connection: psycopg.Connection) -> set[str]:
@@ -155,6 +188,22 @@ def _apply(connection: psycopg.Connection) -> Iterator[str]:
         )
         yield f"applied {re.sub(r'[.]sql$', '', migration.name)}"
     connection.execute("RESET search_path")
+
+
+def _record(connection: psycopg.Connection, grants: Sequence[str]) -> None:
+    """Record what servers need to know of a schema that is newer than they are."""
+    newest = newest_version()
+    if max(_applied(connection)) > newest:  # migrated by a later version, whose record it is
+        return
+    oldest = max(each.oldest_server for each in migrations())
+    columns = "SELECT FROM pg_attribute WHERE attrelid = 'vault.migration'::regclass AND attname = 'grants'"
+    if connection.execute(columns).fetchone() is None:
+        connection.execute(f"ALTER TABLE vault.migration {_RECORD_COLUMNS}".encode())
+    connection.execute(
+        "UPDATE vault.migration SET (oldest_server, grants) = (%(oldest)s, %(grants)s)"
+        " WHERE version = %(newest)s AND (oldest_server, grants) IS DISTINCT FROM (%(oldest)s, %(grants)s::text[])",
+        {"oldest": oldest, "grants": list(grants), "newest": newest},
+    )
 
 
 def _applied(connection: psycopg.Connection) -> set[int]:

@@ -1975,7 +1975,9 @@ CREATE TABLE vault.host_key (
 CREATE TABLE vault.migration (
     version integer NOT NULL,
     name text NOT NULL,
-    apply_time timestamp with time zone DEFAULT now() NOT NULL
+    apply_time timestamp with time zone DEFAULT now() NOT NULL,
+    oldest_server integer,
+    grants text[]
 );
 
 CREATE TABLE vault.shared_block (

@@ -1,16 +1,21 @@
 """The message in which the supervisor tells a child process what to do.
 
 A module of its own, so that the supervisor need not import what its children import.
+
+After an upgrade, a reload starts children with newer code than the supervisor's. So a field that is added needs a
+default, and one that a child does not know is ignored.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 READY = "ready"
-"""The line that a worker prints once it serves."""
+"""The line that a worker prints once it serves, and the embedder once it has loaded its model."""
+LEAVE = "leave"
+"""The line with which the supervisor asks a worker to exit when its callers have left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,15 @@ class Assignment:
     """The directory of the highest epoch of the database."""
     embedder: str | None
     """The path of the embedder's Unix socket. None if there is no embedder."""
+    replaces: bool = False
+    """Whether a worker that serves will be replaced. Then this one exits if it cannot open its gate."""
 
     def to_json(self) -> str:
         """One line of JSON."""
         return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, line: str) -> Assignment:
+        """The assignment that a supervisor, perhaps of another version, wrote as *line*."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in json.loads(line).items() if name in known})

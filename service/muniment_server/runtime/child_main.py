@@ -1,27 +1,34 @@
 """How every child process of the supervisor starts.
 
-The supervisor writes one line of JSON, the assignment, to the child's standard input and keeps the pipe open. When the
-supervisor dies, for whatever reason, the pipe closes and the child exits.
+The supervisor writes one line of JSON, the assignment, to the child's standard input and keeps the pipe open. A second
+line asks a worker to leave. When the supervisor dies, for whatever reason, the pipe closes and the child exits.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 import logging
 import signal
 import sys
 import threading
+from typing import NamedTuple
 
-from muniment_server.runtime.assignment import Assignment
+from muniment_server.runtime.assignment import LEAVE, READY, Assignment
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.stop_signal import StopSignal
 
 
-def receive_assignment() -> tuple[Assignment, StopSignal] | None:
-    """The assignment, and a signal that is set when the input ends or SIGTERM arrives.
+class Orders(NamedTuple):
+    """What the supervisor wants of a child."""
 
-    None if the supervisor exited before it sent an assignment.
-    """
+    assignment: Assignment
+    leave: threading.Event
+    stop: StopSignal
+    """Set when the input ends or SIGTERM arrives."""
+
+
+def receive_orders() -> Orders | None:
+    """Wait for the assignment. None if the supervisor exited before it sent one."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     for library in ("psycopg", "grpc"):  # they would log messages of the database, and headers that do not decode
         logging.getLogger(library).setLevel(logging.CRITICAL + 1)
@@ -30,12 +37,21 @@ def receive_assignment() -> tuple[Assignment, StopSignal] | None:
     line = sys.stdin.readline()
     if not line:
         return None
-    stop = StopSignal()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    threading.Thread(target=_wait_for_end_of_input, args=(stop,), daemon=True).start()
-    return Assignment(**json.loads(line)), stop
+    orders = Orders(Assignment.from_json(line), threading.Event(), StopSignal())
+    signal.signal(signal.SIGTERM, lambda *_: orders.stop.set())
+    threading.Thread(target=_read_input, args=(orders,), daemon=True).start()
+    return orders
 
 
-def _wait_for_end_of_input(stop: StopSignal) -> None:
-    sys.stdin.read()
-    stop.set()
+def report_ready() -> None:
+    """Report to the supervisor. If it has died, the input has ended, and this child stops anyway."""
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.write(f"{READY}\n")
+        sys.stdout.flush()
+
+
+def _read_input(orders: Orders) -> None:
+    for line in sys.stdin:
+        if line.strip() == LEAVE:
+            orders.leave.set()
+    orders.stop.set()

@@ -86,18 +86,27 @@ class ServerConfig:
 
     @property
     def connections(self) -> int:
-        """How many connections the workers and the embedder may open together."""
-        return self.worker_count * sum(self.worker_connections.values()) + len(roles.LEVELS)
+        """How many connections the workers and the embedder may open together, also while workers are replaced."""
+        return self._most_workers * sum(self.worker_connections.values()) + len(roles.LEVELS)
 
     @property
     def worker_connections(self) -> Mapping[str, int]:
         """How many connections one worker may open as each role."""
         most = self.max_connections or max(_MAX_CONNECTIONS, self._fewest_connections)
-        return self.limits.connections((most - len(roles.LEVELS)) // self.worker_count)
+        return self.limits.connections((most - len(roles.LEVELS)) // self._most_workers)
+
+    @property
+    def replaced_at_once(self) -> int:
+        """How many workers a reload replaces at once. More would be faster, and need more memory and connections."""
+        return max(1, self.worker_count // 4)
+
+    @property
+    def _most_workers(self) -> int:
+        return self.worker_count + self.replaced_at_once
 
     @property
     def _fewest_connections(self) -> int:
-        return self.worker_count * _FEWEST_CONNECTIONS + len(roles.LEVELS)
+        return self._most_workers * _FEWEST_CONNECTIONS + len(roles.LEVELS)
 
     @property
     def limits(self) -> Limits:

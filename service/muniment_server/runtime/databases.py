@@ -36,7 +36,7 @@ _STATEMENT_SECONDS = 10
 
 _NEEDS_SESSION_MODE = (
     "the connections go through a pooler that gives each transaction another one: set its pool_mode to session, "
-    "as `service/docs/operations.md` shows, or connect to the database itself"
+    "as `service/docs/configuration.md` shows, or connect to the database itself"
 )
 
 

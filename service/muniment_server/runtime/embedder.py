@@ -140,12 +140,13 @@ class CrashTolerantEmbedder:
 
 def main() -> None:
     """Embed until the input ends or SIGTERM arrives."""
-    received = child_main.receive_assignment()
-    if received is None:
-        return
-    assignment, stop = received
-    assert assignment.embedder is not None  # otherwise the supervisor would not have started this process
     model = Model()
+    child_main.report_ready()
+    orders = child_main.receive_orders()
+    if orders is None:
+        return
+    assignment, stop = orders.assignment, orders.stop
+    assert assignment.embedder is not None  # otherwise the supervisor would not have started this process
     threading.Thread(target=exit_if_stuck, args=(model,), daemon=True).start()
     socket = Path(assignment.embedder)
     socket.unlink(missing_ok=True)  # left by an embedder that was killed

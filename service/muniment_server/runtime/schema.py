@@ -1,22 +1,45 @@
-"""Migrates a database, including the step that SQL cannot do: indexing existing items for search."""
+"""Migrates a database, including the step that SQL cannot do: indexing existing items for search.
+
+As a program, it migrates for a reload: the code may be newer than that of the process that starts it.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping
 
 import psycopg
 
+from muniment_server.monitor import grants
 from muniment_server.postgres import migrate as migrations
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.search.reindex import reindex
 
 
-def migrate(admin: str, *, passwords: Mapping[str, str] | None = None) -> list[str]:
-    """Migrate the database of the conninfo *admin*, and rebuild the search index if needed; return what was done."""
-    done = migrations.migrate(admin, passwords=passwords)
+def migrate(admin: str, *, passwords: Mapping[str, str] | None = None, beside: int | None = None) -> list[str]:
+    """Migrate the database of the conninfo *admin*, and rebuild the search index if needed; return what was done.
+
+    With *beside*, raises CannotMigrate if servers that need that version of the schema could not go on.
+    """
+    done = migrations.migrate(admin, passwords=passwords, grants=grants.grant_names(), beside=beside)
     if any(migrations.SEARCH_MIGRATION in step for step in done):
         with psycopg.connect(operator_conninfo(admin), autocommit=True) as connection:
             count = sum(step.items for step in reindex(connection))
         if count:
             done.append(f"indexed {count} items for search")
     return done
+
+
+def main() -> None:
+    """Migrate as standard input asks, and print the new version of the schema. Exit with 1 if that is not possible."""
+    request = json.load(sys.stdin)
+    try:
+        migrate(request["admin"], beside=request["beside"])
+    except (migrations.CannotMigrate, psycopg.Error) as error:
+        sys.exit(str(error) if isinstance(error, migrations.CannotMigrate) else type(error).__name__)
+    sys.stdout.write(f"{migrations.newest_version()}\n")
+
+
+if __name__ == "__main__":
+    main()

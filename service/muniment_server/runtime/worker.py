@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,11 +21,13 @@ from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.pool import Database
-from muniment_server.runtime import child_main, log_settings
-from muniment_server.runtime.assignment import READY, Assignment
+from muniment_server.runtime import address, child_main, log_settings
+from muniment_server.runtime.assignment import Assignment
+from muniment_server.runtime.certificates import checked_tls
+from muniment_server.runtime.child_main import Orders
+from muniment_server.runtime.configuration import ConfigError
 from muniment_server.runtime.embedder_socket import query_embedder
 from muniment_server.runtime.readiness import Readiness
-from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.transport.pools import Limits
 from muniment_server.transport.server import Server
@@ -38,12 +40,13 @@ _LOG = logging.getLogger("muniment.worker")
 
 def main() -> None:
     """Serve until the input ends or SIGTERM arrives."""
-    received = child_main.receive_assignment()
-    if received is not None:
-        _serve(*received)
+    orders = child_main.receive_orders()
+    if orders is not None:
+        _serve(orders)
 
 
-def _serve(assignment: Assignment, stop: StopSignal) -> None:
+def _serve(orders: Orders) -> None:
+    assignment, stop = orders.assignment, orders.stop
     limits = Limits(threads=assignment.threads, max_in_flight=assignment.max_in_flight)
     database = Database(
         lambda role: libpq.make_conninfo(assignment.conninfo, user=role, application_name=assignment.application_name),
@@ -58,22 +61,35 @@ def _serve(assignment: Assignment, stop: StopSignal) -> None:
         open_reflection=assignment.development,
         share_port=True,
     )
-    server.listen(assignment.listen, _credentials(assignment.tls))
-    server.start()
     check_grants(server, database, connections=assignment.connections)
+    if assignment.replaces and not server.gate.open:
+        sys.exit("the gate is closed: the worker to replace goes on")
+    _listen(server, assignment)
     Readiness(server, database).start()
-    _report_ready()
+    child_main.report_ready()
+    threading.Thread(target=_leave, args=(server, orders), daemon=True).start()
     while not stop.wait(_CHECK_SECONDS if server.gate.open else _CHECK_SECONDS_WHILE_CLOSED):
         check_grants(server, database, connections=assignment.connections)
     server.stop(assignment.drain_seconds)
     database.close()
 
 
-def _report_ready() -> None:
-    """Report to the supervisor. If it has died, the input has ended, and this worker stops anyway."""
-    with contextlib.suppress(BrokenPipeError):
-        sys.stdout.write(f"{READY}\n")
-        sys.stdout.flush()
+def _listen(server: Server, assignment: Assignment) -> None:
+    """Serve at the address. The workers that serve there already go on, until they leave."""
+    own = address.of_worker(assignment.listen)
+    server.listen(own, _credentials(assignment.tls))
+    server.start()
+    address.take_over(own, assignment.listen)
+
+
+def _leave(server: Server, orders: Orders) -> None:
+    """Once the supervisor asks for it, wait for the callers to leave, and stop."""
+    orders.leave.wait()
+    _LOG.info("leaving: no new connections are accepted, those that exist are served for a minute")
+    try:
+        server.leave()
+    finally:
+        orders.stop.set()
 
 
 def check_grants(server: Server, database: Database, *, connections: int) -> None:
@@ -91,14 +107,18 @@ def check_grants(server: Server, database: Database, *, connections: int) -> Non
     server.set_serving(not problems)
 
 
-def _credentials(tls: Mapping[str, str] | None) -> grpc.ServerCredentials | None:
-    if tls is None:
+def _credentials(files: Mapping[str, str] | None) -> grpc.ServerCredentials | None:
+    """The credentials in the TLS files. Exits if they are invalid: they may have been replaced."""
+    if files is None:
         return None
-    client_ca = tls.get("client_ca")
+    try:
+        tls = checked_tls(**{name: Path(path) for name, path in files.items()})
+    except (ConfigError, OSError) as error:
+        sys.exit(str(error))
     return grpc.ssl_server_credentials(
-        [(Path(tls["key"]).read_bytes(), Path(tls["certificate"]).read_bytes())],
-        root_certificates=Path(client_ca).read_bytes() if client_ca else None,
-        require_client_auth=client_ca is not None,
+        [(tls.key.read_bytes(), tls.certificate.read_bytes())],
+        root_certificates=tls.client_ca.read_bytes() if tls.client_ca else None,
+        require_client_auth=tls.client_ca is not None,
     )
 
 

@@ -8,12 +8,8 @@ from pathlib import Path
 from muniment_server.runtime.configuration import ConfigError, Tls
 
 
-def checked_tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> Tls | None:
+def checked_tls(certificate: Path, key: Path, client_ca: Path | None = None) -> Tls:
     """The TLS files, once they have been loaded. Raises ConfigError, or OSError for a missing file."""
-    if certificate is None and key is None and client_ca is None:
-        return None
-    if certificate is None or key is None:
-        raise ConfigError("--tls-cert and --tls-key require each other, and --tls-client-ca requires both")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _load_pair(context, certificate, key)
     if client_ca is not None:

@@ -1,0 +1,136 @@
+"""The processes that the supervisor starts: workers and the embedder."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import select
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from typing import IO
+
+from muniment_server.runtime.assignment import LEAVE, READY, Assignment
+from muniment_server.runtime.configuration import ServerConfig, child_environment
+
+_LOG = logging.getLogger("muniment.supervisor")
+_MAX_RESTART_DELAY = 10.0
+_STABLE_SECONDS = 60.0
+"""A process that ran for that long is restarted without a delay."""
+_KILL_AFTER_DRAIN = 5.0
+"""How many seconds after the drain a process that is still running is killed."""
+
+
+class ChildFailed(RuntimeError):
+    """A process exited before it was ready. Its error is in the log."""
+
+
+class Child:
+    """A worker or the embedder. It is restarted when it dies. It loads its code while the database starts."""
+
+    def __init__(self, name: str, config: ServerConfig, *, replaces: bool = False) -> None:
+        """*replaces* True starts one that takes over from another. It is not restarted until it is ready."""
+        self._name = name
+        self._drain_seconds = config.drain_seconds
+        self._assignment: Assignment | None = None
+        self._delay = 0.0
+        self._not_before = 0.0
+        self._replaces = replaces
+        self._is_kept_alive = not replaces
+        self._process = _start_process(name)
+
+    def assign(self, assignment: Assignment) -> None:
+        """Send the process its assignment."""
+        self._assignment = assignment
+        self._send(replace(assignment, replaces=self._replaces).to_json())
+
+    def is_ready(self) -> bool:
+        """Whether the process has said that it is ready. Does not wait. Raises ChildFailed."""
+        if not select.select([self._output], [], [], 0.0)[0]:
+            return False
+        self.wait_until_ready()
+        return True
+
+    def wait_until_ready(self) -> None:
+        """Wait until the process says that it is ready. Raises ChildFailed."""
+        if self._output.readline().strip() != READY:
+            raise ChildFailed(f"the {self._name} did not start: see the log above")
+        self._replaces, self._is_kept_alive = False, True
+
+    def keep_alive(self) -> None:
+        """Restart the process if it has died, after a delay that grows each time."""
+        if self._assignment is None or not self._is_kept_alive:
+            return
+        if self._process.poll() is None or time.monotonic() < self._not_before:
+            return
+        _LOG.error("%s died with status %s: restarting it", self._name, self._process.returncode)
+        now = time.monotonic()
+        stable = now - self._not_before > _STABLE_SECONDS
+        self._delay = 0.1 if stable else min(_MAX_RESTART_DELAY, max(0.1, 2 * self._delay))
+        self._not_before = now + self._delay
+        self._process = _start_process(self._name)
+        self.assign(self._assignment)
+
+    def leave(self) -> None:
+        """Ask a worker to take no new connections, and to exit when its callers have left."""
+        self._is_kept_alive = False
+        self._send(LEAVE)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has exited."""
+        return self._process.poll() is not None
+
+    def stop(self) -> None:
+        """Ask the process to drain and exit."""
+        self._is_kept_alive = False
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+
+    def wait_until_stopped(self) -> None:
+        """Wait for the process to exit, and kill it if it does not."""
+        try:
+            self._process.wait(self._drain_seconds + _KILL_AFTER_DRAIN)
+        except subprocess.TimeoutExpired:
+            _LOG.error("%s did not drain in time: killing it", self._name)
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill the process if it still runs."""
+        self.stop()
+        self._process.kill()
+        self._process.wait()
+        self._output.close()
+
+    @property
+    def _output(self) -> IO[str]:
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+    def _send(self, line: str) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has died: the supervisor notices
+            self._process.stdin.write(f"{line}\n")
+            self._process.stdin.flush()
+
+
+def drain(children: list[Child]) -> None:
+    """Stop all *children* and wait for them. May be called twice."""
+    for child in children:
+        child.stop()
+    for child in children:
+        child.wait_until_stopped()
+
+
+def _start_process(name: str) -> subprocess.Popen[str]:
+    """Start a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops it in order."""
+    return subprocess.Popen(
+        [sys.executable, "-m", f"muniment_server.runtime.{name}"],
+        env=child_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )

@@ -1,0 +1,148 @@
+"""Replaces the workers and the embedder while the server serves: for new code, and for new TLS files.
+
+A reload is an iterator. The supervisor resumes it every now and then, and watches the processes meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from typing import TypeAlias
+
+from muniment_server.runtime.assignment import Assignment
+from muniment_server.runtime.child import Child, ChildFailed
+from muniment_server.runtime.configuration import ServerConfig, child_environment
+
+_LOG = logging.getLogger("muniment.supervisor")
+_START_SECONDS = 120.0
+"""How long a new process may take to start."""
+
+Steps: TypeAlias = "Generator[None, None, None]"
+"""What a reload does: it pauses wherever it would wait."""
+
+
+class ReloadFailed(RuntimeError):
+    """The reload ends before all processes are replaced."""
+
+
+class Reloads:
+    """Runs reloads one after the other."""
+
+    def __init__(self) -> None:
+        self._requested = False
+        self._running: Steps | None = None
+
+    def request(self) -> None:
+        """Request a reload; one more if one is running. May be called by a signal handler."""
+        self._requested = True
+
+    def resume(self, start: Callable[[], Steps]) -> None:
+        """Do what can be done now of the reload that is running, or of one that *start* makes if it was requested."""
+        if self._running is None and self._requested:
+            self._requested, self._running = False, start()
+        if self._running is not None:
+            try:
+                next(self._running)
+            except StopIteration:
+                self._running = None
+            except (ReloadFailed, ChildFailed, OSError) as error:
+                self._running = None
+                _LOG.error("the reload failed; processes that were not replaced go on: %s", error)
+
+    def stop(self) -> None:
+        """End the reload that is running. Its processes are the supervisor's to stop."""
+        if self._running is not None:
+            self._running.close()
+
+
+class SchemaUpgrade:
+    """Migrates the embedded database with the code that is installed now, if the running workers can go on with it."""
+
+    def __init__(self, admin: str | None, version: int) -> None:
+        """*admin* is None for a database that the operator migrates. *version* is what the running workers need."""
+        self._admin = admin
+        self._version = version
+
+    def run(self) -> Steps:
+        """Migrate in a process of its own. Raises ReloadFailed."""
+        if self._admin is None:
+            return
+        process = subprocess.Popen(
+            [sys.executable, "-m", "muniment_server.runtime.schema"],
+            env=child_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with process:
+            try:
+                with suppress(BrokenPipeError):  # it has exited: its status says so
+                    process.stdin.write(json.dumps({"admin": self._admin, "beside": self._version}))
+                    process.stdin.close()
+                while process.poll() is None:
+                    yield
+            finally:
+                process.terminate()  # if the server stops meanwhile
+            if process.returncode != 0:
+                raise ReloadFailed("the schema was not migrated: see the log above")
+            self._version = int(process.stdout.read())
+
+
+def replace_workers(workers: list[Child], config: ServerConfig, assignment: Assignment) -> Steps:
+    """Replace each worker once another one serves in its place. Raises ChildFailed.
+
+    *workers* always has all processes, those that start or leave too, so that the supervisor can stop them.
+    """
+    leaving: list[Child] = []
+    for old in list(workers):
+        new = Child("worker", config, replaces=True)
+        new.assign(assignment)
+        yield from _until_ready(new, workers)
+        old.leave()
+        leaving.append(old)
+        yield from _until_fewer(leaving, config.replaced_at_once, workers)
+    yield from _until_fewer(leaving, 1, workers)
+
+
+def replace_embedder(embedders: list[Child], config: ServerConfig, assignment: Assignment) -> Steps:
+    """Replace the embedder, if there is one, once another one has loaded its model. Raises ChildFailed."""
+    for old in list(embedders):
+        new = Child("embedder", config, replaces=True)
+        yield from _until_ready(new, embedders)
+        old.stop()
+        yield from _until_fewer([old], 1, embedders)
+        new.assign(assignment)
+
+
+def _until_ready(new: Child, children: list[Child]) -> Steps:
+    children.append(new)
+    end = time.monotonic() + _START_SECONDS
+    try:
+        while not new.is_ready():
+            if time.monotonic() > end:
+                raise ChildFailed("a new process did not start in time")
+            yield
+    except ChildFailed:
+        children.remove(new)
+        new.kill()
+        raise
+
+
+def _until_fewer(ending: list[Child], count: int, children: list[Child]) -> Steps:
+    """Wait until fewer than *count* of the *ending* processes run."""
+    while True:
+        for child in [child for child in ending if child.has_ended]:
+            ending.remove(child)
+            children.remove(child)
+            child.wait_until_stopped()
+        if len(ending) < count:
+            return
+        yield

@@ -1,0 +1,118 @@
+"""The parts of a reload: one after the other, with the schema first, across versions."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from dataclasses import asdict, replace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from muniment_server.postgres import migrate
+from muniment_server.runtime import reload
+from muniment_server.runtime.assignment import Assignment
+from muniment_server.runtime.child import Child, ChildFailed, drain
+from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
+from muniment_server.runtime.reload import ReloadFailed, Reloads, SchemaUpgrade, Steps
+from tests.support.databases import Database, other_database
+
+_POPEN = subprocess.Popen
+_ASSIGNMENT = Assignment(
+    conninfo="dbname=muniment", listen="127.0.0.1:50051", threads=4, max_in_flight=512, connections=80,
+    worker_connections={"muniment_public": 7}, application_name="muniment/80", drain_seconds=20.0, development=False,
+    audit_reads_from=3, tls=None, epochs="/state", embedder=None,
+)  # fmt: skip
+
+
+def test_a_reload_requested_while_one_runs_follows_it():
+    started: list[int] = []
+
+    def steps() -> Steps:
+        started.append(len(started))
+        yield
+
+    reloads = Reloads()
+    reloads.resume(steps)
+    assert started == []
+    reloads.request()
+    reloads.resume(steps)
+    for _ in range(3):
+        reloads.request()
+    for _ in range(10):
+        reloads.resume(steps)
+    assert started == [0, 1]
+
+
+@pytest.mark.parametrize("failure", [ReloadFailed, ChildFailed, FileNotFoundError])
+def test_a_reload_that_fails_ends(failure: type[Exception], caplog):
+    def fail() -> Steps:
+        yield
+        raise failure("the reason")
+
+    reloads = Reloads()
+    reloads.request()
+    for _ in range(3):
+        reloads.resume(fail)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the reload failed; processes that were not replaced go on: the reason"
+    ]
+
+
+def test_a_reload_that_is_stopped_ends_its_migration(database: Database):
+    reloads, upgrade = Reloads(), SchemaUpgrade(database.admin, migrate.newest_version())
+    reloads.request()
+    made: list[subprocess.Popen[str]] = []
+
+    def start(*args: Any, **options: Any) -> subprocess.Popen[str]:
+        made.append(_POPEN(*args, **options))
+        return made[0]
+
+    with patch.object(subprocess, "Popen", start):
+        reloads.resume(upgrade.run)
+    assert made[0].poll() is None
+    reloads.stop()
+
+    assert made[0].returncode == -signal.SIGTERM
+
+
+def test_a_new_worker_that_hangs_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr(reload, "_START_SECONDS", 0.0)
+    config = ServerConfig(DatabaseConfig(tmp_path), workers=1)
+    workers = [Child("worker", config)]
+    with pytest.raises(ChildFailed, match="in time"):
+        list(reload.replace_workers(workers, config, _ASSIGNMENT))
+
+    assert len(workers) == 1
+    drain(workers)
+
+
+def test_the_schema_is_migrated_by_a_process_of_its_own(database: Database):
+    with database.as_owner() as owner:
+        owner.execute("UPDATE vault.migration SET grants = NULL")
+    list(SchemaUpgrade(database.admin, migrate.newest_version()).run())
+
+    with database.as_owner() as owner:
+        assert owner.execute("SELECT FROM vault.migration WHERE grants IS NOT NULL").fetchall() != []
+
+
+def test_a_schema_that_cannot_be_migrated_ends_the_reload(database: Database):
+    with pytest.raises(ReloadFailed):
+        list(SchemaUpgrade(other_database(database.admin, "not_there"), migrate.newest_version()).run())
+
+
+def test_the_migrations_of_a_process_stay_as_they_were_when_it_started():
+    """An upgrade in place replaces the files: the gate would close until the reload."""
+    assert migrate.migrations() is migrate.migrations()
+
+
+def test_an_assignment_of_another_version_is_understood():
+    """That of an older supervisor lacks fields, which need a default; that of a newer one has more."""
+    of_first_version = replace(_ASSIGNMENT, replaces=True)
+    assert Assignment.from_json(of_first_version.to_json()) == of_first_version
+
+    fields = asdict(of_first_version)
+    del fields["replaces"]
+    assert Assignment.from_json(json.dumps({**fields, "later": 1})) == _ASSIGNMENT

@@ -1,0 +1,52 @@
+"""A server that leaves takes no new connections and keeps those it has. The rest is in tests/faults/test_reload.py."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from muniment_server.transport import leaving
+from tests.faults.processes import wait_until
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """A socket that listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening
+
+
+def test_a_connection_that_waits_is_accepted_and_waited_for(listener, monkeypatch):
+    monkeypatch.setattr(leaving, "_ACCEPT_SECONDS", 2.0)
+    address = listener.getsockname()
+    thread = threading.Thread(target=leaving.leave, args=[address[1]], kwargs={"seconds": 20.0})
+    with socket.create_connection(address) as before:
+        thread.start()
+        time.sleep(0.5)
+        with pytest.raises(TimeoutError):
+            socket.create_connection(address, timeout=0.2)  # dropped, not refused: it is repeated, and reaches others
+        accepted, _ = listener.accept()
+        with accepted:
+            wait_until(lambda: not _listens(listener), "it listens no more")
+            before.sendall(b"x")
+            assert accepted.recv(1) == b"x"
+            assert thread.is_alive()
+    thread.join(5.0)
+    assert not thread.is_alive()
+
+
+def _listens(listener: socket.socket) -> bool:
+    return bool(listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+
+
+def test_it_waits_no_longer_than_asked_and_keeps_no_descriptors(listener):
+    before = len(os.listdir("/proc/self/fd"))
+    with socket.create_connection(listener.getsockname()):
+        leaving.leave(listener.getsockname()[1], seconds=1.0)
+
+    assert len(os.listdir("/proc/self/fd")) == before
