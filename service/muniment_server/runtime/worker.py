@@ -24,6 +24,7 @@ from muniment_server.postgres.pool import Database
 from muniment_server.runtime import child_main, log_settings
 from muniment_server.runtime.assignment import READY, Assignment
 from muniment_server.runtime.embedder_socket import query_embedder
+from muniment_server.runtime.eraser import Eraser
 from muniment_server.runtime.readiness import Readiness
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embeddings import no_embedder
@@ -62,6 +63,7 @@ def _serve(assignment: Assignment, stop: StopSignal) -> None:
     server.start()
     check_grants(server, database, connections=assignment.connections)
     Readiness(server, database).start()
+    Eraser(database, lambda: server.gate.open).start()
     _report_ready()
     while not stop.wait(_CHECK_SECONDS if server.gate.open else _CHECK_SECONDS_WHILE_CLOSED):
         check_grants(server, database, connections=assignment.connections)
