@@ -24,7 +24,7 @@ def test_a_server_keeps_to_the_connections_it_may_open(workers: int, threads: in
     """And each worker has one for each role, however many there are."""
     config = ServerConfig(DATABASE, workers=workers, threads=threads)
 
-    assert config.connections <= max(80, 8 * workers + 4)
+    assert config.connections <= max(80, 9 * workers + 4)
     assert set(config.worker_connections) == set(roles.SERVING)
     assert min(config.worker_connections.values()) >= 1
     levels = {config.worker_connections[role] for role in roles.LEVELS}
@@ -39,9 +39,9 @@ def test_with_enough_connections_each_thread_has_its_own() -> None:
 
 
 def test_too_few_connections_are_refused() -> None:
-    with pytest.raises(ConfigError, match="4 workers need at least 36 connections: raise --max-connections"):
-        ServerConfig(DATABASE, workers=4, max_connections=35)
-    assert ServerConfig(DATABASE, workers=4, max_connections=36).connections <= 36
+    with pytest.raises(ConfigError, match="4 workers need at least 40 connections: raise --max-connections"):
+        ServerConfig(DATABASE, workers=4, max_connections=39)
+    assert ServerConfig(DATABASE, workers=4, max_connections=40).connections <= 40
 
 
 @pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES in /usr/lib/postgresql: not tested")
