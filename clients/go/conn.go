@@ -3,22 +3,24 @@ package muniment
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
 )
 
-// A Conn is a connection to a server, with a credential or (as [Connect] makes it) without.
+// A Conn is up to four connections to a server, with a credential or (as [Connect] makes it) without.
 //
 // It is a [grpc.ClientConnInterface], so that every generated client works over it. Each call gets a deadline, is made
 // again where that is safe, and fails with an [*Error].
 type Conn struct {
-	channel    *grpc.ClientConn
+	pool       *pool
 	credential credentials.PerRPCCredentials
 	timeout    time.Duration
-	attempts   int
+	once       bool
 }
 
 // WithCredential gives the same connection to the holder of a host key or a session's token.
@@ -37,19 +39,25 @@ func (c *Conn) WithCredential(credential string) (*Conn, error) {
 // Close closes the connection, and with it all that came from it by WithCredential, Host and Session. On the server no
 // session ends by it.
 func (c *Conn) Close() error {
-	return c.channel.Close()
+	return c.pool.close()
 }
 
 // Invoke makes a unary call. Generated clients call it.
 func (c *Conn) Invoke(ctx context.Context, method string, request, response any, options ...grpc.CallOption) error {
 	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
-	attempts := 1
-	if mayRepeat(method, request) {
-		attempts = c.attempts
-	}
-	return repeat(ctx, attempts, func() error {
-		return errorOf(c.channel.Invoke(ctx, method, request, response, c.with(options)...))
+	safe := mayRepeat(method, request)
+	return repeat(ctx, func() (bool, error) {
+		channel, giveBack := c.pool.take()
+		defer giveBack()
+		var sentTo peer.Peer
+		err := channel.Invoke(ctx, method, request, response, append(c.with(options), grpc.Peer(&sentTo))...)
+		// Without a peer there was no connection to send anything over.
+		sent := sentTo.Addr != nil
+		if sent && ctx.Err() == nil {
+			err = brokenOff(err)
+		}
+		return !c.once && passes(err) && (safe || !sent), errorOf(err)
 	})
 }
 
@@ -59,7 +67,9 @@ func (c *Conn) NewStream(
 	ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	ctx, cancel := c.withDeadline(ctx)
-	stream, err := c.channel.NewStream(ctx, desc, method, c.with(options)...)
+	channel, giveBack := c.pool.take()
+	context.AfterFunc(ctx, giveBack)
+	stream, err := channel.NewStream(ctx, desc, method, c.with(options)...)
 	if err != nil {
 		cancel()
 		return nil, errorOf(err)
@@ -76,7 +86,7 @@ func (c *Conn) withDeadline(ctx context.Context) (context.Context, context.Cance
 
 func (c *Conn) with(options []grpc.CallOption) []grpc.CallOption {
 	if c.credential == nil {
-		return options
+		return slices.Clone(options)
 	}
 	return append([]grpc.CallOption{grpc.PerRPCCredentials(c.credential)}, options...)
 }

@@ -23,14 +23,13 @@ import (
 )
 
 const (
-	defaultTimeout  = 10 * time.Second
-	longestTimeout  = 24 * time.Hour
-	defaultAttempts = 4
+	defaultTimeout = 10 * time.Second
+	longestTimeout = 24 * time.Hour
 )
 
-// A server that restarts is found again between two attempts of one call, not after a second or more.
+// A server that restarts is found again within a second, so that calls whose deadline is ten seconds survive it.
 var reconnecting = grpc.ConnectParams{
-	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
+	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 	MinConnectTimeout: 20 * time.Second,
 }
 
@@ -38,9 +37,9 @@ var reconnecting = grpc.ConnectParams{
 type Option func(*settings) error
 
 type settings struct {
-	tls      *tls.Config
-	timeout  time.Duration
-	attempts int
+	tls     *tls.Config
+	timeout time.Duration
+	once    bool
 }
 
 // WithTLS encrypts the connection. A nil config trusts the authorities of the system.
@@ -82,13 +81,10 @@ func WithTimeout(timeout time.Duration) Option {
 	}
 }
 
-// WithAttempts sets how often a call that is safe to repeat is made at most. The default is 4; 1 means no retries.
-func WithAttempts(attempts int) Option {
+// WithoutRetries makes every call once. By default, a call is made again until its deadline where that is safe.
+func WithoutRetries() Option {
 	return func(s *settings) error {
-		if attempts < 1 {
-			return errors.New("a call is attempted at least once")
-		}
-		s.attempts = attempts
+		s.once = true
 		return nil
 	}
 }
@@ -98,17 +94,17 @@ func WithAttempts(attempts int) Option {
 // Without [WithTLS] or [WithCAFile] only a loopback address or a unix socket will do, because a credential would cross
 // a network in the clear. Nothing is sent before the first call. The Conn may be used by several goroutines.
 func Connect(address string, options ...Option) (*Conn, error) {
-	s := settings{timeout: defaultTimeout, attempts: defaultAttempts}
+	s := settings{timeout: defaultTimeout}
 	for _, apply := range options {
 		if err := apply(&s); err != nil {
 			return nil, fmt.Errorf("muniment: %w", err)
 		}
 	}
-	channel, err := openChannel(address, s.tls)
+	pool, err := openPool(func() (*grpc.ClientConn, error) { return openChannel(address, s.tls) })
 	if err != nil {
 		return nil, fmt.Errorf("muniment: %w", err)
 	}
-	return &Conn{channel: channel, timeout: s.timeout, attempts: s.attempts}, nil
+	return &Conn{pool: pool, timeout: s.timeout, once: s.once}, nil
 }
 
 func openChannel(address string, config *tls.Config) (*grpc.ClientConn, error) {

@@ -74,7 +74,7 @@ func TestTLSWithAnotherAuthoritySendsNothing(t *testing.T) {
 	_, other := selfSigned(t)
 	f := serveTLS(t, certificate)
 	for name, option := range map[string]muniment.Option{"other": muniment.WithCAFile(other), "system": muniment.WithTLS(nil)} {
-		conn := connect(t, f, option, muniment.WithAttempts(1))
+		conn := connect(t, f, option, muniment.WithoutRetries())
 
 		_, err := sessionOf(t, conn).SaveMemory(t.Context(), saveRequest())
 
@@ -94,7 +94,6 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"no certificate": muniment.WithCAFile(empty),
 		"no time":        muniment.WithTimeout(0),
 		"too long":       muniment.WithTimeout(24*time.Hour + 1),
-		"no attempt":     muniment.WithAttempts(0),
 	} {
 		if _, err := muniment.Connect("localhost:1", option); err == nil {
 			t.Errorf("%s was let through", name)
@@ -146,7 +145,7 @@ func TestTheEnvironmentMayNameAnAuthority(t *testing.T) {
 	}
 
 	_, other := selfSigned(t)
-	own, err := muniment.SessionFromEnv(muniment.WithCAFile(other), muniment.WithAttempts(1))
+	own, err := muniment.SessionFromEnv(muniment.WithCAFile(other), muniment.WithoutRetries())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,6 +76,15 @@ func Detail[T proto.Message](err error) (detail T, found bool) {
 	return detail, false
 }
 
+// brokenOff is the error of a call that nobody here canceled. If it is canceled all the same, the server broke it off,
+// as it does when it stops.
+func brokenOff(err error) error {
+	if status.Code(err) != codes.Canceled {
+		return err
+	}
+	return status.Error(codes.Unavailable, status.Convert(err).Message())
+}
+
 // errorOf is the error that a failed call stands for. What has no status, such as io.EOF, is itself.
 func errorOf(err error) error {
 	failed, ok := status.FromError(err)

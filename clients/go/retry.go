@@ -17,7 +17,8 @@ import (
 )
 
 // Pauses double from the first up to the longest, less up to half by chance, so that clients do not come back all at
-// once. A server that names a time is given that time on top.
+// once. A server that names a time is given that time on top. The longest pause bounds what the clients of a server
+// that is away or overloaded send: at most one attempt per call in one to two seconds.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 2 * time.Second
@@ -74,12 +75,11 @@ func idempotencyOf(method string) descriptorpb.MethodOptions_IdempotencyLevel {
 	return options.GetIdempotencyLevel()
 }
 
-// repeat makes an attempt until it succeeds, or it is no use, or the deadline would pass in the pause.
-func repeat(ctx context.Context, attempts int, attempt func() error) error {
+// repeat makes an attempt until it succeeds, or another one is not allowed, or the deadline would pass in the pause.
+func repeat(ctx context.Context, attempt func() (again bool, err error)) error {
 	for longest := firstPause; ; longest = min(2*longest, longestPause) {
-		err := attempt()
-		attempts--
-		if attempts == 0 || !passes(err) {
+		again, err := attempt()
+		if !again {
 			return err
 		}
 		pause := longest/2 + rand.N(longest/2) + retryDelay(err)

@@ -1,8 +1,11 @@
 package muniment_test
 
 import (
+	"bytes"
 	"context"
+	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,17 +101,116 @@ func checkAttempts(t *testing.T, method string, request proto.Message, once bool
 	}
 }
 
-func TestAttemptsEnd(t *testing.T) {
+func TestACallIsRepeatedUntilItsDeadlineIsNear(t *testing.T) {
 	t.Parallel()
-	for _, most := range []int{1, 2, 4} {
-		f := serve(t)
-		f.fails("SaveMemory", unavailable, unavailable, unavailable, unavailable, unavailable)
+	f := serve(t)
+	f.fails("SaveMemory", slices.Repeat([]*status.Status{unavailable}, 99)...)
 
-		_, err := sessionOf(t, connect(t, f, muniment.WithAttempts(most))).SaveMemory(t.Context(), saveRequest())
+	_, err := sessionOf(t, connect(t, f, muniment.WithTimeout(3*time.Second))).SaveMemory(t.Context(), saveRequest())
 
-		if made := len(f.calls("SaveMemory")); made != most || status.Code(err) != codes.Unavailable {
-			t.Errorf("%d of %d: %v", made, most, err)
+	if made := len(f.calls("SaveMemory")); made < 5 || made > 8 || status.Code(err) != codes.Unavailable {
+		t.Errorf("%d: %v", made, err)
+	}
+}
+
+func TestWithoutRetriesACallIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	f.fails("SaveMemory", unavailable)
+
+	_, err := sessionOf(t, connect(t, f, muniment.WithoutRetries())).SaveMemory(t.Context(), saveRequest())
+
+	if made := len(f.calls("SaveMemory")); made != 1 || status.Code(err) != codes.Unavailable {
+		t.Errorf("%d: %v", made, err)
+	}
+}
+
+// Nothing was sent, so that every call may be made again.
+func TestACallWaitsForAServerThatIsNotThereYet(t *testing.T) {
+	t.Parallel()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	_ = free.Close()
+	host := hostOf(t, connect(t, &fake{address: address}))
+	came := make(chan error)
+	go func() {
+		_, err := host.CreateAgent(t.Context(), &munimentv1.CreateAgentRequest{AgentId: "ada"})
+		came <- err
+	}()
+	time.Sleep(600 * time.Millisecond)
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := serveOn(t, listener, address)
+
+	if err := <-came; err != nil || len(f.calls("CreateAgent")) != 1 {
+		t.Error(len(f.calls("CreateAgent")), err)
+	}
+}
+
+// The connection breaks after the call was sent: nobody knows what became of it.
+func TestWhatWasLostOnItsWayIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	var lost atomic.Int32
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			lose(connection)
+			lost.Add(1)
 		}
+	}()
+
+	_, err = hostOf(t, connect(t, &fake{address: listener.Addr().String()})).
+		CreateAgent(t.Context(), &munimentv1.CreateAgentRequest{AgentId: "ada"})
+
+	if status.Code(err) != codes.Unavailable || lost.Load() != 1 {
+		t.Error(lost.Load(), err)
+	}
+}
+
+// lose begins as HTTP/2 does, with empty settings, and breaks off when it has the agent's id.
+func lose(connection net.Conn) {
+	defer connection.Close()
+	_, _ = connection.Write([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0})
+	var got []byte
+	for !bytes.Contains(got, []byte("\x0a\x03ada")) {
+		part := make([]byte, 4096)
+		length, err := connection.Read(part)
+		if err != nil {
+			return
+		}
+		got = append(got, part[:length]...)
+	}
+}
+
+// It has not been canceled here, so nobody knows what became of it.
+func TestACallThatTheServerBreaksOffIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	f.fails("SaveMemory", failure(codes.Canceled, ""))
+	f.fails("DeleteMemory", failure(codes.Canceled, ""))
+	session := sessionOf(t, connect(t, f))
+
+	_, saved := session.SaveMemory(t.Context(), saveRequest())
+	_, deleted := session.DeleteMemory(t.Context(), &munimentv1.DeleteMemoryRequest{Key: "tea"})
+
+	if saves := len(f.calls("SaveMemory")); saves != 2 || saved != nil {
+		t.Error(saves, saved)
+	}
+	if deletes := len(f.calls("DeleteMemory")); deletes != 1 || status.Code(deleted) != codes.Unavailable {
+		t.Error(deletes, deleted)
 	}
 }
 
@@ -171,7 +273,7 @@ func TestACanceledPauseIsOver(t *testing.T) {
 func TestAgedConnectionsAreNotNoticed(t *testing.T) {
 	t.Parallel()
 	f := serve(t, grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 20 * time.Millisecond}))
-	session := sessionOf(t, connect(t, f, muniment.WithAttempts(1)))
+	session := sessionOf(t, connect(t, f, muniment.WithoutRetries()))
 	for started := time.Now(); time.Since(started) < 500*time.Millisecond; {
 		if _, err := session.SaveMemory(t.Context(), saveRequest()); err != nil {
 			t.Fatal(err)

@@ -56,7 +56,7 @@ def test_two_servers_that_may_exhaust_the_database_are_warned_of(
     key = line_of(
         run(folder, "host-key", "create", "--tenant", "few", "--ceiling", "restricted", "--quiet", **as_admin)
     )
-    with muniment.connect(small.address, host_key=key, retries=muniment.NO_RETRIES) as host:
+    with muniment.connect(small.address, host_key=key, retries=False) as host:
         host.create_agent("alice")
         sessions = [host.open_session("alice", level) for level in Classification]
         with ThreadPoolExecutor(16) as threads:

@@ -14,6 +14,8 @@ TENANT = ("--tenant", "development")
 ANY_ID = "5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77"
 REFUSED = {
     "migrate": (),
+    "backup": ("late.dump",),
+    "restore": (__file__,),
     "host-key create": (*TENANT, "--ceiling", "public"),
     "host-key list": (),
     "host-key revoke": (ANY_ID,),

@@ -51,27 +51,32 @@ class Client:
             if done.returncode != 0:
                 raise Broken(f"{' '.join(self.build)} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
 
+    def start(self, file: str, environment: Mapping[str, str]) -> subprocess.Popen[str]:
+        """The runner, which plays the scenarios in a file and prints to a pipe."""
+        return subprocess.Popen(
+            [*self.command, file],
+            cwd=ROOT,
+            env={**_PLAIN, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+
     def play(self, scenarios: str, environment: Mapping[str, str]) -> str:
         """What the runner prints for the scenarios, which are JSON. Raises Broken."""
         with tempfile.NamedTemporaryFile("w", prefix="muniment-scenarios-", suffix=".json", encoding="utf-8") as file:
             file.write(scenarios)
             file.flush()
-            try:
-                done = subprocess.run(
-                    [*self.command, file.name],
-                    cwd=ROOT,
-                    env={**_PLAIN, **environment},
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    encoding="utf-8",
-                    timeout=_SECONDS,
-                    check=False,
-                )
-            except subprocess.TimeoutExpired:
-                raise Broken(f"it was not done after {_SECONDS} seconds") from None
-        if done.returncode != 0:
-            raise Broken(f"it ended with {done.returncode}: {done.stderr[-4000:]}")
-        return done.stdout
+            with self.start(file.name, environment) as runner:
+                try:
+                    printed, errors = runner.communicate(timeout=_SECONDS)
+                except subprocess.TimeoutExpired:
+                    runner.kill()
+                    raise Broken(f"it was not done after {_SECONDS} seconds") from None
+        if runner.returncode != 0:
+            raise Broken(f"it ended with {runner.returncode}: {errors[-4000:]}")
+        return printed
 
 
 _PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("MUNIMENT_")}

@@ -24,7 +24,7 @@ import muniment
 from muniment._calls import Calls
 from muniment._channel import TLS, open_channel
 from muniment._status import error_of
-from muniment.retries import METHODS, NO_RETRIES, repeat
+from muniment.retries import METHODS, repeat
 
 JSON = Any
 
@@ -65,7 +65,8 @@ class Player:
         try:
             response = self._caller(step["as"])(method, _requests(method, step), seconds)
         except muniment.MunimentError as error:
-            if error.code is grpc.StatusCode.UNAVAILABLE and not error.reason:
+            lost = error.code is grpc.StatusCode.UNAVAILABLE and not error.reason
+            if lost and not step.get("may_be_lost"):
                 raise ConnectionError(error.message) from None  # the error is the client's, not the service's
             return _failure(error)
         return {"status": "OK", "response": json_format.MessageToDict(response)}
@@ -86,7 +87,7 @@ class Player:
             except grpc.RpcError as failure:
                 raise error_of(failure) from failure
 
-        return repeat(attempt, NO_RETRIES, seconds or _SECONDS)
+        return repeat(attempt, lambda _: False, seconds or _SECONDS)
 
 
 def _call(calls: Calls, method: MethodDescriptor, requests: JSON, seconds: float | None) -> JSON:

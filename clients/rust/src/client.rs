@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout_at};
 use tonic::{
@@ -9,8 +9,9 @@ use tonic::{
 };
 
 use crate::{
-    Error, InvalidSettings, Retries,
-    retries::{UnaryRequest, may_repeat},
+    Error, InvalidSettings,
+    pool::Pool,
+    retries::{UnaryRequest, may_repeat, pauses},
 };
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -19,20 +20,20 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(86400);
 /// Calls a server with one credential: that of a host, or that of a session.
 ///
 /// It has a method for each of the contract. Which of them a host may call and which a session, the server
-/// decides. A clone is cheap and shares the connection, as do all clients that `with_…` gives.
+/// decides. A clone is cheap and shares the connections, as do all clients that `with_…` gives.
 ///
 /// Dropping the future of a call cancels it; a write may have happened all the same.
 #[derive(Debug, Clone)]
 pub struct Client {
-    channel: Channel,
+    pool: Arc<Pool>,
     authorization: Option<MetadataValue<Ascii>>,
     timeout: Duration,
-    retries: Retries,
+    retries: bool,
 }
 
 impl Client {
-    pub(crate) fn new(channel: Channel) -> Self {
-        Self { channel, authorization: None, timeout: DEFAULT_TIMEOUT, retries: Retries::default() }
+    pub(crate) fn new(pool: Pool) -> Self {
+        Self { pool: Arc::new(pool), authorization: None, timeout: DEFAULT_TIMEOUT, retries: true }
     }
 
     /// This client with another credential: a host key or a session's token.
@@ -58,10 +59,11 @@ impl Client {
         Ok(Self { timeout, ..self.clone() })
     }
 
-    /// This client with other retries.
+    /// This client with every call made once. By default, a call is made again until its deadline where that is
+    /// safe.
     #[must_use]
-    pub fn with_retries(&self, retries: Retries) -> Self {
-        Self { retries, ..self.clone() }
+    pub fn without_retries(&self) -> Self {
+        Self { retries: false, ..self.clone() }
     }
 
     /// Make a call, again if that is safe and may help, until the deadline.
@@ -76,22 +78,20 @@ impl Client {
     {
         let deadline = Instant::now() + self.timeout;
         let repeatable = may_repeat(&message);
-        let mut pauses = self.retries.pauses();
+        let mut pauses = pauses();
         let attempts = async {
             loop {
                 let request = self.request(message.clone(), deadline);
-                let error = match call(self.channel.clone(), request).await {
+                let taken = self.pool.take();
+                let error = match call(taken.channel(), request).await {
                     Ok(response) => return Ok(response.into_inner()),
                     Err(status) => Error::from(status),
                 };
-                if !(error.never_began() || repeatable && error.may_pass()) {
-                    return Err(error);
-                }
-                let Some(pause) = pauses.next() else {
-                    return Err(error);
-                };
+                drop(taken);
+                let again = self.retries && (error.never_began() || repeatable && error.may_pass());
+                let pause = pauses.next().unwrap_or_default();
                 let pause = pause.saturating_add(error.retry_delay().unwrap_or_default());
-                if pause >= deadline - Instant::now() {
+                if !again || pause >= deadline - Instant::now() {
                     return Err(error);
                 }
                 sleep(pause).await;
@@ -111,7 +111,8 @@ impl Client {
         F: Future<Output = Result<Response<R>, Status>>,
     {
         let deadline = Instant::now() + self.timeout;
-        let attempt = call(self.channel.clone(), self.request(messages, deadline));
+        let taken = self.pool.take();
+        let attempt = call(taken.channel(), self.request(messages, deadline));
         match timeout_at(deadline, attempt).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(status.into()),

@@ -5,7 +5,7 @@ use tonic::{
     transport::{Certificate, ClientTlsConfig, Endpoint},
 };
 
-use crate::Client;
+use crate::{Client, pool::Pool};
 
 /// A server that is back is found again soon, whatever TCP thinks of the last try.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -80,9 +80,9 @@ impl ClientBuilder {
     ///
     /// # Panics
     ///
-    /// Outside of a Tokio runtime, which has to keep the connection.
+    /// Outside of a Tokio runtime, which has to keep the connections.
     pub fn connect(self) -> Result<Client, InvalidSettings> {
-        let client = Client::new(self.endpoint()?.connect_lazy());
+        let client = Client::new(Pool::new(&self.endpoint()?));
         match self.credential {
             Some(credential) => client.with_credential(credential),
             None => Ok(client),

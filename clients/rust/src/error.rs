@@ -2,7 +2,7 @@ use std::{error::Error as StdError, fmt, iter::successors, time::Duration};
 
 use prost::{Message, Name};
 use prost_types::Any;
-use tonic::{Code, Status, TimeoutExpired};
+use tonic::{Code, ConnectError, Status, TimeoutExpired};
 use tonic_types::{ErrorInfo, FieldViolation, StatusExt, pb};
 
 use crate::v1::{BudgetExceeded, ErrorReason, ImportProgress};
@@ -20,7 +20,8 @@ pub struct Error {
 impl Error {
     /// The canonical code.
     ///
-    /// A connection that failed is [`Code::Unavailable`], whatever it was that failed.
+    /// A connection that failed is [`Code::Unavailable`], whatever it was that failed, and so is a call that the
+    /// server broke off.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code
@@ -98,10 +99,13 @@ impl Error {
         }
     }
 
-    /// Whether the call provably never began: a connection that the server closes, because of its age or
-    /// because it stops itself, refuses what comes too late.
+    /// Whether the call provably never began: no connection could be made, or one that the server was closing,
+    /// because of its age or because it stops itself, refused what came too late.
     pub(crate) fn never_began(&self) -> bool {
         sources(&self.status).any(|source| {
+            if source.is::<ConnectError>() {
+                return true;
+            }
             // In HTTP/2, hyper cancels only what it has not written yet.
             let unsent = source.downcast_ref().is_some_and(hyper::Error::is_canceled);
             unsent || source.downcast_ref().is_some_and(is_refused)
@@ -129,8 +133,10 @@ impl From<Status> for Error {
         if sources(&status).any(<dyn StdError>::is::<TimeoutExpired>) {
             return Self::deadline_exceeded();
         }
-        // What the server says has no source. What tonic makes of a failed connection has one, and any code.
-        let code = if status.source().is_some() { Code::Unavailable } else { status.code() };
+        // What the server says has no source. What tonic makes of a failed connection has one, and any code. Whoever
+        // cancels a call drops it: one that is canceled all the same was broken off by a server that stops.
+        let broken_off = status.source().is_some() || status.code() == Code::Cancelled;
+        let code = if broken_off { Code::Unavailable } else { status.code() };
         Self { code, status }
     }
 }

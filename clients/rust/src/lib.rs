@@ -4,12 +4,12 @@
 mod client;
 mod connect;
 mod error;
+mod pool;
 mod retries;
 
 pub use client::Client;
 pub use connect::{ClientBuilder, InvalidSettings};
 pub use error::Error;
-pub use retries::Retries;
 pub use tonic::{
     Code,
     transport::{Certificate, ClientTlsConfig, Identity},

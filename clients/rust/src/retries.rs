@@ -4,38 +4,17 @@ use std::{any::Any, iter::successors, time::Duration};
 
 use crate::v1::{AddNoteRequest, EditNotesRequest, StorePassageRequest, note_edit::Edit};
 
-/// How often a call is made at most, and how long to wait in between.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// The pause after each attempt. They double, less up to half by chance, so that clients do not come back all
+/// at once.
 ///
-/// Pauses double from `pause` up to `longest_pause`, less up to half by chance, so that clients do not come
-/// back all at once. A server that names a time is given that time on top.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retries {
-    /// How often a call is made, the first time included. 0 is as good as 1.
-    pub attempts: u32,
-    /// The pause after the first attempt.
-    pub pause: Duration,
-    /// The most that a pause grows to.
-    pub longest_pause: Duration,
-}
-
-impl Retries {
-    /// Every call is made once.
-    pub const NONE: Self = Self { attempts: 1, pause: Duration::ZERO, longest_pause: Duration::ZERO };
-
-    /// The pause after each attempt but the last.
-    pub(crate) fn pauses(self) -> impl Iterator<Item = Duration> + Send {
-        let longest = successors(Some(self.pause), |pause| Some(pause.saturating_mul(2)));
-        longest
-            .take(self.attempts.saturating_sub(1) as usize)
-            .map(move |pause| pause.min(self.longest_pause).mul_f64(1.0 - fastrand::f64() / 2.0))
-    }
-}
-
-impl Default for Retries {
-    /// Four attempts, pauses from 100 milliseconds to 2 seconds.
-    fn default() -> Self {
-        Self { attempts: 4, pause: Duration::from_millis(100), longest_pause: Duration::from_secs(2) }
-    }
+/// The longest bounds what the clients of a server that is away or overloaded send: at most one attempt per
+/// call in one to two seconds.
+pub(crate) fn pauses() -> impl Iterator<Item = Duration> + Send {
+    let longest = successors(Some(FIRST_PAUSE), |pause| Some((*pause * 2).min(LONGEST_PAUSE)));
+    longest.map(|pause| pause.mul_f64(1.0 - fastrand::f64() / 2.0))
 }
 
 /// The request of a method that takes one message. Each method has a request of its own.
@@ -157,18 +136,10 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_and_end() {
-        let retries = Retries {
-            attempts: 4,
-            pause: Duration::from_millis(100),
-            longest_pause: Duration::from_millis(300),
-        };
-        let pauses: Vec<_> = retries.pauses().collect();
-        assert_eq!(pauses.len(), 3);
-        for (pause, most) in pauses.iter().zip([100, 200, 300]) {
+    fn pauses_grow_up_to_the_longest() {
+        for (pause, most) in pauses().zip([100, 200, 400, 800, 1600, 2000, 2000]) {
             let most = Duration::from_millis(most);
-            assert!(most / 2 <= *pause && *pause <= most, "{pause:?}");
+            assert!(most / 2 <= pause && pause <= most, "{pause:?}");
         }
-        assert_eq!(Retries::NONE.pauses().count(), 0);
     }
 }

@@ -29,6 +29,7 @@ interface Step {
   readonly request?: JsonValue;
   readonly requests?: readonly JsonValue[];
   readonly deadline_ms?: number;
+  readonly may_be_lost?: boolean;
   readonly save?: Readonly<Record<string, string>>;
 }
 
@@ -39,7 +40,7 @@ interface Scenario {
 
 type Variables = Map<string, JsonValue>;
 
-const DEFAULTS = { timeoutMs: 10_000, attempts: 4 };
+const DEFAULTS = { timeoutMs: 10_000, retries: true };
 
 const FILES = Object.values(contract).filter((each): each is DescFile => typeof each === "object" && "proto" in each);
 const REGISTRY: Registry = createRegistry(file_google_rpc_error_details, ...FILES);
@@ -69,7 +70,7 @@ async function play(unresolved: Step, variables: Variables, connection: Connecti
     }
     return { status: "OK", response };
   } catch (failure) {
-    return outcomeOf(failure);
+    return outcomeOf(failure, unresolved.may_be_lost);
   }
 }
 
@@ -127,12 +128,13 @@ function save(variables: Variables, name: string, response: JsonValue, path: str
   }
 }
 
-function outcomeOf(failure: unknown): JsonObject {
+function outcomeOf(failure: unknown, mayBeLost = false): JsonObject {
   if (failure instanceof Unresolved) {
     return { status: "UNRESOLVED" };
   }
   const error = failure instanceof ConnectError ? errorOf(failure) : failure;
-  if (!(error instanceof MunimentError) || (error.code === Code.Unavailable && error.reason === "")) {
+  const lost = error instanceof MunimentError && error.code === Code.Unavailable && error.reason === "";
+  if (!(error instanceof MunimentError) || (lost && !mayBeLost)) {
     throw error;
   }
   const details = error.details.filter((detail) => !anyIs(detail, ErrorInfoSchema)).map(detailToJson);

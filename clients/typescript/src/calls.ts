@@ -16,7 +16,7 @@ import {
   type Transport,
   type UnaryResponse,
 } from "@connectrpc/connect";
-import { errorOf, isRefused, MunimentError } from "./errors.js";
+import { errorOf, MunimentError, neverBegan } from "./errors.js";
 import { mayRepeat, passes, pauseMs } from "./retries.js";
 
 const LONGEST_TIMEOUT_MS = 86_400_000;
@@ -25,8 +25,8 @@ const LONGEST_TIMEOUT_MS = 86_400_000;
 export interface CallDefaults {
   /** Milliseconds that a call may take in all, attempts and pauses together: more than 0, at most a day. */
   readonly timeoutMs: number;
-  /** How often a call that is safe to repeat is made at most. */
-  readonly attempts: number;
+  /** Whether calls are made again until their deadline, where that is safe. */
+  readonly retries: boolean;
 }
 
 /** A transport that makes calls over another one with one credential, and throws errors of ours. */
@@ -38,7 +38,7 @@ export class Calls implements Transport {
   constructor(transport: Transport, credential: string, defaults: CallDefaults) {
     this.#transport = transport;
     this.#credential = checkedCredential(credential);
-    this.#defaults = { timeoutMs: checkedTimeout(defaults.timeoutMs), attempts: checkedAttempts(defaults.attempts) };
+    this.#defaults = { ...defaults, timeoutMs: checkedTimeout(defaults.timeoutMs) };
   }
 
   get credential(): string {
@@ -70,9 +70,9 @@ export class Calls implements Transport {
           throw failure;
         }
         const error = errorOf(failure);
-        const repeatable = isRefused(failure) || (passes(error) && mayRepeat(method, request));
+        const repeatable = neverBegan(failure) || (passes(error) && mayRepeat(method, request));
         const pause = pauseMs(attempt, error);
-        if (!repeatable || attempt >= this.#defaults.attempts || performance.now() + pause >= deadline) {
+        if (!(this.#defaults.retries && repeatable) || performance.now() + pause >= deadline) {
           throw error;
         }
         await pauseFor(pause, signal);
@@ -180,11 +180,4 @@ function checkedTimeout(timeoutMs: number): number {
     throw new RangeError(`a timeout is more than 0 and at most ${LONGEST_TIMEOUT_MS} milliseconds`);
   }
   return Math.ceil(timeoutMs);
-}
-
-function checkedAttempts(attempts: number): number {
-  if (!(Number.isInteger(attempts) && attempts >= 1)) {
-    throw new RangeError("attempts is a whole number, at least 1");
-  }
-  return attempts;
 }

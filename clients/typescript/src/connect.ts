@@ -28,11 +28,11 @@ export interface ClientOptions {
    */
   readonly timeoutMs?: number;
   /**
-   * How often a call that is safe to repeat is made at most.
+   * Whether calls are made again until their deadline, where that is safe.
    *
-   * The default is 4; 1 turns retries off.
+   * The default is true.
    */
-  readonly attempts?: number;
+  readonly retries?: boolean;
 }
 
 interface Settings {
@@ -56,10 +56,10 @@ export function connect(options: ClientOptions & { readonly address: string; rea
 export function connect(options: ClientOptions & { readonly address: string; readonly token: string }): SessionClient;
 export function connect(options?: ClientOptions): HostClient | SessionClient;
 export function connect(options: ClientOptions = {}): HostClient | SessionClient {
-  const { timeoutMs = 10_000, attempts = 4 } = options;
+  const { timeoutMs = 10_000, retries = true } = options;
   const { address, hostKey, token, tls } = settings(options);
   const connection = openConnection(address, tls);
-  const calls = new Calls(connection.transport, hostKey || token, { timeoutMs, attempts });
+  const calls = new Calls(connection.transport, hostKey || token, { timeoutMs, retries });
   return hostKey ? new HostClient(calls, connection) : new SessionClient(calls, connection);
 }
 

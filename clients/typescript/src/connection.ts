@@ -4,6 +4,7 @@ import { BlockList, connect as connectSocket, isIP } from "node:net";
 import type { SecureContextOptions } from "node:tls";
 import type { Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { Pool } from "./pool.js";
 
 /**
  * Whom to trust, and whom to be: PEM, as `node:tls` takes it.
@@ -12,13 +13,15 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
  */
 export type TlsOptions = Pick<SecureContextOptions, "ca" | "cert" | "key">;
 
-/** One HTTP/2 connection. It is made when it is first used, and again when it was lost. */
+/** Up to four HTTP/2 connections. Each is made when it is first used, and again when it was lost. */
 export interface Connection {
   readonly transport: Transport;
   close(): void;
 }
 
 const HOST_AND_PORT = /^(?:\[(?<ipv6>[0-9A-Fa-f:]+)\]|(?<name>[A-Za-z0-9.-]+)):[0-9]+$/;
+
+const CONNECTIONS = 4;
 
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
@@ -56,8 +59,15 @@ function overNetwork(address: string, tls: boolean | TlsOptions): Connection {
 type Http2Options = ConstructorParameters<typeof Http2SessionManager>[2];
 
 function http2Connection(baseUrl: string, options: Http2Options): Connection {
-  const sessionManager = new Http2SessionManager(baseUrl, undefined, options);
-  return { transport: createGrpcTransport({ baseUrl, sessionManager }), close: () => sessionManager.abort() };
+  const managers = Array.from({ length: CONNECTIONS }, () => new Http2SessionManager(baseUrl, undefined, options));
+  return {
+    transport: new Pool(managers.map((sessionManager) => createGrpcTransport({ baseUrl, sessionManager }))),
+    close: () => {
+      for (const manager of managers) {
+        manager.abort();
+      }
+    },
+  };
 }
 
 function isLoopback(host: string): boolean {

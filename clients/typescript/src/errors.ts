@@ -86,16 +86,28 @@ export function statusName(code: Code): string {
 
 /** The error of a failed call. */
 export function errorOf(failure: ConnectError): MunimentError {
-  const code = isConnectionLost(failure) ? Code.Unavailable : failure.code;
+  const code = isConnectionLost(failure) || isBrokenOff(failure) ? Code.Unavailable : failure.code;
   const details = failure.details.map((detail) =>
     create(AnySchema, "desc" in detail ? {} : { typeUrl: `type.googleapis.com/${detail.type}`, value: detail.value }),
   );
   return new MunimentError(code, failure.rawMessage, details, failure.cause ? { cause: failure.cause } : {});
 }
 
-/** Whether the server has closed the connection before it looked at the call, as it does with connections of an age. */
-export function isRefused(failure: ConnectError): boolean {
-  return !isAnswered(failure) && failure.rawMessage.includes("REFUSED_STREAM");
+/**
+ * Whether the server never began the call: no connection could be made, or it closed the connection before it looked
+ * at the call, as it does with connections of an age.
+ */
+export function neverBegan(failure: ConnectError): boolean {
+  return !isAnswered(failure) && (isNotConnected(failure.cause) || failure.rawMessage.includes("REFUSED_STREAM"));
+}
+
+/** Node names the system call that failed. Where it tried several addresses, there is an error for each. */
+function isNotConnected(cause: unknown): boolean {
+  const errors: unknown[] = cause instanceof AggregateError ? cause.errors : [cause];
+  return errors.every(
+    (error) =>
+      error instanceof Error && "syscall" in error && (error.syscall === "connect" || error.syscall === "getaddrinfo"),
+  );
 }
 
 /** gRPC's rule is UNAVAILABLE. Connect has one of three codes, by the way in which the connection broke. */
@@ -113,6 +125,11 @@ function isConnectionLost(failure: ConnectError): boolean {
     default:
       return false;
   }
+}
+
+/** Whether the server canceled the call, as it does when it stops. What the caller cancels has no answer. */
+function isBrokenOff(failure: ConnectError): boolean {
+  return isAnswered(failure) && failure.code === Code.Canceled;
 }
 
 function isAnswered(failure: ConnectError): boolean {

@@ -62,6 +62,9 @@ export function passes(error: MunimentError): boolean {
 /**
  * Milliseconds to wait after so many attempts: longer each time, less up to half by chance, so that clients do not
  * come back all at once. A server that names a time is given that time on top.
+ *
+ * The longest pause bounds what the clients of a server that is away or overloaded send: at most one attempt per call
+ * in one to two seconds.
  */
 export function pauseMs(attempt: number, error: MunimentError): number {
   const longest = Math.min(PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS);

@@ -93,35 +93,47 @@ test("a timeout that is none is refused before anything is sent", async () => {
     const session = connect({ address: "localhost:1", token: "t" });
     assert.ok((await failureOf(session.memories.getMemory({}, { timeoutMs }))) instanceof RangeError);
   }
-  assert.throws(() => connect({ address: "localhost:1", token: "t", attempts: 0 }), RangeError);
 });
 
-test("a read that meets UNAVAILABLE is made again, a delete is not", async () => {
+test("a read that meets UNAVAILABLE, or is broken off by the server, is made again; a delete is not", async () => {
   for (const [method, expected] of [
     ["getMemory", ["get", "get"]],
     ["saveMemory", ["save", "save"]],
     ["deleteMemory", ["delete"]],
   ] as const) {
-    await using server = await served(onceThrown(status(Code.Unavailable, "UNAVAILABLE")));
-    const session = connect({ address: server.fake.address, token: "t" });
+    for (const code of [Code.Unavailable, Code.Canceled]) {
+      await using server = await served(onceThrown(status(code, "")));
+      const session = connect({ address: server.fake.address, token: "t" });
 
-    await session.memories[method]({}).catch((error) => assert.equal(error.reason, "UNAVAILABLE"));
+      await session.memories[method]({}).catch((error) => assert.equal(error.code, Code.Unavailable));
 
-    assert.deepEqual(server.calls, expected);
+      assert.deepEqual(server.calls, expected);
+    }
   }
 });
 
-test("a call is made four times at most, or as often as the client says", async () => {
-  for (const [attempts, expected] of [
-    [undefined, 4],
-    [1, 1],
+test("a call is made until its deadline is near, or once without retries", async () => {
+  for (const [retries, least, most] of [
+    [undefined, 5, 8],
+    [false, 1, 1],
   ] as const) {
     await using server = await served(() => Promise.reject(status(Code.Unavailable, "UNAVAILABLE")));
-    const session = connect({ address: server.fake.address, token: "t", attempts });
+    const session = connect({ address: server.fake.address, token: "t", retries, timeoutMs: 3_000 });
 
     assert.equal(codeOf(await failureOf(session.memories.getMemory({}))), Code.Unavailable);
-    assert.equal(server.calls.length, expected);
+    assert.ok(least <= server.calls.length && server.calls.length <= most, `${server.calls.length} calls`);
   }
+});
+
+test("any call waits for a server that is not there yet: nothing was sent", async () => {
+  const path = join(mkdtempSync(join(tmpdir(), "muniment-")), "socket");
+  const call = connect({ address: `unix:${path}`, token: "t" }).memories.deleteMemory({});
+  await sleep(300);
+
+  await using server = await served(() => {}, path);
+  await call;
+
+  assert.deepEqual(server.calls, ["delete"]);
 });
 
 test("overload is waited for if the server names a time", async () => {
@@ -184,7 +196,7 @@ test("a lost connection is UNAVAILABLE, and made anew by the next attempt", asyn
 test("no server is UNAVAILABLE, and so is one without TLS where it is needed", async () => {
   await using server = await served();
   for (const options of [{ address: "127.0.0.1:1" }, { address: server.fake.address, tls: true }]) {
-    const session = connect({ ...options, token: "t", attempts: 1 });
+    const session = connect({ ...options, token: "t", retries: false });
 
     assert.equal(codeOf(await failureOf(session.memories.getMemory({}))), Code.Unavailable);
   }
@@ -219,6 +231,18 @@ test("disconnecting ends calls that are under way; later ones connect anew", asy
   assert.equal(codeOf(await call), Code.Canceled);
   await session.memories.getMemory({});
   assert.deepEqual(server.calls, ["get", "get"]);
+});
+
+test("one call at a time has one connection, and calls at once have up to four", async () => {
+  await using server = await served(() => sleep(50));
+  const session = connect({ address: server.fake.address, token: "t" });
+
+  await session.memories.getMemory({});
+  await session.memories.getMemory({});
+  assert.equal(server.fake.connections, 1);
+
+  await Promise.all(Array.from({ length: 8 }, () => session.memories.getMemory({})));
+  assert.equal(server.fake.connections, 4);
 });
 
 test("a unix socket will do", async () => {

@@ -42,6 +42,11 @@ export class Fake implements AsyncDisposable {
     return typeof bound === "string" ? `unix:${bound}` : `127.0.0.1:${bound.port}`;
   }
 
+  /** How many connections there have been. */
+  get connections(): number {
+    return this.#sockets.length;
+  }
+
   /** Break all connections: as a server does that is killed, or as one that is gone. */
   cut(how: "end" | "reset" = "end"): void {
     for (const socket of this.#sockets) {

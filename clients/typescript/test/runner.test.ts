@@ -75,6 +75,6 @@ test("the conformance runner prints a line for each step", async () => {
 });
 
 test("without a server the runner fails", async () => {
-  const steps = [{ as: "host", call: "AgentService.ListAgents" }];
+  const steps = [{ as: "host", call: "AgentService.ListAgents", deadline_ms: 2_000 }];
   await assert.rejects(played("127.0.0.1:1", steps), { code: 2 });
 });

@@ -76,7 +76,7 @@ def _check_embedded_database(config: DatabaseConfig, data_dir: Path) -> Iterator
         with embedded_database(data_dir) as admin:
             conninfo = databases.without_user(admin)
             yield from _check_epoch(config, conninfo)
-            yield from _check_database(conninfo, admin=admin, connections=0)
+            yield from check_database(conninfo, admin=admin, connections=0)
     except EmbeddedPostgresError as error:
         yield _bad(str(error))
 
@@ -117,7 +117,7 @@ def _check_external_database(config: DatabaseConfig, url: str) -> Iterator[Findi
         return
     admin = url if "user" in libpq.conninfo_to_dict(url) else None
     yield from _check_epoch(config, conninfo)
-    yield from _check_database(conninfo, admin=admin, connections=ServerConfig(config).connections)
+    yield from check_database(conninfo, admin=admin, connections=ServerConfig(config).connections)
 
 
 def _without_login(url: str) -> str:
@@ -152,7 +152,8 @@ def _epoch_is_kept(directory: Path, highest: Epoch | None) -> Finding:
     return _good(f"a database server that was overtaken is refused: {directory} has timeline {highest.timeline}")
 
 
-def _check_database(conninfo: str, *, admin: str | None, connections: int) -> Iterator[Finding]:
+def check_database(conninfo: str, *, admin: str | None, connections: int) -> Iterator[Finding]:
+    """Check what the serving roles reach through *conninfo*, and the ledgers as the administrator *admin*."""
     failed = [problem for role in roles.SERVING for problem in _login_problem(conninfo, role)]
     yield from failed
     if not failed:

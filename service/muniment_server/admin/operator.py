@@ -125,6 +125,14 @@ class NoSuchAgent(LookupError):
     """The tenant has no agent with that id."""
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many tenants and agents a database has."""
+
+    tenants: int
+    agents: int
+
+
 class Operator:
     """An operator, connected to one database."""
 
@@ -200,6 +208,10 @@ class Operator:
                 self._execute("use_role_schema", schema=level.role)
                 counts = self._one("purge", _Counts, before=before, number=level)
             yield Purged(level, counts.items, counts.revisions)
+
+    def size(self) -> Size:
+        """How much there is."""
+        return self._one("count_agents", Size)
 
     def epoch(self) -> Epoch:
         """The epoch of the database's server."""

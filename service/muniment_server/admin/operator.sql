@@ -82,3 +82,6 @@ SELECT host_key.host_key_id
  WHERE host_key.tenant = %(tenant)s
    AND host_key.key_hash = %(key_hash)s
    AND host_key.revoke_time IS NULL;
+
+-- name: count_agents
+SELECT (SELECT count(*) FROM vault.tenant) AS tenants, (SELECT count(*) FROM vault.agent) AS agents;

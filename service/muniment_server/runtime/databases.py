@@ -121,6 +121,7 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
     with _logged_in(conninfo, roles.CONTROL) as connection:
         if _is_shared(connection, conninfo):
             return [_NEEDS_SESSION_MODE]
+        connection.apply_settings()
         return [*grants.problems(connection, connections=connections), *log_settings.problems(connection)]
 
 

@@ -105,7 +105,7 @@ def _on_error(settings: Mapping[str, str]) -> Iterator[LogFinding]:
     if settings["log_parameter_max_length_on_error"] != "0":
         yield LogFinding(
             "log_parameter_max_length_on_error is not 0, so Postgres logs the parameters of failed statements: "
-            "set it to 0, and let a connection pooler pass `options` on",
+            "set it to 0",
             closes_gate=True,
         )
 

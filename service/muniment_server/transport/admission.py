@@ -12,10 +12,11 @@ What is known of callers here chooses queues and threads. It allows nothing.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 import grpc
 
@@ -32,6 +33,8 @@ from muniment_server.transport.shares import Claim, Shares
 from muniment_server.transport.streams import Stream
 from muniment_server.transport.verification import Verification
 
+GoOn: TypeAlias = Callable[[Sequence[Claim]], None]
+"""Runs calls whose turn it is."""
 _STUCK_SECONDS = 10.0
 _OVERLOADED = status_of(Overloaded())
 _UNAVAILABLE = status_of(Unavailable())
@@ -124,25 +127,53 @@ class Admission:
                 admitted.begin(receives=may_call and route.method.request_type != "")
 
 
-class AdmittedCall:
+class Admitted:
     """A call that was let in, and what it holds until both its work and its RPC have ended.
 
     A caller may go away while the work is under way, and an answer may be unread long after the work has been done.
     """
 
-    __slots__ = ("_behavior", "_call", "_claim", "_cutoff", "_pool")
+    __slots__ = ("_behavior", "_call", "_claim", "_cutoff", "_go_on", "_shares")
 
-    def __init__(self, call: Incoming, behavior: Behavior, claim: Claim, pool: CallPool, cutoff: Cutoff) -> None:
+    def __init__(
+        self, call: Incoming, behavior: Behavior, claim: Claim, shares: Shares, go_on: GoOn, cutoff: Cutoff
+    ) -> None:
+        """*go_on* runs the calls whose turn it is."""
         self._call = call
         self._behavior = behavior
         self._claim = claim
-        self._pool = pool
+        self._shares = shares
+        self._go_on = go_on
         self._cutoff = cutoff
+        if not call.on_end(self._finish):
+            self._finish()
+
+    def _run(self) -> None:
+        self._call.run(self._behavior, self._sending)
+
+    def _sending(self, byte_count: int) -> None:
+        self._shares.hold_answer(self._claim, byte_count)
+        self._cutoff.expect_reader(self._call)
+
+    def _finish(self) -> None:
+        """Called twice: at the end of the work, and of the RPC."""
+        self._go_on(self._shares.finish(self._claim))
+        if not self._claim.unfinished:
+            self._cutoff.clear(self._call)
+            self._call.next_message = no_message
+
+
+class AdmittedCall(Admitted):
+    """A call with one message."""
+
+    __slots__ = ("_pool",)
+
+    def __init__(self, call: Incoming, behavior: Behavior, claim: Claim, pool: CallPool, cutoff: Cutoff) -> None:
+        self._pool = pool
+        super().__init__(call, behavior, claim, pool.shares, pool.start, cutoff)
 
     def begin(self, *, receives: bool) -> None:
         """Receive the message, if it is wanted: a call that will be refused whatever it says is not waited for."""
-        if not self._call.on_end(self._finish):
-            self._finish()
         if receives:
             self._cutoff.expect_message(self._call)
             self._call.receive(self._received)
@@ -157,69 +188,41 @@ class AdmittedCall:
 
     def _queue(self, message: bytes | None) -> None:
         self._call.next_message = lambda: message
-        if self._pool.shares.hold_request(self._claim, len(message or b"")):
+        if self._shares.hold_request(self._claim, len(message or b"")):
             self._claim.finish = self._finish
             self._pool.submit(self._claim, self._run)
         else:
             self._call.refuse(_OVERLOADED)
             self._finish()
 
-    def _run(self) -> None:
-        self._call.run(self._behavior, self._sending)
 
-    def _sending(self, byte_count: int) -> None:
-        self._pool.shares.hold_answer(self._claim, byte_count)
-        self._cutoff.expect_reader(self._call)
+class AdmittedStream(Admitted):
+    """A stream of messages. It has a thread of its own, but runs only while it has a turn."""
 
-    def _finish(self) -> None:
-        """Called twice: at the end of the work, and of the RPC."""
-        self._pool.start(self._pool.shares.finish(self._claim))
-        if not self._claim.unfinished:
-            self._cutoff.clear(self._call)
-            self._call.next_message = no_message
-
-
-class AdmittedStream:
-    """A stream that was let in. It has a thread of its own, but runs only while it has a turn."""
+    __slots__ = ("_stream",)
 
     def __init__(self, call: Incoming, behavior: Behavior, claim: Claim, shares: Shares, cutoff: Cutoff) -> None:
-        self._call = call
-        self._behavior = behavior
-        self._claim = claim
-        self._shares = shares
-        self._cutoff = cutoff
         self._stream = Stream(call, claim, shares, cutoff)
+        super().__init__(call, behavior, claim, shares, self._stream.start, cutoff)
 
     def begin(self) -> None:
         """Start its thread."""
-        if not self._call.on_end(self._finish):
-            self._finish()
         self._call.next_message = self._stream.next
         try:
-            threading.Thread(target=self._run, name="stream", daemon=True).start()
+            threading.Thread(target=self._work, name="stream", daemon=True).start()
         except RuntimeError:  # no more threads
             self._call.refuse(_OVERLOADED)
             self._finish()
 
-    def _run(self) -> None:
+    def _work(self) -> None:
         try:
             self._stream.resume()
             try:
-                self._call.run(self._behavior, self._sending)
+                self._run()
             finally:
                 self._stream.pause()
         finally:
             self._finish()
-
-    def _sending(self, _: int) -> None:
-        self._cutoff.expect_reader(self._call)
-
-    def _finish(self) -> None:
-        """Called twice: at the end of the work, and of the RPC."""
-        self._stream.start(self._shares.finish(self._claim))
-        if not self._claim.unfinished:
-            self._cutoff.clear(self._call)
-            self._call.next_message = no_message
 
 
 def _keys(principal: HostIdentity | SessionIdentity) -> tuple[Hashable, ...]:

@@ -174,7 +174,8 @@ def test_an_error_repeats_neither_content_nor_key(muniment, arguments):
     assert "Traceback" not in failed.stderr
 
 
-def test_an_unreachable_server_is_reported_in_one_message(dev, folder):
+def test_an_unreachable_server_is_reported_in_one_message(dev, folder, monkeypatch):
+    monkeypatch.setattr("muniment.retries.FIRST_PAUSE", 60)  # nothing is tried again
     failed = run(folder, "agent", "list", MUNIMENT_ADDRESS="127.0.0.1:1", MUNIMENT_HOST_KEY="mun_h_1_x")
     assert failed.returncode == 1
     assert "muniment serve" in failed.stderr

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 import muniment
-from muniment import HostClient, Retries, SessionClient
+from muniment import HostClient, SessionClient
 from tests.clients.python.scripted import HOST_KEY, TOKEN, ScriptedServer, serve
-
-QUICK = Retries(attempts=4, pause=0.001)
 
 
 @dataclass(frozen=True)
@@ -35,13 +33,18 @@ def server(running: Running) -> ScriptedServer:
     return running.scripted
 
 
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("muniment.retries.FIRST_PAUSE", 0.001)
+
+
 @pytest.fixture
 def host(running: Running) -> Iterator[HostClient]:
-    with muniment.connect(running.address, host_key=HOST_KEY, retries=QUICK) as client:
+    with muniment.connect(running.address, host_key=HOST_KEY) as client:
         yield client
 
 
 @pytest.fixture
 def session(running: Running) -> Iterator[SessionClient]:
-    with muniment.connect(running.address, token=TOKEN, retries=QUICK) as client:
+    with muniment.connect(running.address, token=TOKEN) as client:
         yield client

@@ -178,7 +178,7 @@ def test_the_environment_may_name_an_authority(secured, papers, monkeypatch):
         assert session.get_memory("tea").key == "tea"
 
     assert f"Bearer {TOKEN}" == scripted.asked[0].metadata["authorization"]
-    with muniment.connect(tls=False, retries=muniment.NO_RETRIES) as session:
+    with muniment.connect(tls=False, retries=False) as session:
         assert isinstance(session, SessionClient)
         with pytest.raises(muniment.Unavailable):
             session.get_memory("tea")
@@ -190,7 +190,7 @@ def test_tls_does_not_trust_others(secured):
     scripted, address, _ = secured
 
     with (
-        muniment.connect(address, token=TOKEN, tls=True, retries=muniment.NO_RETRIES) as session,
+        muniment.connect(address, token=TOKEN, tls=True, retries=False) as session,
         pytest.raises(muniment.Unavailable),
     ):
         session.get_memory("tea")
@@ -207,7 +207,7 @@ def test_certificate_and_key_come_together(papers):
 
 def test_an_address_without_a_server_is_unavailable():
     with (
-        muniment.connect("127.0.0.1:1", token=TOKEN, retries=muniment.NO_RETRIES) as session,
+        muniment.connect("127.0.0.1:1", token=TOKEN, retries=False) as session,
         pytest.raises(muniment.Unavailable) as caught,
     ):
         session.get_memory("tea")

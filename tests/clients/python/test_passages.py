@@ -280,7 +280,7 @@ class Recorded:
 def test_a_broken_stream_is_canceled_before_it_ends():
     """The other way round gRPC could send the end, and the server would take the stream for whole."""
     method: Any = Recorded()
-    calls = Calls(grpc.insecure_channel("localhost"), TOKEN, timeout=1, retries=muniment.NO_RETRIES)
+    calls = Calls(grpc.insecure_channel("localhost"), TOKEN, timeout=1, retries=False)
 
     with pytest.raises(ZeroDivisionError):
         calls.stream(method, (1 // number for number in (1, 0)))

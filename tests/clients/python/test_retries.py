@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 from collections.abc import Callable
 
@@ -15,11 +17,10 @@ from muniment import (
     DeleteNote,
     HostClient,
     NewPassage,
-    Retries,
     SessionClient,
     UpdateNote,
 )
-from muniment.retries import may_repeat, repeat
+from muniment.retries import FIRST_PAUSE, LONGEST_PAUSE, may_repeat, pauses, repeat
 from muniment.v1 import note_service_pb2, passage_service_pb2
 from tests.clients.python.scripted import (
     HOST_KEY,
@@ -28,9 +29,11 @@ from tests.clients.python.scripted import (
     PASSAGE_ID,
     SESSION_ID,
     TOKEN,
+    ScriptedServer,
     error_info,
     overloaded,
     retry_info,
+    serve,
     status,
     unavailable,
 )
@@ -85,7 +88,7 @@ SENT_ONCE = {
 }
 """The methods whose calls change something more, or fail, the second time."""
 OK = grpc.StatusCode.OK
-PASSING_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
+PASSING_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.CANCELLED)
 PASSING = {"unavailable": unavailable(), "overloaded": overloaded(retry_info(0.001))}
 
 
@@ -191,6 +194,18 @@ def test_other_failures_are_final(server, session, code):
     assert len(server.requests("GetMemory")) == 1
 
 
+def test_a_call_that_the_server_breaks_off_is_sent_again(server, session):
+    """It was not canceled here, and may have been executed."""
+    server.script("GetMemory", status(grpc.StatusCode.CANCELLED))
+    server.script("DeleteMemory", status(grpc.StatusCode.CANCELLED))
+
+    session.get_memory("tea")
+    with pytest.raises(muniment.Unavailable):
+        session.delete_memory("tea")
+
+    assert [len(server.requests(method)) for method in ("GetMemory", "DeleteMemory")] == [2, 1]
+
+
 def test_overload_without_a_time_is_final(server, session):
     server.script("GetMemory", overloaded())
 
@@ -200,20 +215,64 @@ def test_overload_without_a_time_is_final(server, session):
     assert len(server.requests("GetMemory")) == 1
 
 
-def test_attempts_are_counted(server, session):
-    server.script("GetMemory", *[unavailable()] * 9)
+def test_a_call_is_repeated_until_its_deadline_is_near(server, session):
+    server.script("GetMemory", *[unavailable()] * 99)
 
     with pytest.raises(muniment.Unavailable):
-        session.get_memory("tea")
+        session.get_memory("tea", timeout=0.5)
 
-    assert len(server.requests("GetMemory")) == 4
+    assert 4 < len(server.requests("GetMemory")) < 99
+
+
+@pytest.mark.parametrize("method", ["GetMemory", "OpenSession", "DeleteMemory"])
+def test_a_call_waits_for_a_server_that_is_not_there_yet(method):
+    """Nothing was sent, so that every call may be made again."""
+    address = f"127.0.0.1:{free_port()}"
+    scripted, server = ScriptedServer(), []
+    back = threading.Timer(0.6, lambda: server.append(serve(scripted, address)))
+
+    with muniment.connect(address, host_key=HOST_KEY) as host, host.session(TOKEN) as session:
+        back.start()
+        CALLS[method](host, session)
+
+    assert len(scripted.requests(method)) == 1
+    server[0][0].stop(None).wait()
+
+
+def test_what_was_lost_on_its_way_is_not_sent_again():
+    """The connection breaks after the call was sent: it may have been executed."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        lost = threading.Thread(target=lose, args=(listener,), daemon=True)
+        lost.start()
+        with (
+            muniment.connect(f"127.0.0.1:{listener.getsockname()[1]}", token=TOKEN) as session,
+            pytest.raises(muniment.Unavailable),
+        ):
+            session.delete_memory("tea", timeout=60)
+    lost.join()
+
+
+def lose(listener: socket.socket) -> None:
+    """Accept one connection as HTTP/2 does, take a call, and break off."""
+    connection, _ = listener.accept()
+    with connection:
+        connection.sendall(bytes.fromhex("000000 04 00 00000000"))
+        got = b""
+        while TOKEN.encode() not in got:
+            got += connection.recv(65536)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
 
 
 def test_retries_can_be_turned_off(running):
     running.scripted.script("GetMemory", unavailable())
 
     with (
-        muniment.connect(running.address, token=TOKEN, retries=muniment.NO_RETRIES) as session,
+        muniment.connect(running.address, token=TOKEN, retries=False) as session,
         pytest.raises(muniment.Unavailable),
     ):
         session.get_memory("tea")
@@ -249,7 +308,7 @@ def test_all_attempts_share_one_deadline():
         raise muniment.Unavailable(grpc.StatusCode.UNAVAILABLE, details=muniment.Details(retry_after=0.1))
 
     with pytest.raises(muniment.Unavailable):
-        repeat(attempt, Retries(attempts=3, pause=0), timeout=20)
+        repeat(attempt, lambda _: len(left) < 3, timeout=20)
 
     assert len(left) == 3
     assert left[0] <= 20
@@ -279,16 +338,12 @@ def test_a_timeout_that_grpc_would_misread_is_refused(server, session, seconds):
     assert server.asked == []
 
 
-def test_pauses_grow_up_to_the_longest():
-    pauses = Retries(attempts=6, pause=1, longest_pause=5).pauses()
+def test_pauses_grow_up_to_the_longest(monkeypatch):
+    monkeypatch.undo()  # the short ones of conftest.py
+    longest = [min(FIRST_PAUSE * 2**n, LONGEST_PAUSE) for n in range(8)]
 
-    assert all(longest / 2 <= pause <= longest for pause, longest in zip(pauses, (1, 2, 4, 5, 5), strict=True))
-
-
-@pytest.mark.parametrize("wrong", [{"attempts": 0}, {"pause": -1}, {"longest_pause": -1}])
-def test_retries_that_make_no_sense_are_refused(wrong):
-    with pytest.raises(ValueError, match="attempts"):
-        Retries(**wrong)
+    assert longest[-1] == LONGEST_PAUSE
+    assert all(most / 2 <= pause <= most for pause, most in zip(pauses(), longest, strict=False))
 
 
 def test_a_lost_answer_of_a_retried_write_is_the_second_one(server, session):

@@ -13,7 +13,7 @@ RUNNER = Path(__file__).parents[3] / "clients/python/conformance/runner.py"
 def test_a_lost_connection_is_no_answer(tmp_path):
     """For a host, a session and a caller without credentials, which bypasses the client."""
     for caller in ("host", "mun_s_1_token", "none"):
-        step: dict[str, object] = {"as": caller, "call": "AgentService.CreateAgent", "request": {}}
+        step: dict[str, object] = {"as": caller, "call": "AgentService.CreateAgent", "request": {}, "deadline_ms": 2000}
         file = tmp_path / "scenarios.json"
         file.write_text(json.dumps({"scenarios": [{"name": "s", "steps": [step]}]}))
         environment = {"MUNIMENT_ADDRESS": "127.0.0.1:1", "MUNIMENT_HOST_KEY": "mun_h_1_key"}

@@ -40,7 +40,8 @@ type step struct {
 	Request    json.RawMessage
 	Requests   []json.RawMessage
 	Save       map[string]string
-	DeadlineMS int `json:"deadline_ms"`
+	DeadlineMS int  `json:"deadline_ms"`
+	MayBeLost  bool `json:"may_be_lost"`
 }
 
 type line map[string]any
@@ -118,7 +119,7 @@ func playStep(conn *muniment.Conn, resolved any, variables map[string]any, came 
 	}
 	response, err := call(conn, s)
 	var failure *muniment.Error
-	if errors.As(err, &failure) && (failure.Code != codes.Unavailable || failure.Reason != "") {
+	if errors.As(err, &failure) && (s.MayBeLost || failure.Code != codes.Unavailable || failure.Reason != "") {
 		return tell(failure, came)
 	} else if err != nil {
 		return err // A lost connection, too: it is not the service that says so.

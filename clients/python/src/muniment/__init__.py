@@ -61,7 +61,6 @@ if TYPE_CHECKING:
         WriteLevelMismatch,
     )
     from muniment.host import HostClient
-    from muniment.retries import NO_RETRIES, Retries
     from muniment.session import SessionClient
     from muniment.values import (
         AddNote,
@@ -102,7 +101,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "NO_RETRIES",
     "TLS",
     "Aborted",
     "AddNote",
@@ -168,7 +166,6 @@ __all__ = [
     "PromptSectionKind",
     "PromptTooLarge",
     "ResourceExhausted",
-    "Retries",
     "SearchResults",
     "Session",
     "SessionClient",
@@ -189,7 +186,7 @@ __all__ = [
     "connect",
 ]
 
-_HOMES = ("values", "errors", "retries", "_channel", "_connect", "host", "session")
+_HOMES = ("values", "errors", "_channel", "_connect", "host", "session")
 """The modules that define the names of `__all__`. The first needs no gRPC."""
 _MODULES = {"errors", "host", "retries", "session", "settings", "values"}
 

@@ -10,7 +10,8 @@ from google.protobuf.message import Message
 
 from muniment._handover import Handover
 from muniment._status import error_of
-from muniment.retries import NO_RETRIES, Retries, may_repeat, repeat
+from muniment.errors import MunimentError
+from muniment.retries import may_help, may_repeat, repeat
 
 MAX_TIMEOUT = 86400.0
 
@@ -38,7 +39,7 @@ class Calls:
         credential: str,
         *,
         timeout: float,
-        retries: Retries,
+        retries: bool,
         owns_channel: bool = True,
     ) -> None:
         self.channel = channel
@@ -65,11 +66,10 @@ class Calls:
             except grpc.RpcError as failure:
                 raise error_of(failure) from failure
 
-        return repeat(
-            attempt,
-            self._retries if may_repeat(request) else NO_RETRIES,
-            self._seconds(timeout),
-        )
+        def again(error: MunimentError) -> bool:
+            return self._retries and may_help(error, safe=may_repeat(request))
+
+        return repeat(attempt, again, self._seconds(timeout))
 
     def stream(
         self,

@@ -10,8 +10,18 @@ from pathlib import Path
 
 import grpc
 
-# Reconnect to a restarted server between two attempts of one call, not after a second or more.
-OPTIONS = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 5000))
+from muniment._pool import ChannelPool
+
+# Reconnect to a restarted server within a second, so that calls whose deadline is ten seconds survive the restart.
+# Without a pool of its own, a channel would share the connection of another one to the same server.
+OPTIONS = (
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+# The server gives each connection to one of its workers.
+CONNECTIONS = 4
 
 # A proxy from the environment would see the credential in the clear, even on the way to loopback.
 PLAINTEXT_OPTIONS = (*OPTIONS, ("grpc.enable_http_proxy", 0))
@@ -43,7 +53,11 @@ class TLS:
 
 
 def open_channel(address: str, tls: bool | TLS) -> grpc.Channel:
-    """Open a channel to *address*. It connects when it is first used."""
+    """Open a channel to *address*, of up to CONNECTIONS connections. Each is made when it is first used."""
+    return ChannelPool([_open_connection(address, tls) for _ in range(CONNECTIONS)])
+
+
+def _open_connection(address: str, tls: bool | TLS) -> grpc.Channel:
     if tls:
         credentials = (tls if isinstance(tls, TLS) else TLS()).credentials()
         return grpc.secure_channel(address, credentials, OPTIONS)

@@ -7,22 +7,21 @@ from typing import overload
 from muniment._calls import Calls
 from muniment._channel import TLS, open_channel
 from muniment.host import HostClient
-from muniment.retries import Retries
 from muniment.session import SessionClient
 from muniment.settings import Settings, find_settings
 
 
 @overload
 def connect(
-    address: str, *, host_key: str, tls: bool | TLS | None = ..., timeout: float = ..., retries: Retries = ...
+    address: str, *, host_key: str, tls: bool | TLS | None = ..., timeout: float = ..., retries: bool = ...
 ) -> HostClient: ...
 @overload
 def connect(
-    address: str, *, token: str, tls: bool | TLS | None = ..., timeout: float = ..., retries: Retries = ...
+    address: str, *, token: str, tls: bool | TLS | None = ..., timeout: float = ..., retries: bool = ...
 ) -> SessionClient: ...
 @overload
 def connect(
-    *, tls: bool | TLS | None = ..., timeout: float = ..., retries: Retries = ...
+    *, tls: bool | TLS | None = ..., timeout: float = ..., retries: bool = ...
 ) -> HostClient | SessionClient: ...
 def connect(
     address: str | None = None,
@@ -31,13 +30,14 @@ def connect(
     token: str | None = None,
     tls: bool | TLS | None = None,
     timeout: float = 10.0,
-    retries: Retries = Retries(),  # noqa: B008 - frozen
+    retries: bool = True,
 ) -> HostClient | SessionClient:
     """Create a client for a host key or a session's token.
 
     *address* is `host:port`, `unix:/path` or `dns:///host:port`. Without address and credential, both come from the
     environment or a file, and so does the authority to trust if *tls* is None: see `muniment.settings`. Otherwise None
-    means no TLS. *timeout*, in seconds, is the default for every call. Nothing is sent before the first call.
+    means no TLS. *timeout*, in seconds, is the default for every call, and spans all retries. *retries* False: none.
+    Nothing is sent before the first call.
 
     ValueError: there is not exactly one credential, or it would leave this machine without TLS. OSError: a file of
     *tls* cannot be read.

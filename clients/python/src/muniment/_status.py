@@ -18,6 +18,9 @@ from muniment.values import BudgetEntry, Classification, ImportCounts
 
 DOMAIN = "muniment.v1"
 
+# How gRPC ends the calls of a channel that this process closes.
+CLOSED_HERE = "Channel closed!"
+
 BY_REASON: dict[str, type[errors.MunimentError]] = {
     "FIELD_INVALID": errors.InvalidArgument,
     "PAGE_TOKEN_INVALID": errors.InvalidPageToken,
@@ -77,8 +80,17 @@ def error_of(failure: grpc.RpcError) -> errors.MunimentError:
     status = _rich_status(failure)
     info = _detail(status, ErrorInfo) or ErrorInfo()
     reason = info.reason if info.domain == DOMAIN else ""
-    error = BY_REASON.get(reason) or BY_CODE.get(failure.code(), errors.MunimentError)
-    return error(failure.code(), reason, failure.details() or "", _details(status, info))
+    code = _code(failure)
+    error = BY_REASON.get(reason) or BY_CODE.get(code, errors.MunimentError)
+    return error(code, reason, failure.details() or "", _details(status, info))
+
+
+def _code(failure: grpc.RpcError) -> grpc.StatusCode:
+    """The status code. UNAVAILABLE if the server broke the call off, as it does when it stops."""
+    code = failure.code()
+    if code is grpc.StatusCode.CANCELLED and failure.details() != CLOSED_HERE:
+        return grpc.StatusCode.UNAVAILABLE
+    return code
 
 
 def _rich_status(failure: grpc.RpcError) -> Status:

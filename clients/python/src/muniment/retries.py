@@ -1,7 +1,7 @@
 """Decides which calls are retried, and when.
 
-The channel itself retries only calls that never reached the server. All others are retried here, after UNAVAILABLE, and
-after RESOURCE_EXHAUSTED with a RetryInfo, but never past the deadline of the call.
+A call is retried until its deadline: after UNAVAILABLE, and after RESOURCE_EXHAUSTED with a RetryInfo, if it may be
+repeated; any call for which no connection could be made. The channel itself retries what a closing connection refused.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from google.protobuf.descriptor_pb2 import MethodOptions
@@ -72,32 +71,23 @@ SAFE_IF: dict[str, Callable[[Any], bool]] = {
 Response = TypeVar("Response")
 
 
-@dataclass(frozen=True, slots=True)
-class Retries:
-    """How many attempts a call has, and how long to pause between them.
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 2.0
 
-    Pauses are in seconds. They double from *pause* up to *longest_pause*, and are shortened at random by up to half, so
-    that clients do not all return at once. A delay that the server asks for is added.
+# How gRPC's messages begin if it could not connect. It reports this in no other way.
+NOT_CONNECTED = ("failed to connect to all addresses", "errors resolving ")
+
+
+def pauses() -> Iterator[float]:
+    """The pause after each attempt, in seconds. They double, and are shortened at random by up to half.
+
+    The randomness keeps clients from returning all at once. The longest pause bounds what the clients of a server that
+    is away or overloaded send: at most one attempt per call in one to two seconds.
     """
-
-    attempts: int = 4
-    pause: float = 0.1
-    longest_pause: float = 2.0
-
-    def __post_init__(self) -> None:
-        if self.attempts < 1 or self.pause < 0 or self.longest_pause < 0:
-            raise ValueError("attempts must be at least 1, and pauses must not be negative")
-
-    def pauses(self) -> Iterator[float]:
-        """The pause after each attempt but the last."""
-        longest = self.pause
-        for _ in range(self.attempts - 1):
-            longest = min(longest, self.longest_pause)
-            yield longest * random.uniform(0.5, 1)
-            longest *= 2
-
-
-NO_RETRIES = Retries(attempts=1)
+    longest = FIRST_PAUSE
+    while True:
+        yield longest * random.uniform(0.5, 1)
+        longest = min(2 * longest, LONGEST_PAUSE)
 
 
 def may_repeat(request: Message) -> bool:
@@ -116,20 +106,30 @@ def may_repeat(request: Message) -> bool:
     return not getattr(request, "etag", "")
 
 
-def repeat(attempt: Callable[[float], Response], retries: Retries, timeout: float) -> Response:
-    """Call *attempt*, with the remaining seconds, until it succeeds or must not be retried."""
+def may_help(error: MunimentError, *, safe: bool) -> bool:
+    """Whether a call that failed with *error* should be retried. *safe*: whether it may be repeated."""
+    return _never_sent(error) or (safe and _is_transient(error))
+
+
+def repeat(attempt: Callable[[float], Response], again: Callable[[MunimentError], bool], timeout: float) -> Response:
+    """Call *attempt*, with the remaining seconds, until it succeeds, or *again* says no, or the deadline is near.
+
+    A delay that the server asks for is added to the pause.
+    """
     deadline = time.monotonic() + timeout
-    for pause in retries.pauses():
+    for pause in pauses():
         try:
             return attempt(deadline - time.monotonic())
         except MunimentError as error:
-            if not _is_transient(error):
-                raise
             pause += error.retry_after or 0.0
-            if time.monotonic() + pause >= deadline:
+            if not again(error) or time.monotonic() + pause >= deadline:
                 raise
         time.sleep(pause)
-    return attempt(deadline - time.monotonic())
+    raise AssertionError("pauses do not end")
+
+
+def _never_sent(error: MunimentError) -> bool:
+    return isinstance(error, Unavailable) and not error.reason and error.message.startswith(NOT_CONNECTED)
 
 
 def _is_transient(error: MunimentError) -> bool:

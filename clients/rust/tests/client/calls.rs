@@ -7,7 +7,7 @@ use std::{
 
 use crate::fake::{Answer, Call, FakeServer, message};
 use muniment::{
-    Client, ClientBuilder, Code, Retries,
+    Client, ClientBuilder, Code,
     v1::{
         AddNoteRequest, BudgetEntry, BudgetExceeded, Classification, CreateAgentRequest, CreateAgentResponse,
         ErrorReason, GetMemoryRequest, GetMemoryResponse, ImportPassagesRequest, ImportPassagesResponse,
@@ -17,15 +17,15 @@ use muniment::{
 };
 use prost::{Message, Name};
 use prost_types::Any;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 use tonic::Status;
 use tonic_types::{ErrorDetails, StatusExt, pb};
 
-const QUICK: Retries =
-    Retries { attempts: 4, pause: Duration::from_millis(1), longest_pause: Duration::from_millis(1) };
-
 fn client(server: &FakeServer) -> Client {
-    let builder = ClientBuilder::new(&server.address).credential("ms_secret");
-    builder.connect().unwrap().with_retries(QUICK)
+    ClientBuilder::new(&server.address).credential("ms_secret").connect().unwrap()
 }
 
 fn get() -> GetMemoryRequest {
@@ -123,6 +123,23 @@ async fn a_read_is_made_again_when_the_server_is_away() {
     assert_eq!(server.calls().len(), 2);
 }
 
+/// Both may have been executed.
+#[tokio::test]
+async fn a_call_that_the_server_breaks_off_is_made_again_where_that_is_safe() {
+    let server = FakeServer::start(|_, earlier| match earlier {
+        0 => Answer::Error(Status::cancelled("")),
+        _ => message(GetMemoryResponse::default()),
+    })
+    .await;
+    client(&server).get_memory(get()).await.unwrap();
+    assert_eq!(server.calls().len(), 2);
+
+    let server = FakeServer::start(|_, _| Answer::Error(Status::cancelled(""))).await;
+    let error = client(&server).create_agent(CreateAgentRequest::default()).await.unwrap_err();
+    assert_eq!(error.code(), Code::Unavailable);
+    assert_eq!(server.calls().len(), 1);
+}
+
 #[tokio::test]
 async fn an_idempotent_write_is_made_again_unless_it_has_an_etag() {
     let server = FakeServer::start(away_once(SaveMemoryResponse::default())).await;
@@ -145,14 +162,55 @@ async fn a_write_that_would_do_more_the_second_time_is_made_once() {
 }
 
 #[tokio::test]
-async fn a_call_is_made_four_times_at_most_and_once_without_retries() {
+async fn a_call_is_made_until_its_deadline_is_near_and_once_without_retries() {
     let server = FakeServer::start(|_, _| Answer::Error(Status::unavailable(""))).await;
+    let hurried = client(&server).with_timeout(Duration::from_secs(3)).unwrap();
 
-    client(&server).get_memory(get()).await.unwrap_err();
-    assert_eq!(server.calls().len(), 4);
+    let error = hurried.get_memory(get()).await.unwrap_err();
+    let calls = server.calls().len();
+    assert_eq!(error.code(), Code::Unavailable);
+    assert!((5..=8).contains(&calls), "{calls} calls");
 
-    client(&server).with_retries(Retries::NONE).get_memory(get()).await.unwrap_err();
-    assert_eq!(server.calls().len(), 5);
+    client(&server).without_retries().get_memory(get()).await.unwrap_err();
+    assert_eq!(server.calls().len(), calls + 1);
+}
+
+/// Nothing was sent, so that every call may be made again.
+#[tokio::test]
+async fn any_call_waits_for_a_server_that_is_not_there_yet() {
+    let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
+    let early = ClientBuilder::new(&address).connect().unwrap();
+    let call = tokio::spawn(async move { early.create_agent(CreateAgentRequest::default()).await });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+
+    let server = FakeServer::start_at(&address, |_, _| message(CreateAgentResponse::default())).await;
+
+    call.await.unwrap().unwrap();
+    assert_eq!(server.calls().len(), 1);
+}
+
+/// The connection breaks after the call was sent: nobody knows what became of it.
+#[tokio::test]
+async fn what_was_lost_on_its_way_is_not_sent_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = ClientBuilder::new(listener.local_addr().unwrap().to_string()).connect().unwrap();
+    let lost = tokio::spawn(async move { lose(&listener).await });
+    let request = CreateAgentRequest { agent_id: "ada".into(), ..Default::default() };
+
+    let error = client.create_agent(request).await.unwrap_err();
+
+    assert_eq!(error.code(), Code::Unavailable);
+    lost.await.unwrap();
+}
+
+/// Begin as HTTP/2 does, with empty settings, and break off when the agent's id is there.
+async fn lose(listener: &TcpListener) {
+    let (mut connection, _) = listener.accept().await.unwrap();
+    connection.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
+    let mut got = Vec::new();
+    while !got.windows(5).any(|part| part == b"\x0a\x03ada") {
+        connection.read_buf(&mut got).await.unwrap();
+    }
 }
 
 #[tokio::test]
@@ -192,7 +250,7 @@ async fn no_pause_goes_beyond_the_deadline() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_unavailable() {
-    let client = ClientBuilder::new("127.0.0.1:1").connect().unwrap().with_retries(QUICK);
+    let client = ClientBuilder::new("127.0.0.1:1").connect().unwrap().without_retries();
     let error = client.get_memory(get()).await.unwrap_err();
     assert_eq!((error.code(), error.reason()), (Code::Unavailable, None));
 }
@@ -203,8 +261,7 @@ async fn a_connection_that_ends_of_age_loses_and_repeats_no_call() {
     let server =
         FakeServer::start_aging(Duration::from_millis(5), |_, _| message(CreateAgentResponse::default()))
             .await;
-    // Connections are so young here that one call may meet the end of several.
-    let client = client(&server).with_retries(Retries { attempts: 50, ..QUICK });
+    let client = client(&server);
     let callers = (0..8).map(|caller| {
         let client = client.clone();
         tokio::spawn(async move {
@@ -223,6 +280,31 @@ async fn a_connection_that_ends_of_age_loses_and_repeats_no_call() {
     let ids: HashSet<_> =
         calls.iter().map(|call| call.messages::<CreateAgentRequest>().remove(0).agent_id).collect();
     assert_eq!((calls.len(), ids.len()), (400, 400));
+}
+
+#[tokio::test]
+async fn one_call_at_a_time_has_one_connection_and_calls_at_once_have_up_to_four() {
+    let server = FakeServer::start(|call, _| match call.method.as_str() {
+        "MemoryService/GetMemory" => message(GetMemoryResponse::default()),
+        _ => Answer::Silence,
+    })
+    .await;
+    let client = client(&server).with_timeout(Duration::from_millis(500)).unwrap();
+
+    client.get_memory(get()).await.unwrap();
+    client.get_memory(get()).await.unwrap();
+    assert_eq!(server.connections(), 1);
+
+    let calls: Vec<_> = (0..8)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.save_memory(save()).await })
+        })
+        .collect();
+    for call in calls {
+        assert_eq!(call.await.unwrap().unwrap_err().code(), Code::DeadlineExceeded);
+    }
+    assert_eq!(server.connections(), 4);
 }
 
 #[tokio::test]

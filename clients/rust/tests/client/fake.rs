@@ -2,7 +2,10 @@
 
 use std::{
     convert::Infallible,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -55,12 +58,21 @@ pub fn message(message: impl Message) -> Answer {
 pub struct FakeServer {
     pub address: String,
     calls: Arc<Mutex<Vec<Call>>>,
+    connections: Arc<AtomicUsize>,
 }
 
 impl FakeServer {
     /// A server that answers as *answer* says, given the call and how many came before it.
     pub async fn start(answer: impl Fn(&Call, usize) -> Answer + Send + Sync + 'static) -> Self {
-        Self::start_aging(Duration::MAX, answer).await
+        Self::start_at("127.0.0.1:0", answer).await
+    }
+
+    /// The same at an address.
+    pub async fn start_at(
+        address: &str,
+        answer: impl Fn(&Call, usize) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        Self::listen(address, Duration::MAX, answer).await
     }
 
     /// A server that lets go of each connection when it is *age* old. Calls that have begun finish.
@@ -68,11 +80,24 @@ impl FakeServer {
         age: Duration,
         answer: impl Fn(&Call, usize) -> Answer + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::listen("127.0.0.1:0", age, answer).await
+    }
+
+    async fn listen(
+        address: &str,
+        age: Duration,
+        answer: impl Fn(&Call, usize) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let server = Self { address, calls: Arc::default() };
+        let server = Self { address, calls: Arc::default(), connections: Arc::default() };
         tokio::spawn(server.clone().accept(listener, age, Arc::new(answer)));
         server
+    }
+
+    /// How many connections there have been.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
     }
 
     /// The calls so far.
@@ -85,6 +110,7 @@ impl FakeServer {
         A: Fn(&Call, usize) -> Answer + Send + Sync + 'static,
     {
         while let Ok((socket, _)) = listener.accept().await {
+            self.connections.fetch_add(1, Ordering::SeqCst);
             // What arrives too late must not reset the connection: the client would miss that it was refused.
             let socket = socket.into_std().unwrap();
             let lingering = socket.try_clone().unwrap();

@@ -6,8 +6,8 @@ import io.grpc.Channel;
 import io.grpc.ClientCall;
 import io.grpc.ClientInterceptor;
 import io.grpc.ClientInterceptors;
+import io.grpc.Context;
 import io.grpc.Deadline;
-import io.grpc.ManagedChannel;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
@@ -21,18 +21,18 @@ import java.util.Iterator;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 
-/** Makes calls over one connection with one credential: deadlines, retries, errors. */
+/** Makes calls over a pool of connections with one credential: deadlines, retries, errors. */
 final class Calls {
   private static final Metadata.Key<String> AUTHORIZATION =
       Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
   private static final Pattern VISIBLE_ASCII = Pattern.compile("[!-~]+");
 
-  private final ManagedChannel connection;
+  private final Pool connection;
   private final Metadata headers;
   private final Options options;
   private final Channel channel;
 
-  Calls(ManagedChannel connection, Metadata headers, Options options) {
+  Calls(Pool connection, Metadata headers, Options options) {
     this.connection = connection;
     this.headers = headers;
     this.options = options;
@@ -66,20 +66,40 @@ final class Calls {
 
   /** The response, or an error of ours. The deadline spans all attempts. */
   <Q extends Message, R> R call(MethodDescriptor<Q, R> method, Q request) {
-    int attempts = Repetition.isSafe(method, request) ? options.retries().attempts() : 1;
+    boolean safe = Repetition.isSafe(method, request);
     Deadline deadline = deadline();
     for (int attempt = 1; ; attempt++) {
+      Departure departure = new Departure();
+      CallOptions callOptions =
+          CallOptions.DEFAULT.withDeadline(deadline).withStreamTracerFactory(departure);
       try {
-        return ClientCalls.blockingUnaryCall(
-            channel, method, CallOptions.DEFAULT.withDeadline(deadline), request);
+        return ClientCalls.blockingUnaryCall(channel, method, callOptions, request);
       } catch (StatusRuntimeException failure) {
-        MunimentException error = MunimentException.of(failure);
-        if (attempt == attempts || !Repetition.mayPass(error)) {
+        MunimentException error =
+            MunimentException.of(departure.sent() ? brokenOff(failure) : failure);
+        if (!mayRetry(error, safe || !departure.sent())) {
           throw error;
         }
-        pause(options.retries().pauseAfter(attempt), deadline, error);
+        pause(Repetition.pauseAfter(attempt), deadline, error);
       }
     }
+  }
+
+  /** A call that is canceled, though not here, was broken off by a server that stops. */
+  private static StatusRuntimeException brokenOff(StatusRuntimeException failure) {
+    boolean canceledHere =
+        Thread.currentThread().isInterrupted() || Context.current().isCancelled();
+    if (failure.getStatus().getCode() != Status.Code.CANCELLED || canceledHere) {
+      return failure;
+    }
+    return Status.UNAVAILABLE
+        .withDescription(failure.getStatus().getDescription())
+        .withCause(failure)
+        .asRuntimeException();
+  }
+
+  private boolean mayRetry(MunimentException error, boolean safe) {
+    return options.retries() && safe && Repetition.mayPass(error) && !connection.isShutdown();
   }
 
   /**
@@ -125,8 +145,7 @@ final class Calls {
     if (wait.compareTo(Duration.ofNanos(deadline.timeRemaining(TimeUnit.NANOSECONDS))) >= 0) {
       throw error;
     }
-    // Otherwise a server that restarts is found again after a second or more.
-    connection.resetConnectBackoff();
+    connection.connectSoon();
     try {
       TimeUnit.NANOSECONDS.sleep(wait.toNanos());
     } catch (InterruptedException interrupted) {

@@ -16,8 +16,12 @@ final class Connection {
 
   private Connection() {}
 
-  /** A channel that connects when it is first used. */
-  static ManagedChannel open(String address, Options options) {
+  /** Up to four connections, each of which is made when it is first used. */
+  static Pool open(String address, Options options) {
+    return new Pool(() -> openOne(address, options));
+  }
+
+  private static ManagedChannel openOne(String address, Options options) {
     ManagedChannelBuilder<?> builder = Grpc.newChannelBuilder(address, options.transport());
     // Others may be in the clear, or choose to be.
     if (!(options.transport() instanceof TlsChannelCredentials)) {

@@ -13,24 +13,23 @@ import java.util.Objects;
  *
  * @param timeout the deadline of every call, spanning all its attempts: more than zero, at most a
  *     day
- * @param retries how often a call is made that may be repeated
+ * @param retries whether calls are made again until their deadline, where that is safe
  * @param transport what protects the connection; with anything but {@link TlsChannelCredentials},
  *     only a loopback address or a unix socket will do
  */
-public record Options(Duration timeout, Retries retries, ChannelCredentials transport) {
+public record Options(Duration timeout, boolean retries, ChannelCredentials transport) {
   // Before the default, which is checked against it.
   private static final Duration LONGEST_TIMEOUT = Duration.ofDays(1);
 
-  /** 10 seconds, up to four attempts, no TLS. */
+  /** 10 seconds, with retries, no TLS. */
   public static final Options DEFAULT =
-      new Options(Duration.ofSeconds(10), Retries.DEFAULT, InsecureChannelCredentials.create());
+      new Options(Duration.ofSeconds(10), true, InsecureChannelCredentials.create());
 
   /** Refuses a timeout that is none. */
   public Options {
     if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST_TIMEOUT) > 0) {
       throw new IllegalArgumentException("a timeout is more than zero and at most a day");
     }
-    Objects.requireNonNull(retries);
     Objects.requireNonNull(transport);
   }
 
@@ -39,9 +38,9 @@ public record Options(Duration timeout, Retries retries, ChannelCredentials tran
     return new Options(timeout, retries, transport);
   }
 
-  /** The same with other retries. */
-  public Options withRetries(Retries retries) {
-    return new Options(timeout, retries, transport);
+  /** The same with every call made once. */
+  public Options withoutRetries() {
+    return new Options(timeout, false, transport);
   }
 
   /** The same over TLS, trusting the authorities that the Java runtime trusts. */

@@ -4,13 +4,15 @@ import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.Message;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status.Code;
+import java.time.Duration;
 import java.util.Set;
+import java.util.concurrent.ThreadLocalRandom;
 import muniment.v1.AddNoteRequest;
 import muniment.v1.EditNotesRequest;
 import muniment.v1.StorePassageRequest;
 
 /**
- * Which calls may be made again, and after which failures.
+ * Which calls may be made again, after which failures, and when.
  *
  * <p>The channel repeats by itself only what never reached the server. Everything else is decided
  * here, from what the contract says about each method.
@@ -30,6 +32,9 @@ final class Repetition {
           "DeletePassage",
           "DeleteSharedBlock",
           "DetachBlock");
+
+  private static final double FIRST_PAUSE = 0.1;
+  private static final double LONGEST_PAUSE = 2;
 
   private Repetition() {}
 
@@ -51,6 +56,19 @@ final class Repetition {
     return method.isIdempotent()
         && !SECOND_ANSWER_DIFFERS.contains(method.getBareMethodName())
         && !hasEtag(request);
+  }
+
+  /**
+   * The pause after an attempt; the first is number 1.
+   *
+   * <p>It doubles each time, less up to half by chance, so that clients do not come back all at
+   * once. The longest bounds what the clients of a server that is away or overloaded send: at most
+   * one attempt per call in one to two seconds.
+   */
+  static Duration pauseAfter(int attempt) {
+    double longest = Math.min(FIRST_PAUSE * Math.pow(2, attempt - 1), LONGEST_PAUSE);
+    double pause = longest * ThreadLocalRandom.current().nextDouble(0.5, 1);
+    return Duration.ofNanos((long) (pause * 1e9));
   }
 
   /** Whether the same call may succeed a little later. */

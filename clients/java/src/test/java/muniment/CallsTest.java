@@ -12,11 +12,15 @@ import com.google.rpc.RetryInfo;
 import io.grpc.Status.Code;
 import io.grpc.StatusRuntimeException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
@@ -42,11 +46,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** What a call sends, how often it is made, and what it comes to. */
 class CallsTest {
-  private static final Options QUICK =
-      new Options(
-          Duration.ofMinutes(1),
-          new Retries(4, Duration.ofMillis(1), Duration.ofMillis(2)),
-          Options.DEFAULT.transport());
+  private static final Options MINUTE = Options.DEFAULT.withTimeout(Duration.ofMinutes(1));
   private static final Duration HOUR = Duration.ofHours(1);
 
   private FakeServer server;
@@ -56,7 +56,7 @@ class CallsTest {
   @BeforeEach
   void start() throws IOException {
     server = new FakeServer();
-    host = HostClient.connect(server.address(), "mk_host", QUICK);
+    host = HostClient.connect(server.address(), "mk_host", MINUTE);
     session = host.session("ms_session");
   }
 
@@ -186,12 +186,108 @@ class CallsTest {
   }
 
   @Test
-  void attemptsAreFew() {
-    server.script("GetMemory", unavailable(), unavailable(), unavailable(), unavailable());
+  void aCallIsRepeatedUntilItsDeadlineIsNear() {
+    server.script(
+        "GetMemory", Stream.generate(Failures::unavailable).limit(99).toArray(Message[]::new));
+    var hurried = session.withTimeout(Duration.ofSeconds(3));
 
-    assertThrows(MunimentException.class, () -> session.getMemory(r -> r.setKey("tea")));
+    assertThrows(MunimentException.class, () -> hurried.getMemory(r -> r.setKey("tea")));
 
-    assertEquals(4, server.calls("GetMemory").size());
+    int calls = server.calls("GetMemory").size();
+    assertTrue(5 <= calls && calls <= 8, calls + " calls");
+  }
+
+  @Test
+  void withoutRetriesACallIsMadeOnce() {
+    server.script("GetMemory", unavailable());
+    try (var once = SessionClient.connect(server.address(), "ms_s", MINUTE.withoutRetries())) {
+      assertThrows(MunimentException.class, () -> once.getMemory(r -> r.setKey("tea")));
+    }
+
+    assertEquals(1, server.calls("GetMemory").size());
+  }
+
+  /** Nothing was sent, so that every call may be made again. */
+  @Test
+  void anyCallWaitsForAServerThatIsNotThereYet() throws Exception {
+    int port;
+    try (var free = new ServerSocket(0)) {
+      port = free.getLocalPort();
+    }
+    try (var early = HostClient.connect("127.0.0.1:" + port, "mk_host", MINUTE)) {
+      var call = CompletableFuture.runAsync(() -> early.createAgent(r -> r.setAgentId("ada")));
+      Thread.sleep(600);
+      try (var late = new FakeServer(port)) {
+        call.get(30, TimeUnit.SECONDS);
+
+        assertEquals(1, late.calls("CreateAgent").size());
+      }
+    }
+  }
+
+  /** The connection breaks after the call was sent: nobody knows what became of it. */
+  @Test
+  void whatWasLostOnItsWayIsNotSentAgain() throws Exception {
+    try (var listener = new ServerSocket(0);
+        var client =
+            HostClient.connect("127.0.0.1:" + listener.getLocalPort(), "mk_host", MINUTE)) {
+      var lost = CompletableFuture.runAsync(() -> lose(listener));
+
+      var error =
+          assertThrows(MunimentException.class, () -> client.createAgent(r -> r.setAgentId("ada")));
+
+      assertEquals(Code.UNAVAILABLE, error.code());
+      lost.get(30, TimeUnit.SECONDS);
+    }
+  }
+
+  /** Begins as HTTP/2 does, with empty settings, and breaks off when it has the agent's id. */
+  private static void lose(ServerSocket listener) {
+    try (var connection = listener.accept()) {
+      connection.getOutputStream().write(new byte[] {0, 0, 0, 4, 0, 0, 0, 0, 0});
+      var got = new StringBuilder();
+      while (got.indexOf("\n\3ada") < 0) {
+        got.append((char) connection.getInputStream().read());
+      }
+    } catch (IOException broken) {
+      throw new UncheckedIOException(broken);
+    }
+  }
+
+  /** It has not been canceled here, so nobody knows what became of it. */
+  @Test
+  void aCallThatTheServerBreaksOffIsMadeAgain() {
+    server.script("GetMemory", failure(Code.CANCELLED, ""));
+    server.script("DeleteMemory", failure(Code.CANCELLED, ""));
+
+    session.getMemory(r -> r.setKey("tea"));
+    var error =
+        assertThrows(MunimentException.class, () -> session.deleteMemory(r -> r.setKey("tea")));
+
+    assertEquals(2, server.calls("GetMemory").size());
+    assertEquals(Code.UNAVAILABLE, error.code());
+    assertEquals(1, server.calls("DeleteMemory").size());
+  }
+
+  @Test
+  void oneCallAtATimeHasOneConnectionAndCallsAtOnceHaveUpToFour() {
+    session.getMemory(r -> r.setKey("tea"));
+    session.getMemory(r -> r.setKey("tea"));
+    assertEquals(1, server.connections());
+
+    var barrier = new CountDownLatch(8);
+    server.holdUntil(barrier);
+    var calls =
+        Stream.generate(
+                () ->
+                    CompletableFuture.runAsync(
+                        () -> session.getMemory(r -> r.setKey("tea")),
+                        command -> new Thread(command).start()))
+            .limit(8)
+            .toArray(CompletableFuture[]::new);
+    CompletableFuture.allOf(calls).join();
+
+    assertEquals(4, server.connections());
   }
 
   @Test

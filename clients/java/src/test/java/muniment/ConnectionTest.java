@@ -117,16 +117,10 @@ class ConnectionTest {
   }
 
   @Test
-  void thereIsAtLeastOneAttempt() {
-    assertThrows(
-        IllegalArgumentException.class, () -> new Retries(0, Duration.ZERO, Duration.ZERO));
-  }
-
-  @Test
   void pausesDoubleUpToTheLongest() {
     for (int attempt = 1; attempt < 100; attempt++) {
       double longest = Math.min(100 * Math.pow(2, attempt - 1), 2000);
-      double pause = Retries.DEFAULT.pauseAfter(attempt).toNanos() / 1e6;
+      double pause = Repetition.pauseAfter(attempt).toNanos() / 1e6;
       assertEquals(longest * 0.75, pause, longest * 0.25);
     }
   }

@@ -2,6 +2,7 @@ package muniment;
 
 import com.google.protobuf.Message;
 import com.google.rpc.Status;
+import io.grpc.Attributes;
 import io.grpc.Context;
 import io.grpc.Deadline;
 import io.grpc.Grpc;
@@ -13,6 +14,7 @@ import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.Server;
 import io.grpc.ServerCallHandler;
 import io.grpc.ServerMethodDefinition;
+import io.grpc.ServerTransportFilter;
 import io.grpc.protobuf.StatusProto;
 import io.grpc.stub.ServerCalls;
 import io.grpc.stub.StreamObserver;
@@ -24,7 +26,9 @@ import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** A server that answers what a test tells it to, and remembers what it was asked. */
 final class FakeServer extends HandlerRegistry implements AutoCloseable {
@@ -48,13 +52,19 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
 
   private final Map<String, Queue<Message>> answers = new ConcurrentHashMap<>();
   private final Map<String, List<Call>> calls = new ConcurrentHashMap<>();
+  private final AtomicInteger connections = new AtomicInteger();
+  private volatile CountDownLatch barrier = new CountDownLatch(0);
   private final Server server;
 
   FakeServer() throws IOException {
+    this(0);
+  }
+
+  FakeServer(int port) throws IOException {
     server =
-        Grpc.newServerBuilderForPort(0, InsecureServerCredentials.create())
+        Grpc.newServerBuilderForPort(port, InsecureServerCredentials.create())
             .fallbackHandlerRegistry(this)
-            .directExecutor()
+            .addTransportFilter(new Counter(connections))
             .build()
             .start();
   }
@@ -66,6 +76,16 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
   /** The next answers to a method: responses, or statuses that it fails with. Then empty ones. */
   void script(String method, Message... messages) {
     answers.computeIfAbsent(method, name -> new ArrayDeque<>()).addAll(List.of(messages));
+  }
+
+  /** How many connections there have been. */
+  int connections() {
+    return connections.get();
+  }
+
+  /** From now on, answers no call until so many have come. */
+  void holdUntil(CountDownLatch barrier) {
+    this.barrier = barrier;
   }
 
   /** The calls of a method, in order. */
@@ -107,12 +127,36 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
 
   private void answer(
       MethodDescriptor<Message, Message> method, StreamObserver<Message> responses) {
+    await();
     Message scripted = answers.getOrDefault(method.getBareMethodName(), new ArrayDeque<>()).poll();
     if (scripted instanceof Status status) {
       responses.onError(StatusProto.toStatusRuntimeException(status));
     } else {
       responses.onNext(scripted == null ? Contract.response(method) : scripted);
       responses.onCompleted();
+    }
+  }
+
+  private void await() {
+    barrier.countDown();
+    try {
+      barrier.await();
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private static final class Counter extends ServerTransportFilter {
+    private final AtomicInteger connections;
+
+    Counter(AtomicInteger connections) {
+      this.connections = connections;
+    }
+
+    @Override
+    public Attributes transportReady(Attributes attributes) {
+      connections.incrementAndGet();
+      return attributes;
     }
   }
 

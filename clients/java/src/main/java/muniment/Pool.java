@@ -1,0 +1,90 @@
+package muniment;
+
+import io.grpc.CallOptions;
+import io.grpc.Channel;
+import io.grpc.ClientCall;
+import io.grpc.ForwardingClientCall.SimpleForwardingClientCall;
+import io.grpc.ForwardingClientCallListener.SimpleForwardingClientCallListener;
+import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
+import io.grpc.Status;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+
+/**
+ * Spreads calls over several connections to one server, which gives each to one of its workers.
+ *
+ * <p>A call takes the one with the fewest calls under way, the first of several, so that a program
+ * that makes one call at a time has one connection.
+ */
+final class Pool extends Channel {
+  private static final int CONNECTIONS = 4;
+
+  private record Member(ManagedChannel channel, AtomicInteger underWay) {}
+
+  private final List<Member> members;
+
+  Pool(Supplier<ManagedChannel> open) {
+    members =
+        Stream.generate(() -> new Member(open.get(), new AtomicInteger()))
+            .limit(CONNECTIONS)
+            .toList();
+  }
+
+  @Override
+  public <Q, R> ClientCall<Q, R> newCall(MethodDescriptor<Q, R> method, CallOptions options) {
+    Member member = take();
+    return new SimpleForwardingClientCall<>(member.channel.newCall(method, options)) {
+      @Override
+      public void start(Listener<R> responses, Metadata headers) {
+        super.start(
+            new SimpleForwardingClientCallListener<>(responses) {
+              @Override
+              public void onClose(Status status, Metadata trailers) {
+                member.underWay.decrementAndGet();
+                super.onClose(status, trailers);
+              }
+            },
+            headers);
+      }
+    };
+  }
+
+  private synchronized Member take() {
+    Member least = members.get(0);
+    for (Member each : members) {
+      if (each.underWay.get() < least.underWay.get()) {
+        least = each;
+      }
+    }
+    least.underWay.incrementAndGet();
+    return least;
+  }
+
+  @Override
+  public String authority() {
+    return members.get(0).channel.authority();
+  }
+
+  boolean isShutdown() {
+    return members.get(0).channel.isShutdown();
+  }
+
+  /** A server that restarts is otherwise found again after a second or more. */
+  void connectSoon() {
+    members.forEach(each -> each.channel.resetConnectBackoff());
+  }
+
+  /** Calls that are under way go on; others are refused. */
+  void shutdown() {
+    members.forEach(each -> each.channel.shutdown());
+  }
+
+  /** Ends calls, too. */
+  void shutdownNow() {
+    members.forEach(each -> each.channel.shutdownNow());
+  }
+}

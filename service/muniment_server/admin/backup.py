@@ -1,0 +1,162 @@
+"""`muniment backup`, `muniment restore` and `muniment verify`."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from muniment.cli.failures import Failure
+from muniment.cli.output import print_note
+from muniment_server.admin import dumps
+from muniment_server.admin.checks import Finding, check_database
+from muniment_server.admin.database import (
+    data_dir_option,
+    database_url_option,
+    existing_database,
+    passfile_option,
+    report_database_errors,
+    require_newest_server,
+    state_dir_option,
+)
+from muniment_server.admin.operator import connect_operator
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.postgres import roles
+from muniment_server.runtime import databases, schema
+from muniment_server.runtime.configuration import DatabaseConfig
+from muniment_server.runtime.passfile import migrate_with_passfile
+
+_STANDARD = Path("-")
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_EXISTING_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
+
+
+@click.command
+@click.argument("file", type=_FILE)
+@data_dir_option
+@database_url_option
+@state_dir_option
+def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path | None) -> None:
+    """Write everything in the database to FILE, as of one moment, while the server goes on.
+
+    The file contains the text of all levels, unencrypted, and only its owner may read it. With - the backup goes to
+    standard output, for a program that encrypts it.
+
+    \b
+    Examples:
+      muniment backup muniment.dump
+      muniment backup - | age --recipient KEY > muniment.dump.age
+      muniment backup muniment.dump --database-url postgresql://postgres@db.example/muniment
+    """
+    if file == _STANDARD and sys.stdout.isatty():
+        raise Failure("a backup is no text for a terminal", "name a file, or redirect standard output")
+    config = DatabaseConfig(data_dir, database_url, state_dir=state_dir)
+    with report_database_errors(), existing_database(config) as admin:
+        require_newest_server(admin, config)
+        with _working("Backing up"):
+            if file == _STANDARD:
+                dumps.dump(admin, sys.stdout.buffer)
+            else:
+                with dumps.new_file(file) as target:
+                    dumps.dump(admin, target)
+    if file != _STANDARD:
+        size = file.stat().st_size / 1024 / 1024
+        print_note(f"{file} has {size:.1f} MiB. Try it: muniment verify {file}")
+
+
+@click.command
+@click.argument("file", type=_EXISTING_FILE)
+@data_dir_option
+@database_url_option
+@passfile_option
+@state_dir_option
+def restore(
+    file: Path, data_dir: Path, database_url: str | None, passfile: Path | None, state_dir: Path | None
+) -> None:
+    """Restore the backup FILE into a database without data, and close all sessions in it.
+
+    A backup lacks the raises of taint that came after it, so no session goes on: hosts must open new ones at the level
+    that the model has seen. With --database-url, which must name an administrator, the passwords of the serving roles
+    are written to --passfile. If the server's state directory knows another database, run `muniment database adopt`.
+
+    \b
+    Examples:
+      muniment restore muniment.dump --data-dir restored
+      muniment restore muniment.dump --database-url postgresql://postgres@db.example/new --passfile passfile
+    """
+    config = DatabaseConfig(data_dir, database_url, passfile, state_dir)
+    with report_database_errors(), _migrated_database(config) as admin, _working("Restoring"):
+        closed = _restore(admin, file)
+    print_note(f"The database is ready. {closed} open sessions were closed.")
+
+
+@click.command
+@click.argument("file", type=_EXISTING_FILE)
+def verify(file: Path) -> None:
+    """Restore the backup FILE into a temporary database, check that as `muniment doctor` does, and remove it.
+
+    The database is below TMPDIR, with the text of all levels, until the command ends. Exits with 1 if there are
+    problems.
+
+    \b
+    Examples:
+      muniment verify muniment.dump
+      TMPDIR=/srv/scratch muniment verify muniment.dump
+    """
+    with report_database_errors(), tempfile.TemporaryDirectory(prefix="muniment-verify-") as folder:
+        Path(folder).chmod(0o711)  # root's Postgres runs as another account, which must pass
+        with EmbeddedPostgres(Path(folder, "postgres"), roles=roles.ALL, durable=True) as embedded:
+            admin = embedded.conninfo(user=databases.SUPERUSER)
+            with _working("Restoring"):
+                schema.migrate(admin)
+                _restore(admin, file)
+            findings = [*check_database(databases.without_user(admin), admin=admin, connections=0), _size(admin)]
+    for finding in findings:
+        click.secho(str(finding), fg=None if finding.good else "red")
+    sys.exit(0 if all(finding.good for finding in findings) else 1)
+
+
+def _restore(admin: str, file: Path) -> int:
+    """Load *file* into a migrated database without data, and migrate that; return how many sessions were closed."""
+    dumps.load(admin, file)
+    schema.migrate(admin)
+    with connect_operator(admin) as operator:
+        return operator.close_all_sessions()
+
+
+@contextmanager
+def _migrated_database(config: DatabaseConfig) -> Iterator[str]:
+    """The administrator's conninfo of a migrated database; an embedded one is made if it does not exist."""
+    if config.url is None:
+        with databases.operators_database(config) as admin:
+            require_newest_server(admin, config)
+            yield admin
+        return
+    require_newest_server(config.url, config)
+    if config.passfile is None:
+        schema.migrate(config.url)
+    else:
+        migrate_with_passfile(config.url, config.passfile)
+    yield config.url
+
+
+def _size(admin: str) -> Finding:
+    with connect_operator(admin) as operator:
+        size = operator.size()
+    return Finding(True, f"the backup has {size.agents} agents of {size.tenants} tenants")
+
+
+@contextmanager
+def _working(what: str) -> Iterator[None]:
+    """Show that something is under way, on a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(f"{what}…"):
+        yield

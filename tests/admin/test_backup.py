@@ -1,0 +1,138 @@
+"""A backup can be restored, with every version, and no session of before goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import muniment
+from muniment import Classification
+from muniment_server.admin import development
+from tests.support.commands import COMMAND, SYSTEM_POSTGRES, Server, environment_in, line_of, objects, run, run_process
+from tests.support.external_postgres import admin_url
+
+Serve = Callable[..., Server]
+DEV = ("--dev", "--workers", "1", "--data-dir")
+HISTORY = ("history", "--tenant", "development", "--agent", "alice", "plan", "--json")
+
+
+@pytest.fixture
+def kept(serving: Serve, folder: Path, data_dir: Path) -> tuple[Path, muniment.SessionClient]:
+    """A backup of two versions at two levels, taken while the server runs, and a session that was open then."""
+    server = serving(*DEV, str(data_dir))
+    server.read_to_the_last_line()
+    host_key = json.loads((data_dir / development.FILE).read_text())["host_key"]
+    host = muniment.connect(server.address, host_key=host_key)
+    host.create_agent("alice")
+    session = host.open_session("alice", Classification.PUBLIC)
+    session.save_memory("plan", "first")
+    session.save_memory("plan", "second")
+    host.open_session("alice", Classification.CONFIDENTIAL).save_memory("plan", "hidden")
+    file = folder / "muniment.dump"
+    done = run(folder, "backup", str(file), "--data-dir", str(data_dir))
+    assert done.returncode == 0, done.stderr
+    return file, session
+
+
+def test_a_backup_is_restored_with_every_version_and_without_sessions(
+    serving: Serve, folder: Path, data_dir: Path, kept: tuple[Path, muniment.SessionClient]
+) -> None:
+    file, session = kept
+    before = objects(run(folder, *HISTORY, "--data-dir", str(data_dir)))
+    restored = folder / "restored"
+
+    done = run(folder, "restore", str(file), "--data-dir", str(restored))
+
+    assert done.returncode == 0, done.stderr
+    assert "2 open sessions were closed" in done.stderr
+    assert objects(run(folder, *HISTORY, "--data-dir", str(restored))) == before
+    server = serving(*DEV, str(restored))
+    with muniment.connect(server.address, token=session.token) as old, pytest.raises(muniment.Unauthenticated):
+        old.get_memory("plan")
+
+
+def test_a_backup_is_closed_to_others_and_replaces_nothing(folder, data_dir, kept):
+    file, _ = kept
+    before = file.read_bytes()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+    refused = run(folder, "backup", str(file), "--data-dir", str(data_dir))
+
+    assert refused.returncode == 1
+    assert "exists" in refused.stderr
+    assert file.read_bytes() == before
+    in_use = run(folder, "restore", str(file), "--data-dir", str(data_dir))
+    assert in_use.returncode == 1
+    assert "in use" in in_use.stderr
+    assert len(objects(run(folder, *HISTORY, "--data-dir", str(data_dir)))) == 3
+
+
+@pytest.mark.proof
+def test_a_backup_is_tried_and_a_damaged_one_fails(folder, data_dir, kept):
+    """And nothing of it stays behind."""
+    file, _ = kept
+    scratch = folder / "scratch"
+    scratch.mkdir(mode=0o711)
+    good = run_process(folder, "verify", str(file), TMPDIR=str(scratch))
+    assert good.returncode == 0, good.stderr
+    assert "1 agents of 1 tenants" in good.stdout
+    damaged = bytearray(file.read_bytes())
+    damaged[len(damaged) // 2 :] = os.urandom(len(damaged) - len(damaged) // 2)
+    file.write_bytes(damaged)
+
+    bad = run_process(folder, "verify", str(file), TMPDIR=str(scratch))
+
+    assert bad.returncode == 1
+    assert "pg_restore failed" in bad.stderr
+    assert "hidden" not in bad.stderr
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.proof
+def test_a_backup_goes_through_a_pipe(folder, data_dir, kept):
+    """To a program that encrypts it, for one."""
+    command = [*COMMAND, "backup", "-", "--data-dir", str(data_dir)]
+    done = subprocess.run(command, env=environment_in(folder), cwd=folder, capture_output=True, check=True)
+
+    assert done.stdout.startswith(b"PGDMP")
+    assert done.stderr == b""
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES in /usr/lib/postgresql: not tested")
+def test_a_backup_of_another_postgres_is_restored_into_it_and_into_the_embedded_one(
+    serving: Serve, folder: Path, url: str, passfile: Path
+) -> None:
+    """The passwords of the serving roles are known there, or made. An older Postgres than that of a backup says so."""
+    as_admin = {"MUNIMENT_DATABASE_URL": admin_url(url)}
+    key = line_of(run(folder, "host-key", "create", "--tenant", "moved", "--ceiling", "public", "--quiet", **as_admin))
+    file, newer = folder / "older.dump", folder / "newer.dump"
+    assert run_process(folder, "backup", str(file), **as_admin).returncode == 0
+    with psycopg.connect(admin_url(url), autocommit=True) as admin:
+        admin.execute("CREATE DATABASE restored")
+    target = url.replace("/kept", "/restored")
+    as_admin = {"MUNIMENT_DATABASE_URL": admin_url(target)}
+
+    done = run_process(folder, "restore", str(file), "--passfile", str(passfile), **as_admin)
+
+    assert done.returncode == 0, done.stderr
+    server = serving("--database-url", target, "--passfile", str(passfile), "--workers", "1")
+    with muniment.connect(server.address, host_key=key) as host:
+        assert host.create_agent("alice").agent_id == "alice"
+    data = ("--data-dir", str(folder / "embedded"))
+    assert run_process(folder, "restore", str(file), *data).returncode == 0
+    assert "moved" in run_process(folder, "host-key", "list", *data).stdout
+    assert run_process(folder, "backup", str(newer), *data).returncode == 0
+    with psycopg.connect(admin_url(url), autocommit=True) as admin:
+        admin.execute("CREATE DATABASE again")
+    again = {"MUNIMENT_DATABASE_URL": admin_url(url.replace("/kept", "/again"))}
+    refused = run_process(folder, "restore", str(newer), "--passfile", str(passfile), **again)
+    assert refused.returncode == 1
+    assert "restore it into the same version, or a newer one" in refused.stderr

@@ -1,0 +1,40 @@
+"""Calls at once are spread over several connections, because each ends at one worker of the server."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import muniment
+from muniment import NewPassage
+from muniment._channel import CONNECTIONS
+from tests.clients.python.scripted import TOKEN
+from tests.support.commands import wait_until
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 8])
+def test_calls_at_once_have_up_to_four_connections(running, monkeypatch, at_once):
+    peers: set[str] = set()
+    together = threading.Barrier(min(at_once, CONNECTIONS))
+    answer = running.scripted._answer
+
+    def answer_together(method, context):
+        peers.add(context.peer())
+        together.wait(20)
+        return answer(method, context)
+
+    monkeypatch.setattr(running.scripted, "_answer", answer_together)
+    with muniment.connect(running.address, token=TOKEN) as session, ThreadPoolExecutor(at_once) as threads:
+        for _ in range(2):
+            list(threads.map(session.get_memory, ["tea"] * at_once))
+
+    assert len(peers) == min(at_once, CONNECTIONS)
+
+
+def test_an_import_that_has_ended_leaves_its_connection_to_others(session):
+    for _ in range(2):
+        session.import_passages([NewPassage("booked")])
+
+    wait_until(lambda: sum(session._calls.channel._under_way) == 0, "no call under way")
