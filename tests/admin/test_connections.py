@@ -50,7 +50,7 @@ def test_two_servers_that_may_exhaust_the_database_are_warned_of(
 ) -> None:
     """And the first serves many calls at once with the fewest connections."""
     options = ("--database-url", url, "--passfile", str(passfile), "--workers", "1")
-    small = serving(*options, "--max-connections", "12")
+    small = serving(*options, "--max-connections", "13")
     assert "together" not in small.errors.read_text()
     as_admin = {"MUNIMENT_DATABASE_URL": admin_url(url)}
     key = line_of(
