@@ -24,7 +24,7 @@ def test_a_server_keeps_to_the_connections_it_may_open(workers: int, threads: in
     """And each worker has one for each role, however many there are."""
     config = ServerConfig(DATABASE, workers=workers, threads=threads)
 
-    assert config.connections <= max(80, 8 * (workers + config.replaced_at_once) + 4)
+    assert config.connections <= max(80, 9 * (workers + config.replaced_at_once) + 4)
     assert set(config.worker_connections) == set(roles.SERVING)
     assert min(config.worker_connections.values()) >= 1
     levels = {config.worker_connections[role] for role in roles.LEVELS}
@@ -39,9 +39,9 @@ def test_with_enough_connections_each_thread_has_its_own() -> None:
 
 
 def test_too_few_connections_are_refused() -> None:
-    with pytest.raises(ConfigError, match="4 workers need at least 44 connections: raise --max-connections"):
-        ServerConfig(DATABASE, workers=4, max_connections=43)
-    assert ServerConfig(DATABASE, workers=4, max_connections=44).connections <= 44
+    with pytest.raises(ConfigError, match="4 workers need at least 49 connections: raise --max-connections"):
+        ServerConfig(DATABASE, workers=4, max_connections=48)
+    assert ServerConfig(DATABASE, workers=4, max_connections=49).connections <= 49
 
 
 @pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES in /usr/lib/postgresql: not tested")
@@ -50,7 +50,7 @@ def test_two_servers_that_may_exhaust_the_database_are_warned_of(
 ) -> None:
     """And the first serves many calls at once with the fewest connections."""
     options = ("--database-url", url, "--passfile", str(passfile), "--workers", "1")
-    small = serving(*options, "--max-connections", "20")
+    small = serving(*options, "--max-connections", "22")
     assert "together" not in small.errors.read_text()
     as_admin = {"MUNIMENT_DATABASE_URL": admin_url(url)}
     key = line_of(

@@ -6,6 +6,7 @@ import pytest
 
 from muniment.v1.agent_pb2 import Agent
 from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, events, invalid, keys, pages, refusal
+from tests.support.erasing import erase_all
 from tests.support.services import failure_of
 
 NO_AGENT = "NOT_FOUND AGENT_NOT_FOUND"
@@ -218,6 +219,7 @@ def test_deleting_an_agent_erases_it_in_every_table_but_the_audit(service):
     fill(service)
     before = rows_by_table(service.database)
     service.host().delete_agent(agent_id="alice")
+    erase_all(service.database)
     after = rows_by_table(service.database)
 
     audit = {name: rows for name, rows in before.items() if name.endswith(".audit")}
@@ -231,6 +233,7 @@ def test_deleting_an_agent_leaves_the_others(service):
     other = service.session(RESTRICTED, agent_id="bob")
     other.save_memory(key="plan", content="text")
     service.host().delete_agent(agent_id="alice")
+    erase_all(service.database)
 
     assert other.get_memory(key="plan").memory.content == "text"
 

@@ -11,7 +11,18 @@ import pytest
 
 import muniment_server
 from muniment_server.postgres import queries
-from tests.support.named_queries import EMBEDDER, FILES, OPERATORS, RELATIONS, SERVED, UNSCOPED, named, numbered, once
+from tests.support.named_queries import (
+    EMBEDDER,
+    ERASER,
+    FILES,
+    OPERATORS,
+    RELATIONS,
+    SERVED,
+    UNSCOPED,
+    named,
+    numbered,
+    once,
+)
 
 SERVER = Path(muniment_server.__file__).parent
 NO_QUERIES = {"postgres/schema.sql", "embedded_postgres/create_database.sql"}
@@ -33,6 +44,15 @@ def test_a_query_prepares_as_its_role_without_declared_types(migrated, query):
         result = connection.pgconn.prepare(b"it", numbered(query.text), None)
 
         assert result.error_message.decode() == ""
+
+
+@pytest.mark.parametrize("query", named(ERASER), ids=str)
+def test_a_query_of_the_eraser_prepares_as_its_role(migrated, query):
+    """On a level's path where it erases what has a level."""
+    with migrated.connect(query.role) as connection:
+        connection.execute("SET search_path = muniment_eraser, muniment_restricted")
+
+        assert connection.pgconn.prepare(b"it", numbered(query.text), None).error_message.decode() == ""
 
 
 @pytest.mark.parametrize("query", [each for each in named(OPERATORS) if not each.text.startswith("LOCK")], ids=str)

@@ -16,6 +16,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.monitor.queries import HOST_QUERIES
 from tests.races.crew import Crew, code_of, deadlocks, opened, runs_until, stagger
 from tests.races.mutants import spoiled
+from tests.support.erasing import erase_all
 from tests.support.services import Caller, Service
 
 _WRITERS = 8
@@ -81,7 +82,8 @@ class Race:
         self.deletions.append(sorted(answers[: self._deleters]))
 
     def left(self) -> dict[str, int]:
-        """Rows that still name one of the agents."""
+        """Rows that still name one of the agents, once they have been erased."""
+        erase_all(self._arena.database)
         questions = [_LEFT, *(_LEFT_AT.replace("{level}", level.role) for level in Classification)]
         rows = self._owner.execute(" UNION ALL ".join(questions).encode(), {"agents": self.agents}).fetchall()
         return {row.what: row.count for row in rows if row.count}

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from muniment_server.admin.operator import connect_operator
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, invalid, keys
+from tests.support.erasing import erase_all
 from tests.support.searches import ALL, ANY, SCANS, passages
 from tests.support.services import Caller, serving
 
@@ -488,6 +489,7 @@ def test_term_statistics_are_folded_after_a_while(service):
 def test_an_agent_that_is_deleted_leaves_nothing_in_the_index(service):
     save(service.session(PUBLIC), plan="whale")
     service.host().delete_agent(agent_id="alice")
+    erase_all(service.database)
 
     with service.database.as_owner() as owner:
         rows = owner.execute(

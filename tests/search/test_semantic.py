@@ -21,6 +21,7 @@ from muniment_server.search.embedding_queue import START, embed_batch
 from muniment_server.search.embeddings import DIMENSIONS, vector_of
 from tests.support.answers import INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
 from tests.support.embedders import Quick, embed_all, embed_by, quick
+from tests.support.erasing import erase_all
 from tests.support.searches import ANY, SCANS, passages
 from tests.support.services import Caller, serving
 
@@ -324,6 +325,7 @@ def test_an_agent_that_is_deleted_leaves_no_vector(service, at):
     passages(at(RESTRICTED), "t", "dog", "barks")
     embed_all(service.database, Quick())
     service.host().delete_agent(agent_id="alice")
+    erase_all(service.database)
 
     assert rows(service.database, "SELECT 1 FROM muniment_public.meaning, muniment_restricted.meaning") == []
     assert rows(service.database, "SELECT 1 FROM muniment_restricted.meaning") == []

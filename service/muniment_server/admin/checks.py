@@ -211,6 +211,7 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
         with connect_operator(admin) as operator:
             broken, unindexed = operator.broken_ledgers(), operator.broken_index()
             waiting, outdated = operator.waiting_chunks()
+            agents, rows = operator.erasing()
     except psycopg.Error as error:
         yield _bad(
             f"the ledgers cannot be checked ({message_of(error)}): run `muniment migrate`, or name an administrator"
@@ -229,6 +230,8 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
     else:
         yield _good("the search index matches the items")
     yield _check_embeddings(waiting, outdated)
+    if agents:
+        yield _good(f"{agents} deleted agents are being erased while a server runs: {rows} items and versions are left")
 
 
 def _check_embeddings(waiting: int, outdated: int) -> Finding:

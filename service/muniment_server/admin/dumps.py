@@ -23,7 +23,7 @@ from muniment.cli.failures import Failure
 from muniment_server.embedded_postgres import find_bindir
 from muniment_server.postgres import roles
 
-_SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, *roles.LEVELS)
+_SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS)
 _NEWEST = 0
 """No version: the programs of the embedded Postgres, which can list what older ones have dumped."""
 _DUMPED_FROM = re.compile(rb"Dumped from database version: (\d+)")

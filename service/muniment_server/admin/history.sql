@@ -112,7 +112,13 @@ SELECT (SELECT count(*) FROM old_item) AS items, (SELECT count(*) FROM old_revis
 -- name: broken_index
 -- Inconsistencies of the search index, at the level of the search path: live items without chunks, chunks of no live version,
 -- chunks that are neither embedded nor queued, embeddings made with a chunk that is gone, and wrong term statistics.
-WITH unknown AS (
+-- Deleted agents do not count, whose rows are being erased.
+WITH deleted AS MATERIALIZED (
+    SELECT agent.tenant, agent.agent
+      FROM vault.agent
+     WHERE agent.delete_time IS NOT NULL
+),
+unknown AS (
     SELECT item.tenant
       FROM item
      WHERE item.delete_time IS NULL
@@ -123,6 +129,7 @@ WITH unknown AS (
                 WHERE (chunk.tenant, chunk.agent, chunk.kind, chunk.name, chunk.change_id)
                       = (item.tenant, item.agent, item.kind, item.name, item.change_id)
            )
+       AND (item.tenant, item.agent) NOT IN (SELECT deleted.tenant, deleted.agent FROM deleted)
 ),
 stale AS (
     SELECT chunk.tenant
@@ -134,6 +141,7 @@ stale AS (
                   AND (chunk.tenant, chunk.agent, chunk.kind, chunk.name, chunk.change_id)
                       = (item.tenant, item.agent, item.kind, item.name, item.change_id)
            )
+       AND (chunk.tenant, chunk.agent) NOT IN (SELECT deleted.tenant, deleted.agent FROM deleted)
 ),
 not_queued AS (
     SELECT chunk.tenant
@@ -154,6 +162,7 @@ orphaned AS (
                  FROM chunk
                 WHERE (chunk.tenant, chunk.agent, chunk.change_id) = (meaning.tenant, meaning.agent, meaning.prior)
            )
+       AND (meaning.tenant, meaning.agent) NOT IN (SELECT deleted.tenant, deleted.agent FROM deleted)
 ),
 counted AS (
     SELECT stat.tenant, stat.agent, stat.kind, stat.language, stat.chunks, stat.stems, stat.grams
@@ -165,6 +174,7 @@ counted AS (
 wrong AS (
     SELECT counted.tenant
       FROM counted
+     WHERE (counted.tenant, counted.agent) NOT IN (SELECT deleted.tenant, deleted.agent FROM deleted)
      GROUP BY counted.tenant, counted.agent, counted.kind, counted.language
     HAVING (sum(counted.chunks), sum(counted.stems), sum(counted.grams)) <> (0, 0, 0)
 )
@@ -176,6 +186,21 @@ SELECT (SELECT count(*) FROM unknown) + (SELECT count(*) FROM stale) + (SELECT c
 SELECT count(*) FILTER (WHERE meaning.embedder IS NULL) AS waiting,
        count(*) FILTER (WHERE meaning.embedder <> %(embedder)s) AS outdated
   FROM meaning;
+
+-- name: count_erasing
+-- How many items and versions of deleted agents are left, at the level of the search path.
+WITH deleted AS MATERIALIZED (
+    SELECT agent.tenant, agent.agent
+      FROM vault.agent
+     WHERE agent.delete_time IS NOT NULL
+)
+SELECT (SELECT count(*) FROM item JOIN deleted USING (tenant, agent))
+       + (SELECT count(*) FROM revision JOIN deleted USING (tenant, agent)) AS rows;
+
+-- name: count_deleted_agents
+SELECT count(*) AS rows
+  FROM vault.agent
+ WHERE agent.delete_time IS NOT NULL;
 
 -- name: broken_ledgers
 -- Items whose ledger has a gap or does not end at the item's revision, at the level of the search path. Passages have no ledger.

@@ -102,6 +102,11 @@ class _Broken:
 
 
 @dataclass(frozen=True, slots=True)
+class _Count:
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class _ClosedSessions:
     sessions: int
 
@@ -236,6 +241,15 @@ class Operator:
                 self._execute("use_role_schema", schema=level.role)
                 counts.append(self._one("count_waiting", _Waiting, embedder=EMBEDDER))
         return sum(count.waiting for count in counts), sum(count.outdated for count in counts)
+
+    def erasing(self) -> tuple[int, int]:
+        """How many deleted agents are not yet erased, and how many items and versions of theirs are left."""
+        left = 0
+        for level in Classification:
+            with self._connection.transaction():
+                self._execute("use_role_schema", schema=level.role)
+                left += self._one("count_erasing", _Count).rows
+        return self._one("count_deleted_agents", _Count).rows, left
 
     def _broken(self, level: Classification, query: str) -> int:
         with self._connection.transaction():

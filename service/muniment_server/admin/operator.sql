@@ -69,7 +69,8 @@ SELECT agent.tenant, agent.agent
   FROM vault.agent
        JOIN vault.tenant USING (tenant)
  WHERE tenant.name = %(tenant_name)s
-   AND agent.agent_id = %(agent_id)s;
+   AND agent.agent_id = %(agent_id)s
+   AND agent.delete_time IS NULL;
 
 -- name: use_role_schema
 -- Resolve unqualified names in one schema until the end of the transaction.

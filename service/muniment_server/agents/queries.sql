@@ -67,6 +67,7 @@ SELECT agent.agent_id, agent.display_name, agent.language, agent.memory_enabled,
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id > %(after)s
+   AND agent.delete_time IS NULL
  ORDER BY agent.agent_id
  LIMIT %(limit)s;
 
@@ -97,7 +98,8 @@ SELECT updated.agent_id, updated.display_name, updated.language, updated.memory_
   FROM updated;
 
 -- name: mark_agent
--- The first step of DeleteAgent: waits for sessions being opened, refuses later ones.
+-- The first step of DeleteAgent: waits for sessions being opened, refuses later ones. It leaves the id alone, which would wait
+-- for the agent's writers: they hold their sessions, which the second step waits for.
 UPDATE vault.agent AS marked
    SET delete_time = vault.clock()
  WHERE marked.tenant = %(tenant)s
@@ -105,7 +107,7 @@ UPDATE vault.agent AS marked
 RETURNING marked.agent;
 
 -- name: lock_conversations
--- The second step of DeleteAgent: waits for the agent's writers.
+-- The second step of DeleteAgent: waits for the agent's writers. Conversations without an open session have none.
 SELECT conversation.conversation_id
   FROM vault.conversation
  WHERE conversation.tenant = %(tenant)s
@@ -115,22 +117,53 @@ SELECT conversation.conversation_id
             WHERE agent.tenant = %(tenant)s
               AND agent.agent_id = %(agent_id)s
        )
+   AND EXISTS (
+           SELECT
+             FROM vault.session
+            WHERE session.tenant = %(tenant)s
+              AND (session.agent, session.conversation_id) = (conversation.agent, conversation.conversation_id)
+              AND session.close_time IS NULL
+              AND session.expire_time > vault.clock()
+       )
  ORDER BY conversation.conversation_id
    FOR UPDATE;
 
--- name: erase_agent
--- The last step of DeleteAgent: foreign keys delete everything that belongs to the agent. No row: no such agent.
-WITH erased AS (
-    DELETE FROM vault.agent AS erased
-     WHERE erased.tenant = %(tenant)s
-       AND erased.agent_id = %(agent_id)s
-       AND erased.delete_time IS NOT NULL
- RETURNING erased.agent
+-- name: delete_agent
+-- The last step of DeleteAgent: frees the id, closes the sessions and ends the sharing. The eraser deletes the rest later. The
+-- new id is no valid one; the audit log shows it, as it does once the agent is erased. No row: no such agent.
+WITH deleted AS (
+    UPDATE vault.agent AS deleted
+       SET agent_id = '~' || deleted.agent
+     WHERE deleted.tenant = %(tenant)s
+       AND deleted.agent_id = %(agent_id)s
+       AND deleted.delete_time IS NOT NULL
+ RETURNING deleted.agent
+),
+closed AS (
+    UPDATE vault.session AS closed
+       SET close_time = vault.clock()
+      FROM deleted
+     WHERE closed.tenant = %(tenant)s
+       AND closed.agent = deleted.agent
+       AND closed.close_time IS NULL
+       AND closed.expire_time > vault.clock()
+),
+unshared AS (
+    DELETE FROM vault.shared_block AS unshared
+     USING deleted
+     WHERE unshared.tenant = %(tenant)s
+       AND unshared.owner = deleted.agent
+),
+detached AS (
+    DELETE FROM vault.block_link AS detached
+     USING deleted
+     WHERE detached.tenant = %(tenant)s
+       AND detached.consumer = deleted.agent
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome)
-    SELECT %(tenant)s, %(change_id)s, erased.agent, 1, %(host_key_id)s, 'DeleteAgent', 'OK'
-      FROM erased
+    SELECT %(tenant)s, %(change_id)s, deleted.agent, 1, %(host_key_id)s, 'DeleteAgent', 'OK'
+      FROM deleted
 )
-SELECT erased.agent
-  FROM erased;
+SELECT deleted.agent
+  FROM deleted;

@@ -31,7 +31,7 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True)
-class _Erased:
+class _Deleted:
     agent: AgentNumber
 
 
@@ -83,15 +83,15 @@ def update(
 
 
 def delete(scope: HostScope, agent_id: str) -> None:
-    """Erase the agent and everything that belongs to it, except its audit rows. Raises AgentNotFound.
+    """Delete the agent: its id is free, its sessions are closed, and the eraser erases the rest. Raises AgentNotFound.
 
-    In this order, or it would deadlock with writers: mark the agent, lock its conversations, delete.
+    In this order, or it would deadlock with writers: mark the agent, lock its conversations, free its id.
     """
     with scope.transaction():
         scope.execute("mark_agent", agent_id=agent_id)
         scope.execute("lock_conversations", agent_id=agent_id)
-        erased = scope.send("erase_agent", _Erased, agent_id=agent_id, change_id=scope.new_uuid())
-    if erased() is None:
+        deleted = scope.send("delete_agent", _Deleted, agent_id=agent_id, change_id=scope.new_uuid())
+    if deleted() is None:
         raise AgentNotFound
 
 

@@ -25,8 +25,8 @@ _ITEM_COLUMNS = (
     "item_id", "revision", "change_id", "content", "tags", "create_time", "update_time", "expire_time", "delete_time",
 )  # fmt: skip
 _AGENT_COLUMNS = (
-    "display_name", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit", "user_char_limit",
-    "update_time", "delete_time",
+    "agent_id", "display_name", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit",
+    "user_char_limit", "update_time", "delete_time",
 )  # fmt: skip
 _LEVEL_TABLES = ("item", "revision", "shelf", "audit", "chunk", "stat", "meaning")
 _LEVEL_VIEWS = (
@@ -34,6 +34,7 @@ _LEVEL_VIEWS = (
 )  # fmt: skip
 LEVEL_RELATIONS = frozenset({*_LEVEL_TABLES, *_LEVEL_VIEWS})
 """The relations that a level's query finds by an unqualified name."""
+_ERASABLE = ("item", "revision", "chunk", "stat")
 _HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link")
 
 
@@ -146,7 +147,15 @@ def grant_names() -> list[str]:
 def matrix() -> frozenset[Fact]:
     """Every privilege that may exist, and the properties that they depend on."""
     return frozenset(
-        chain(_common(), _control(), _auditor(), chain.from_iterable(map(_level, Classification)), _views(), _owned())
+        chain(
+            _common(),
+            _control(),
+            _auditor(),
+            _eraser(),
+            chain.from_iterable(map(_level, Classification)),
+            _views(),
+            _owned(),
+        )
     )
 
 
@@ -213,6 +222,20 @@ def _auditor() -> Iterator[Fact]:
         yield Fact(role, "vault.agent", f"SELECT ({column})")
 
 
+def _eraser() -> Iterator[Fact]:
+    """No right on a table: each view shows the rows of deleted agents, without their content."""
+    role = roles.ERASER
+    for schema in (role, *roles.LEVELS):
+        yield Fact(role, f"schema {schema}", "USAGE")
+    views = [(role, name, f"vault.{name}") for name in ("agent", "session", "conversation")]
+    views += [(level, f"erasable_{name}", f"{level}.{name}") for level in roles.LEVELS for name in _ERASABLE]
+    for schema, name, table in views:
+        yield Fact(roles.OWNER, f"{schema}.{name}", "owns")
+        yield from (Fact(role, f"{schema}.{name}", right) for right in ("SELECT", "DELETE"))
+        reads = dict.fromkeys((f"reads {table}", "reads vault.agent"))
+        yield from _view(schema, name, _BARRIER, "where delete_time IS NOT NULL", *reads)
+
+
 def _views() -> Iterator[Fact]:
     """Whose privileges a view uses, whether it is a security barrier, what it reads and what it filters."""
     for level in Classification:
@@ -245,7 +268,7 @@ def _view(schema: str, name: str, *facts: str) -> Iterator[Fact]:
 
 def _owned() -> Iterator[Fact]:
     """Everything belongs to the owner role, because an owner has every privilege."""
-    for schema in ("vault", roles.CONTROL, roles.AUDITOR, *roles.LEVELS):
+    for schema in ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS):
         yield Fact(roles.OWNER, f"schema {schema}", "owns")
     for name in (*_HOST_TABLES, "tenant", "migration", "tenant_tenant_seq"):
         yield Fact(roles.OWNER, f"vault.{name}", "owns")

@@ -46,6 +46,10 @@ SELECT %(tenant)s, %(change_id)s,
            (
                SELECT session.agent
                  FROM vault.session
+                      JOIN vault.agent
+                           ON agent.tenant = %(tenant)s
+                          AND agent.agent = session.agent
+                          AND agent.delete_time IS NULL
                 WHERE session.tenant = %(tenant)s
                   AND session.session_id = %(session_id)s::uuid
            )

@@ -10,8 +10,10 @@ CONTROL = "muniment_control"
 """Agents, conversations and their taint, sessions, sharing. It cannot read any item."""
 AUDITOR = "muniment_auditor"
 """Reads audit rows."""
+ERASER = "muniment_eraser"
+"""Deletes the rows of deleted agents, and sees no others. No call of a principal uses it."""
 LEVELS = tuple(level.role for level in Classification)
 
-SERVING = (CONTROL, AUDITOR, *LEVELS)
+SERVING = (CONTROL, AUDITOR, ERASER, *LEVELS)
 """The roles that a serving process logs in as."""
 ALL = (OWNER, *SERVING)

@@ -7,6 +7,8 @@ CREATE SCHEMA muniment_confidential;
 
 CREATE SCHEMA muniment_control;
 
+CREATE SCHEMA muniment_eraser;
+
 CREATE SCHEMA muniment_internal;
 
 CREATE SCHEMA muniment_public;
@@ -473,6 +475,17 @@ CREATE TABLE muniment_confidential.chunk (
 )
 WITH (toast_tuple_target='8160');
 
+CREATE VIEW muniment_confidential.erasable_chunk WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    sample
+   FROM muniment_confidential.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = chunk.tenant) AND (agent.agent = chunk.agent)) AND (agent.delete_time IS NOT NULL))));
+
 CREATE TABLE muniment_confidential.item (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -501,6 +514,65 @@ CREATE TABLE muniment_confidential.item (
     CONSTRAINT only_passages_have_thread_and_author CHECK (((kind = 4) OR ((thread IS NULL) AND (author IS NULL)))),
     CONSTRAINT passages_have_an_event_time CHECK (((kind = 4) = (event_time IS NOT NULL)))
 );
+
+CREATE VIEW muniment_confidential.erasable_item WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id
+   FROM muniment_confidential.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = item.tenant) AND (agent.agent = item.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE TABLE muniment_confidential.revision (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer NOT NULL,
+    change_id uuid NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    content text NOT NULL,
+    tags text[] NOT NULL,
+    update_time timestamp with time zone NOT NULL,
+    expire_time timestamp with time zone
+);
+
+CREATE VIEW muniment_confidential.erasable_revision WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id,
+    revision
+   FROM muniment_confidential.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = revision.tenant) AND (agent.agent = revision.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE TABLE muniment_confidential.stat (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    language text NOT NULL COLLATE pg_catalog."C",
+    change_id uuid NOT NULL,
+    chunks bigint NOT NULL,
+    stems bigint NOT NULL,
+    grams bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_confidential.erasable_stat WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    language,
+    change_id
+   FROM muniment_confidential.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = stat.tenant) AND (agent.agent = stat.agent)) AND (agent.delete_time IS NOT NULL))));
 
 CREATE TABLE vault.block_link (
     tenant bigint NOT NULL,
@@ -534,20 +606,6 @@ CREATE TABLE muniment_confidential.meaning (
     vector smallint[],
     CONSTRAINT meaning_is_confidential CHECK ((level = 3)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
-);
-
-CREATE TABLE muniment_confidential.revision (
-    tenant bigint NOT NULL,
-    agent bigint NOT NULL,
-    item_id uuid NOT NULL,
-    revision integer NOT NULL,
-    change_id uuid NOT NULL,
-    kind smallint NOT NULL,
-    name text NOT NULL COLLATE pg_catalog."C",
-    content text NOT NULL,
-    tags text[] NOT NULL,
-    update_time timestamp with time zone NOT NULL,
-    expire_time timestamp with time zone
 );
 
 CREATE TABLE muniment_internal.item (
@@ -715,18 +773,6 @@ CREATE VIEW muniment_confidential.shared_visible WITH (security_invoker='true', 
 CREATE TABLE muniment_confidential.shelf (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
-    fence smallint DEFAULT 0 NOT NULL
-);
-
-CREATE TABLE muniment_confidential.stat (
-    tenant bigint NOT NULL,
-    agent bigint NOT NULL,
-    kind smallint NOT NULL,
-    language text NOT NULL COLLATE pg_catalog."C",
-    change_id uuid NOT NULL,
-    chunks bigint NOT NULL,
-    stems bigint NOT NULL,
-    grams bigint NOT NULL,
     fence smallint DEFAULT 0 NOT NULL
 );
 
@@ -1026,6 +1072,33 @@ CREATE VIEW muniment_control.session WITH (security_invoker='true') AS
      JOIN vault.session USING (tenant, agent, conversation_id))
   WHERE ((session.close_time IS NULL) AND (session.expire_time > vault.clock()));
 
+CREATE VIEW muniment_eraser.agent WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent
+   FROM vault.agent
+  WHERE (delete_time IS NOT NULL);
+
+CREATE VIEW muniment_eraser.conversation WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    conversation_id
+   FROM vault.conversation
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = conversation.tenant) AND (agent.agent = conversation.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_eraser.session WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    create_time,
+    session_id
+   FROM vault.session
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = session.tenant) AND (agent.agent = session.agent)) AND (agent.delete_time IS NOT NULL))));
+
 CREATE VIEW muniment_internal.session WITH (security_barrier='true') AS
  SELECT session.tenant,
     session.agent,
@@ -1051,15 +1124,26 @@ CREATE VIEW muniment_internal.agent WITH (security_barrier='true') AS
    FROM (muniment_internal.session
      JOIN vault.agent USING (tenant, agent));
 
-CREATE VIEW muniment_internal.link WITH (security_barrier='true') AS
- SELECT session.tenant,
-    session.session_id,
-    block_link.owner,
-    block_link.label,
-    agent.agent_id AS owner_agent_id
-   FROM ((muniment_internal.session
-     JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
-     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
+CREATE VIEW muniment_internal.erasable_chunk WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    sample
+   FROM muniment_internal.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = chunk.tenant) AND (agent.agent = chunk.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_internal.erasable_item WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id
+   FROM muniment_internal.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = item.tenant) AND (agent.agent = item.agent)) AND (agent.delete_time IS NOT NULL))));
 
 CREATE TABLE muniment_internal.revision (
     tenant bigint NOT NULL,
@@ -1074,6 +1158,39 @@ CREATE TABLE muniment_internal.revision (
     update_time timestamp with time zone NOT NULL,
     expire_time timestamp with time zone
 );
+
+CREATE VIEW muniment_internal.erasable_revision WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id,
+    revision
+   FROM muniment_internal.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = revision.tenant) AND (agent.agent = revision.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_internal.erasable_stat WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    language,
+    change_id
+   FROM muniment_internal.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = stat.tenant) AND (agent.agent = stat.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_internal.link WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    block_link.owner,
+    block_link.label,
+    agent.agent_id AS owner_agent_id
+   FROM ((muniment_internal.session
+     JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
 
 CREATE VIEW muniment_internal.visible WITH (security_invoker='true') AS
  SELECT tenant,
@@ -1312,15 +1429,26 @@ CREATE VIEW muniment_public.agent WITH (security_barrier='true') AS
    FROM (muniment_public.session
      JOIN vault.agent USING (tenant, agent));
 
-CREATE VIEW muniment_public.link WITH (security_barrier='true') AS
- SELECT session.tenant,
-    session.session_id,
-    block_link.owner,
-    block_link.label,
-    agent.agent_id AS owner_agent_id
-   FROM ((muniment_public.session
-     JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
-     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
+CREATE VIEW muniment_public.erasable_chunk WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    sample
+   FROM muniment_public.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = chunk.tenant) AND (agent.agent = chunk.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_public.erasable_item WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id
+   FROM muniment_public.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = item.tenant) AND (agent.agent = item.agent)) AND (agent.delete_time IS NOT NULL))));
 
 CREATE TABLE muniment_public.revision (
     tenant bigint NOT NULL,
@@ -1335,6 +1463,39 @@ CREATE TABLE muniment_public.revision (
     update_time timestamp with time zone NOT NULL,
     expire_time timestamp with time zone
 );
+
+CREATE VIEW muniment_public.erasable_revision WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id,
+    revision
+   FROM muniment_public.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = revision.tenant) AND (agent.agent = revision.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_public.erasable_stat WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    language,
+    change_id
+   FROM muniment_public.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = stat.tenant) AND (agent.agent = stat.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_public.link WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    block_link.owner,
+    block_link.label,
+    agent.agent_id AS owner_agent_id
+   FROM ((muniment_public.session
+     JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
 
 CREATE VIEW muniment_public.visible WITH (security_invoker='true') AS
  SELECT tenant,
@@ -1533,6 +1694,17 @@ CREATE TABLE muniment_restricted.chunk (
 )
 WITH (toast_tuple_target='8160');
 
+CREATE VIEW muniment_restricted.erasable_chunk WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    sample
+   FROM muniment_restricted.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = chunk.tenant) AND (agent.agent = chunk.agent)) AND (agent.delete_time IS NOT NULL))));
+
 CREATE TABLE muniment_restricted.item (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -1562,6 +1734,65 @@ CREATE TABLE muniment_restricted.item (
     CONSTRAINT passages_have_an_event_time CHECK (((kind = 4) = (event_time IS NOT NULL)))
 );
 
+CREATE VIEW muniment_restricted.erasable_item WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id
+   FROM muniment_restricted.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = item.tenant) AND (agent.agent = item.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE TABLE muniment_restricted.revision (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer NOT NULL,
+    change_id uuid NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    content text NOT NULL,
+    tags text[] NOT NULL,
+    update_time timestamp with time zone NOT NULL,
+    expire_time timestamp with time zone
+);
+
+CREATE VIEW muniment_restricted.erasable_revision WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id,
+    revision
+   FROM muniment_restricted.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = revision.tenant) AND (agent.agent = revision.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE TABLE muniment_restricted.stat (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    language text NOT NULL COLLATE pg_catalog."C",
+    change_id uuid NOT NULL,
+    chunks bigint NOT NULL,
+    stems bigint NOT NULL,
+    grams bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_restricted.erasable_stat WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    language,
+    change_id
+   FROM muniment_restricted.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = stat.tenant) AND (agent.agent = stat.agent)) AND (agent.delete_time IS NOT NULL))));
+
 CREATE VIEW muniment_restricted.link WITH (security_barrier='true') AS
  SELECT session.tenant,
     session.session_id,
@@ -1586,20 +1817,6 @@ CREATE TABLE muniment_restricted.meaning (
     vector smallint[],
     CONSTRAINT meaning_is_restricted CHECK ((level = 4)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
-);
-
-CREATE TABLE muniment_restricted.revision (
-    tenant bigint NOT NULL,
-    agent bigint NOT NULL,
-    item_id uuid NOT NULL,
-    revision integer NOT NULL,
-    change_id uuid NOT NULL,
-    kind smallint NOT NULL,
-    name text NOT NULL COLLATE pg_catalog."C",
-    content text NOT NULL,
-    tags text[] NOT NULL,
-    update_time timestamp with time zone NOT NULL,
-    expire_time timestamp with time zone
 );
 
 CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
@@ -1729,18 +1946,6 @@ CREATE VIEW muniment_restricted.shared_visible WITH (security_invoker='true', se
 CREATE TABLE muniment_restricted.shelf (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
-    fence smallint DEFAULT 0 NOT NULL
-);
-
-CREATE TABLE muniment_restricted.stat (
-    tenant bigint NOT NULL,
-    agent bigint NOT NULL,
-    kind smallint NOT NULL,
-    language text NOT NULL COLLATE pg_catalog."C",
-    change_id uuid NOT NULL,
-    chunks bigint NOT NULL,
-    stems bigint NOT NULL,
-    grams bigint NOT NULL,
     fence smallint DEFAULT 0 NOT NULL
 );
 
@@ -2206,6 +2411,8 @@ CREATE INDEX meaning_signs ON muniment_restricted.meaning USING btree (tenant, a
 
 CREATE INDEX meaning_waiting ON muniment_restricted.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
+CREATE INDEX agent_deleted ON vault.agent USING btree (tenant, agent) WHERE (delete_time IS NOT NULL);
+
 CREATE INDEX session_newest ON vault.session USING btree (tenant, agent, create_time DESC, session_id DESC);
 
 CREATE INDEX session_of_conversation ON vault.session USING btree (tenant, agent, conversation_id);
@@ -2313,9 +2520,13 @@ GRANT USAGE ON SCHEMA muniment_confidential TO muniment_control;
 
 GRANT USAGE ON SCHEMA muniment_confidential TO muniment_auditor;
 
+GRANT USAGE ON SCHEMA muniment_confidential TO muniment_eraser;
+
 GRANT USAGE ON SCHEMA muniment_control TO muniment_control;
 
 GRANT USAGE ON SCHEMA muniment_control TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA muniment_eraser TO muniment_eraser;
 
 GRANT USAGE ON SCHEMA muniment_internal TO muniment_internal;
 
@@ -2326,6 +2537,8 @@ GRANT USAGE ON SCHEMA muniment_internal TO muniment_restricted;
 GRANT USAGE ON SCHEMA muniment_internal TO muniment_control;
 
 GRANT USAGE ON SCHEMA muniment_internal TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA muniment_internal TO muniment_eraser;
 
 GRANT USAGE ON SCHEMA muniment_public TO muniment_public;
 
@@ -2339,11 +2552,15 @@ GRANT USAGE ON SCHEMA muniment_public TO muniment_control;
 
 GRANT USAGE ON SCHEMA muniment_public TO muniment_auditor;
 
+GRANT USAGE ON SCHEMA muniment_public TO muniment_eraser;
+
 GRANT USAGE ON SCHEMA muniment_restricted TO muniment_restricted;
 
 GRANT USAGE ON SCHEMA muniment_restricted TO muniment_control;
 
 GRANT USAGE ON SCHEMA muniment_restricted TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA muniment_restricted TO muniment_eraser;
 
 GRANT USAGE ON SCHEMA vault TO muniment_public;
 
@@ -2433,6 +2650,8 @@ GRANT SELECT(agent) ON TABLE vault.agent TO muniment_auditor;
 
 GRANT SELECT(agent_id) ON TABLE vault.agent TO muniment_auditor;
 
+GRANT UPDATE(agent_id) ON TABLE vault.agent TO muniment_control;
+
 GRANT UPDATE(display_name) ON TABLE vault.agent TO muniment_control;
 
 GRANT UPDATE(language) ON TABLE vault.agent TO muniment_control;
@@ -2454,6 +2673,8 @@ GRANT SELECT ON TABLE muniment_confidential.agent TO muniment_confidential;
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential.chunk TO muniment_confidential;
 
 GRANT SELECT ON TABLE muniment_confidential.chunk TO muniment_restricted;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_chunk TO muniment_eraser;
 
 GRANT SELECT,INSERT ON TABLE muniment_confidential.item TO muniment_confidential;
 
@@ -2477,6 +2698,20 @@ GRANT UPDATE(expire_time) ON TABLE muniment_confidential.item TO muniment_confid
 
 GRANT UPDATE(delete_time) ON TABLE muniment_confidential.item TO muniment_confidential;
 
+GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_item TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_confidential.revision TO muniment_confidential;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_revision TO muniment_eraser;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential.stat TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential.stat TO muniment_restricted;
+
+GRANT UPDATE(fence) ON TABLE muniment_confidential.stat TO muniment_confidential;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_stat TO muniment_eraser;
+
 GRANT SELECT,INSERT,DELETE ON TABLE vault.block_link TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_confidential.link TO muniment_confidential;
@@ -2492,8 +2727,6 @@ GRANT UPDATE(embedder) ON TABLE muniment_confidential.meaning TO muniment_confid
 GRANT UPDATE(signs) ON TABLE muniment_confidential.meaning TO muniment_confidential;
 
 GRANT UPDATE(vector) ON TABLE muniment_confidential.meaning TO muniment_confidential;
-
-GRANT INSERT ON TABLE muniment_confidential.revision TO muniment_confidential;
 
 GRANT SELECT,INSERT ON TABLE muniment_internal.item TO muniment_internal;
 
@@ -2558,12 +2791,6 @@ GRANT SELECT ON TABLE muniment_confidential.shelf TO muniment_confidential;
 GRANT INSERT ON TABLE muniment_confidential.shelf TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_confidential.shelf TO muniment_confidential;
-
-GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential.stat TO muniment_confidential;
-
-GRANT SELECT ON TABLE muniment_confidential.stat TO muniment_restricted;
-
-GRANT UPDATE(fence) ON TABLE muniment_confidential.stat TO muniment_confidential;
 
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.chunk TO muniment_internal;
 
@@ -2637,15 +2864,29 @@ GRANT SELECT ON TABLE muniment_control.session TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_control.session TO muniment_control;
 
+GRANT SELECT,DELETE ON TABLE muniment_eraser.agent TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_eraser.conversation TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_eraser.session TO muniment_eraser;
+
 GRANT SELECT ON TABLE muniment_internal.session TO muniment_internal;
 
 GRANT UPDATE(fence) ON TABLE muniment_internal.session TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.agent TO muniment_internal;
 
-GRANT SELECT ON TABLE muniment_internal.link TO muniment_internal;
+GRANT SELECT,DELETE ON TABLE muniment_internal.erasable_chunk TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal.erasable_item TO muniment_eraser;
 
 GRANT INSERT ON TABLE muniment_internal.revision TO muniment_internal;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal.erasable_revision TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal.erasable_stat TO muniment_eraser;
+
+GRANT SELECT ON TABLE muniment_internal.link TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.visible TO muniment_internal;
 
@@ -2669,11 +2910,19 @@ GRANT UPDATE(fence) ON TABLE muniment_public.session TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_public.agent TO muniment_public;
 
-GRANT SELECT ON TABLE muniment_public.link TO muniment_public;
+GRANT SELECT,DELETE ON TABLE muniment_public.erasable_chunk TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_public.erasable_item TO muniment_eraser;
 
 GRANT INSERT ON TABLE muniment_public.revision TO muniment_public;
 
 GRANT INSERT ON TABLE muniment_public.revision TO muniment_control;
+
+GRANT SELECT,DELETE ON TABLE muniment_public.erasable_revision TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_public.erasable_stat TO muniment_eraser;
+
+GRANT SELECT ON TABLE muniment_public.link TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_public.visible TO muniment_public;
 
@@ -2699,6 +2948,8 @@ GRANT SELECT ON TABLE muniment_restricted.agent TO muniment_restricted;
 
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted.chunk TO muniment_restricted;
 
+GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_chunk TO muniment_eraser;
+
 GRANT SELECT,INSERT ON TABLE muniment_restricted.item TO muniment_restricted;
 
 GRANT UPDATE(item_id) ON TABLE muniment_restricted.item TO muniment_restricted;
@@ -2719,6 +2970,18 @@ GRANT UPDATE(expire_time) ON TABLE muniment_restricted.item TO muniment_restrict
 
 GRANT UPDATE(delete_time) ON TABLE muniment_restricted.item TO muniment_restricted;
 
+GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_item TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_restricted.revision TO muniment_restricted;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_revision TO muniment_eraser;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted.stat TO muniment_restricted;
+
+GRANT UPDATE(fence) ON TABLE muniment_restricted.stat TO muniment_restricted;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_stat TO muniment_eraser;
+
 GRANT SELECT ON TABLE muniment_restricted.link TO muniment_restricted;
 
 GRANT SELECT,INSERT ON TABLE muniment_restricted.meaning TO muniment_restricted;
@@ -2731,8 +2994,6 @@ GRANT UPDATE(signs) ON TABLE muniment_restricted.meaning TO muniment_restricted;
 
 GRANT UPDATE(vector) ON TABLE muniment_restricted.meaning TO muniment_restricted;
 
-GRANT INSERT ON TABLE muniment_restricted.revision TO muniment_restricted;
-
 GRANT SELECT ON TABLE muniment_restricted.visible TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.shared_visible TO muniment_restricted;
@@ -2742,10 +3003,6 @@ GRANT SELECT ON TABLE muniment_restricted.shelf TO muniment_restricted;
 GRANT INSERT ON TABLE muniment_restricted.shelf TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_restricted.shelf TO muniment_restricted;
-
-GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted.stat TO muniment_restricted;
-
-GRANT UPDATE(fence) ON TABLE muniment_restricted.stat TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.visible_chunk TO muniment_restricted;
 

@@ -14,7 +14,7 @@ from muniment_server.transport.pools import Limits
 
 _MAX_CONNECTIONS = 80
 """Fits into the 100 that Postgres accepts by default."""
-_FEWEST_CONNECTIONS = 8
+_FEWEST_CONNECTIONS = 9
 """A worker's: one for each role, and more for the control role, which every call needs."""
 
 

@@ -27,6 +27,7 @@ from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.child_main import Orders
 from muniment_server.runtime.configuration import ConfigError
 from muniment_server.runtime.embedder_socket import query_embedder
+from muniment_server.runtime.eraser import Eraser
 from muniment_server.runtime.readiness import Readiness
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.transport.pools import Limits
@@ -66,6 +67,7 @@ def _serve(orders: Orders) -> None:
         sys.exit("the gate is closed: the worker to replace goes on")
     _listen(server, assignment)
     Readiness(server, database).start()
+    Eraser(database, lambda: server.gate.open).start()
     child_main.report_ready()
     threading.Thread(target=_leave, args=(server, orders), daemon=True).start()
     while not stop.wait(_CHECK_SECONDS if server.gate.open else _CHECK_SECONDS_WHILE_CLOSED):

@@ -77,12 +77,9 @@ def _reindex_retrying(connection: psycopg.Connection[Any], level: Classification
 
 
 def _reindex_level(connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> int:
-    try:
-        with connection.transaction():
-            connection.execute(_QUERIES["use_schema"], {"schema": level.role})
-            return _Rebuild(connection, level, agent).run()
-    except psycopg.errors.ForeignKeyViolation:  # the agent has been deleted
-        return 0
+    with connection.transaction():
+        connection.execute(_QUERIES["use_schema"], {"schema": level.role})
+        return _Rebuild(connection, level, agent).run()
 
 
 class _Rebuild:
@@ -94,7 +91,8 @@ class _Rebuild:
         self._identity = {"tenant": agent.tenant, "agent": agent.agent, "session_id": uuid4()}
 
     def run(self) -> int:
-        self._execute("open_reindexing", {"number": self._level})
+        if not self._execute("open_reindexing", {"number": self._level}):  # the agent has been deleted
+            return 0
         self._execute("lock_all_items", {})
         self._execute("clear_index", {})
         indexed = list(self._index_items())
@@ -123,5 +121,5 @@ class _Rebuild:
         items: list[_Item] = cursor.execute(_QUERIES["lock_items"], parameters).fetchall()
         return items
 
-    def _execute(self, name: str, parameters: Any) -> None:
-        self._connection.execute(_QUERIES[name], {**parameters, **self._identity})
+    def _execute(self, name: str, parameters: Any) -> int:
+        return self._connection.execute(_QUERIES[name], {**parameters, **self._identity}).rowcount

@@ -11,13 +11,23 @@ SELECT agent.tenant, agent.agent, agent.agent_id
        JOIN vault.tenant USING (tenant)
  WHERE (%(tenant_name)s::text IS NULL OR tenant.name = %(tenant_name)s)
    AND (%(agent_id)s::text IS NULL OR agent.agent_id = %(agent_id)s)
+   AND agent.delete_time IS NULL
  ORDER BY agent.tenant, agent.agent;
 
 -- name: open_reindexing
--- A session for the rebuild, deleted at its end: the statements that maintain the index need one.
-WITH conversation AS (
+-- A session for the rebuild, deleted at its end: the statements that maintain the index need one. No row: no such agent.
+WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
+    SELECT agent.tenant, agent.agent
+      FROM vault.agent
+     WHERE agent.tenant = %(tenant)s
+       AND agent.agent = %(agent)s
+       AND agent.delete_time IS NULL
+       FOR SHARE
+),
+conversation AS (
     INSERT INTO vault.conversation AS conversation (tenant, agent, conversation_id, taint)
-    VALUES (%(tenant)s, %(agent)s, %(session_id)s::uuid::text, %(number)s)
+    SELECT owner.tenant, owner.agent, %(session_id)s::uuid::text, %(number)s
+      FROM owner
  RETURNING conversation.tenant, conversation.agent, conversation.conversation_id
 )
 INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, token_hash, expire_time)

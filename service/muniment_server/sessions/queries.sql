@@ -58,6 +58,7 @@ SELECT session.session_id, agent.agent_id, session.conversation_id, conversation
        JOIN vault.agent
             ON agent.tenant = %(tenant)s
            AND agent.agent = session.agent
+           AND agent.delete_time IS NULL
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
    AND conversation.taint <= %(ceiling)s;

@@ -55,7 +55,8 @@ class Limits:
         of_sessions = self.threads + self.long_threads + self.running_streams
         beside_calls = 2  # to look tokens up, and to ask whether the database answers
         control = of_sessions + self.host_threads + beside_calls
-        return {**dict.fromkeys(roles.LEVELS, of_sessions), roles.CONTROL: control, roles.AUDITOR: self.host_threads}
+        single = {roles.CONTROL: control, roles.AUDITOR: self.host_threads, roles.ERASER: 1}
+        return {**dict.fromkeys(roles.LEVELS, of_sessions), **single}
 
 
 class CallPool:

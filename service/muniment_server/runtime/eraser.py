@@ -1,0 +1,105 @@
+"""Erases deleted agents, in batches.
+
+DeleteAgent only marks an agent. Every worker has an eraser; of all servers, one erases at a time. All that it knows is
+in the database, so after a restart whichever server is first goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from psycopg.rows import class_row
+
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import AgentNumber, TenantNumber
+from muniment_server.postgres import queries, roles
+from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.pool import Database, RoleConnection
+
+_LOG = logging.getLogger("muniment.eraser")
+_QUERIES = queries.load(__package__, "eraser.sql")
+_LOCK = 0x65726173  # "eras"
+_INTERVAL = 1.0
+_BATCH_ROWS = 500
+_BATCH_SECONDS = 10.0
+_STEPS = (
+    (roles.ERASER, "erase_sessions"),
+    (roles.ERASER, "erase_conversations"),
+    *(
+        (level.role, query)
+        for query in ("erase_chunks", "erase_stats", "erase_items", "erase_revisions")
+        for level in Classification
+    ),
+    (roles.ERASER, "erase_agent"),
+)
+"""The statements in their order, each with the schema of its names. Items go before their ledgers, which stay whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Agent:
+    tenant: TenantNumber
+    agent: AgentNumber
+
+
+class _Interrupted(Exception):
+    """Another server erases now, or the gate is closed. The agent must not be taken for empty."""
+
+
+class Eraser:
+    """Erases, on a thread of its own, while *may_erase* says so."""
+
+    def __init__(self, database: Database, may_erase: Callable[[], bool]) -> None:
+        self._database = database
+        self._may_erase = may_erase
+
+    def start(self) -> None:
+        """Start to look for deleted agents, every second."""
+        threading.Thread(target=self._run, name="eraser", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self.erase_all()
+            except _Interrupted:
+                pass
+            except Exception as error:  # noqa: BLE001 - whatever it is, the rest must be erased later
+                _LOG.warning("erasing goes on later: %s", type(error).__name__)
+            time.sleep(_INTERVAL)
+
+    def erase_all(self) -> None:
+        """Erase until no deleted agent is left. Raises _Interrupted or MunimentError."""
+        while (agent := self._next_agent()) is not None:
+            for schema, query in _STEPS:
+                while self._erase_batch(agent, schema, query) == _BATCH_ROWS:
+                    pass
+
+    def _next_agent(self) -> _Agent | None:
+        with self._turn() as connection:
+            return connection.cursor(row_factory=class_row(_Agent)).execute(_QUERIES["next_agent"]).fetchone()
+
+    def _erase_batch(self, agent: _Agent, schema: str, query: str) -> int:
+        """Erase up to `_BATCH_ROWS` rows and return how many. Pauses as long afterwards, for the sake of callers."""
+        began = time.monotonic()
+        with self._turn() as connection:
+            connection.execute(_QUERIES["use_schema"], {"schema": schema})
+            erased = connection.execute(
+                _QUERIES[query], {"tenant": agent.tenant, "agent": agent.agent, "most": _BATCH_ROWS}
+            ).rowcount
+        if erased:
+            time.sleep(time.monotonic() - began)
+        return erased
+
+    @contextmanager
+    def _turn(self) -> Iterator[RoleConnection]:
+        """A short transaction in which no other server erases. Raises _Interrupted if another does, or it may not."""
+        if not self._may_erase():
+            raise _Interrupted
+        with self._database.connection(roles.ERASER, Deadline(_BATCH_SECONDS)) as connection, connection.transaction():
+            if connection.execute(_QUERIES["take_turn"], {"key": _LOCK}).fetchone() != (True,):
+                raise _Interrupted
+            yield connection

@@ -1,0 +1,81 @@
+-- How the eraser deletes the rows of deleted agents, in batches. It serves no principal: its views show deleted agents only.
+-- `address` is where a row is. The order is that of an index, which is read from its start: the rows there are gone.
+
+-- name: take_turn
+-- Whether no other server erases now. Ends with the transaction.
+SELECT pg_try_advisory_xact_lock(%(key)s) AS taken;
+
+-- name: use_schema
+-- Resolve unqualified names in one schema until the end of the transaction.
+SELECT set_config('search_path', %(schema)s, true);
+
+-- name: next_agent
+SELECT agent.tenant, agent.agent
+  FROM agent
+ ORDER BY agent.tenant, agent.agent
+ LIMIT 1;
+
+-- name: erase_sessions
+DELETE FROM session AS erased
+ WHERE erased.address = ANY(ARRAY(
+           SELECT session.address
+             FROM session
+            WHERE (session.tenant, session.agent) = (%(tenant)s, %(agent)s)
+            ORDER BY session.create_time DESC, session.session_id DESC
+            LIMIT %(most)s
+       ));
+
+-- name: erase_conversations
+DELETE FROM conversation AS erased
+ WHERE erased.address = ANY(ARRAY(
+           SELECT conversation.address
+             FROM conversation
+            WHERE (conversation.tenant, conversation.agent) = (%(tenant)s, %(agent)s)
+            ORDER BY conversation.conversation_id
+            LIMIT %(most)s
+       ));
+
+-- name: erase_chunks
+DELETE FROM erasable_chunk AS erased
+ WHERE erased.address = ANY(ARRAY(
+           SELECT erasable_chunk.address
+             FROM erasable_chunk
+            WHERE (erasable_chunk.tenant, erasable_chunk.agent) = (%(tenant)s, %(agent)s)
+            ORDER BY erasable_chunk.kind, erasable_chunk.sample
+            LIMIT %(most)s
+       ));
+
+-- name: erase_stats
+DELETE FROM erasable_stat AS erased
+ WHERE erased.address = ANY(ARRAY(
+           SELECT erasable_stat.address
+             FROM erasable_stat
+            WHERE (erasable_stat.tenant, erasable_stat.agent) = (%(tenant)s, %(agent)s)
+            ORDER BY erasable_stat.kind, erasable_stat.language, erasable_stat.change_id
+            LIMIT %(most)s
+       ));
+
+-- name: erase_items
+DELETE FROM erasable_item AS erased
+ WHERE erased.address = ANY(ARRAY(
+           SELECT erasable_item.address
+             FROM erasable_item
+            WHERE (erasable_item.tenant, erasable_item.agent) = (%(tenant)s, %(agent)s)
+            ORDER BY erasable_item.item_id
+            LIMIT %(most)s
+       ));
+
+-- name: erase_revisions
+DELETE FROM erasable_revision AS erased
+ WHERE erased.address = ANY(ARRAY(
+           SELECT erasable_revision.address
+             FROM erasable_revision
+            WHERE (erasable_revision.tenant, erasable_revision.agent) = (%(tenant)s, %(agent)s)
+            ORDER BY erasable_revision.item_id, erasable_revision.revision
+            LIMIT %(most)s
+       ));
+
+-- name: erase_agent
+-- The last row: foreign keys delete the write locks.
+DELETE FROM agent AS erased
+ WHERE (erased.tenant, erased.agent) = (%(tenant)s, %(agent)s);

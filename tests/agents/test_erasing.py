@@ -1,0 +1,166 @@
+"""The eraser: what DeleteAgent leaves is gone for everybody at once, and is erased in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import psycopg
+import pytest
+
+from muniment_server.admin.operator import connect_operator
+from muniment_server.postgres import roles
+from muniment_server.postgres.pool import SINGLE
+from muniment_server.postgres.pool import Database as RoleDatabase
+from muniment_server.runtime import eraser
+from muniment_server.runtime.eraser import Eraser, _Interrupted
+from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, keys, refusal
+from tests.support.databases import Database
+from tests.support.erasing import erase_all
+
+_CANARY = "whale"
+_TABLES = """
+SELECT format('%I.%I', table_schema, table_name)
+  FROM information_schema.tables
+ WHERE table_type = 'BASE TABLE'
+   AND (table_schema = 'vault' OR table_schema LIKE 'muniment%')
+"""
+
+
+def fill(service, agent_id="alice"):
+    """A canary of the agent in every table that holds content, at every level."""
+    for level in LEVELS:
+        session = service.session(level, agent_id=agent_id, conversation_id=f"{_CANARY}{level.value}")
+        for number in range(4):
+            session.save_memory(key=f"{_CANARY}{number % 2}", content=f"{_CANARY} {number}", tags=[_CANARY])
+            session.store_passage(content=f"{_CANARY} {number}", thread=_CANARY)
+        session.add_note(content=f"{_CANARY} {level.name}")
+        session.update_block(label=_CANARY, content=_CANARY)
+
+
+def tables_with_canary(database: Database) -> set[str]:
+    """The tables with a row that holds the canary anywhere."""
+    with database.as_owner() as owner:
+        tables = [name for (name,) in owner.execute(_TABLES.encode()).fetchall()]
+        return {
+            name
+            for name in tables
+            if owner.execute(f"SELECT 1 FROM {name} AS it WHERE it::text LIKE '%{_CANARY}%'".encode()).fetchone()
+        }
+
+
+@contextmanager
+def eraser_of(database: Database, may_erase) -> Iterator[Eraser]:
+    with closing(RoleDatabase(database.conninfo, pool_sizes=SINGLE)) as connections:
+        yield Eraser(connections, may_erase)
+
+
+def erase_some(database: Database, batches: int) -> None:
+    """Erase so many batches at most, as a server that is killed then."""
+    left = iter(range(batches))
+    with eraser_of(database, lambda: next(left, None) is not None) as some, pytest.raises(_Interrupted):
+        some.erase_all()
+
+
+def test_no_table_holds_any_of_an_erased_agent(service):
+    fill(service)
+    before = tables_with_canary(service.database)
+    service.host().delete_agent(agent_id="alice")
+    erase_all(service.database)
+
+    assert {name.split(".")[1] for name in before} == {
+        "item",
+        "revision",
+        "chunk",
+        "meaning",
+        "session",
+        "conversation",
+    }
+    assert tables_with_canary(service.database) == set()
+
+
+def test_until_it_is_erased_a_deleted_agent_is_gone_for_everybody(service):
+    host = service.host()
+    fill(service)
+    own = service.session(RESTRICTED)
+    host.delete_agent(agent_id="alice")
+
+    assert refusal(own.list_memories) == "UNAUTHENTICATED CREDENTIAL_INVALID"
+    assert refusal(host.get_session, session_id=own.session_id) == "NOT_FOUND SESSION_NOT_FOUND"
+    assert refusal(host.raise_taint, session_id=own.session_id, taint=4) == "NOT_FOUND SESSION_NOT_FOUND"
+    assert refusal(host.list_sessions, agent_id="alice") == "NOT_FOUND AGENT_NOT_FOUND"
+    assert list(host.list_agents().agents) == []
+    assert tables_with_canary(service.database) != set()
+
+
+def test_while_it_is_erased_a_successor_of_its_id_inherits_nothing(service, monkeypatch):
+    monkeypatch.setattr(eraser, "_BATCH_ROWS", 2)
+    fill(service)
+    service.host().delete_agent(agent_id="alice")
+    successor = service.session(RESTRICTED, conversation_id=f"{_CANARY}1")
+    successor.save_memory(key="plan", content="zebra")
+    erase_some(service.database, 20)
+
+    for _ in range(2):
+        assert keys(successor.list_memories()) == ["plan"]
+        assert keys(successor.search_memories(query=_CANARY)) == []
+        assert list(successor.list_passages().passages) == []
+        assert len(service.host().list_sessions(agent_id="alice").sessions) == 1
+        erase_all(service.database)
+    with connect_operator(service.database.admin) as operator:
+        assert operator.erasing() == (0, 0)
+
+
+def test_erasing_goes_on_where_it_was_interrupted_and_doctor_sees_no_damage(service, monkeypatch):
+    monkeypatch.setattr(eraser, "_BATCH_ROWS", 1)
+    fill(service)
+    service.agent("bob")
+    service.host().delete_agent(agent_id="alice")
+    left = []
+    with connect_operator(service.database.admin) as operator:
+        while (found := operator.erasing()) != (0, 0):
+            left.append(found)
+            assert {*operator.broken_index().values(), *operator.broken_ledgers().values()} == {0}
+            erase_some(service.database, 12) if len(left) < 10 else erase_all(service.database)
+
+    assert len(left) == 10
+    assert [agents for agents, _ in left] == [1] * 10
+    assert [rows for _, rows in left] == sorted((rows for _, rows in left), reverse=True)
+
+
+def test_while_another_server_erases_nothing_is_erased(service):
+    fill(service)
+    service.host().delete_agent(agent_id="alice")
+    before = tables_with_canary(service.database)
+    with service.database.connect(roles.ERASER) as other, other.transaction():
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [eraser._LOCK])
+        with eraser_of(service.database, lambda: True) as second, pytest.raises(_Interrupted):
+            second.erase_all()
+
+    assert tables_with_canary(service.database) == before
+
+
+def test_the_eraser_waits_for_no_session_and_no_session_for_it(service):
+    """Its locks are on rows of deleted agents only."""
+    service.session(PUBLIC).save_memory(key="plan", content="text")
+    bob = service.session(PUBLIC, agent_id="bob")
+    service.host().delete_agent(agent_id="alice")
+    with service.database.connect(roles.ERASER) as connection, connection.transaction():
+        connection.execute("DELETE FROM muniment_public.erasable_item")
+
+        assert bob.save_memory(key="plan", content="text", timeout=3).memory.content == "text"
+        assert service.session(PUBLIC).save_memory(key="plan", content="text", timeout=3).memory.content == "text"
+
+
+def test_the_eraser_cannot_touch_a_row_of_an_agent_that_is_not_deleted(service):
+    fill(service)
+    with service.database.connect(roles.ERASER) as connection:
+        views = ["agent", "session", "conversation"]
+        for level in roles.LEVELS:
+            views += [f"{level}.erasable_{name}" for name in ("item", "revision", "chunk", "stat")]
+        assert [connection.execute(f"DELETE FROM {view}".encode()).rowcount for view in views] == [0] * len(views)
+        for table in ("vault.agent", "vault.session", "muniment_public.item", "muniment_public.chunk"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(f"DELETE FROM {table}".encode())
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            connection.execute("SELECT content FROM muniment_public.erasable_item")

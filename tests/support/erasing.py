@@ -1,0 +1,16 @@
+"""Erases what DeleteAgent has left, as a server's eraser does."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from muniment_server.postgres.pool import SINGLE
+from muniment_server.postgres.pool import Database as RoleDatabase
+from muniment_server.runtime.eraser import Eraser
+from tests.support.databases import Database
+
+
+def erase_all(database: Database) -> None:
+    """Erase all deleted agents."""
+    with closing(RoleDatabase(database.conninfo, pool_sizes=SINGLE)) as connections:
+        Eraser(connections, lambda: True).erase_all()
