@@ -37,7 +37,7 @@ class ServerProcess:
         self._folder = Path(tempfile.mkdtemp(prefix="muniment-faults-"))
         self._folder.chmod(0o711)  # root's Postgres runs as another account, which must come through
         self._options = options
-        self._environment = {**os.environ, **({"PYTHONPATH": str(code)} if code else {})}
+        self._environment = {"PYTHONPATH": str(code)} if code else {}
         self.address = f"127.0.0.1:{_free_port()}"
         self._process: subprocess.Popen[str] | None = None
 
@@ -134,7 +134,7 @@ class ServerProcess:
         self.data_dir.mkdir(mode=0o711, exist_ok=True)
         with (self._folder / "log").open("a") as log:
             self._process = subprocess.Popen(
-                command, env=self._environment, stdout=subprocess.PIPE, stderr=log, text=True
+                command, env={**os.environ, **self._environment}, stdout=subprocess.PIPE, stderr=log, text=True
             )
         assert self._process.stdout is not None
         if _SERVES in self._process.stdout.readline():

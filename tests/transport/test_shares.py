@@ -165,6 +165,24 @@ def test_a_tenant_leaves_a_turn_for_the_others():
     assert list(some.take_turn(stranger)) == [stranger]
 
 
+def test_a_session_that_has_its_answer_may_call_again():
+    """Even if its last call has not quite ended here: it cannot know that."""
+    some = shares(max_calls_of_one=1)
+    first = admitted(some, ADA)
+    assert some.admit(ADA, writes=False) is None
+    some.answer(first)
+
+    second = admitted(some, ADA)
+
+    assert some.admit(ADA, writes=False) is None
+    some.finish(first)
+    some.finish(first)
+    assert some.admit(ADA, writes=False) is None
+    some.finish(second)
+    some.finish(second)
+    assert admitted(some, ADA)
+
+
 def test_of_the_writes_of_one_session_two_run_at_once():
     """More would only wait for one another's row, each on a thread."""
     some = shares(turns=8)

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
-from psycopg.pq import ConnStatus, ExecStatus
+from psycopg.pq import DiagnosticField, ExecStatus
 from psycopg.rows import RowMaker
 
 _PARAMETER = re.compile(r"%(?:\((\w+)\)s|%)")
@@ -58,7 +58,8 @@ class PreparedStatements:
     def _checked(self, result: psycopg.pq.abc.PGresult) -> psycopg.pq.abc.PGresult:
         if result.status in {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}:
             return result
-        if self._connection.pgconn.status == ConnStatus.BAD:  # it has no error code then
+        if not result.error_field(DiagnosticField.SQLSTATE):  # not from the server: the connection has failed
+            self._connection.close()
             raise psycopg.OperationalError
         raise error_from_result(result, self._connection.info.encoding)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import grpc
 
@@ -148,9 +148,6 @@ class Admitted:
         if not call.on_end(self._finish):
             self._finish()
 
-    def _run(self) -> None:
-        self._call.run(self._behavior, self._sending)
-
     def _sending(self, byte_count: int) -> None:
         self._shares.hold_answer(self._claim, byte_count)
         self._cutoff.expect_reader(self._call)
@@ -195,6 +192,9 @@ class AdmittedCall(Admitted):
             self._call.refuse(_OVERLOADED)
             self._finish()
 
+    def _run(self) -> None:
+        self._call.run(self._behavior, self._sending)
+
 
 class AdmittedStream(Admitted):
     """A stream of messages. It has a thread of its own, but runs only while it has a turn."""
@@ -218,11 +218,17 @@ class AdmittedStream(Admitted):
         try:
             self._stream.resume()
             try:
-                self._run()
+                self._call.run(self._answer, self._sending)
             finally:
                 self._stream.pause()
         finally:
             self._finish()
+
+    def _answer(self, call: Incoming, context: grpc.ServicerContext) -> Any:
+        try:
+            return self._behavior(call, context)
+        finally:
+            self._shares.answer(self._claim)
 
 
 def _keys(principal: HostIdentity | SessionIdentity) -> tuple[Hashable, ...]:

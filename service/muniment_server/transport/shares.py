@@ -32,6 +32,8 @@ class Share:
     parent: Share | None = None
     key: Hashable = None
     calls: int = 0
+    answered: int = 0
+    """The calls whose answers are being sent."""
     byte_count: int = 0
     """The bytes of its requests and answers that are in memory."""
     unread: int = 0
@@ -60,6 +62,7 @@ class Claim:
     request_bytes: int = 0
     answer_bytes: int = 0
     """Those of its answer: while it runs, the most that it may have."""
+    is_answered: bool = False
     unfinished: int = 2
     """Its work, and its RPC."""
     work: Callable[[], None] = _nothing
@@ -109,7 +112,7 @@ class Shares:
             if not self._has_room(shares, 0):
                 self._forget_idle(shares)
                 return None
-            if share.calls >= self._max_calls_of_one:
+            if share.calls - share.answered >= self._max_calls_of_one:
                 self._forget_idle(shares)
                 return None
             for share in (root, *shares):
@@ -126,6 +129,12 @@ class Shares:
                 share.byte_count += byte_count
             return True
 
+    def answer(self, claim: Claim) -> None:
+        """The answer of a call is about to be sent: once its caller has it, another call may take its place."""
+        with self._lock:
+            claim.is_answered = True
+            claim.shares[-1].answered += 1
+
     def hold_answer(self, claim: Claim, byte_count: int) -> None:
         """Count the bytes of a call's answer, until it has been read."""
         with self._lock:
@@ -141,6 +150,7 @@ class Shares:
             if claim.unfinished:
                 return ()
             self._count_answer(claim, 0)
+            claim.shares[-1].answered -= claim.is_answered
             for share in (self._root, *claim.shares):
                 share.calls -= 1
                 share.byte_count -= claim.request_bytes
