@@ -450,7 +450,8 @@ impl crate::Client {
     }
     /// Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
     ///
-    /// Audit events are kept. An agent created later with the same id does not inherit them.
+    /// All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
+    /// batches. Audit events are kept. An agent created later with the same id does not inherit them.
     pub async fn delete_agent(
         &self,
         request: DeleteAgentRequest,
@@ -673,7 +674,8 @@ pub mod agent_service_client {
         }
         /// Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
         ///
-        /// Audit events are kept. An agent created later with the same id does not inherit them.
+        /// All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
+        /// batches. Audit events are kept. An agent created later with the same id does not inherit them.
         pub async fn delete_agent(
             &mut self,
             request: impl tonic::IntoRequest<super::DeleteAgentRequest>,
@@ -5075,7 +5077,8 @@ pub struct Session {
     /// When the session expires.
     #[prost(message, optional, tag = "6")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// When the session was closed. Absent if it was not closed.
+    /// When the session was closed, or expired: an expired session counts as closed once its token was used again. Absent
+    /// if it was not closed.
     #[prost(message, optional, tag = "7")]
     pub close_time: ::core::option::Option<::prost_types::Timestamp>,
 }

@@ -46,7 +46,8 @@ type AgentServiceClient interface {
 	UpdateAgent(ctx context.Context, in *UpdateAgentRequest, opts ...grpc.CallOption) (*UpdateAgentResponse, error)
 	// Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 	//
-	// Audit events are kept. An agent created later with the same id does not inherit them.
+	// All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
+	// batches. Audit events are kept. An agent created later with the same id does not inherit them.
 	DeleteAgent(ctx context.Context, in *DeleteAgentRequest, opts ...grpc.CallOption) (*DeleteAgentResponse, error)
 }
 
@@ -128,7 +129,8 @@ type AgentServiceServer interface {
 	UpdateAgent(context.Context, *UpdateAgentRequest) (*UpdateAgentResponse, error)
 	// Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 	//
-	// Audit events are kept. An agent created later with the same id does not inherit them.
+	// All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
+	// batches. Audit events are kept. An agent created later with the same id does not inherit them.
 	DeleteAgent(context.Context, *DeleteAgentRequest) (*DeleteAgentResponse, error)
 	mustEmbedUnimplementedAgentServiceServer()
 }

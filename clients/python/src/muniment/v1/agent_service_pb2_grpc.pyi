@@ -50,7 +50,8 @@ class AgentServiceStub:
     DeleteAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.DeleteAgentRequest, _agent_service_pb2.DeleteAgentResponse]
     """Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 
-    Audit events are kept. An agent created later with the same id does not inherit them.
+    All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
+    batches. Audit events are kept. An agent created later with the same id does not inherit them.
     """
 
 @_typing.type_check_only
@@ -75,7 +76,8 @@ class AgentServiceAsyncStub(AgentServiceStub):
     DeleteAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.DeleteAgentRequest, _agent_service_pb2.DeleteAgentResponse]  # type: ignore[assignment]
     """Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 
-    Audit events are kept. An agent created later with the same id does not inherit them.
+    All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
+    batches. Audit events are kept. An agent created later with the same id does not inherit them.
     """
 
 class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -127,7 +129,8 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_agent_service_pb2.DeleteAgentResponse, _abc.Awaitable[_agent_service_pb2.DeleteAgentResponse]]:
         """Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 
-        Audit events are kept. An agent created later with the same id does not inherit them.
+        All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
+        batches. Audit events are kept. An agent created later with the same id does not inherit them.
         """
 
 def add_AgentServiceServicer_to_server(servicer: AgentServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -49,7 +49,9 @@ class Session(message.Message):
 
     @builtins.property
     def close_time(self) -> timestamp_pb2.Timestamp:
-        """When the session was closed. Absent if it was not closed."""
+        """When the session was closed, or expired: an expired session counts as closed once its token was used again. Absent
+        if it was not closed.
+        """
 
     def __init__(
         self,

@@ -371,7 +371,8 @@ export const AgentService: GenService<{
   /**
    * Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
    *
-   * Audit events are kept. An agent created later with the same id does not inherit them.
+   * All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
+   * batches. Audit events are kept. An agent created later with the same id does not inherit them.
    *
    * @generated from rpc muniment.v1.AgentService.DeleteAgent
    */

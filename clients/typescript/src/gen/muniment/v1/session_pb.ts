@@ -65,7 +65,8 @@ export type Session = Message<"muniment.v1.Session"> & {
   expireTime?: Timestamp | undefined;
 
   /**
-   * When the session was closed. Absent if it was not closed.
+   * When the session was closed, or expired: an expired session counts as closed once its token was used again. Absent
+   * if it was not closed.
    *
    * @generated from field: google.protobuf.Timestamp close_time = 7;
    */
