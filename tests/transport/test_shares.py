@@ -165,6 +165,18 @@ def test_a_tenant_leaves_a_turn_for_the_others():
     assert list(some.take_turn(stranger)) == [stranger]
 
 
+def test_a_large_write_of_a_session_runs_alone():
+    """A raise of the taint waits for the writes that run."""
+    some = shares(turns=8)
+    small, large, later = (admitted(some, ADA, writes=True) for _ in range(3))
+    assert some.hold_request(large, 256 * 1024)
+    started = [claim for write in (small, large, later) for claim in some.take_turn(write)]
+
+    assert started == [small]
+    assert end(some, small) == [large]
+    assert end(some, large) == [later]
+
+
 def test_a_session_that_has_its_answer_may_call_again():
     """Even if its last call has not quite ended here: it cannot know that."""
     some = shares(max_calls_of_one=1)

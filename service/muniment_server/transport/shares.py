@@ -22,7 +22,9 @@ from dataclasses import dataclass, field
 _ROOM = (4.0, 2.0, 0.5)
 """How many times what is left one tenant, one agent and one session may have."""
 _WRITES = 2
-"""How many writes of one session run at once: while one of them has the session's row, the other is prepared."""
+"""How many small writes of one session run at once: while one of them has the session's row, the other is prepared. A
+large one runs alone, or a raise of the taint would wait for both."""
+_SMALL_BYTES = 16 * 1024
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +71,11 @@ class Claim:
     """What to do when it is its turn."""
     finish: Callable[[], None] = _nothing
     """What to do when its turn has ended."""
+
+    @property
+    def weight(self) -> int:
+        """For how many small writes it counts, if it writes."""
+        return 1 if self.request_bytes <= _SMALL_BYTES else _WRITES
 
 
 class Shares:
@@ -177,7 +184,7 @@ class Shares:
                 share.running -= 1
                 share.seconds += seconds
             if claim.writes:
-                claim.shares[-1].writing -= 1
+                claim.shares[-1].writing -= claim.weight
             return self._granted()
 
     @property
@@ -196,14 +203,15 @@ class Shares:
                 share.waiting -= 1
                 share.running += 1
             if claim.writes:
-                claim.shares[-1].writing += 1
+                claim.shares[-1].writing += claim.weight
             granted.append(claim)
         return granted
 
     def _next(self, share: Share, depth: int) -> Claim | None:
         """Take the next claim from the queues of *share*, unless it may not run yet."""
         if share.queue:
-            return None if share.writing == _WRITES and share.queue[0].writes else share.queue.popleft()
+            first = share.queue[0]
+            return None if first.writes and share.writing + first.weight > _WRITES else share.queue.popleft()
         most_unread = _ROOM[depth] * (self._max_bytes - self._root.unread)
         able = [
             part
