@@ -192,6 +192,14 @@ def test_ctrl_c_stops_it_in_order_even_during_the_start(folder, data_dir):
     assert said.startswith("Muniment serves on")
 
 
+def test_ctrl_c_reaches_no_worker_even_before_it_has_a_session_of_its_own(dev):
+    workers = [pid for pid, command in children_of(dev.process.pid).items() if "runtime.worker" in command]
+    for pid in workers:
+        status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        assert int(status["SigBlk"], 16) & (1 << signal.SIGINT - 1)
+    assert len(workers) == 2
+
+
 def is_waiting(connection: psycopg.Connection) -> bool:
     row = connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
     return row != (0,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -125,12 +126,19 @@ def drain(children: list[Child]) -> None:
 
 
 def _start_process(name: str) -> subprocess.Popen[str]:
-    """Start a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops it in order."""
-    return subprocess.Popen(
-        [sys.executable, "-m", f"muniment_server.runtime.{name}"],
-        env=child_environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    """Start a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops it in order.
+
+    Until it has that session, a Ctrl-C would kill it. So it starts with SIGINT blocked, and stays so.
+    """
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", f"muniment_server.runtime.{name}"],
+            env=child_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
