@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import select
 import signal
 import subprocess
@@ -23,6 +24,10 @@ _KILL_AFTER_DRAIN = 5.0
 """How many seconds after the drain a process that is still running is killed."""
 
 
+_LEAVE_SECONDS = 15 * 60.0
+"""Longer than a worker that leaves waits for its callers, and then drains."""
+
+
 class ChildFailed(RuntimeError):
     """A process exited before it was ready. Its error is in the log."""
 
@@ -39,6 +44,7 @@ class Child:
         self._not_before = 0.0
         self._replaces = replaces
         self._is_kept_alive = not replaces
+        self._end_by = math.inf
         self._process = _start_process(name)
 
     def assign(self, assignment: Assignment) -> None:
@@ -76,12 +82,19 @@ class Child:
     def leave(self) -> None:
         """Ask a worker to take no new connections, and to exit when its callers have left."""
         self._is_kept_alive = False
+        self._end_by = time.monotonic() + _LEAVE_SECONDS
         self._send(LEAVE)
 
     @property
     def has_ended(self) -> bool:
         """Whether the process has exited."""
         return self._process.poll() is not None
+
+    def kill_if_overdue(self) -> None:
+        """Kill a process that was asked to leave and takes longer than any caller can be the reason for."""
+        if time.monotonic() > self._end_by and not self.has_ended:
+            _LOG.error("%s did not leave in time: killing it", self._name)
+            self._process.kill()
 
     def stop(self) -> None:
         """Ask the process to drain and exit."""
