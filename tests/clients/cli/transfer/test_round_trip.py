@@ -222,6 +222,7 @@ def test_a_note_that_is_there_under_another_id_is_not_doubled(muniment, at, agen
         assert len(list(session.list_notes())) == 1
 
 
+@pytest.mark.proof
 def test_many_items_go_in_several_calls_and_keep_their_order(muniment, at, agent, host, fresh):
     for begin in range(0, 250, 50):
         at(PUBLIC).edit_notes([AddNote(str(number)) for number in range(begin, begin + 50)])
