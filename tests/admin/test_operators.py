@@ -44,6 +44,62 @@ def test_a_host_key_is_created_used_listed_and_revoked(operate, dev):
     assert run(dev.folder, "agent", "list", **as_acme).returncode == 1
 
 
+@pytest.fixture
+def acme(operate, dev):
+    """Run a command as a host of the tenant acme."""
+    key = line_of(operate("host-key", "create", "--tenant", "acme", "--ceiling", "restricted", "--quiet"))
+    return lambda *arguments, **more: run(
+        dev.folder, *arguments, MUNIMENT_ADDRESS=dev.address, **({"MUNIMENT_HOST_KEY": key} | more)
+    )
+
+
+def opened(acme, agent):
+    """The environment of a session that was opened for the agent."""
+    token = line_of(acme("session", "open", agent, "--taint", "internal", "--quiet"))
+    return {"MUNIMENT_HOST_KEY": "", "MUNIMENT_TOKEN": token}
+
+
+def test_a_frozen_tenant_is_refused_until_it_is_thawed_and_its_sessions_stay_closed(operate, acme, dev):
+    acme("agent", "create", "zoe")
+    session = opened(acme, "zoe")
+    assert acme("memory", "list", **session).returncode == 0
+
+    frozen = operate("tenant", "freeze", "acme", "--json")
+    assert objects(frozen)[0] | {"frozen_keys": 0} == {"tenant": "acme", "frozen_keys": 0, "closed_sessions": 1}
+    assert "CREDENTIAL_INVALID" in acme("agent", "list").stderr
+    assert "CREDENTIAL_INVALID" in acme("memory", "list", **session).stderr
+    assert run(dev.folder, "agent", "list").returncode == 0
+
+    assert operate("tenant", "thaw", "acme").returncode == 0
+    assert acme("agent", "list").returncode == 0
+    assert "CREDENTIAL_INVALID" in acme("memory", "list", **session).stderr
+    methods = {event["method"] for event in objects(operate("audit", "list", "--tenant", "acme", "--json"))}
+    assert {"tenant freeze", "tenant thaw"} <= methods
+
+
+def test_the_sessions_of_a_tenant_or_of_an_agent_are_closed(operate, acme):
+    for agent in ("amy", "ben"):
+        acme("agent", "create", agent)
+    amy, ben = opened(acme, "amy"), opened(acme, "ben")
+
+    closed = objects(operate("tenant", "close-sessions", "acme", "--agent", "amy", "--json"))
+    assert closed == [{"tenant": "acme", "closed_sessions": 1}]
+    assert "CREDENTIAL_INVALID" in acme("memory", "list", **amy).stderr
+    assert acme("memory", "list", **ben).returncode == 0
+    operate("tenant", "close-sessions", "acme")
+    assert "CREDENTIAL_INVALID" in acme("memory", "list", **ben).stderr
+    assert acme("agent", "list").returncode == 0
+
+
+@pytest.mark.parametrize("command", ["freeze", "thaw", "close-sessions"])
+def test_a_tenant_that_does_not_exist_is_not_cut_off(operate, command):
+    assert "there is no such tenant" in operate("tenant", command, "nobody").stderr
+
+
+def test_an_agent_that_does_not_exist_is_not_cut_off(operate, acme):
+    assert "no such agent" in operate("tenant", "close-sessions", "acme", "--agent", "nobody").stderr
+
+
 def test_a_quiet_host_key_can_be_captured(operate):
     key = operate("host-key", "create", "--tenant", "acme", "--ceiling", "public", "--quiet")
     assert line_of(key).startswith("mun_h_")

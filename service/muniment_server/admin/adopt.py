@@ -62,7 +62,8 @@ def adopt(output: Output, data_dir: Path, database_url: str | None, state_dir: P
         print_note("All open sessions of all tenants will be closed.")
         if not yes:
             confirm("Adopt it?")
-        closed = operator.close_all_sessions()  # first: the server refuses the database until all are closed
+        # Sessions first: the server refuses the database until all are closed.
+        closed = operator.close_sessions("database adopt")
         EpochGuard(config.epoch_directory).adopt(epoch)
     row = {"system": epoch.system, "timeline": epoch.timeline, "closed_sessions": closed}
     output.record(row, tuple(row))

@@ -125,7 +125,7 @@ def _restore(admin: str, file: Path) -> int:
     dumps.load(admin, file)
     schema.migrate(admin)
     with connect_operator(admin) as operator:
-        return operator.close_all_sessions()
+        return operator.close_sessions("restore")
 
 
 @contextmanager

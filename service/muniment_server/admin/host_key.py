@@ -17,7 +17,7 @@ from muniment_server.admin.operator import Operator
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 
-_COLUMNS = ("host_key_id", "tenant", "ceiling", "create_time", "revoke_time")
+_COLUMNS = ("host_key_id", "tenant", "ceiling", "create_time", "freeze_time", "revoke_time")
 
 
 @click.group(cls=Group)

@@ -44,6 +44,7 @@ class HostKey:
     tenant: str
     ceiling: Classification
     create_time: datetime
+    freeze_time: datetime | None
     revoke_time: datetime | None
 
 
@@ -104,11 +105,6 @@ class _Broken:
 @dataclass(frozen=True, slots=True)
 class _Count:
     rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class _ClosedSessions:
-    sessions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +176,7 @@ class Operator:
         self, *, tenant: str, agent_id: str | None = None, session_id: UUID | None = None, limit: int
     ) -> list[AuditEvent]:
         """The newest *limit* audit events of *tenant*, at every level."""
-        number = self._tenant(tenant)
-        if number is None:
-            raise NoSuchTenant
+        number = self._known_tenant(tenant)
         every_level = HostIdentity(number, HostKeyId(UUID(int=0)), Classification.RESTRICTED)
         with self._connection.transaction():
             self._execute("use_role_schema", schema=roles.AUDITOR)
@@ -217,9 +211,24 @@ class Operator:
         """The epoch of the database's server."""
         return epoch_of(self._connection)
 
-    def close_all_sessions(self) -> int:
-        """Close the open sessions of all tenants; return how many there were."""
-        return self._one("close_all_sessions", _ClosedSessions).sessions
+    def freeze_host_keys(self, tenant: str) -> int:
+        """Refuse the keys of *tenant* until they are thawed; return how many there were. Raises NoSuchTenant."""
+        return self._one("freeze_host_keys", _Count, tenant=self._known_tenant(tenant)).rows
+
+    def thaw_host_keys(self, tenant: str) -> int:
+        """Accept the frozen keys of *tenant* again; return how many there were. Raises NoSuchTenant."""
+        return self._one("thaw_host_keys", _Count, tenant=self._known_tenant(tenant)).rows
+
+    def close_sessions(self, command: str, *, tenant: str | None = None, agent_id: str | None = None) -> int:
+        """Close the open sessions of all tenants, of one *tenant*, or of one agent of it; return how many there were.
+
+        *command* is the method in the audit log. Raises NoSuchTenant and NoSuchAgent.
+        """
+        number = None if tenant is None else self._known_tenant(tenant)
+        agent = None if agent_id is None else self._first("find_agent", _Agent, tenant_name=tenant, agent_id=agent_id)
+        if agent_id is not None and agent is None:
+            raise NoSuchAgent
+        return self._one("close_sessions", _Count, command=command, tenant=number, agent=agent and agent.agent).rows
 
     def reindex(self, *, tenant: str | None = None, agent_id: str | None = None) -> Iterator[Reindexed]:
         """Rebuild the search index of all agents, of one *tenant*'s, or of one agent: see `search.reindex`."""
@@ -255,6 +264,12 @@ class Operator:
         with self._connection.transaction():
             self._execute("use_role_schema", schema=level.role)
             return self._one(query, _Broken).broken
+
+    def _known_tenant(self, name: str) -> TenantNumber:
+        number = self._tenant(name)
+        if number is None:
+            raise NoSuchTenant
+        return number
 
     def _tenant(self, name: str) -> TenantNumber | None:
         row = self._first("find_tenant", _Tenant, name=name)

@@ -24,7 +24,8 @@ SELECT created.tenant, gen_random_uuid(), created.ceiling, created.host_key_id, 
   FROM created;
 
 -- name: list_host_keys
-SELECT host_key.host_key_id, tenant.name AS tenant, host_key.ceiling, host_key.create_time, host_key.revoke_time
+SELECT host_key.host_key_id, tenant.name AS tenant, host_key.ceiling, host_key.create_time, host_key.freeze_time,
+       host_key.revoke_time
   FROM vault.host_key
        JOIN vault.tenant USING (tenant)
  ORDER BY tenant.name, host_key.create_time, host_key.host_key_id;
@@ -45,23 +46,60 @@ logged AS (
 SELECT revoked.tenant
   FROM revoked;
 
--- name: close_all_sessions
--- Close the open sessions of all tenants, with an audit row for each.
+-- name: freeze_host_keys
+-- Freeze the keys of a tenant, with an audit row for each.
+WITH frozen AS (
+    UPDATE vault.host_key AS frozen
+       SET freeze_time = vault.clock()
+     WHERE frozen.tenant = %(tenant)s
+       AND frozen.revoke_time IS NULL
+       AND frozen.freeze_time IS NULL
+ RETURNING frozen.tenant, frozen.host_key_id, frozen.ceiling
+),
+logged AS (
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
+    SELECT frozen.tenant, gen_random_uuid(), frozen.ceiling, frozen.host_key_id, 'tenant freeze', 'OK', 'by ' || session_user
+      FROM frozen
+)
+SELECT count(*) AS rows
+  FROM frozen;
+
+-- name: thaw_host_keys
+-- End the freeze of the keys of a tenant, with an audit row for each.
+WITH thawed AS (
+    UPDATE vault.host_key AS thawed
+       SET freeze_time = NULL
+     WHERE thawed.tenant = %(tenant)s
+       AND thawed.freeze_time IS NOT NULL
+ RETURNING thawed.tenant, thawed.host_key_id, thawed.ceiling
+),
+logged AS (
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
+    SELECT thawed.tenant, gen_random_uuid(), thawed.ceiling, thawed.host_key_id, 'tenant thaw', 'OK', 'by ' || session_user
+      FROM thawed
+)
+SELECT count(*) AS rows
+  FROM thawed;
+
+-- name: close_sessions
+-- Close the open sessions of all tenants, of one tenant or of one agent, with an audit row for each.
 WITH closed AS (
     UPDATE vault.session AS closed
        SET close_time = vault.clock()
      WHERE closed.close_time IS NULL
        AND closed.expire_time > vault.clock()
+       AND (%(tenant)s::bigint IS NULL OR closed.tenant = %(tenant)s)
+       AND (%(agent)s::bigint IS NULL OR closed.agent = %(agent)s)
  RETURNING closed.tenant, closed.agent, closed.session_id, closed.conversation_id
 ),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, session_id, method, outcome, reason)
-    SELECT closed.tenant, gen_random_uuid(), closed.agent, conversation.taint, closed.session_id, 'database adopt', 'CLOSED',
+    SELECT closed.tenant, gen_random_uuid(), closed.agent, conversation.taint, closed.session_id, %(command)s, 'CLOSED',
            'by ' || session_user
       FROM closed
            JOIN vault.conversation USING (tenant, agent, conversation_id)
 )
-SELECT count(*) AS sessions
+SELECT count(*) AS rows
   FROM closed;
 
 -- name: find_agent
@@ -81,7 +119,8 @@ SELECT host_key.host_key_id
   FROM vault.host_key
  WHERE host_key.tenant = %(tenant)s
    AND host_key.key_hash = %(key_hash)s
-   AND host_key.revoke_time IS NULL;
+   AND host_key.revoke_time IS NULL
+   AND host_key.freeze_time IS NULL;
 
 -- name: count_agents
 SELECT (SELECT count(*) FROM vault.tenant) AS tenants, (SELECT count(*) FROM vault.agent) AS agents;

@@ -1,12 +1,13 @@
 -- Authentication, and the refusals of hosts, as the control role.
 
 -- name: find_host_keys
--- The keys of a tenant behind bearer tokens, unless they are revoked.
+-- The keys of a tenant behind bearer tokens, unless they are revoked or frozen.
 SELECT host_key.key_hash AS token_hash, host_key.host_key_id, host_key.ceiling
   FROM vault.host_key
  WHERE host_key.tenant = %(tenant)s
    AND host_key.key_hash = ANY(%(token_hashes)s::bytea[])
-   AND host_key.revoke_time IS NULL;
+   AND host_key.revoke_time IS NULL
+   AND host_key.freeze_time IS NULL;
 
 -- name: find_sessions
 -- The open sessions of a tenant behind bearer tokens. Closes those that have expired: they must not come back if the clock is

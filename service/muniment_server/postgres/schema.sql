@@ -2174,6 +2174,7 @@ CREATE TABLE vault.host_key (
     ceiling smallint NOT NULL,
     create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
     revoke_time timestamp with time zone,
+    freeze_time timestamp with time zone,
     CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4)))
 );
 
