@@ -14,9 +14,13 @@ import pytest
 
 import muniment
 from muniment import Classification
-from muniment_server.admin import development
+from muniment_server.admin import development, dumps
+from muniment_server.admin.operator import connect_operator
+from muniment_server.embedded_postgres import EmbeddedPostgres
 from tests.support.commands import COMMAND, SYSTEM_POSTGRES, Server, environment_in, line_of, objects, run, run_process
+from tests.support.databases import cloned
 from tests.support.external_postgres import admin_url
+from tests.support.services import Service
 
 Serve = Callable[..., Server]
 DEV = ("--dev", "--workers", "1", "--data-dir")
@@ -56,6 +60,28 @@ def test_a_backup_is_restored_with_every_version_and_without_sessions(
     server = serving(*DEV, str(restored))
     with muniment.connect(server.address, token=session.token) as old, pytest.raises(muniment.Unauthenticated):
         old.get_memory("plan")
+
+
+def test_an_interrupted_restore_leaves_no_open_session(postgres: EmbeddedPostgres, service: Service, tmp_path: Path):
+    """Whether pg_restore has ended, or the sessions are being added."""
+    service.session(Classification.CONFIDENTIAL)
+    file = tmp_path / "muniment.dump"
+    with file.open("wb") as target:
+        dumps.dump(service.database.admin, target)
+    with cloned(postgres) as restored:
+        dumps.load(restored.admin, file)
+        with restored.as_owner() as owner:
+            assert owner.execute("SELECT FROM vault.session").fetchall() == []
+            assert len(owner.execute("SELECT FROM vault.conversation").fetchall()) == 1
+        with connect_operator(restored.admin) as operator, pytest.raises(KeyboardInterrupt):
+            operator.add_closed_sessions(lambda connection: _interrupted(dumps.load_sessions(connection, file)))
+
+        with restored.as_owner() as owner:
+            assert owner.execute("SELECT FROM vault.session").fetchall() == []
+
+
+def _interrupted(_: None) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_backup_is_closed_to_others_and_replaces_nothing(folder, data_dir, kept):

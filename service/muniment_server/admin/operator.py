@@ -5,7 +5,7 @@ The connection is an administrator's login that acts as the owner.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -220,6 +220,12 @@ class Operator:
     def close_all_sessions(self) -> int:
         """Close the open sessions of all tenants; return how many there were."""
         return self._one("close_all_sessions", _ClosedSessions).sessions
+
+    def add_closed_sessions(self, load: Callable[[psycopg.Connection[Any]], None]) -> int:
+        """Have *load* add sessions, and close them before anybody can use them; return how many were open."""
+        with self._connection.transaction():
+            load(self._connection)
+            return self.close_all_sessions()
 
     def reindex(self, *, tenant: str | None = None, agent_id: str | None = None) -> Iterator[Reindexed]:
         """Rebuild the search index of all agents, of one *tenant*'s, or of one agent: see `search.reindex`."""
