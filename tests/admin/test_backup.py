@@ -8,6 +8,7 @@ import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -16,6 +17,7 @@ import muniment
 from muniment import Classification
 from muniment_server.admin import development, dumps
 from muniment_server.admin.operator import connect_operator
+from muniment_server.domain.classification import Classification as Level
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from tests.support.commands import COMMAND, SYSTEM_POSTGRES, Server, environment_in, line_of, objects, run, run_process
 from tests.support.databases import cloned
@@ -64,7 +66,7 @@ def test_a_backup_is_restored_with_every_version_and_without_sessions(
 
 def test_an_interrupted_restore_leaves_no_open_session(postgres: EmbeddedPostgres, service: Service, tmp_path: Path):
     """Whether pg_restore has ended, or the sessions are being added."""
-    service.session(Classification.CONFIDENTIAL)
+    service.session(Level.CONFIDENTIAL)
     file = tmp_path / "muniment.dump"
     with file.open("wb") as target:
         dumps.dump(service.database.admin, target)
@@ -74,13 +76,14 @@ def test_an_interrupted_restore_leaves_no_open_session(postgres: EmbeddedPostgre
             assert owner.execute("SELECT FROM vault.session").fetchall() == []
             assert len(owner.execute("SELECT FROM vault.conversation").fetchall()) == 1
         with connect_operator(restored.admin) as operator, pytest.raises(KeyboardInterrupt):
-            operator.add_closed_sessions(lambda connection: _interrupted(dumps.load_sessions(connection, file)))
+            operator.add_closed_sessions(lambda connection: _load_and_interrupt(connection, file))
 
         with restored.as_owner() as owner:
             assert owner.execute("SELECT FROM vault.session").fetchall() == []
 
 
-def _interrupted(_: None) -> None:
+def _load_and_interrupt(connection: psycopg.Connection[Any], file: Path) -> None:
+    dumps.load_sessions(connection, file)
     raise KeyboardInterrupt
 
 

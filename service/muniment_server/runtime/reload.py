@@ -102,13 +102,17 @@ def replace_workers(workers: list[Child], config: ServerConfig, assignment: Assi
     *workers* always has all processes, those that start or leave too, so that the supervisor can stop them.
     """
     leaving: list[Child] = []
-    for old in list(workers):
-        new = Child("worker", config, replaces=True)
-        new.assign(assignment)
-        yield from _until_ready(new, workers)
-        old.leave()
-        leaving.append(old)
-        yield from _until_fewer(leaving, config.replaced_at_once, workers)
+    try:
+        for old in list(workers):
+            new = Child("worker", config, replaces=True)
+            new.assign(assignment)
+            yield from _until_ready(new, workers)
+            old.leave()
+            leaving.append(old)
+            yield from _until_fewer(leaving, config.replaced_at_once, workers)
+    except (ChildFailed, OSError):  # the next reload must not replace those that have been replaced
+        yield from _until_fewer(leaving, 1, workers)
+        raise
     yield from _until_fewer(leaving, 1, workers)
 
 
