@@ -15,6 +15,7 @@ import pytest
 
 import muniment
 from muniment import Classification
+from muniment.cli.failures import Failure
 from muniment_server.admin import development, dumps
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification as Level
@@ -101,6 +102,17 @@ def test_a_backup_is_closed_to_others_and_replaces_nothing(folder, data_dir, kep
     assert in_use.returncode == 1
     assert "in use" in in_use.stderr
     assert len(objects(run(folder, *HISTORY, "--data-dir", str(data_dir)))) == 3
+
+
+def test_of_two_backups_to_one_name_the_first_is_kept_whole(tmp_path: Path):
+    path = tmp_path / "muniment.dump"
+    with pytest.raises(Failure, match="exists"), dumps.new_file(path) as second:
+        with dumps.new_file(path) as first:
+            first.write(b"whole")
+        second.write(b"par")
+
+    assert path.read_bytes() == b"whole"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.proof

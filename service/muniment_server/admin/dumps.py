@@ -97,17 +97,22 @@ def load_sessions(connection: psycopg.Connection[Any], file: Path) -> None:
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
     """A new file for the block, which only its owner may read. It gets its name once it is complete and on disk."""
-    if path.exists():
-        raise Failure(f"{path} exists", "choose another name: a backup replaces no file")
-    part = path.with_name(path.name + ".part")
+    _require_absent(path)
     with contextlib.ExitStack() as undo:
+        descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)
+        part = Path(name)  # of this backup alone: another one to the same name may be under way
         undo.callback(part.unlink, missing_ok=True)
-        part.unlink(missing_ok=True)
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        _require_absent(path)
         part.replace(path)
+
+
+def _require_absent(path: Path) -> None:
+    if path.exists():
+        raise Failure(f"{path} exists", "choose another name: a backup replaces no file")
 
 
 def _command(program: str, admin: str) -> tuple[list[str], dict[str, str]]:
