@@ -127,7 +127,7 @@ def test_an_embedder_that_hangs_is_killed_when_it_is_replaced(tmp_path, monkeypa
 def test_workers_that_left_are_gone_when_a_reload_fails(tmp_path, monkeypatch):
     """The next one would have replaced them again, by a worker too many each time."""
     config = ServerConfig(DatabaseConfig(tmp_path), workers=8, drain_seconds=0.0)
-    workers: list[Any] = [Mock(has_ended=False) for _ in range(8)]
+    workers: list[Any] = [Mock(has_ended=False, starts=1) for _ in range(8)]
     made = [Mock(has_ended=False), Mock(has_ended=False, **{"is_ready.side_effect": ChildFailed("the reason")})]
     monkeypatch.setattr(reload, "Child", Mock(side_effect=made))
     first = workers[0]
@@ -140,6 +140,23 @@ def test_workers_that_left_are_gone_when_a_reload_fails(tmp_path, monkeypatch):
 
     assert first not in workers
     assert len(workers) == 8
+
+
+def test_a_worker_that_was_restarted_meanwhile_is_not_replaced(tmp_path, monkeypatch):
+    """At a Unix socket, it took the path from the new one, was told to leave, and nobody could connect any more."""
+    config = ServerConfig(DatabaseConfig(tmp_path), workers=1, drain_seconds=0.0)
+    new, old = Mock(**{"is_ready.side_effect": [False, True]}), Mock(starts=1)
+    workers: list[Any] = [old]
+    monkeypatch.setattr(reload, "Child", Mock(return_value=new))
+    steps = reload.replace_workers(workers, config, _ASSIGNMENT)
+    next(steps)
+    assert workers == [old, new]
+    old.starts = 2
+    list(steps)
+
+    assert workers == [old]
+    assert new.kill.called
+    assert not old.leave.called
 
 
 def test_the_schema_is_migrated_by_a_process_of_its_own(database: Database):

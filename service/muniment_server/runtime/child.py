@@ -35,6 +35,8 @@ class Child:
 
     def __init__(self, name: str, config: ServerConfig, *, replaces: bool = False) -> None:
         """*replaces* True starts one that takes over from another. It is not restarted until it is ready."""
+        self.starts = 1
+        """How often the process was started."""
         self._name = name
         self._drain_seconds = config.drain_seconds
         self._assignment: Assignment | None = None
@@ -75,6 +77,7 @@ class Child:
         self._delay = 0.1 if stable else min(_MAX_RESTART_DELAY, max(0.1, 2 * self._delay))
         self._not_before = now + self._delay
         self._process = _start_process(self._name)
+        self.starts += 1
         self.assign(self._assignment)
 
     def leave(self) -> None:
