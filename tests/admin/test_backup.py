@@ -106,10 +106,12 @@ def test_a_backup_is_closed_to_others_and_replaces_nothing(folder, data_dir, kep
 
 def test_of_two_backups_to_one_name_the_first_is_kept_whole(tmp_path: Path):
     path = tmp_path / "muniment.dump"
-    with pytest.raises(Failure, match="exists"), dumps.new_file(path) as second:
-        with dumps.new_file(path) as first:
-            first.write(b"whole")
-        second.write(b"par")
+    second = dumps.new_file(path)
+    second.__enter__().write(b"par")
+    with dumps.new_file(path) as first:
+        first.write(b"whole")
+    with pytest.raises(Failure, match="exists"):
+        second.__exit__(None, None, None)
 
     assert path.read_bytes() == b"whole"
     assert list(tmp_path.iterdir()) == [path]

@@ -143,7 +143,7 @@ def test_workers_that_left_are_gone_when_a_reload_fails(tmp_path, monkeypatch):
 
 
 def test_a_worker_that_was_restarted_meanwhile_is_not_replaced(tmp_path, monkeypatch):
-    """At a Unix socket, it took the path from the new one, was told to leave, and nobody could connect any more."""
+    """At a Unix socket, it took the path from the new one, was asked to leave, and no caller could connect any more."""
     config = ServerConfig(DatabaseConfig(tmp_path), workers=1, drain_seconds=0.0)
     new, old = Mock(**{"is_ready.side_effect": [False, True]}), Mock(starts=1)
     workers: list[Any] = [old]

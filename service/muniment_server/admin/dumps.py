@@ -56,7 +56,7 @@ def load(admin: str, file: Path) -> None:
         raise Failure(f"{file} has no sessions", "check that it is a backup by `muniment backup`")
     with psycopg.connect(admin) as connection:
         _require_as_new(_major(connection), entries)
-        connection.execute("LOCK TABLE vault.tenant IN SHARE MODE")  # nobody may make one until the schema is gone
+        connection.execute("LOCK TABLE vault.tenant IN SHARE MODE")  # none is made until the schema is gone
         if connection.execute(_HAS_DATA).fetchone() is not None:
             raise Failure("the database is in use", "restore into a new data directory, or into a new database")
         for name in _SCHEMAS:

@@ -131,7 +131,7 @@ def replace_embedder(embedders: list[Child], config: ServerConfig, assignment: A
 def _takes_over(new: Child, old: Child, children: list[Child]) -> Generator[None, None, bool]:
     """Wait until *new* is ready. False: *old* was restarted meanwhile, which replaces it as well, and *new* was killed.
 
-    Both would take over the path of a Unix socket, and callers find only the last one, which might be told to leave.
+    Both would take over the path of a Unix socket, and callers find only the last one, which might be asked to leave.
     """
     children.append(new)
     starts, end = old.starts, time.monotonic() + _START_SECONDS
