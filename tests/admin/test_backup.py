@@ -8,15 +8,22 @@ import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 import muniment
 from muniment import Classification
-from muniment_server.admin import development
+from muniment.cli.failures import Failure
+from muniment_server.admin import development, dumps
+from muniment_server.admin.operator import connect_operator
+from muniment_server.domain.classification import Classification as Level
+from muniment_server.embedded_postgres import EmbeddedPostgres
 from tests.support.commands import COMMAND, SYSTEM_POSTGRES, Server, environment_in, line_of, objects, run, run_process
+from tests.support.databases import cloned
 from tests.support.external_postgres import admin_url
+from tests.support.services import Service
 
 Serve = Callable[..., Server]
 DEV = ("--dev", "--workers", "1", "--data-dir")
@@ -58,6 +65,29 @@ def test_a_backup_is_restored_with_every_version_and_without_sessions(
         old.get_memory("plan")
 
 
+def test_an_interrupted_restore_leaves_no_open_session(postgres: EmbeddedPostgres, service: Service, tmp_path: Path):
+    """Whether pg_restore has ended, or the sessions are being added."""
+    service.session(Level.CONFIDENTIAL)
+    file = tmp_path / "muniment.dump"
+    with file.open("wb") as target:
+        dumps.dump(service.database.admin, target)
+    with cloned(postgres) as restored:
+        dumps.load(restored.admin, file)
+        with restored.as_owner() as owner:
+            assert owner.execute("SELECT FROM vault.session").fetchall() == []
+            assert len(owner.execute("SELECT FROM vault.conversation").fetchall()) == 1
+        with connect_operator(restored.admin) as operator, pytest.raises(KeyboardInterrupt):
+            operator.add_closed_sessions(lambda connection: _load_and_interrupt(connection, file))
+
+        with restored.as_owner() as owner:
+            assert owner.execute("SELECT FROM vault.session").fetchall() == []
+
+
+def _load_and_interrupt(connection: psycopg.Connection[Any], file: Path) -> None:
+    dumps.load_sessions(connection, file)
+    raise KeyboardInterrupt
+
+
 def test_a_backup_is_closed_to_others_and_replaces_nothing(folder, data_dir, kept):
     file, _ = kept
     before = file.read_bytes()
@@ -72,6 +102,19 @@ def test_a_backup_is_closed_to_others_and_replaces_nothing(folder, data_dir, kep
     assert in_use.returncode == 1
     assert "in use" in in_use.stderr
     assert len(objects(run(folder, *HISTORY, "--data-dir", str(data_dir)))) == 3
+
+
+def test_of_two_backups_to_one_name_the_first_is_kept_whole(tmp_path: Path):
+    path = tmp_path / "muniment.dump"
+    second = dumps.new_file(path)
+    second.__enter__().write(b"par")
+    with dumps.new_file(path) as first:
+        first.write(b"whole")
+    with pytest.raises(Failure, match="exists"):
+        second.__exit__(None, None, None)
+
+    assert path.read_bytes() == b"whole"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.proof

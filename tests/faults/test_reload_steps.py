@@ -9,7 +9,7 @@ import subprocess
 import time
 from dataclasses import asdict, replace
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -103,7 +103,60 @@ def test_a_worker_that_hangs_instead_of_leaving_is_killed(tmp_path, monkeypatch,
 
     assert workers == []
     assert not runs(pid)
-    assert [record.getMessage() for record in caplog.records] == ["worker did not leave in time: killing it"]
+    assert [record.getMessage() for record in caplog.records] == ["worker did not end in time: killing it"]
+
+
+def test_an_embedder_that_hangs_is_killed_when_it_is_replaced(tmp_path, monkeypatch):
+    """Its place stayed taken, no other reload could begin, and searches used words alone."""
+    monkeypatch.setattr(child, "_KILL_AFTER_DRAIN", 0.2)
+    monkeypatch.setattr(Child, "is_ready", lambda _: True)
+    config = ServerConfig(DatabaseConfig(tmp_path), drain_seconds=0.0)
+    embedders = [Child("worker", config)]
+    hanging = embedders[0]
+    os.kill(hanging._process.pid, signal.SIGSTOP)
+    end = time.monotonic() + 20
+    for _ in reload.replace_embedder(embedders, config, _ASSIGNMENT):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+    assert hanging.has_ended
+    assert len(embedders) == 1
+    drain(embedders)
+
+
+def test_workers_that_left_are_gone_when_a_reload_fails(tmp_path, monkeypatch):
+    """The next one would have replaced them again, by a worker too many each time."""
+    config = ServerConfig(DatabaseConfig(tmp_path), workers=8, drain_seconds=0.0)
+    workers: list[Any] = [Mock(has_ended=False, starts=1) for _ in range(8)]
+    made = [Mock(has_ended=False), Mock(has_ended=False, **{"is_ready.side_effect": ChildFailed("the reason")})]
+    monkeypatch.setattr(reload, "Child", Mock(side_effect=made))
+    first = workers[0]
+    steps = reload.replace_workers(workers, config, _ASSIGNMENT)
+    next(steps)
+    assert first.leave.called
+    first.has_ended = True
+    with pytest.raises(ChildFailed):
+        list(steps)
+
+    assert first not in workers
+    assert len(workers) == 8
+
+
+def test_a_worker_that_was_restarted_meanwhile_is_not_replaced(tmp_path, monkeypatch):
+    """At a Unix socket, it took the path from the new one, was asked to leave, and no caller could connect any more."""
+    config = ServerConfig(DatabaseConfig(tmp_path), workers=1, drain_seconds=0.0)
+    new, old = Mock(**{"is_ready.side_effect": [False, True]}), Mock(starts=1)
+    workers: list[Any] = [old]
+    monkeypatch.setattr(reload, "Child", Mock(return_value=new))
+    steps = reload.replace_workers(workers, config, _ASSIGNMENT)
+    next(steps)
+    assert workers == [old, new]
+    old.starts = 2
+    list(steps)
+
+    assert workers == [old]
+    assert new.kill.called
+    assert not old.leave.called
 
 
 def test_the_schema_is_migrated_by_a_process_of_its_own(database: Database):

@@ -11,9 +11,11 @@ import pytest
 from muniment_server.domain import tokens
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.tokens import TokenKind
+from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.pool import RoleConnection
 from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC, refusal
 from tests.support.methods import FOR_HOSTS, FOR_SESSIONS, METHODS
-from tests.support.services import Caller, failure_of, new_host_key, reason_of
+from tests.support.services import Caller, Service, failure_of, new_host_key, reason_of
 
 CLOSED = "UNAUTHENTICATED CREDENTIAL_INVALID"
 
@@ -245,3 +247,22 @@ def test_c47_metadata_and_unknown_fields_say_nothing_about_the_level(at):
 
     assert saved.classification == PUBLIC
     assert session.get_memory(key="plan").memory.content == "text"
+
+
+def test_tokens_of_many_tenants_are_looked_up_together(service: Service, monkeypatch: pytest.MonkeyPatch):
+    """Guesses name any tenant. With a round trip for each, they held up everybody who had just opened a session."""
+    texts = [
+        service.session(PUBLIC).token,
+        service.session(INTERNAL, tenant="other").token,
+        new_host_key(service.database, "third", CONFIDENTIAL),
+    ]
+    guesses = [tokens.Token(TokenKind.SESSION, TenantNumber(number), b"\0" * 32) for number in range(1000, 1100)]
+    monkeypatch.setattr(RoleConnection, "read", None)  # a round trip of its own
+
+    found = service.scopes.find_holders([*filter(None, map(tokens.parse, texts)), *guesses], Deadline(5))
+
+    holders = [found[token] for text in texts if (token := tokens.parse(text))]
+    assert [getattr(holder, "taint", None) or getattr(holder, "ceiling", None) for holder in holders] == [
+        PUBLIC, INTERNAL, CONFIDENTIAL,
+    ]  # fmt: skip
+    assert len(found) == 3

@@ -123,9 +123,10 @@ def verify(file: Path) -> None:
 def _restore(admin: str, file: Path) -> int:
     """Load *file* into a migrated database without data, and migrate that; return how many sessions were closed."""
     dumps.load(admin, file)
-    schema.migrate(admin)
     with connect_operator(admin) as operator:
-        return operator.close_sessions("restore")
+        closed = operator.add_closed_sessions(lambda connection: dumps.load_sessions(connection, file))
+    schema.migrate(admin)
+    return closed
 
 
 @contextmanager

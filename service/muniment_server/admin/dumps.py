@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,9 @@ from muniment_server.postgres import roles
 _SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS)
 _DUMPED_FROM = re.compile(rb"Dumped from database version: (\d+)")
 _HAS_DATA = "SELECT FROM vault.tenant LIMIT 1"
+_SESSIONS = re.compile(rb"^\d+; \d+ \d+ TABLE DATA vault session .*$", re.MULTILINE)
+_COPY_SESSIONS = b"COPY vault.session "
+_END_OF_COPY = b"\\.\n"
 
 
 def dump(admin: str, target: IO[bytes]) -> None:
@@ -43,37 +47,72 @@ def dump(admin: str, target: IO[bytes]) -> None:
 def load(admin: str, file: Path) -> None:
     """Replace the schema of the database of the conninfo *admin*, which has no data, by what the dump *file* has.
 
-    Raises Failure, also if the database has data. After that the database may be without a schema: `muniment migrate`.
+    Its sessions are left out, because they are open: see `load_sessions`. Raises Failure, also if the database has
+    data. After that the database may be without a schema: `muniment migrate`.
     """
+    entries = _entries(file)
+    without_sessions, found = _SESSIONS.subn(b"", entries)
+    if not found:
+        raise Failure(f"{file} has no sessions", "check that it is a backup by `muniment backup`")
     with psycopg.connect(admin) as connection:
-        _require_as_new(_major(connection), file)
+        _require_as_new(_major(connection), entries)
+        connection.execute("LOCK TABLE vault.tenant IN SHARE MODE")  # none is made until the schema is gone
         if connection.execute(_HAS_DATA).fetchone() is not None:
             raise Failure("the database is in use", "restore into a new data directory, or into a new database")
         for name in _SCHEMAS:
             connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
     command, environment = _command("pg_restore", admin)
-    done = subprocess.run(
-        [*command, "--single-transaction", "--exit-on-error", str(file)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, check=False,
-    )  # fmt: skip
+    with tempfile.NamedTemporaryFile(prefix="muniment-restore-") as chosen:
+        chosen.write(without_sessions)
+        chosen.flush()
+        done = subprocess.run(
+            [*command, "--single-transaction", "--exit-on-error", f"--use-list={chosen.name}", str(file)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, check=False,
+        )  # fmt: skip
     if done.returncode != 0:
         raise _failure("pg_restore", done.stderr)
+
+
+def load_sessions(connection: psycopg.Connection[Any], file: Path) -> None:
+    """Copy the sessions of the dump *file* over *connection*, in whose transaction they can be closed. Raises Failure.
+
+    Were they loaded before, whatever interrupts a restore would leave tokens that open conversations at an old taint.
+    """
+    command = [str(_program("pg_restore", find_bindir())), "--data-only", "--schema=vault", "--table=session"]
+    with subprocess.Popen([*command, "--file=-", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for line in process.stdout:
+            if line.startswith(_COPY_SESSIONS):
+                with connection.cursor().copy(line) as copy:
+                    for row in iter(process.stdout.readline, _END_OF_COPY):
+                        if not row:
+                            break
+                        copy.write(row)
+        errors = process.stderr.read()
+    if process.returncode != 0:
+        raise _failure("pg_restore", errors)
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
     """A new file for the block, which only its owner may read. It gets its name once it is complete and on disk."""
-    if path.exists():
-        raise Failure(f"{path} exists", "choose another name: a backup replaces no file")
-    part = path.with_name(path.name + ".part")
+    _require_absent(path)
     with contextlib.ExitStack() as undo:
+        descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)
+        part = Path(name)  # of this backup alone: another one to the same name may be under way
         undo.callback(part.unlink, missing_ok=True)
-        part.unlink(missing_ok=True)
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        _require_absent(path)
         part.replace(path)
+
+
+def _require_absent(path: Path) -> None:
+    if path.exists():
+        raise Failure(f"{path} exists", "choose another name: a backup replaces no file")
 
 
 def _command(program: str, admin: str) -> tuple[list[str], dict[str, str]]:
@@ -102,13 +141,18 @@ def _major(connection: psycopg.Connection[Any]) -> int:
     return connection.info.server_version // 10_000
 
 
-def _require_as_new(major: int, file: Path) -> None:
-    """Raise Failure unless Postgres *major* can load the dump *file*."""
+def _entries(file: Path) -> bytes:
+    """The list of what the dump *file* has. Raises Failure."""
     command = [str(_program("pg_restore", find_bindir())), "--list", str(file)]
     listed = subprocess.run(command, capture_output=True, check=False)
     if listed.returncode != 0:
         raise _failure("pg_restore", listed.stderr)
-    found = _DUMPED_FROM.search(listed.stdout)
+    return listed.stdout
+
+
+def _require_as_new(major: int, entries: bytes) -> None:
+    """Raise Failure unless Postgres *major* can load the dump with those *entries*."""
+    found = _DUMPED_FROM.search(entries)
     if found is not None and int(found[1]) > major:
         raise Failure(
             f"the backup is of PostgreSQL {int(found[1])}, and the database is of {major}",

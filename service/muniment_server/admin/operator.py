@@ -5,7 +5,7 @@ The connection is an administrator's login that acts as the owner.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -229,6 +229,12 @@ class Operator:
         if agent_id is not None and agent is None:
             raise NoSuchAgent
         return self._one("close_sessions", _Count, command=command, tenant=number, agent=agent and agent.agent).rows
+
+    def add_closed_sessions(self, load: Callable[[psycopg.Connection[Any]], None]) -> int:
+        """Have *load* add sessions, and close them before anybody can use them; return how many were open."""
+        with self._connection.transaction():
+            load(self._connection)
+            return self.close_sessions("restore")
 
     def reindex(self, *, tenant: str | None = None, agent_id: str | None = None) -> Iterator[Reindexed]:
         """Rebuild the search index of all agents, of one *tenant*'s, or of one agent: see `search.reindex`."""

@@ -20,8 +20,6 @@ from muniment_server.runtime.configuration import ServerConfig, child_environmen
 _LOG = logging.getLogger("muniment.supervisor")
 _KILL_AFTER_DRAIN = 5.0
 """How many seconds after the drain a process that is still running is killed."""
-
-
 _LEAVE_SECONDS = 15 * 60.0
 """Longer than a worker that leaves waits for its callers, and then drains."""
 
@@ -35,6 +33,8 @@ class Child:
 
     def __init__(self, name: str, config: ServerConfig, *, replaces: bool = False) -> None:
         """*replaces* True starts one that takes over from another. It is not restarted until it is ready."""
+        self.starts = 1
+        """How often the process was started."""
         self._name = name
         self._drain_seconds = config.drain_seconds
         self._assignment: Assignment | None = None
@@ -70,6 +70,7 @@ class Child:
             return
         _LOG.error("%s died with status %s: restarting it", self._name, self._process.returncode)
         self._process = _start_process(self._name)
+        self.starts += 1
         self.assign(self._assignment)
 
     def leave(self) -> None:
@@ -84,14 +85,15 @@ class Child:
         return self._process.poll() is not None
 
     def kill_if_overdue(self) -> None:
-        """Kill a process that was asked to leave and takes longer than any caller can be the reason for."""
+        """Kill a process that was asked to leave or to stop, and takes longer than any caller can be the reason for."""
         if time.monotonic() > self._end_by and not self.has_ended:
-            _LOG.error("%s did not leave in time: killing it", self._name)
+            _LOG.error("%s did not end in time: killing it", self._name)
             self._process.kill()
 
     def stop(self) -> None:
         """Ask the process to drain and exit."""
         self._is_kept_alive = False
+        self._end_by = min(self._end_by, time.monotonic() + self._drain_seconds + _KILL_AFTER_DRAIN)
         if self._process.stdin is not None and not self._process.stdin.closed:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()

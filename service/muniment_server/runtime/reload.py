@@ -102,13 +102,18 @@ def replace_workers(workers: list[Child], config: ServerConfig, assignment: Assi
     *workers* always has all processes, those that start or leave too, so that the supervisor can stop them.
     """
     leaving: list[Child] = []
-    for old in list(workers):
-        new = Child("worker", config, replaces=True)
-        new.assign(assignment)
-        yield from _until_ready(new, workers)
-        old.leave()
-        leaving.append(old)
-        yield from _until_fewer(leaving, config.replaced_at_once, workers)
+    try:
+        for old in list(workers):
+            new = Child("worker", config, replaces=True)
+            new.assign(assignment)
+            if not (yield from _takes_over(new, old, workers)):
+                continue
+            old.leave()
+            leaving.append(old)
+            yield from _until_fewer(leaving, config.replaced_at_once, workers)
+    except (ChildFailed, OSError):  # the next reload must not replace those that have been replaced
+        yield from _until_fewer(leaving, 1, workers)
+        raise
     yield from _until_fewer(leaving, 1, workers)
 
 
@@ -116,24 +121,37 @@ def replace_embedder(embedders: list[Child], config: ServerConfig, assignment: A
     """Replace the embedder, if there is one, once another one has loaded its model. Raises ChildFailed."""
     for old in list(embedders):
         new = Child("embedder", config, replaces=True)
-        yield from _until_ready(new, embedders)
+        if not (yield from _takes_over(new, old, embedders)):
+            continue
         old.stop()
         yield from _until_fewer([old], 1, embedders)
         new.assign(assignment)
 
 
-def _until_ready(new: Child, children: list[Child]) -> Steps:
+def _takes_over(new: Child, old: Child, children: list[Child]) -> Generator[None, None, bool]:
+    """Wait until *new* is ready. False: *old* was restarted meanwhile, which replaces it as well, and *new* was killed.
+
+    Both would take over the path of a Unix socket, and callers find only the last one, which might be asked to leave.
+    """
     children.append(new)
-    end = time.monotonic() + _START_SECONDS
+    starts, end = old.starts, time.monotonic() + _START_SECONDS
     try:
-        while not new.is_ready():
+        while old.starts == starts:
+            if new.is_ready():
+                return True
             if time.monotonic() > end:
                 raise ChildFailed("a new process did not start in time")
             yield
     except ChildFailed:
-        children.remove(new)
-        new.kill()
+        _discard(new, children)
         raise
+    _discard(new, children)
+    return False
+
+
+def _discard(child: Child, children: list[Child]) -> None:
+    children.remove(child)
+    child.kill()
 
 
 def _until_fewer(ending: list[Child], count: int, children: list[Child]) -> Steps:
