@@ -239,4 +239,4 @@ def _call(principal, connection=None):
 
 
 def session(taint):
-    return SessionIdentity(TenantNumber(1), SessionId(UUID(int=1)), taint, AgentNumber(0))
+    return SessionIdentity(TenantNumber(1), SessionId(UUID(int=1)), taint, AgentNumber(0), 1)

@@ -4,12 +4,15 @@
 -- Create an agent with its four write locks and its first blocks, and an audit row for each. No row: the id is taken.
 WITH created AS (
     INSERT INTO vault.agent AS created (tenant, agent, agent_id, display_name, language, memory_enabled,
-                                        user_profile_enabled, memory_char_limit, user_char_limit, create_time, update_time)
+                                        user_profile_enabled, memory_char_limit, user_char_limit, calls_per_second, max_items,
+                                        max_bytes, max_revisions, create_time, update_time)
     SELECT %(tenant)s, %(agent)s, %(agent_id)s, %(display_name)s, %(language)s, %(memory_enabled)s, %(user_profile_enabled)s,
-           %(memory_char_limit)s, %(user_char_limit)s, vault.clock(), vault.clock()
+           %(memory_char_limit)s, %(user_char_limit)s, %(calls_per_second)s, %(max_items)s, %(max_bytes)s, %(max_revisions)s,
+           vault.clock(), vault.clock()
         ON CONFLICT DO NOTHING
  RETURNING created.agent, created.agent_id, created.display_name, created.language, created.memory_enabled,
-           created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.create_time, created.update_time
+           created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.calls_per_second,
+           created.max_items, created.max_bytes, created.max_revisions, created.create_time, created.update_time
 ),
 public_write_lock AS (
     INSERT INTO muniment_public.shelf AS write_lock (tenant, agent) SELECT %(tenant)s, created.agent FROM created
@@ -50,12 +53,14 @@ logged AS (
            CROSS JOIN block
 )
 SELECT created.agent_id, created.display_name, created.language, created.memory_enabled, created.user_profile_enabled,
-       created.memory_char_limit, created.user_char_limit, created.create_time, created.update_time
+       created.memory_char_limit, created.user_char_limit, created.calls_per_second, created.max_items, created.max_bytes,
+       created.max_revisions, created.create_time, created.update_time
   FROM created;
 
 -- name: get_agent
 SELECT agent.agent_id, agent.display_name, agent.language, agent.memory_enabled, agent.user_profile_enabled,
-       agent.memory_char_limit, agent.user_char_limit, agent.create_time, agent.update_time
+       agent.memory_char_limit, agent.user_char_limit, agent.calls_per_second, agent.max_items, agent.max_bytes,
+       agent.max_revisions, agent.create_time, agent.update_time
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s;
@@ -63,7 +68,8 @@ SELECT agent.agent_id, agent.display_name, agent.language, agent.memory_enabled,
 -- name: list_agents
 -- One page by id.
 SELECT agent.agent_id, agent.display_name, agent.language, agent.memory_enabled, agent.user_profile_enabled,
-       agent.memory_char_limit, agent.user_char_limit, agent.create_time, agent.update_time
+       agent.memory_char_limit, agent.user_char_limit, agent.calls_per_second, agent.max_items, agent.max_bytes,
+       agent.max_revisions, agent.create_time, agent.update_time
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id > %(after)s
@@ -81,12 +87,17 @@ WITH updated AS (
            user_profile_enabled = coalesce(%(user_profile_enabled)s, updated.user_profile_enabled),
            memory_char_limit    = coalesce(%(memory_char_limit)s, updated.memory_char_limit),
            user_char_limit      = coalesce(%(user_char_limit)s, updated.user_char_limit),
+           calls_per_second     = coalesce(%(calls_per_second)s, updated.calls_per_second),
+           max_items            = coalesce(%(max_items)s, updated.max_items),
+           max_bytes            = coalesce(%(max_bytes)s, updated.max_bytes),
+           max_revisions        = coalesce(%(max_revisions)s, updated.max_revisions),
            update_time          = vault.clock()
      WHERE updated.tenant = %(tenant)s
        AND updated.agent_id = %(agent_id)s
        AND updated.delete_time IS NULL
  RETURNING updated.agent, updated.agent_id, updated.display_name, updated.language, updated.memory_enabled,
-           updated.user_profile_enabled, updated.memory_char_limit, updated.user_char_limit, updated.create_time, updated.update_time
+           updated.user_profile_enabled, updated.memory_char_limit, updated.user_char_limit, updated.calls_per_second,
+           updated.max_items, updated.max_bytes, updated.max_revisions, updated.create_time, updated.update_time
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome)
@@ -94,7 +105,8 @@ logged AS (
       FROM updated
 )
 SELECT updated.agent_id, updated.display_name, updated.language, updated.memory_enabled, updated.user_profile_enabled,
-       updated.memory_char_limit, updated.user_char_limit, updated.create_time, updated.update_time
+       updated.memory_char_limit, updated.user_char_limit, updated.calls_per_second, updated.max_items, updated.max_bytes,
+       updated.max_revisions, updated.create_time, updated.update_time
   FROM updated;
 
 -- name: mark_agent

@@ -36,6 +36,7 @@ MunimentError
 ├── Unavailable                 nothing is wrong with the request; retry
 │   ├── Conflict                the database rolled back the transaction; it can be retried at once
 │   ├── Overloaded              too many calls in flight
+│   ├── RateLimited             too many calls a second of this session, or of its agent at its level
 │   └── DeadlineExceeded        the caller's deadline has passed
 ├── StaleSession                the session is not open at the expected level; never leaves the server
 └── EgressViolation             a response above the taint was withheld: another guard has failed
@@ -214,6 +215,10 @@ class Conflict(Unavailable):
 
 class Overloaded(Unavailable):
     """Too many calls are in flight."""
+
+
+class RateLimited(Unavailable):
+    """The session, or its agent at its level, has made as many calls as its limit allows."""
 
 
 class DeadlineExceeded(Unavailable):

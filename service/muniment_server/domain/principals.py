@@ -29,4 +29,6 @@ class SessionIdentity:
     session_id: SessionId
     taint: Classification
     agent: AgentNumber
-    """For fair turns between agents. No statement relies on it."""
+    """For fair turns between agents, and their rates. No statement relies on it."""
+    calls_per_second: int
+    """The agent's limit."""

@@ -26,7 +26,7 @@ _ITEM_COLUMNS = (
 )  # fmt: skip
 _AGENT_COLUMNS = (
     "agent_id", "display_name", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit",
-    "user_char_limit", "update_time", "delete_time",
+    "user_char_limit", "calls_per_second", "max_items", "max_bytes", "max_revisions", "update_time", "delete_time",
 )  # fmt: skip
 _LEVEL_TABLES = ("item", "revision", "shelf", "audit", "chunk", "stat", "meaning")
 _LEVEL_VIEWS = (

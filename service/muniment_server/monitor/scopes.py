@@ -43,6 +43,7 @@ class _FoundSession:
     session_id: SessionId
     agent: AgentNumber
     taint: Classification
+    calls_per_second: int
 
 
 class Scopes:
@@ -72,7 +73,9 @@ class Scopes:
                         found[Token(kind, tenant, key.token_hash)] = HostIdentity(tenant, key.host_key_id, key.ceiling)
                 else:
                     for session in _find(connection, "find_sessions", _FoundSession, tenant, hashes):
-                        identity = SessionIdentity(tenant, session.session_id, session.taint, session.agent)
+                        identity = SessionIdentity(
+                            tenant, session.session_id, session.taint, session.agent, session.calls_per_second
+                        )
                         found[Token(kind, tenant, session.token_hash)] = identity
         return found
 

@@ -15,7 +15,10 @@ from grpc_status import rpc_status
 from muniment_server.domain import errors
 
 DOMAIN = "muniment.v1"
-_RETRY_DELAY = duration_pb2.Duration(nanos=100_000_000)
+_RETRY_DELAYS: dict[type[BaseException], duration_pb2.Duration] = {
+    errors.Overloaded: duration_pb2.Duration(nanos=100_000_000),
+    errors.RateLimited: duration_pb2.Duration(seconds=1),
+}
 _MAX_VIOLATIONS = 16
 """A whole status stays under 4 KiB: above about 8 KiB clients see RESOURCE_EXHAUSTED instead."""
 
@@ -113,6 +116,9 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     ),
     errors.MethodUnknown: _Entry(StatusCode.UNIMPLEMENTED, "METHOD_UNKNOWN", "the server has no such method"),
     errors.Overloaded: _Entry(StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", "too many calls in flight: try again later"),
+    errors.RateLimited: _Entry(
+        StatusCode.RESOURCE_EXHAUSTED, "RATE_LIMITED", "the agent's limit of calls a second is reached: try again later"
+    ),
     errors.DeadlineExceeded: _Entry(
         StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", "the deadline passed before the answer was ready"
     ),
@@ -152,8 +158,8 @@ def details(error: BaseException) -> list[Message]:
     found: list[Message] = []
     if isinstance(error, errors.InvalidArgument):
         found.append(_bad_request(error))
-    if isinstance(error, errors.Overloaded):
-        found.append(error_details_pb2.RetryInfo(retry_delay=_RETRY_DELAY))
+    if type(error) in _RETRY_DELAYS:
+        found.append(error_details_pb2.RetryInfo(retry_delay=_RETRY_DELAYS[type(error)]))
     if isinstance(error, errors.MunimentError) and isinstance(error.detail, Message):
         found.append(error.detail)
     return found

@@ -432,7 +432,11 @@ CREATE TABLE vault.agent (
     user_char_limit integer NOT NULL,
     create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
     update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
-    delete_time timestamp with time zone
+    delete_time timestamp with time zone,
+    calls_per_second integer DEFAULT 2000 NOT NULL,
+    max_items bigint DEFAULT 1000000 NOT NULL,
+    max_bytes bigint DEFAULT '4294967296'::bigint NOT NULL,
+    max_revisions integer DEFAULT 100000 NOT NULL
 );
 
 CREATE VIEW muniment_confidential.agent WITH (security_barrier='true') AS
@@ -2667,6 +2671,14 @@ GRANT UPDATE(user_char_limit) ON TABLE vault.agent TO muniment_control;
 GRANT UPDATE(update_time) ON TABLE vault.agent TO muniment_control;
 
 GRANT UPDATE(delete_time) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(calls_per_second) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(max_items) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(max_bytes) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(max_revisions) ON TABLE vault.agent TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_confidential.agent TO muniment_confidential;
 

@@ -35,7 +35,8 @@ MunimentError                   the base class, and any status that is none of t
 │   ├── EtagStale
 │   └── TaintChanged            the taint was raised during a call or between two pages
 ├── ResourceExhausted
-│   └── Overloaded              too many calls in flight: see `retry_after`
+│   ├── Overloaded              too many calls in flight: see `retry_after`
+│   └── RateLimited             too many calls a second: see `retry_after`
 ├── Unavailable                 the server or its database is down: see `retry_after`
 ├── DeadlineExceeded            a write may or may not have happened
 ├── Unimplemented
@@ -284,6 +285,10 @@ class ResourceExhausted(MunimentError):
 
 class Overloaded(ResourceExhausted):
     """Too many calls are in flight."""
+
+
+class RateLimited(ResourceExhausted):
+    """The session, or its agent's sessions at its level, have made as many calls as the agent's limit allows."""
 
 
 class Unavailable(MunimentError):

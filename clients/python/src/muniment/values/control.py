@@ -22,6 +22,22 @@ class MemorySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentLimits:
+    """What the sessions of an agent may take. Each limit holds for each level by itself.
+
+    None means the default when an agent is created, and no change when it is updated.
+    """
+
+    calls_per_second: int | None = None
+    """Of each session, and of all sessions at one level, at each worker of a server."""
+    max_items: int | None = None
+    max_bytes: int | None = None
+    """Of revisions, passages and index."""
+    max_revisions: int | None = None
+    """Of one item."""
+
+
+@dataclass(frozen=True, slots=True)
 class Agent:
     """An owner of items. Contains nothing derived from them."""
 
@@ -31,6 +47,7 @@ class Agent:
     memory_settings: MemorySettings
     create_time: datetime
     update_time: datetime
+    limits: AgentLimits
 
 
 @dataclass(frozen=True, slots=True)
