@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -200,6 +201,16 @@ def test_a_full_bucket_is_forgotten(stopped):
     buckets.take("other", 1)
 
     assert list(buckets._empty_until) == ["other"]
+
+
+def test_a_bucket_that_has_just_been_used_is_kept_while_time_passes():
+    """A fast clock: a bucket of a million a second is full again before the next look at the time."""
+    seconds = itertools.count()
+    buckets = Buckets(lambda: float(next(seconds)))
+
+    buckets.take("one", 1_000_000)
+
+    assert list(buckets._empty_until) == ["one"]
 
 
 def test_no_more_buckets_are_kept_than_a_fixed_number(stopped, monkeypatch):

@@ -110,6 +110,11 @@ def rate_limited(service):
     return failure_of(session.list_memories)
 
 
+def quota_exceeded(service):
+    service.host().create_agent(agent_id="alice", limits={"max_items": 0})
+    return failure_of(service.session(RESTRICTED).save_memory, key="plan", content="text")
+
+
 def unavailable(service):
     session = service.session(PUBLIC)
     service.server.gate.open = False
@@ -244,6 +249,7 @@ PROVOKED = {
     "TAINT_CHANGED": (taint_changed, grpc.StatusCode.ABORTED),
     "OVERLOADED": (overloaded, grpc.StatusCode.RESOURCE_EXHAUSTED),
     "RATE_LIMITED": (rate_limited, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    "QUOTA_EXCEEDED": (quota_exceeded, grpc.StatusCode.RESOURCE_EXHAUSTED),
     "UNAVAILABLE": (unavailable, grpc.StatusCode.UNAVAILABLE),
     "DEADLINE_EXCEEDED": (deadline_exceeded, grpc.StatusCode.DEADLINE_EXCEEDED),
     "METHOD_UNKNOWN": (method_unknown, grpc.StatusCode.UNIMPLEMENTED),

@@ -43,6 +43,13 @@ new_revision AS (
       FROM created
            CROSS JOIN block
 ),
+counted AS (
+    INSERT INTO muniment_public.storage AS counted (tenant, agent, change_id, items, versions, bytes)
+    SELECT %(tenant)s, created.agent, %(change_id)s::uuid, count(*), count(*), sum(octet_length(block.content))
+      FROM created
+           CROSS JOIN block
+     GROUP BY created.agent
+),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind, item_id, revision)
     SELECT %(tenant)s, %(change_id)s::uuid, created.agent, 1, %(host_key_id)s::uuid, 'CreateAgent', 'OK', NULL::smallint, NULL::uuid, NULL::integer
@@ -64,6 +71,37 @@ SELECT agent.agent_id, agent.display_name, agent.language, agent.memory_enabled,
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s;
+
+-- name: get_agent_storage
+-- What an agent stores at each level up to the ceiling. No row: no such agent.
+SELECT found.level AS classification, found.items, found.bytes
+  FROM vault.agent
+       CROSS JOIN LATERAL (
+           SELECT 1 AS level, coalesce(sum(public_size.items), 0)::bigint AS items,
+                  coalesce(sum(public_size.bytes), 0)::bigint AS bytes
+             FROM muniment_public.storage_size AS public_size
+            WHERE public_size.tenant = %(tenant)s
+              AND public_size.agent = agent.agent
+            UNION ALL
+           SELECT 2, coalesce(sum(internal_size.items), 0)::bigint, coalesce(sum(internal_size.bytes), 0)::bigint
+             FROM muniment_internal.storage_size AS internal_size
+            WHERE internal_size.tenant = %(tenant)s
+              AND internal_size.agent = agent.agent
+            UNION ALL
+           SELECT 3, coalesce(sum(confidential_size.items), 0)::bigint, coalesce(sum(confidential_size.bytes), 0)::bigint
+             FROM muniment_confidential.storage_size AS confidential_size
+            WHERE confidential_size.tenant = %(tenant)s
+              AND confidential_size.agent = agent.agent
+            UNION ALL
+           SELECT 4, coalesce(sum(restricted_size.items), 0)::bigint, coalesce(sum(restricted_size.bytes), 0)::bigint
+             FROM muniment_restricted.storage_size AS restricted_size
+            WHERE restricted_size.tenant = %(tenant)s
+              AND restricted_size.agent = agent.agent
+       ) AS found
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id = %(agent_id)s
+   AND found.level <= %(ceiling)s
+ ORDER BY found.level;
 
 -- name: list_agents
 -- One page by id.

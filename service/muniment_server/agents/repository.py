@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from muniment_server.domain.budgets import MemorySettings
+from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import AgentExists, AgentNotFound
 from muniment_server.domain.ids import AgentNumber
 from muniment_server.domain.limits import AgentLimits
@@ -33,6 +34,15 @@ class Agent:
     max_revisions: int
     create_time: datetime
     update_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """What an agent stores at one level."""
+
+    classification: Classification
+    items: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +83,11 @@ def create(
 def get(scope: HostScope, agent_id: str) -> Agent:
     """One agent. Raises AgentNotFound."""
     return _found(scope.first("get_agent", Agent, agent_id=agent_id))
+
+
+def storage(scope: HostScope, agent_id: str) -> list[Storage]:
+    """What the agent stores at each level up to the ceiling, the lowest first."""
+    return [row for row in scope.rows("get_agent_storage", Storage, agent_id=agent_id) if row is not None]
 
 
 def list_agents(scope: HostScope, *, after: str, limit: int) -> tuple[list[Agent], bool]:

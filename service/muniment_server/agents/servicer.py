@@ -35,7 +35,10 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
     def GetAgent(self, request: pb.GetAgentRequest, context: CallContext) -> pb.GetAgentResponse:
         with context.host_scope() as scope:
             agent = repository.get(scope, request.agent_id)
-        return pb.GetAgentResponse(agent=wire.agent_to_proto(agent))
+            storage = repository.storage(scope, request.agent_id)
+        return pb.GetAgentResponse(
+            agent=wire.agent_to_proto(agent), storage=[wire.storage_to_proto(one, agent) for one in storage]
+        )
 
     def ListAgents(self, request: pb.ListAgentsRequest, context: CallContext) -> pb.ListAgentsResponse:
         pager = context.pager()

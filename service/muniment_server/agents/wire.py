@@ -7,12 +7,12 @@ from dataclasses import asdict, replace
 from typing import TypeVar
 
 from muniment.v1 import agent_pb2, agent_service_pb2
-from muniment_server.agents.repository import FIRST_BLOCKS, Agent
+from muniment_server.agents.repository import FIRST_BLOCKS, Agent, Storage
 from muniment_server.domain import text
 from muniment_server.domain.budgets import MemorySettings
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
-from muniment_server.domain.limits import AgentLimits
-from muniment_server.items.wire import time_to_proto
+from muniment_server.domain.limits import NEARLY_FULL, AgentLimits
+from muniment_server.items.wire import level_to_proto, time_to_proto
 
 _S = TypeVar("_S", MemorySettings, AgentLimits)
 
@@ -50,6 +50,16 @@ def limits_from_proto(message: agent_pb2.AgentLimits) -> AgentLimits:
         max_items=message.max_items if message.HasField("max_items") else None,
         max_bytes=message.max_bytes if message.HasField("max_bytes") else None,
         max_revisions=message.max_revisions if message.HasField("max_revisions") else None,
+    )
+
+
+def storage_to_proto(storage: Storage, agent: Agent) -> agent_pb2.AgentStorage:
+    """What *agent* stores at one level."""
+    return agent_pb2.AgentStorage(
+        classification=level_to_proto(storage.classification),
+        items=storage.items,
+        bytes=storage.bytes,
+        nearly_full=storage.items >= NEARLY_FULL * agent.max_items or storage.bytes >= NEARLY_FULL * agent.max_bytes,
     )
 
 

@@ -26,6 +26,10 @@ MunimentError
 │   ├── EtagStale
 │   ├── TierDisabled            the host has disabled the tier
 │   ├── BudgetExceeded          the notes would exceed the tier's budget
+│   ├── QuotaExceeded           the agent would store more at the session's level than its limits allow
+│   │   ├── ItemQuotaExceeded
+│   │   ├── ByteQuotaExceeded
+│   │   └── RevisionQuotaExceeded   of one item
 │   ├── TextNotFound            the text to replace is not in the block
 │   ├── TextNotUnique           the text to replace occurs more than once
 │   ├── LineOutOfRange          the block has fewer lines
@@ -175,6 +179,30 @@ class BudgetExceeded(Refusal):
         self.usage = usage
         self.would_be_chars = would_be_chars
         self.entries = entries
+
+
+class QuotaExceeded(Refusal):
+    """The agent would store more at the session's level than its limits allow."""
+
+    quota = ""
+
+
+class ItemQuotaExceeded(QuotaExceeded):
+    """The agent has as many items at the level as it may have."""
+
+    quota = "items"
+
+
+class ByteQuotaExceeded(QuotaExceeded):
+    """The agent would store more bytes at the level than it may."""
+
+    quota = "bytes"
+
+
+class RevisionQuotaExceeded(QuotaExceeded):
+    """The item has as many revisions as it may have."""
+
+    quota = "revisions"
 
 
 class TextNotFound(Refusal):

@@ -18,3 +18,15 @@ class AgentLimits:
 
 DEFAULT_LIMITS = AgentLimits(calls_per_second=2_000, max_items=1_000_000, max_bytes=4 << 30, max_revisions=100_000)
 """So high that only an agent out of control meets them."""
+
+
+@dataclass(slots=True)
+class KnownRoom:
+    """Until when a session may write without a look at what its agent stores: it was far below its limits."""
+
+    until: float = 0.0
+    """On the monotonic clock, in seconds."""
+
+
+NEARLY_FULL = 0.8
+"""From this part of a limit on, the host is warned."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, HostKeyId, SessionId, TenantNumber
+from muniment_server.domain.limits import KnownRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +33,5 @@ class SessionIdentity:
     """For fair turns between agents, and their rates. No statement relies on it."""
     calls_per_second: int
     """The agent's limit."""
+    room: KnownRoom = field(default_factory=KnownRoom, compare=False)
+    """Of the agent at this taint: after a raise there is another."""

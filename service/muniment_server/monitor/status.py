@@ -94,6 +94,24 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
         "BUDGET_EXCEEDED",
         "the notes would be over the tier's budget: replace or remove an entry first",
     ),
+    errors.QuotaExceeded: _Entry(
+        StatusCode.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED", "the agent stores as much at this level as its limits allow"
+    ),
+    errors.ItemQuotaExceeded: _Entry(
+        StatusCode.RESOURCE_EXHAUSTED,
+        "QUOTA_EXCEEDED",
+        "the agent has as many items at this level as it may have: delete some, or have the host raise max_items",
+    ),
+    errors.ByteQuotaExceeded: _Entry(
+        StatusCode.RESOURCE_EXHAUSTED,
+        "QUOTA_EXCEEDED",
+        "the agent would store more bytes at this level than it may: have max_bytes raised, or what is deleted purged",
+    ),
+    errors.RevisionQuotaExceeded: _Entry(
+        StatusCode.RESOURCE_EXHAUSTED,
+        "QUOTA_EXCEEDED",
+        "the item has as many revisions as it may have: delete it first, or have the host raise max_revisions",
+    ),
     errors.TextNotFound: _Entry(
         StatusCode.FAILED_PRECONDITION, "TEXT_NOT_FOUND", "the text to replace is not in the block"
     ),
@@ -141,6 +159,8 @@ def status_of(error: BaseException, *, incident: uuid.UUID | None = None) -> grp
     info = error_details_pb2.ErrorInfo(reason=entry.reason, domain=DOMAIN)
     if incident is not None:
         info.metadata["incident"] = str(incident)
+    if isinstance(error, errors.QuotaExceeded):
+        info.metadata["quota"] = error.quota
     return rpc_status.to_status(
         status_pb2.Status(
             code=entry.code.value[0], message=entry.text, details=[_packed(info), *map(_packed, details(error))]

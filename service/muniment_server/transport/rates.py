@@ -35,20 +35,19 @@ class Buckets:
 
     def has_room(self, key: Hashable, rate: int) -> bool:
         """Whether the bucket, which is filled at *rate* tokens a second, holds a token."""
-        return self._since(key) + 1 / rate <= self._clock()
+        now = self._clock()
+        return self._since(key, now) + 1 / rate <= now
 
     def take(self, key: Hashable, rate: int) -> None:
         """Take a token. A bucket may hold less than none."""
-        self._empty_until[key] = self._since(key) + 1 / rate
+        now = self._clock()
+        self._empty_until[key] = self._since(key, now) + 1 / rate
         self._empty_until.move_to_end(key)
-        while len(self._empty_until) > _MOST_BUCKETS or self._is_full(next(iter(self._empty_until))):
+        while len(self._empty_until) > _MOST_BUCKETS or next(iter(self._empty_until.values())) <= now - _BURST_SECONDS:
             self._empty_until.popitem(last=False)
 
-    def _since(self, key: Hashable) -> float:
-        return max(self._empty_until.get(key, -math.inf), self._clock() - _BURST_SECONDS)
-
-    def _is_full(self, key: Hashable) -> bool:
-        return self._empty_until[key] <= self._clock() - _BURST_SECONDS
+    def _since(self, key: Hashable, now: float) -> float:
+        return max(self._empty_until.get(key, -math.inf), now - _BURST_SECONDS)
 
 
 class Rates:

@@ -49,7 +49,11 @@ def _rate_limited(stage: Stage) -> None:
     for session in sessions.values():
         for _ in range(11):
             session.get_memory(key="plan")
-    stage.host().get_agent(agent_id="hasty")
+    stage.say("An agent that may store nothing")
+    stage.host().create_agent(agent_id="full", limits={"max_items": 0})
+    for session in stage.levels("full").values():
+        session.save_memory(key="plan", content="x")
+    stage.host().get_agent(agent_id="full")
 
 
 def _health(stage: Stage) -> None:

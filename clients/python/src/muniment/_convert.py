@@ -105,7 +105,7 @@ def utc(stamp: Timestamp) -> datetime:
     return stamp.ToDatetime(tzinfo=UTC)
 
 
-def agent(message: agent_pb2.Agent) -> values.Agent:
+def agent(message: agent_pb2.Agent, storage: Iterable[agent_pb2.AgentStorage] = ()) -> values.Agent:
     return values.Agent(
         agent_id=message.agent_id,
         display_name=message.display_name,
@@ -114,6 +114,10 @@ def agent(message: agent_pb2.Agent) -> values.Agent:
         create_time=utc(message.create_time),
         update_time=utc(message.update_time),
         limits=limits(message.limits),
+        storage=tuple(
+            values.AgentStorage(values.Classification(one.classification), one.items, one.bytes, one.nearly_full)
+            for one in storage
+        ),
     )
 
 

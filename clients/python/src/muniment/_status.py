@@ -37,6 +37,7 @@ BY_REASON: dict[str, type[errors.MunimentError]] = {
     "TAINT_CHANGED": errors.TaintChanged,
     "OVERLOADED": errors.Overloaded,
     "RATE_LIMITED": errors.RateLimited,
+    "QUOTA_EXCEEDED": errors.QuotaExceeded,
     "UNAVAILABLE": errors.Unavailable,
     "DEADLINE_EXCEEDED": errors.DeadlineExceeded,
     "METHOD_UNKNOWN": errors.MethodUnknown,

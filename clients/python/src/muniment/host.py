@@ -63,9 +63,10 @@ class HostClient(SharedBlocks):
         return _convert.agent(self._calls(self._agents.CreateAgent, request, timeout).agent)
 
     def get_agent(self, agent_id: str, *, timeout: float | None = None) -> Agent:
-        """One agent. AgentNotFound: the tenant has none with that id."""
+        """One agent, with what it stores. AgentNotFound: the tenant has none with that id."""
         request = agent_service_pb2.GetAgentRequest(agent_id=agent_id)
-        return _convert.agent(self._calls(self._agents.GetAgent, request, timeout).agent)
+        response = self._calls(self._agents.GetAgent, request, timeout)
+        return _convert.agent(response.agent, response.storage)
 
     def list_agents(self, *, page_size: int = 0, timeout: float | None = None) -> Iterator[Agent]:
         """The tenant's agents, by id; pages are fetched as needed, each within *timeout*."""

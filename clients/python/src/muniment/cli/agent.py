@@ -127,13 +127,17 @@ def create(
 @with_output
 @with_host
 def get(host: HostClient, output: Output, agent_id: str) -> None:
-    """Show an agent and its settings.
+    """Show an agent, its settings and what it stores.
 
     \b
     Examples:
       muniment agent get alice
     """
-    output.record(flat(host.get_agent(agent_id)), (*_COLUMNS, *SETTINGS, *LIMITS))
+    found = host.get_agent(agent_id)
+    output.record(flat(found), (*_COLUMNS, *SETTINGS, *LIMITS))
+    for stored in found.storage:
+        nearly_full = ", nearly full: raise its limits, delete items, or purge old versions" * stored.nearly_full
+        print_note(f"{stored.classification.name}: {stored.items:,} items, {stored.bytes:,} bytes{nearly_full}")
 
 
 @agent.command("list")

@@ -6,6 +6,7 @@ isort:skip_file
 from google.protobuf import descriptor as descriptor
 from google.protobuf import message as message
 from google.protobuf import timestamp_pb2 as timestamp_pb2
+from muniment.v1 import classification_pb2 as classification_pb2
 import builtins as builtins
 import sys
 import typing as typing
@@ -69,6 +70,38 @@ class Agent(message.Message):
     _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "limits", b"limits", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "create_time", b"create_time", "display_name", b"display_name", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class AgentStorage(message.Message):
+    """What an agent stores at one level. The limits of the agent bound it."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    CLASSIFICATION_FIELD_NUMBER: builtins.int
+    ITEMS_FIELD_NUMBER: builtins.int
+    BYTES_FIELD_NUMBER: builtins.int
+    NEARLY_FULL_FIELD_NUMBER: builtins.int
+    classification: classification_pb2.Classification.ValueType
+    """The level."""
+    items: builtins.int
+    """The items, as `max_items` counts them."""
+    bytes: builtins.int
+    """The bytes, as `max_bytes` counts them."""
+    nearly_full: builtins.bool
+    """Whether one of the two is at 80 % of its limit or above."""
+    def __init__(
+        self,
+        *,
+        classification: classification_pb2.Classification.ValueType = ...,
+        items: builtins.int = ...,
+        bytes: builtins.int = ...,
+        nearly_full: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["bytes", b"bytes", "classification", b"classification", "items", b"items", "nearly_full", b"nearly_full"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -144,18 +144,24 @@ class GetAgentResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     AGENT_FIELD_NUMBER: builtins.int
+    STORAGE_FIELD_NUMBER: builtins.int
     @builtins.property
     def agent(self) -> agent_pb2.Agent:
         """The agent."""
+
+    @builtins.property
+    def storage(self) -> containers.RepeatedCompositeFieldContainer[agent_pb2.AgentStorage]:
+        """What its sessions have stored at each level up to the ceiling of the host key, the lowest level first."""
 
     def __init__(
         self,
         *,
         agent: agent_pb2.Agent | None = ...,
+        storage: abc.Iterable[agent_pb2.AgentStorage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["agent", b"agent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent", b"agent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent", b"agent", "storage", b"storage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

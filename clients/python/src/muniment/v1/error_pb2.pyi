@@ -195,6 +195,12 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
 
     Example, RESOURCE_EXHAUSTED: more calls at once than an agent with `calls_per_second` 1 may make.
     """
+    ERROR_REASON_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 35
+    """The agent would store more at the session's level than its limits allow. The metadata entry `quota` of ErrorInfo
+    says of what: `items`, `bytes` or `revisions`. Reads and deletions go on.
+
+    Example, RESOURCE_EXHAUSTED: SaveMemory of a new key for an agent with as many items as `max_items` allows.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed.
@@ -375,4 +381,10 @@ ERROR_REASON_RATE_LIMITED: ErrorReason.ValueType  # 34
 `google.rpc.RetryInfo` says when to try again.
 
 Example, RESOURCE_EXHAUSTED: more calls at once than an agent with `calls_per_second` 1 may make.
+"""
+ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 35
+"""The agent would store more at the session's level than its limits allow. The metadata entry `quota` of ErrorInfo
+says of what: `items`, `bytes` or `revisions`. Reads and deletions go on.
+
+Example, RESOURCE_EXHAUSTED: SaveMemory of a new key for an agent with as many items as `max_items` allows.
 """

@@ -38,8 +38,20 @@ class AgentLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentStorage:
+    """What an agent stores at one level."""
+
+    classification: Classification
+    items: int
+    bytes: int
+    """Of revisions, passages and index."""
+    nearly_full: bool
+    """Whether one of the two is at 80 % of its limit or above."""
+
+
+@dataclass(frozen=True, slots=True)
 class Agent:
-    """An owner of items. Contains nothing derived from them."""
+    """An owner of items."""
 
     agent_id: str
     display_name: str
@@ -48,6 +60,8 @@ class Agent:
     create_time: datetime
     update_time: datetime
     limits: AgentLimits
+    storage: tuple[AgentStorage, ...] = ()
+    """What it stores at each level up to the key's ceiling. Only `HostClient.get_agent` asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
