@@ -148,6 +148,7 @@ def test_a_dead_database_is_started_again_and_keeps_what_was_written(serving, da
     assert server.stop() == 0
 
 
+@pytest.mark.proof
 def test_a_killed_server_leaves_nothing_behind(serving, data_dir):
     server = ready_in_development(serving)
     children = server.children()
@@ -190,6 +191,14 @@ def test_ctrl_c_stops_it_in_order_even_during_the_start(folder, data_dir):
         said, errors = process.communicate(timeout=30)
     assert (process.returncode, "Traceback" in errors) == (0, False), errors
     assert said.startswith("Muniment serves on")
+
+
+def test_ctrl_c_reaches_no_worker_even_before_it_has_a_session_of_its_own(dev):
+    workers = [pid for pid, command in children_of(dev.process.pid).items() if "runtime.worker" in command]
+    for pid in workers:
+        status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        assert int(status["SigBlk"], 16) & (1 << signal.SIGINT - 1)
+    assert len(workers) == 2
 
 
 def is_waiting(connection: psycopg.Connection) -> bool:

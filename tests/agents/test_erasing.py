@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from threading import Event
 
 import psycopg
 import pytest
 
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.operator import NoSuchAgent, connect_operator
+from muniment_server.domain.items import ItemKind
 from muniment_server.postgres import roles
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime import eraser
 from muniment_server.runtime.eraser import Eraser, _Interrupted
 from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, keys, refusal
+from tests.support.commands import wait_until
 from tests.support.databases import Database
 from tests.support.erasing import erase_all
 
@@ -93,6 +97,50 @@ def test_until_it_is_erased_a_deleted_agent_is_gone_for_everybody(service):
     assert tables_with_canary(service.database) != set()
 
 
+def test_the_audit_log_says_the_same_of_a_refusal_before_and_after_the_erasing(service):
+    low = service.host(ceiling=PUBLIC)
+    session = service.session(PUBLIC)
+    service.host().delete_agent(agent_id="alice")
+    assert refusal(low.raise_taint, session_id=session.session_id, taint=4) == "PERMISSION_DENIED CEILING_EXCEEDED"
+    erase_all(service.database)
+    assert refusal(low.raise_taint, session_id=session.session_id, taint=4) == "PERMISSION_DENIED CEILING_EXCEEDED"
+
+    events = service.host().list_audit_events().audit_events
+    refused = [event.agent_id for event in events if event.outcome == "CEILING_EXCEEDED"]
+    assert refused == ["", ""]
+
+
+def test_operators_do_not_find_a_deleted_agent_by_the_id_in_the_audit_log(service):
+    service.session(PUBLIC)
+    host = service.host()
+    host.delete_agent(agent_id="alice")
+    [deleted] = {event.agent_id for event in host.list_audit_events().audit_events if event.agent_id}
+
+    with connect_operator(service.database.admin) as operator:
+        assert deleted.startswith("~")
+        with pytest.raises(NoSuchAgent):
+            operator.history(tenant="acme", agent_id=deleted, kind=ItemKind.MEMORY, name="plan")
+
+
+def test_the_eraser_goes_on_after_an_error_and_logs_only_its_kind(service, caplog):
+    service.session(PUBLIC)
+    service.host().delete_agent(agent_id="alice")
+    asked, erased = 0, Event()
+
+    def may_erase() -> bool:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            raise RuntimeError(_CANARY)
+        return not erased.is_set()
+
+    with eraser_of(service.database, may_erase) as fragile, connect_operator(service.database.admin) as operator:
+        fragile.start()
+        wait_until(lambda: operator.erasing() == (0, 0), "it goes on")
+        erased.set()
+        assert [record.getMessage() for record in caplog.records] == ["erasing goes on later: RuntimeError"]
+
+
 def test_while_it_is_erased_a_successor_of_its_id_inherits_nothing(service, monkeypatch):
     monkeypatch.setattr(eraser, "_BATCH_ROWS", 2)
     fill(service)
@@ -126,6 +174,20 @@ def test_erasing_goes_on_where_it_was_interrupted_and_doctor_sees_no_damage(serv
     assert len(left) == 10
     assert [agents for agents, _ in left] == [1] * 10
     assert [rows for _, rows in left] == sorted((rows for _, rows in left), reverse=True)
+
+
+@pytest.mark.parametrize(("schema", "query"), eraser._STEPS[:-1])
+def test_a_batch_is_found_by_an_index_and_looks_at_no_other_rows(service, schema, query):
+    """Otherwise the time of all batches grows with the square of the rows."""
+    with service.database.connect(roles.ERASER) as connection, connection.transaction():
+        connection.execute(eraser._QUERIES["prepare_batch"], {"schema": schema})
+        rows = connection.execute(
+            f"EXPLAIN {eraser._QUERIES[query]}", {"tenant": 1, "agent": 1, "most": eraser._BATCH_ROWS}
+        ).fetchall()
+
+    plan = "\n".join(line for (line,) in rows)
+    assert "Index" in plan
+    assert not re.search("Seq Scan|Bitmap|Sort Key", plan), plan
 
 
 def test_while_another_server_erases_nothing_is_erased(service):

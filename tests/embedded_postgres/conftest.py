@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from tests.support.embedded import ROLES, Supervisor
+from tests.support.commands import wait_until
+from tests.support.embedded import ROLES, Supervisor, is_served
 
 
 @pytest.fixture
@@ -61,13 +62,16 @@ def embedded(directory: Path, made_before: Path) -> Iterator[Callable[..., Embed
 
 @pytest.fixture
 def supervisor() -> Iterator[Callable[..., Supervisor]]:
-    """Start supervising processes; they are killed in the end, and Postgres stops with them."""
+    """Start supervising processes; they are killed in the end, and Postgres stops with them, which takes a moment."""
     made: list[Supervisor] = []
+    directories: set[Path] = set()
 
     def make(directory: Path, **options: Any) -> Supervisor:
+        directories.add(directory)
         made.append(Supervisor(directory, **options))
         return made[-1]
 
     yield make
     for process in made:
         process.kill()
+    wait_until(lambda: not any(is_served(each) for each in directories), "Postgres outlived its supervisor")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+import time
 from dataclasses import asdict, replace
 from typing import Any
 from unittest.mock import patch
@@ -12,11 +14,12 @@ from unittest.mock import patch
 import pytest
 
 from muniment_server.postgres import migrate
-from muniment_server.runtime import reload
+from muniment_server.runtime import child, reload
 from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.child import Child, ChildFailed, drain
 from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
 from muniment_server.runtime.reload import ReloadFailed, Reloads, SchemaUpgrade, Steps
+from tests.faults.processes import runs
 from tests.support.databases import Database, other_database
 
 _POPEN = subprocess.Popen
@@ -87,6 +90,20 @@ def test_a_new_worker_that_hangs_is_killed(tmp_path, monkeypatch):
 
     assert len(workers) == 1
     drain(workers)
+
+
+def test_a_worker_that_hangs_instead_of_leaving_is_killed(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(child, "_LEAVE_SECONDS", 0.2)
+    workers = [Child("worker", ServerConfig(DatabaseConfig(tmp_path), workers=1))]
+    pid = workers[0]._process.pid
+    os.kill(pid, signal.SIGSTOP)
+    workers[0].leave()
+    for _ in reload._until_fewer(list(workers), 1, workers):
+        time.sleep(0.05)
+
+    assert workers == []
+    assert not runs(pid)
+    assert [record.getMessage() for record in caplog.records] == ["worker did not leave in time: killing it"]
 
 
 def test_the_schema_is_migrated_by_a_process_of_its_own(database: Database):

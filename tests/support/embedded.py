@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -60,6 +61,15 @@ def python_for(uid: int | None) -> str:
         except OSError:
             continue
     pytest.skip(f"no Python 3.11 that uid {uid} may run, of {PYTHONS}")
+
+
+def is_served(directory: Path) -> bool:
+    """Whether a process of Postgres works in that data directory."""
+    for process in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):  # it has ended, or is not ours
+            if process.readlink() == directory / "data":
+                return True
+    return False
 
 
 def query(conninfo: str, statement: str, *parameters: object) -> Any:

@@ -24,8 +24,6 @@ from muniment_server.embedded_postgres import find_bindir
 from muniment_server.postgres import roles
 
 _SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS)
-_NEWEST = 0
-"""No version: the programs of the embedded Postgres, which can list what older ones have dumped."""
 _DUMPED_FROM = re.compile(rb"Dumped from database version: (\d+)")
 _HAS_DATA = "SELECT FROM vault.tenant LIMIT 1"
 
@@ -35,7 +33,7 @@ def dump(admin: str, target: IO[bytes]) -> None:
     schemas = [f"--schema={name}" for name in _SCHEMAS]
     command, environment = _command("pg_dump", admin)
     done = subprocess.run(
-        [*command, "--format=custom", "--no-publications", "--no-subscriptions", *schemas],
+        [*command, "--format=custom", *schemas],
         stdout=target, stderr=subprocess.PIPE, env=environment, check=False,
     )  # fmt: skip
     if done.returncode != 0:
@@ -81,22 +79,23 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
 def _command(program: str, admin: str) -> tuple[list[str], dict[str, str]]:
     """How to run a program of Postgres on the database of *admin*: the password is not on its command line."""
     with psycopg.connect(admin) as connection:
-        found = _program(program, _major(connection))
+        major = _major(connection)
+    # A newer pg_restore fails with an older server, since it sets what that does not know.
+    found = _program(program, Path(f"/usr/lib/postgresql/{major}/bin"), find_bindir())
     given = libpq.conninfo_to_dict(admin)
     password = given.pop("password", None)
     environment = {**os.environ, "PGPASSWORD": str(password)} if password else dict(os.environ)
     return [str(found), "--no-password", f"--dbname={libpq.make_conninfo('', **given)}"], environment
 
 
-def _program(name: str, major: int) -> Path:
-    """A program of that version of Postgres, or else of the one that the embedded Postgres would be.
-
-    A newer pg_restore fails with an older server, since it sets what that does not know.
-    """
-    for bindir in (Path(f"/usr/lib/postgresql/{major}/bin"), find_bindir()):
+def _program(name: str, *bindirs: Path) -> Path:
+    """The program of that name in the first of *bindirs* that has it."""
+    for bindir in bindirs:
         if (bindir / name).exists():
             return bindir / name
-    raise Failure(f"there is no {name}", f"install the client programs of PostgreSQL {major}")
+    raise Failure(
+        f"there is no {name} in {' or '.join(map(str, bindirs))}", "install the client programs of PostgreSQL"
+    )
 
 
 def _major(connection: psycopg.Connection[Any]) -> int:
@@ -105,7 +104,7 @@ def _major(connection: psycopg.Connection[Any]) -> int:
 
 def _require_as_new(major: int, file: Path) -> None:
     """Raise Failure unless Postgres *major* can load the dump *file*."""
-    command = [str(_program("pg_restore", _NEWEST)), "--list", str(file)]
+    command = [str(_program("pg_restore", find_bindir())), "--list", str(file)]
     listed = subprocess.run(command, capture_output=True, check=False)
     if listed.returncode != 0:
         raise _failure("pg_restore", listed.stderr)

@@ -38,8 +38,8 @@ def purge(operator: Operator, output: Output, older_than: timedelta, force: int,
     """
     if older_than < _SHORTEST and force < 2:
         raise Failure("versions are kept for at least 30 days", "choose a longer time, or give --force twice")
-    for warning in operator.clock_warnings():
-        raise Failure("versions are removed by their age, and the time is in doubt", warning)
+    if warnings := operator.clock_warnings():
+        raise Failure("versions are removed by their age, and the time is in doubt", warnings[0])
     before = datetime.now(UTC) - older_than
     print_note(
         f"Versions deleted, overwritten or expired before {before:%Y-%m-%d %H:%M}Z will be removed, at all levels."

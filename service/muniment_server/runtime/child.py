@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -12,14 +14,16 @@ from dataclasses import replace
 from typing import IO
 
 from muniment_server.runtime.assignment import LEAVE, READY, Assignment
+from muniment_server.runtime.backoff import Backoff
 from muniment_server.runtime.configuration import ServerConfig, child_environment
 
 _LOG = logging.getLogger("muniment.supervisor")
-_MAX_RESTART_DELAY = 10.0
-_STABLE_SECONDS = 60.0
-"""A process that ran for that long is restarted without a delay."""
 _KILL_AFTER_DRAIN = 5.0
 """How many seconds after the drain a process that is still running is killed."""
+
+
+_LEAVE_SECONDS = 15 * 60.0
+"""Longer than a worker that leaves waits for its callers, and then drains."""
 
 
 class ChildFailed(RuntimeError):
@@ -34,10 +38,10 @@ class Child:
         self._name = name
         self._drain_seconds = config.drain_seconds
         self._assignment: Assignment | None = None
-        self._delay = 0.0
-        self._not_before = 0.0
+        self._backoff = Backoff()
         self._replaces = replaces
         self._is_kept_alive = not replaces
+        self._end_by = math.inf
         self._process = _start_process(name)
 
     def assign(self, assignment: Assignment) -> None:
@@ -62,25 +66,28 @@ class Child:
         """Restart the process if it has died, after a delay that grows each time."""
         if self._assignment is None or not self._is_kept_alive:
             return
-        if self._process.poll() is None or time.monotonic() < self._not_before:
+        if self._process.poll() is None or not self._backoff.allows_start():
             return
         _LOG.error("%s died with status %s: restarting it", self._name, self._process.returncode)
-        now = time.monotonic()
-        stable = now - self._not_before > _STABLE_SECONDS
-        self._delay = 0.1 if stable else min(_MAX_RESTART_DELAY, max(0.1, 2 * self._delay))
-        self._not_before = now + self._delay
         self._process = _start_process(self._name)
         self.assign(self._assignment)
 
     def leave(self) -> None:
         """Ask a worker to take no new connections, and to exit when its callers have left."""
         self._is_kept_alive = False
+        self._end_by = time.monotonic() + _LEAVE_SECONDS
         self._send(LEAVE)
 
     @property
     def has_ended(self) -> bool:
         """Whether the process has exited."""
         return self._process.poll() is not None
+
+    def kill_if_overdue(self) -> None:
+        """Kill a process that was asked to leave and takes longer than any caller can be the reason for."""
+        if time.monotonic() > self._end_by and not self.has_ended:
+            _LOG.error("%s did not leave in time: killing it", self._name)
+            self._process.kill()
 
     def stop(self) -> None:
         """Ask the process to drain and exit."""
@@ -125,12 +132,19 @@ def drain(children: list[Child]) -> None:
 
 
 def _start_process(name: str) -> subprocess.Popen[str]:
-    """Start a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops it in order."""
-    return subprocess.Popen(
-        [sys.executable, "-m", f"muniment_server.runtime.{name}"],
-        env=child_environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    """Start a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops it in order.
+
+    Until it has that session, a Ctrl-C would kill it. So it starts with SIGINT blocked, and stays so.
+    """
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", f"muniment_server.runtime.{name}"],
+            env=child_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)

@@ -33,7 +33,6 @@ def receive_orders() -> Orders | None:
     for library in ("psycopg", "grpc"):  # they would log messages of the database, and headers that do not decode
         logging.getLogger(library).setLevel(logging.CRITICAL + 1)
     forbid_core_dumps()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the supervisor closes the input
     line = sys.stdin.readline()
     if not line:
         return None

@@ -139,6 +139,8 @@ def _until_ready(new: Child, children: list[Child]) -> Steps:
 def _until_fewer(ending: list[Child], count: int, children: list[Child]) -> Steps:
     """Wait until fewer than *count* of the *ending* processes run."""
     while True:
+        for child in ending:
+            child.kill_if_overdue()
         for child in [child for child in ending if child.has_ended]:
             ending.remove(child)
             children.remove(child)
