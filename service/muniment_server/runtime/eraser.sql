@@ -78,7 +78,6 @@ DELETE FROM erasable_storage AS erased
            SELECT erasable_storage.address
              FROM erasable_storage
             WHERE (erasable_storage.tenant, erasable_storage.agent) = (%(tenant)s, %(agent)s)
-            ORDER BY erasable_storage.change_id
             LIMIT %(most)s
        ));
 
