@@ -275,7 +275,7 @@ def test_c20_deleting_an_agent_answers_the_same_whatever_it_holds(session, host)
 
 def test_an_agent_says_nothing_that_is_derived_from_items(session, host):
     host.create_agent(agent_id="alice")
-    before = host.get_agent(agent_id="alice")
+    before = host.get_agent(agent_id="alice").agent
     session(RESTRICTED).save_memory(key="plan", content="high")
 
-    assert host.get_agent(agent_id="alice") == before
+    assert host.get_agent(agent_id="alice").agent == before

@@ -24,6 +24,7 @@ _CONSTANT = {
     "name": "'pgbench-' || :name",
     "content": "lpad(:content::text, 400)",
     "item_id": "('00000000-0000-4000-8000-' || lpad(to_hex(:item::bigint), 12, '0'))::uuid",
+    "successor_id": "('00000000-0000-4000-8000-' || lpad(to_hex(:item::bigint), 12, '0'))::uuid",
     "change_id": "('00000000-' || substr(lpad(to_hex(:change::bigint), 12, '0'), 1, 4) || '-4000-8000-'"
     " || lpad(to_hex(:change::bigint), 12, '0'))::uuid",
 }

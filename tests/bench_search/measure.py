@@ -107,7 +107,7 @@ class Bench:
         with psycopg.connect(service.conninfo("postgres")) as admin:
             row: Any = admin.execute(_TENANT_AND_AGENT, [agent_id]).fetchone()
         self._of = {"tenant": row[0], "agent": row[1], "scope": f"'@{row[1]}:1'", "limit": MOST}
-        identity = SessionIdentity(row[0], SessionId(uuid.UUID(self._session.session_id)), level, AgentNumber(0))
+        identity = SessionIdentity(row[0], SessionId(uuid.UUID(self._session.session_id)), level, AgentNumber(0), 1)
         self._scope = SessionScope(
             self._connection, identity, RandomIds(), method="SearchMemories", flow=Flow.WRITE, audit_reads=False
         )

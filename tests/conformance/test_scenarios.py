@@ -17,6 +17,7 @@ STEPS = [step for scenario in SCENARIOS for step in scenario.steps]
 
 NOT_PROVOKED = {
     "OVERLOADED": "takes a server with more calls in flight than it may have: tests/faults/test_overload.py",
+    "RATE_LIMITED": "takes calls that come faster than time passes: tests/transport/test_rates.py",
     "UNAVAILABLE": "takes a database that is away: tests/faults/test_database_away.py",
     "DEADLINE_EXCEEDED": "a client stops listening at its own deadline: the status is in deadlines.yaml",
     "METHOD_UNKNOWN": "stubs have the methods of the contract only: tests/transport/test_reasons.py",

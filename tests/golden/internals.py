@@ -185,7 +185,7 @@ def standing(postgres: EmbeddedPostgres) -> Iterator[Stand]:
     ids, query_embedder = ReplayedIds(), _QueryEmbedder()
     with cloned(postgres) as database, database.as_owner() as owner:
         _replace_clock(database, owner)
-        with serving(database, ids=ids, embed=query_embedder) as service:
+        with serving(database, ids=ids, embed=query_embedder, clock=lambda: 0.0) as service:
             yield Stand(service, owner, ids, query_embedder)
 
 

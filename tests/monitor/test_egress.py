@@ -9,6 +9,8 @@ import grpc
 import pytest
 
 from muniment.v1 import (
+    agent_pb2,
+    agent_service_pb2,
     block_pb2,
     block_service_pb2,
     classification_pb2,
@@ -59,6 +61,9 @@ def answers(level):
     yield memory_service_pb2.ListMemoriesResponse(classification=level)
     yield memory_service_pb2.DeleteMemoryResponse(revealed=level)
     yield session_service_pb2.GetSessionResponse(session=session_pb2.Session(taint=level))
+    yield agent_service_pb2.GetAgentResponse(
+        storage=[agent_pb2.AgentStorage(classification=PUBLIC), agent_pb2.AgentStorage(classification=level)]
+    )
     yield from answers_with_notes(note_pb2.Note(content="CANARY", classification=level))
     yield from answers_with_blocks(block_pb2.Block(content="CANARY", classification=level))
     yield from answers_with_passages(passage_pb2.Passage(content="CANARY", classification=level))
@@ -239,4 +244,4 @@ def _call(principal, connection=None):
 
 
 def session(taint):
-    return SessionIdentity(TenantNumber(1), SessionId(UUID(int=1)), taint, AgentNumber(0))
+    return SessionIdentity(TenantNumber(1), SessionId(UUID(int=1)), taint, AgentNumber(0), 1)

@@ -79,6 +79,8 @@ PARAMETERS: Mapping[str, object] = {
     "passages": "[]", "count": 0, "position": 0, "expire_time": None, "etag_item": None, "etag_revision": None,
     "agent": 1, "agent_id": "carol", "label": "plan", "labels": [], "contents": [], "item_ids": [], "change_ids": [],
     "conversation_id": "hostile", "display_name": "hostile", "include_closed": True, "memory_char_limit": 1,
+    "calls_per_second": 1, "max_items": 1, "max_bytes": 1, "max_revisions": 1,
+    "successor_id": uuid.uuid4(),
     "memory_enabled": False, "user_char_limit": 1, "user_profile_enabled": False, "new_session_id": uuid.uuid4(),
     "open_change_id": uuid.uuid4(), "reason": "hostile", "taint": RESTRICTED, "token_hash": b"x" * 32,
     "ttl": timedelta(hours=1),
@@ -127,7 +129,7 @@ class Stage:
 
     def identity(self, caller: Caller, taint: Classification) -> SessionIdentity:
         """What the monitor would know of *caller*."""
-        return SessionIdentity(_tenant(caller), uuid.UUID(caller.session_id), taint, 0)  # type: ignore[arg-type]
+        return SessionIdentity(_tenant(caller), uuid.UUID(caller.session_id), taint, 0, 1)  # type: ignore[arg-type]
 
     def reads(self, code: Code, caller: Caller | None = None) -> Outcome:
         """Run *code* in a method that reads."""
@@ -208,7 +210,7 @@ def stage(postgres: EmbeddedPostgres, hostile: Hostile) -> Iterator[Stage]:
 
 
 _SERVER = "service/muniment_server"
-_SHOWS_NO_TEXT = {"search_terms"}
+_SHOWS_NO_TEXT = {"get_room", "search_terms"}
 """The reads whose rows hold numbers, or words of the query, and no text of an item."""
 VICTIMS = ("high", "neighbor", "stranger")
 
@@ -411,8 +413,8 @@ def test_a_servicer_sees_of_its_call_only_what_it_may_use(stage: Stage, hostile:
     assert hostile.found == [
         "audit_scope", "close_session", "end", "host_scope", "pager", "principal", "session_scope",
         [
-            "end", "look_up", "look_up_both", "new_uuid", "record_read", "record_refusal", "require_audit", "session",
-            "taint", "write", "write_lock",
+            "end", "look_up", "look_up_both", "new_uuid", "record_read", "record_refusal", "require_audit", "room",
+            "session", "taint", "write", "write_lock",
         ],
     ]  # fmt: skip
 

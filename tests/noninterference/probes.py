@@ -80,7 +80,7 @@ def a_raise_waits_for_the_deleter(world: World) -> None:
 def _assert_raise_waits(probed: Probed, session_id: str, query: str, **parameters: Any) -> None:
     parameters |= {"tenant": int(probed.host.split("_")[2]), "session_id": session_id}
     parameters |= {"kind": 1, "name": "plan", "method": "probe", "etag_item": None, "etag_revision": None}
-    parameters |= {"item_id": uuid.uuid4(), "change_id": uuid.uuid4()}
+    parameters |= {"item_id": uuid.uuid4(), "change_id": uuid.uuid4(), "successor_id": uuid.uuid4()}
     request = GetMessageClass(METHODS["RaiseTaint"].input_type)(session_id=session_id, taint=2)
     with psycopg.connect(probed.world.database.conninfo("muniment_public")) as writer:
         writer.execute(SESSION_QUERIES[query].encode(), parameters)
@@ -253,6 +253,15 @@ def closed_is_closed(world: World) -> None:
         probed.call(token, "GetSession")
         probed.call(probed.host, "CloseSession", session_id=session_id)
         assert probed.call(token, rpc, session_id=other_id).code.name == "UNAUTHENTICATED"
+
+
+def a_quota_is_of_one_agent(world: World) -> None:
+    """One agent stores as much as it may; another may still store. For servers whose agents may store six items."""
+    probed = Probed(world)
+    full, other = (probed.session(Classification.INTERNAL, name)[0] for name in ("alice", "bob"))
+    codes = [probed.call(full, "UpdateBlock", label=f"k{n}", content="x").code.name for n in range(7)]
+    assert codes == ["OK"] * 6 + ["RESOURCE_EXHAUSTED"]
+    assert probed.call(other, "SaveMemory", key="k", content="x").code.name == "OK"
 
 
 def an_overtaken_server_is_not_used(world: World) -> None:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from tests.noninterference.reachable import missing
-from tests.noninterference.runner import run_programs
-from tests.noninterference.worlds import two_worlds
+from dataclasses import asdict
 
+import pytest
+
+from muniment_server.agents import servicer
+from muniment_server.domain.limits import AgentLimits
+from muniment_server.postgres import roles
+from tests.noninterference import probes
+from tests.noninterference.model import agents
+from tests.noninterference.mutants.scheme import Mutant, applied, edit_scope
+from tests.noninterference.reachable import missing
+from tests.noninterference.runner import Form, Leak, Program, Report, run_programs
+from tests.noninterference.worlds import two_worlds, world
+
+_FEW = AgentLimits(calls_per_second=1_000_000, max_items=6, max_bytes=9_000, max_revisions=2)
+"""What every agent of a program is near, at each level."""
 _MEET_EVERYTHING = 96
 """So many programs together make every call with every outcome that `reachable.py` lists."""
 
@@ -20,3 +32,66 @@ def test_two_worlds_that_differ_above_look_the_same_below(postgres, programs, se
     assert report.pairs >= 90 * programs
     if programs >= _MEET_EVERYTHING:
         assert missing(set(report.coverage)) == []
+
+
+@pytest.fixture
+def nearly_full(monkeypatch):
+    """Agents that may store a few items, and a server that looks at what is stored before each write."""
+    monkeypatch.setattr(servicer, "DEFAULT_LIMITS", _FEW)
+    monkeypatch.setattr(agents, "LIMITS", asdict(_FEW))
+
+
+def _run(worlds, seed: str, form: Form, observer: int) -> Report:
+    report = Report()
+    Program(worlds, seed, observer=observer, form=form, oracle="worlds", report=report).run()
+    return report
+
+
+@pytest.mark.usefixtures("nearly_full")
+def test_two_worlds_look_the_same_below_when_quotas_are_nearly_full(postgres, programs, seed):
+    """The model does not foretell quotas: the worlds are compared alone."""
+    refused: set[str] = set()
+    with two_worlds(postgres) as worlds:
+        for number in range(programs):
+            form: Form = "purge" if number % 2 else "paired"
+            report = _run(worlds, f"quotas.{seed}.{number}", form, 1 + number % 3)
+            refused |= {level for _, level, status in report.coverage if status == "QUOTA_EXCEEDED"}
+
+    assert refused >= {"PUBLIC", "INTERNAL"}
+
+
+def _leaks(worlds, seed: str) -> bool:
+    try:
+        _run(worlds, seed, "purge", 1)
+    except Leak:
+        return True
+    return False
+
+
+_ALL_LEVELS = " UNION ALL ".join(f"SELECT tenant, agent, items, bytes FROM {level}.storage" for level in roles.LEVELS)
+_COUNTS_ALL_LEVELS = [
+    f"CREATE OR REPLACE VIEW {level}.storage_size WITH (security_invoker = false) AS"
+    f" SELECT tenant, agent, items, bytes FROM ({_ALL_LEVELS}) AS every"
+    for level in roles.LEVELS
+]
+
+
+@pytest.mark.proof
+@pytest.mark.usefixtures("nearly_full")
+def test_a_quota_over_all_levels_is_noticed(postgres):
+    with two_worlds(postgres, damage=_COUNTS_ALL_LEVELS) as worlds:
+        assert any(_leaks(worlds, f"mutant.{number}") for number in range(8))
+
+
+@pytest.mark.usefixtures("nearly_full")
+def test_an_agent_is_not_refused_for_what_another_stores(postgres):
+    with world(postgres) as only:
+        probes.a_quota_is_of_one_agent(only)
+
+
+@pytest.mark.proof
+@pytest.mark.usefixtures("nearly_full")
+def test_a_quota_over_all_agents_is_noticed(postgres):
+    any_agent = edit_scope(" AND storage_size.agent = (SELECT session.agent FROM session)", "")
+    with world(postgres) as only, applied(Mutant("", "", (any_agent,))), pytest.raises(AssertionError):
+        probes.a_quota_is_of_one_agent(only)

@@ -221,7 +221,7 @@ def test_the_control_role_reads_no_content(filled):
                 "chunk.stems",
                 "chunk.grams",
                 "chunk.name",
-                "stat.stems",
+                "stat.language",
             ):
                 table = column.partition(".")[0]
                 with pytest.raises(psycopg.errors.InsufficientPrivilege):

@@ -98,7 +98,7 @@ def test_a_search_among_many_items_reads_only_a_part_of_them(loaded, level):
         connection.apply_settings()
         connection.cursor_factory = ExplainedCursor
         connection.plans = []
-        identity = SessionIdentity(session.tenant, session.session_id, level, AgentNumber(0))
+        identity = SessionIdentity(session.tenant, session.session_id, level, AgentNumber(0), 1)
         scope = SessionScope(
             connection, identity, RandomIds(), method="SearchMemories", flow=Flow.READ, audit_reads=False
         )

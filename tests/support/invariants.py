@@ -137,6 +137,25 @@ SELECT 'an audited write without its effect', told.item_id
              AND told.event_id = coalesce(done.event_id, told.event_id)
  WHERE done.item_id IS NULL
 """
+_STORAGE = """
+WITH counted AS (
+    SELECT item.tenant, item.agent, (item.delete_time IS NULL)::integer AS items, (item.kind = 4)::integer AS versions,
+           CASE WHEN item.kind = 4 THEN octet_length(item.content) ELSE 0 END AS bytes
+      FROM {level}.item
+     UNION ALL
+    SELECT revision.tenant, revision.agent, 0, 1, octet_length(revision.content)
+      FROM {level}.revision
+     UNION ALL
+    SELECT storage.tenant, storage.agent, -storage.items, -storage.versions, -storage.bytes
+      FROM {level}.storage
+)
+SELECT 'an agent whose storage is miscounted', counted.agent
+  FROM counted
+       JOIN vault.agent USING (tenant, agent)
+ WHERE agent.delete_time IS NULL
+ GROUP BY counted.tenant, counted.agent
+HAVING (sum(counted.items), sum(counted.versions), sum(counted.bytes)) <> (0, 0, 0)
+"""
 
 
 def broken(owner: psycopg.Connection[Any]) -> list[str]:
@@ -145,7 +164,7 @@ def broken(owner: psycopg.Connection[Any]) -> list[str]:
     return [
         f"{level.role}: {what}: {item_id}"
         for level in Classification
-        for question in (_LEDGERS, _RECORDS)
+        for question in (_LEDGERS, _RECORDS, _STORAGE)
         for what, item_id in owner.execute(question.format(level=level.role, number=level.value).encode()).fetchall()
     ]
 

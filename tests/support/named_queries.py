@@ -64,6 +64,8 @@ LITERALS = {
     "tenant": "7::bigint", "agent": "5::bigint", "owner": "5::bigint", "consumer": "6::bigint",
     "agent_id": "'alice'", "owner_agent_id": "'alice'", "display_name": "'A'", "language": "'ta'", "label": "'l'",
     "memory_enabled": "true", "user_profile_enabled": "true", "memory_char_limit": "1", "user_char_limit": "1",
+    "calls_per_second": "1", "max_items": "1", "max_bytes": "1", "max_revisions": "1",
+    "successor_id": "'00000000-0000-0000-0000-000000000009'::uuid",
     "taint": "1", "level": "1", "ceiling": "4", "kind": "1", "tier": "1", "position": "0", "limit": "51",
     "page_bytes": "3145728", "name": "'plan'", "content": "'text'", "query": "'whale'", "after": "''",
     "tags": "'{}'::text[]", "any_tag": "false", "include_closed": "true", "method": "'GetMemory'", "outcome": "'OK'",

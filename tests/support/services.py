@@ -6,6 +6,7 @@ with the fields of its request as keywords, and returns its response message or 
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -175,13 +176,14 @@ def serving(
     audit_reads_from: Classification = Classification.CONFIDENTIAL,
     embed: Callable[[str], Vector | None] = lambda _: None,
     epochs: EpochGuard | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Service]:
-    """Serve *database* on a free port. *embed* is asked for the vectors of queries."""
+    """Serve *database* on a free port. *embed* is asked for the vectors of queries. *clock* is that of rates."""
     limits = limits or Limits()
     ids = ids or RandomIds()
     connections = RoleDatabase(database.conninfo, pool_sizes=limits.connections(100), epochs=epochs)
     scopes = Scopes(connections, ids, audit_reads_from=audit_reads_from)
-    server = Server(scopes, lambda text, _: embed(text), limits=limits, open_reflection=open_reflection)
+    server = Server(scopes, lambda text, _: embed(text), limits=limits, open_reflection=open_reflection, clock=clock)
     port = server.listen("127.0.0.1:0", None)
     server.start()
     server.set_serving(True)

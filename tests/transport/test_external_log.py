@@ -123,6 +123,8 @@ def host_calls(session, word):
 def be_late(service, word, name, lock):
     """Each method at each level, canceled while its statement waits for *lock*."""
     sessions = [service.session(level) for level in LEVELS]
+    for session in sessions:
+        session.list_memories()  # from now on the server remembers it, and need not look it up while all is locked
     host = service.host()
     calls = [
         *((session, rpc, fields) for session in sessions for rpc, fields in session_calls(session, word, name).items()),

@@ -102,6 +102,19 @@ def overloaded(service):
     return refused
 
 
+def rate_limited(service):
+    service.host().create_agent(agent_id="alice", limits={"calls_per_second": 1})
+    session = service.session(PUBLIC)
+    for _ in range(10):
+        session.list_memories()
+    return failure_of(session.list_memories)
+
+
+def quota_exceeded(service):
+    service.host().create_agent(agent_id="alice", limits={"max_items": 0})
+    return failure_of(service.session(RESTRICTED).save_memory, key="plan", content="text")
+
+
 def unavailable(service):
     session = service.session(PUBLIC)
     service.server.gate.open = False
@@ -235,6 +248,8 @@ PROVOKED = {
     "ETAG_STALE": (etag_stale, grpc.StatusCode.ABORTED),
     "TAINT_CHANGED": (taint_changed, grpc.StatusCode.ABORTED),
     "OVERLOADED": (overloaded, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    "RATE_LIMITED": (rate_limited, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    "QUOTA_EXCEEDED": (quota_exceeded, grpc.StatusCode.RESOURCE_EXHAUSTED),
     "UNAVAILABLE": (unavailable, grpc.StatusCode.UNAVAILABLE),
     "DEADLINE_EXCEEDED": (deadline_exceeded, grpc.StatusCode.DEADLINE_EXCEEDED),
     "METHOD_UNKNOWN": (method_unknown, grpc.StatusCode.UNIMPLEMENTED),

@@ -61,7 +61,8 @@ WITH old_item AS (
     DELETE FROM item AS old_item
      WHERE old_item.delete_time < %(before)s
         OR old_item.expire_time < %(before)s
- RETURNING old_item.tenant, old_item.agent, old_item.item_id
+ RETURNING old_item.tenant, old_item.agent, old_item.item_id, old_item.kind, old_item.delete_time,
+           octet_length(old_item.content) AS bytes
 ),
 unindexed AS ( -- expired chunks: those of deleted items have already been removed
     DELETE FROM chunk AS unindexed
@@ -95,7 +96,21 @@ old_revision AS (
                  FROM item
                 WHERE (item.tenant, item.agent, item.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
            )
- RETURNING old_revision.tenant
+ RETURNING old_revision.tenant, old_revision.agent, octet_length(old_revision.content) AS bytes
+),
+forgotten AS (
+    SELECT old_item.tenant, old_item.agent, (old_item.delete_time IS NULL)::integer AS items, (old_item.kind = 4)::integer AS versions,
+           CASE WHEN old_item.kind = 4 THEN old_item.bytes ELSE 0 END AS bytes
+      FROM old_item
+     UNION ALL
+    SELECT old_revision.tenant, old_revision.agent, 0, 1, old_revision.bytes
+      FROM old_revision
+),
+freed AS (
+    INSERT INTO storage AS freed (tenant, agent, change_id, items, versions, bytes)
+    SELECT forgotten.tenant, forgotten.agent, gen_random_uuid(), -sum(forgotten.items), -sum(forgotten.versions), -sum(forgotten.bytes)
+      FROM forgotten
+     GROUP BY forgotten.tenant, forgotten.agent
 ),
 purged AS (
     SELECT tenant FROM old_item

@@ -4,12 +4,15 @@
 -- Create an agent with its four write locks and its first blocks, and an audit row for each. No row: the id is taken.
 WITH created AS (
     INSERT INTO vault.agent AS created (tenant, agent, agent_id, display_name, language, memory_enabled,
-                                        user_profile_enabled, memory_char_limit, user_char_limit, create_time, update_time)
+                                        user_profile_enabled, memory_char_limit, user_char_limit, calls_per_second, max_items,
+                                        max_bytes, max_revisions, create_time, update_time)
     SELECT %(tenant)s, %(agent)s, %(agent_id)s, %(display_name)s, %(language)s, %(memory_enabled)s, %(user_profile_enabled)s,
-           %(memory_char_limit)s, %(user_char_limit)s, vault.clock(), vault.clock()
+           %(memory_char_limit)s, %(user_char_limit)s, %(calls_per_second)s, %(max_items)s, %(max_bytes)s, %(max_revisions)s,
+           vault.clock(), vault.clock()
         ON CONFLICT DO NOTHING
  RETURNING created.agent, created.agent_id, created.display_name, created.language, created.memory_enabled,
-           created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.create_time, created.update_time
+           created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.calls_per_second,
+           created.max_items, created.max_bytes, created.max_revisions, created.create_time, created.update_time
 ),
 public_write_lock AS (
     INSERT INTO muniment_public.shelf AS write_lock (tenant, agent) SELECT %(tenant)s, created.agent FROM created
@@ -40,6 +43,13 @@ new_revision AS (
       FROM created
            CROSS JOIN block
 ),
+counted AS (
+    INSERT INTO muniment_public.storage AS counted (tenant, agent, change_id, items, versions, bytes)
+    SELECT %(tenant)s, created.agent, %(change_id)s::uuid, count(*), count(*), sum(octet_length(block.content))
+      FROM created
+           CROSS JOIN block
+     GROUP BY created.agent
+),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind, item_id, revision)
     SELECT %(tenant)s, %(change_id)s::uuid, created.agent, 1, %(host_key_id)s::uuid, 'CreateAgent', 'OK', NULL::smallint, NULL::uuid, NULL::integer
@@ -50,20 +60,54 @@ logged AS (
            CROSS JOIN block
 )
 SELECT created.agent_id, created.display_name, created.language, created.memory_enabled, created.user_profile_enabled,
-       created.memory_char_limit, created.user_char_limit, created.create_time, created.update_time
+       created.memory_char_limit, created.user_char_limit, created.calls_per_second, created.max_items, created.max_bytes,
+       created.max_revisions, created.create_time, created.update_time
   FROM created;
 
 -- name: get_agent
 SELECT agent.agent_id, agent.display_name, agent.language, agent.memory_enabled, agent.user_profile_enabled,
-       agent.memory_char_limit, agent.user_char_limit, agent.create_time, agent.update_time
+       agent.memory_char_limit, agent.user_char_limit, agent.calls_per_second, agent.max_items, agent.max_bytes,
+       agent.max_revisions, agent.create_time, agent.update_time
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s;
 
+-- name: get_agent_storage
+-- What an agent stores at each level up to the ceiling. No row: no such agent.
+SELECT found.level AS classification, found.items, found.bytes
+  FROM vault.agent
+       CROSS JOIN LATERAL (
+           SELECT 1 AS level, coalesce(sum(public_size.items), 0)::bigint AS items,
+                  coalesce(sum(public_size.bytes), 0)::bigint AS bytes
+             FROM muniment_public.storage_size AS public_size
+            WHERE public_size.tenant = %(tenant)s
+              AND public_size.agent = agent.agent
+            UNION ALL
+           SELECT 2, coalesce(sum(internal_size.items), 0)::bigint, coalesce(sum(internal_size.bytes), 0)::bigint
+             FROM muniment_internal.storage_size AS internal_size
+            WHERE internal_size.tenant = %(tenant)s
+              AND internal_size.agent = agent.agent
+            UNION ALL
+           SELECT 3, coalesce(sum(confidential_size.items), 0)::bigint, coalesce(sum(confidential_size.bytes), 0)::bigint
+             FROM muniment_confidential.storage_size AS confidential_size
+            WHERE confidential_size.tenant = %(tenant)s
+              AND confidential_size.agent = agent.agent
+            UNION ALL
+           SELECT 4, coalesce(sum(restricted_size.items), 0)::bigint, coalesce(sum(restricted_size.bytes), 0)::bigint
+             FROM muniment_restricted.storage_size AS restricted_size
+            WHERE restricted_size.tenant = %(tenant)s
+              AND restricted_size.agent = agent.agent
+       ) AS found
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id = %(agent_id)s
+   AND found.level <= %(ceiling)s
+ ORDER BY found.level;
+
 -- name: list_agents
 -- One page by id.
 SELECT agent.agent_id, agent.display_name, agent.language, agent.memory_enabled, agent.user_profile_enabled,
-       agent.memory_char_limit, agent.user_char_limit, agent.create_time, agent.update_time
+       agent.memory_char_limit, agent.user_char_limit, agent.calls_per_second, agent.max_items, agent.max_bytes,
+       agent.max_revisions, agent.create_time, agent.update_time
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id > %(after)s
@@ -81,12 +125,17 @@ WITH updated AS (
            user_profile_enabled = coalesce(%(user_profile_enabled)s, updated.user_profile_enabled),
            memory_char_limit    = coalesce(%(memory_char_limit)s, updated.memory_char_limit),
            user_char_limit      = coalesce(%(user_char_limit)s, updated.user_char_limit),
+           calls_per_second     = coalesce(%(calls_per_second)s, updated.calls_per_second),
+           max_items            = coalesce(%(max_items)s, updated.max_items),
+           max_bytes            = coalesce(%(max_bytes)s, updated.max_bytes),
+           max_revisions        = coalesce(%(max_revisions)s, updated.max_revisions),
            update_time          = vault.clock()
      WHERE updated.tenant = %(tenant)s
        AND updated.agent_id = %(agent_id)s
        AND updated.delete_time IS NULL
  RETURNING updated.agent, updated.agent_id, updated.display_name, updated.language, updated.memory_enabled,
-           updated.user_profile_enabled, updated.memory_char_limit, updated.user_char_limit, updated.create_time, updated.update_time
+           updated.user_profile_enabled, updated.memory_char_limit, updated.user_char_limit, updated.calls_per_second,
+           updated.max_items, updated.max_bytes, updated.max_revisions, updated.create_time, updated.update_time
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome)
@@ -94,7 +143,8 @@ logged AS (
       FROM updated
 )
 SELECT updated.agent_id, updated.display_name, updated.language, updated.memory_enabled, updated.user_profile_enabled,
-       updated.memory_char_limit, updated.user_char_limit, updated.create_time, updated.update_time
+       updated.memory_char_limit, updated.user_char_limit, updated.calls_per_second, updated.max_items, updated.max_bytes,
+       updated.max_revisions, updated.create_time, updated.update_time
   FROM updated;
 
 -- name: mark_agent

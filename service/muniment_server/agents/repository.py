@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from muniment_server.domain.budgets import MemorySettings
+from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import AgentExists, AgentNotFound
 from muniment_server.domain.ids import AgentNumber
+from muniment_server.domain.limits import AgentLimits
 from muniment_server.monitor.host_scope import HostScope
 
 FIRST_BLOCKS: Mapping[str, str] = {"personality": "", "relationships": "", "current_state": ""}
@@ -26,8 +28,21 @@ class Agent:
     user_profile_enabled: bool
     memory_char_limit: int
     user_char_limit: int
+    calls_per_second: int
+    max_items: int
+    max_bytes: int
+    max_revisions: int
     create_time: datetime
     update_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """What an agent stores at one level."""
+
+    classification: Classification
+    items: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +57,10 @@ def create(
     display_name: str,
     language: str,
     settings: MemorySettings,
+    limits: AgentLimits,
     first_blocks: Mapping[str, str],
 ) -> Agent:
-    """Create an agent with its PUBLIC *first_blocks* by label. *settings* are complete. Raises AgentExists."""
+    """Create an agent with its PUBLIC *first_blocks* by label. Settings and limits are complete. Raises AgentExists."""
     agent = scope.change(
         "create_agent",
         Agent,
@@ -57,6 +73,7 @@ def create(
         item_ids=[scope.new_uuid() for _ in first_blocks],
         change_ids=[scope.new_uuid() for _ in first_blocks],
         **asdict(settings),
+        **asdict(limits),
     )
     if agent is None:
         raise AgentExists
@@ -68,6 +85,11 @@ def get(scope: HostScope, agent_id: str) -> Agent:
     return _found(scope.first("get_agent", Agent, agent_id=agent_id))
 
 
+def storage(scope: HostScope, agent_id: str) -> list[Storage]:
+    """What the agent stores at each level up to the ceiling, the lowest first."""
+    return [row for row in scope.rows("get_agent_storage", Storage, agent_id=agent_id) if row is not None]
+
+
 def list_agents(scope: HostScope, *, after: str, limit: int) -> tuple[list[Agent], bool]:
     """Up to *limit* agents after the id *after*, by id; and whether there are more."""
     rows = scope.rows("list_agents", Agent, after=after, limit=limit + 1)
@@ -75,11 +97,17 @@ def list_agents(scope: HostScope, *, after: str, limit: int) -> tuple[list[Agent
 
 
 def update(
-    scope: HostScope, agent_id: str, *, display_name: str | None, language: str | None, settings: MemorySettings
+    scope: HostScope,
+    agent_id: str,
+    *,
+    display_name: str | None,
+    language: str | None,
+    settings: MemorySettings,
+    limits: AgentLimits,
 ) -> Agent:
     """Change what is not None. Raises AgentNotFound."""
-    fields = {"agent_id": agent_id, "display_name": display_name, "language": language, **asdict(settings)}
-    return _found(scope.change("update_agent", Agent, **fields))
+    fields = {"agent_id": agent_id, "display_name": display_name, "language": language}
+    return _found(scope.change("update_agent", Agent, **fields, **asdict(settings), **asdict(limits)))
 
 
 def delete(scope: HostScope, agent_id: str) -> None:

@@ -6,6 +6,8 @@ from muniment.v1 import agent_service_pb2 as pb
 from muniment.v1 import agent_service_pb2_grpc
 from muniment_server.agents import repository, wire
 from muniment_server.domain import text
+from muniment_server.domain.budgets import DEFAULT_MEMORY_SETTINGS
+from muniment_server.domain.limits import DEFAULT_LIMITS
 from muniment_server.items import paging
 from muniment_server.monitor.call import CallContext
 
@@ -15,7 +17,8 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
 
     def CreateAgent(self, request: pb.CreateAgentRequest, context: CallContext) -> pb.CreateAgentResponse:
         display_name = text.plain(request.display_name, field="display_name")
-        settings = wire.with_defaults(wire.settings_from_proto(request.memory_settings))
+        settings = wire.with_defaults(wire.settings_from_proto(request.memory_settings), DEFAULT_MEMORY_SETTINGS)
+        limits = wire.with_defaults(wire.limits_from_proto(request.limits), DEFAULT_LIMITS)
         first_blocks = wire.first_blocks(request.initial_blocks)
         with context.host_scope() as scope:
             agent = repository.create(
@@ -24,6 +27,7 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
                 display_name=display_name,
                 language=request.language,
                 settings=settings,
+                limits=limits,
                 first_blocks=first_blocks,
             )
         return pb.CreateAgentResponse(agent=wire.agent_to_proto(agent))
@@ -31,7 +35,10 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
     def GetAgent(self, request: pb.GetAgentRequest, context: CallContext) -> pb.GetAgentResponse:
         with context.host_scope() as scope:
             agent = repository.get(scope, request.agent_id)
-        return pb.GetAgentResponse(agent=wire.agent_to_proto(agent))
+            storage = repository.storage(scope, request.agent_id)
+        return pb.GetAgentResponse(
+            agent=wire.agent_to_proto(agent), storage=[wire.storage_to_proto(one, agent) for one in storage]
+        )
 
     def ListAgents(self, request: pb.ListAgentsRequest, context: CallContext) -> pb.ListAgentsResponse:
         pager = context.pager()
@@ -54,6 +61,7 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
                 display_name=display_name,
                 language=request.language if request.HasField("language") else None,
                 settings=wire.settings_from_proto(request.memory_settings),
+                limits=wire.limits_from_proto(request.limits),
             )
         return pb.UpdateAgentResponse(agent=wire.agent_to_proto(agent))
 

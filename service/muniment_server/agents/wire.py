@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from typing import TypeVar
 
 from muniment.v1 import agent_pb2, agent_service_pb2
-from muniment_server.agents.repository import FIRST_BLOCKS, Agent
+from muniment_server.agents.repository import FIRST_BLOCKS, Agent, Storage
 from muniment_server.domain import text
-from muniment_server.domain.budgets import DEFAULT_MEMORY_SETTINGS, MemorySettings
+from muniment_server.domain.budgets import MemorySettings
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
-from muniment_server.items.wire import time_to_proto
+from muniment_server.domain.limits import NEARLY_FULL, AgentLimits
+from muniment_server.items.wire import level_to_proto, time_to_proto
+
+_S = TypeVar("_S", MemorySettings, AgentLimits)
 
 
 def first_blocks(given: Sequence[agent_service_pb2.InitialBlock]) -> Mapping[str, str]:
@@ -24,10 +28,9 @@ def first_blocks(given: Sequence[agent_service_pb2.InitialBlock]) -> Mapping[str
     return blocks or FIRST_BLOCKS
 
 
-def with_defaults(settings: MemorySettings) -> MemorySettings:
-    """*settings*, complete."""
-    stated = {name: value for name, value in asdict(settings).items() if value is not None}
-    return MemorySettings(**(asdict(DEFAULT_MEMORY_SETTINGS) | stated))
+def with_defaults(given: _S, defaults: _S) -> _S:
+    """*given*, complete."""
+    return replace(defaults, **{name: value for name, value in asdict(given).items() if value is not None})
 
 
 def settings_from_proto(message: agent_pb2.MemorySettings) -> MemorySettings:
@@ -37,6 +40,26 @@ def settings_from_proto(message: agent_pb2.MemorySettings) -> MemorySettings:
         user_profile_enabled=message.user_profile_enabled if message.HasField("user_profile_enabled") else None,
         memory_char_limit=message.memory_char_limit if message.HasField("memory_char_limit") else None,
         user_char_limit=message.user_char_limit if message.HasField("user_char_limit") else None,
+    )
+
+
+def limits_from_proto(message: agent_pb2.AgentLimits) -> AgentLimits:
+    """Limits, None where they are absent."""
+    return AgentLimits(
+        calls_per_second=message.calls_per_second if message.HasField("calls_per_second") else None,
+        max_items=message.max_items if message.HasField("max_items") else None,
+        max_bytes=message.max_bytes if message.HasField("max_bytes") else None,
+        max_revisions=message.max_revisions if message.HasField("max_revisions") else None,
+    )
+
+
+def storage_to_proto(storage: Storage, agent: Agent) -> agent_pb2.AgentStorage:
+    """What *agent* stores at one level."""
+    return agent_pb2.AgentStorage(
+        classification=level_to_proto(storage.classification),
+        items=storage.items,
+        bytes=storage.bytes,
+        nearly_full=storage.items >= NEARLY_FULL * agent.max_items or storage.bytes >= NEARLY_FULL * agent.max_bytes,
     )
 
 
@@ -54,4 +77,10 @@ def agent_to_proto(agent: Agent) -> agent_pb2.Agent:
         ),
         create_time=time_to_proto(agent.create_time),
         update_time=time_to_proto(agent.update_time),
+        limits=agent_pb2.AgentLimits(
+            calls_per_second=agent.calls_per_second,
+            max_items=agent.max_items,
+            max_bytes=agent.max_bytes,
+            max_revisions=agent.max_revisions,
+        ),
     )

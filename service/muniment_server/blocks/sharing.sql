@@ -37,6 +37,12 @@ new_revision AS (
       FROM owner
            CROSS JOIN new_item
 ),
+counted AS (
+    INSERT INTO muniment_public.storage AS counted (tenant, agent, change_id, items, versions, bytes)
+    SELECT %(tenant)s, owner.agent, %(change_id)s::uuid, 1, 1, octet_length(%(content)s)
+      FROM owner
+           CROSS JOIN new_item
+),
 declared AS (
     INSERT INTO vault.shared_block AS declared (tenant, owner, label)
     SELECT %(tenant)s, owner.agent, %(label)s

@@ -26,6 +26,10 @@ MunimentError
 │   ├── EtagStale
 │   ├── TierDisabled            the host has disabled the tier
 │   ├── BudgetExceeded          the notes would exceed the tier's budget
+│   ├── QuotaExceeded           the agent would store more at the session's level than its limits allow
+│   │   ├── ItemQuotaExceeded
+│   │   ├── ByteQuotaExceeded
+│   │   └── RevisionQuotaExceeded   of one item
 │   ├── TextNotFound            the text to replace is not in the block
 │   ├── TextNotUnique           the text to replace occurs more than once
 │   ├── LineOutOfRange          the block has fewer lines
@@ -36,6 +40,7 @@ MunimentError
 ├── Unavailable                 nothing is wrong with the request; retry
 │   ├── Conflict                the database rolled back the transaction; it can be retried at once
 │   ├── Overloaded              too many calls in flight
+│   ├── RateLimited             too many calls a second of this session, or of its agent at its level
 │   └── DeadlineExceeded        the caller's deadline has passed
 ├── StaleSession                the session is not open at the expected level; never leaves the server
 └── EgressViolation             a response above the taint was withheld: another guard has failed
@@ -176,6 +181,30 @@ class BudgetExceeded(Refusal):
         self.entries = entries
 
 
+class QuotaExceeded(Refusal):
+    """The agent would store more at the session's level than its limits allow."""
+
+    quota = ""
+
+
+class ItemQuotaExceeded(QuotaExceeded):
+    """The agent has as many items at the level as it may have."""
+
+    quota = "items"
+
+
+class ByteQuotaExceeded(QuotaExceeded):
+    """The agent would store more bytes at the level than it may."""
+
+    quota = "bytes"
+
+
+class RevisionQuotaExceeded(QuotaExceeded):
+    """The item has as many revisions as it may have."""
+
+    quota = "revisions"
+
+
 class TextNotFound(Refusal):
     """The text to replace is not in the block."""
 
@@ -214,6 +243,10 @@ class Conflict(Unavailable):
 
 class Overloaded(Unavailable):
     """Too many calls are in flight."""
+
+
+class RateLimited(Unavailable):
+    """The session, or its agent at its level, has made as many calls as its limit allows."""
 
 
 class DeadlineExceeded(Unavailable):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, HostKeyId, SessionId, TenantNumber
+from muniment_server.domain.limits import KnownRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,4 +30,8 @@ class SessionIdentity:
     session_id: SessionId
     taint: Classification
     agent: AgentNumber
-    """For fair turns between agents. No statement relies on it."""
+    """For fair turns between agents, and their rates. No statement relies on it."""
+    calls_per_second: int
+    """The agent's limit."""
+    room: KnownRoom = field(default_factory=KnownRoom, compare=False)
+    """Of the agent at this taint: after a raise there is another."""

@@ -27,10 +27,13 @@ from muniment_server.domain.errors import (
     WriteLevelMismatch,
 )
 from muniment_server.domain.items import PAGE_BYTES, Item, ItemKind, Version
+from muniment_server.items.quotas import require_room
 from muniment_server.items.rows import Deleted, ListedItem, Saved, StoredPassage
 from muniment_server.monitor.session_scope import Pending, Query, SessionScope, Statement, WriteLock
 from muniment_server.search import index
 
+_FOLD_ONCE_IN = 64
+"""After how many writes what is stored is folded, on average. Not by those that fold the term statistics."""
 NOT_FOUND: Mapping[ItemKind, type[Refusal]] = {
     ItemKind.MEMORY: MemoryNotFound,
     ItemKind.NOTE: NoteNotFound,
@@ -121,9 +124,10 @@ def read_page(scope: SessionScope, query: Query[_L], kind: ItemKind, limit: int)
 
 
 def save(scope: SessionScope, new: NewVersion) -> Item:
-    """Create or replace the own-level version; return what is stored. Raises EtagStale, or InvalidArgument if it
-    expires in the past.
+    """Create or replace the own-level version; return what is stored. Raises EtagStale, QuotaExceeded, or
+    InvalidArgument if it expires in the past.
     """
+    require_room(scope.look_up, scope.room, new.kind, [new.name], [new.content])
     query, then = save_statements(scope, new)
     return saved_item(new, scope.write(query, *then)[0])
 
@@ -139,6 +143,7 @@ def delete(scope: SessionScope, kind: ItemKind, name: str, *, etag: Version | No
 
 def save_locked(scope: SessionScope, lock: WriteLock, new: NewVersion) -> Pending[Saved]:
     """The same as `save`, under a write lock. The result goes to `saved_item` after the commit."""
+    require_room(lock.look_up, scope.room, new.kind, [new.name], [new.content])
     query, then = save_statements(scope, new)
     return lock.write(query, *then)
 
@@ -157,6 +162,7 @@ def save_statements(scope: SessionScope, new: NewVersion) -> tuple[Query[Saved],
     parameters = {
         "item_id": item_id,
         "change_id": change_id,
+        "successor_id": scope.new_uuid(),
         "kind": new.kind,
         "name": new.name,
         "content": new.content,
@@ -170,7 +176,7 @@ def save_statements(scope: SessionScope, new: NewVersion) -> tuple[Query[Saved],
     if new.kind is not ItemKind.BLOCK:
         entry = index.entry(new.kind, new.name, change_id, new.content, tags=new.tags)
         then = tuple(index.update(scope, new.kind, [entry], change_id))
-    return Query("save_item", Saved, parameters), then
+    return Query("save_item", Saved, parameters), (*then, *_fold(scope, change_id))
 
 
 def saved_item(new: NewVersion, row: Saved) -> Item:
@@ -221,11 +227,20 @@ def revealed(kind: ItemKind, row: Deleted) -> Classification | None:
 
 
 def store_passages(scope: SessionScope, batch: Sequence[NewPassage]) -> list[StoredPassage]:
-    """Store passages in order, up to the first refused one; return one row for each."""
+    """Store passages in order, up to the first refused one; return one row for each. Raises QuotaExceeded."""
     rows = [_passage_row(scope, position, passage) for position, passage in enumerate(batch)]
     entries = [_passage_entry(row, passage) for row, passage in zip(rows, batch, strict=True)]
-    query = Query("store_passages", StoredPassage, {"passages": json.dumps(rows, default=str), "count": len(rows)})
-    return scope.write(query, *index.update(scope, ItemKind.PASSAGE, entries, scope.new_uuid()))
+    names, contents = [row["name"] for row in rows], [passage.content for passage in batch]
+    require_room(scope.look_up, scope.room, ItemKind.PASSAGE, names, contents)
+    change_id = scope.new_uuid()
+    parameters = {"passages": json.dumps(rows, default=str), "count": len(rows), "change_id": change_id}
+    then = (*index.update(scope, ItemKind.PASSAGE, entries, change_id), *_fold(scope, change_id))
+    return scope.write(Query("store_passages", StoredPassage, parameters), *then)
+
+
+def _fold(scope: SessionScope, change_id: UUID) -> Sequence[Statement]:
+    """Now and then, the statement that compacts what is counted."""
+    return (Statement("fold_storage", {"fold_id": scope.new_uuid()}),) if change_id.int % _FOLD_ONCE_IN == 1 else ()
 
 
 def expired(field: str) -> InvalidArgument:

@@ -14,6 +14,25 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
             LIMIT 1
        ) AS found ON TRUE;
 
+-- name: get_room
+-- What the session's agent has stored at the session's level, and its limits. Of the names to be written: how many are there
+-- already, so that no new item is made of them, and the highest revision.
+SELECT agent.max_items, agent.max_bytes, agent.max_revisions, total.items, total.bytes, own.known, own.revision
+  FROM session
+       CROSS JOIN agent
+       CROSS JOIN (
+           SELECT coalesce(sum(storage_size.items), 0)::bigint AS items,
+                  coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
+             FROM storage_size
+       ) AS total
+       CROSS JOIN LATERAL (
+           SELECT count(DISTINCT visible.name) AS known, coalesce(max(visible.revision), 0) AS revision
+             FROM visible
+            WHERE visible.kind = %(kind)s
+              AND visible.name = ANY(%(names)s)
+              AND (visible.level = session.taint OR visible.kind = 4)
+       ) AS own;
+
 -- name: list_items
 -- One page by name, each name at its highest visible level; the tag filter comes after the shadow. Nulls: nothing more.
 -- bytes: the size of the page up to and including this row. One extra row, the one that exceeds page_bytes, signals that there are more.

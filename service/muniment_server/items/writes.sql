@@ -27,7 +27,8 @@ expiry AS ( -- checked before the INSERT: Postgres logs a row that fails a CHECK
     SELECT CASE WHEN %(etag_item)s IS NULL
                   OR (below.item_id, below.revision) = (%(etag_item)s, %(etag_revision)s)
                   OR EXISTS (SELECT FROM live)
-                THEN coalesce(%(expire_time)s <= session.time, FALSE) END AS past
+                THEN coalesce(%(expire_time)s <= session.time, FALSE) END AS past,
+           session.time + %(position)s * interval '1 microsecond' AS time
       FROM session
            LEFT JOIN below ON TRUE
 ),
@@ -36,38 +37,44 @@ new AS (
                              create_time, update_time, expire_time)
     SELECT %(tenant)s, session.agent, %(kind)s, %(name)s, %(item_id)s::uuid, %(change_id)s::uuid, %(tier)s, %(content)s, %(tags)s::text[],
            CASE WHEN %(kind)s IN (2, 3) AND below.item_id IS NOT NULL THEN below.create_time
-                ELSE session.time + %(position)s * interval '1 microsecond' END,
-           session.time + %(position)s * interval '1 microsecond', %(expire_time)s::timestamptz
+                ELSE expiry.time END,
+           expiry.time, %(expire_time)s::timestamptz
       FROM session
            JOIN expiry ON NOT expiry.past
            LEFT JOIN below ON TRUE
         ON CONFLICT (tenant, agent, kind, name, level) WHERE delete_time IS NULL DO UPDATE
-       SET item_id     = CASE WHEN own.expire_time <= excluded.update_time THEN excluded.item_id ELSE own.item_id END,
-           create_time = CASE WHEN own.expire_time <= excluded.update_time THEN excluded.create_time ELSE own.create_time END,
-           revision    = CASE WHEN own.expire_time <= excluded.update_time THEN 1
-                              WHEN (own.content, own.tags, own.expire_time)
-                                   IS NOT DISTINCT FROM (excluded.content, excluded.tags, excluded.expire_time) THEN own.revision
-                              ELSE own.revision + 1 END,
-           change_id   = CASE WHEN (own.content, own.tags, own.expire_time)
-                                   IS NOT DISTINCT FROM (excluded.content, excluded.tags, excluded.expire_time) THEN own.change_id
-                              ELSE excluded.change_id END,
-           update_time = CASE WHEN (own.content, own.tags, own.expire_time)
-                                   IS NOT DISTINCT FROM (excluded.content, excluded.tags, excluded.expire_time) THEN own.update_time
-                              ELSE excluded.update_time END,
+       SET (item_id, create_time, revision, change_id, update_time) = (
+               SELECT CASE WHEN it.gone THEN %(successor_id)s::uuid ELSE own.item_id END,
+                      CASE WHEN it.gone THEN excluded.create_time ELSE own.create_time END,
+                      CASE WHEN it.gone THEN 1 WHEN it.same THEN own.revision ELSE own.revision + 1 END,
+                      CASE WHEN it.same THEN own.change_id ELSE excluded.change_id END,
+                      CASE WHEN it.same THEN own.update_time ELSE excluded.update_time END
+                 FROM (
+                          SELECT own.expire_time <= excluded.update_time AS gone,
+                                 (own.content, own.tags, own.expire_time)
+                                 IS NOT DISTINCT FROM (excluded.content, excluded.tags, excluded.expire_time) AS same
+                      ) AS it
+           ),
            expire_time = excluded.expire_time,
            content     = excluded.content,
            tags        = excluded.tags
      WHERE %(etag_item)s IS NULL
         OR (own.item_id, own.revision) = (%(etag_item)s, %(etag_revision)s)
         OR own.expire_time <= excluded.update_time
- RETURNING own.item_id, own.revision, own.change_id, own.content, own.tags, own.create_time, own.update_time, own.expire_time
+ RETURNING own.agent, own.item_id, own.revision, own.change_id, own.content, own.tags, own.create_time, own.update_time,
+           own.expire_time
+),
+counted AS ( -- one more item, unless a row was replaced: that of this item, or one that has expired and gives way to a successor
+    INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
+    SELECT %(tenant)s, new.agent, new.change_id, (new.item_id = %(item_id)s)::integer, 1, octet_length(new.content)
+      FROM new
+     WHERE new.change_id = %(change_id)s
 ),
 ledger AS ( -- the revision is taken from what was actually stored
     INSERT INTO revision AS ledger (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time, expire_time)
-    SELECT %(tenant)s, session.agent, new.item_id, new.revision, new.change_id, %(kind)s, %(name)s, new.content, new.tags,
+    SELECT %(tenant)s, new.agent, new.item_id, new.revision, new.change_id, %(kind)s, %(name)s, new.content, new.tags,
            new.update_time, new.expire_time
-      FROM session
-           CROSS JOIN new
+      FROM new
      WHERE new.change_id = %(change_id)s
 ),
 logged AS (
@@ -118,6 +125,12 @@ deleted AS ( -- by name: the snapshot may still show the item that expired befor
        AND own.delete_time IS NULL
        AND (%(etag_item)s::uuid IS NULL OR (live.item_id, live.revision) = (%(etag_item)s, %(etag_revision)s))
  RETURNING own.item_id, own.revision
+),
+counted AS (
+    INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
+    SELECT %(tenant)s, session.agent, %(change_id)s, -1, 0, 0
+      FROM session
+           CROSS JOIN deleted
 ),
 result AS (
     SELECT CASE WHEN deleted.item_id IS NOT NULL THEN 'OK'
@@ -202,8 +215,15 @@ stored AS ( -- inserted by name, for the same reason
        AND given.position < coalesce((SELECT refused.position FROM refused), %(count)s)
      ORDER BY given.name
         ON CONFLICT (tenant, agent, kind, name, level) WHERE delete_time IS NULL DO NOTHING
- RETURNING own.name, own.level, own.item_id, own.revision, own.change_id, own.tags, own.thread, own.author, own.event_time,
-           own.create_time, own.expire_time
+ RETURNING own.name, own.level, own.item_id, own.revision, own.change_id, own.content, own.tags, own.thread, own.author,
+           own.event_time, own.create_time, own.expire_time
+),
+counted AS (
+    INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
+    SELECT %(tenant)s, session.agent, %(change_id)s, count(*) - (SELECT count(*) FROM expired), count(*), sum(octet_length(stored.content))
+      FROM session
+           CROSS JOIN stored
+     GROUP BY session.agent
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision)
@@ -225,3 +245,26 @@ SELECT CASE WHEN stored.item_id IS NOT NULL THEN 'OK' WHEN known.same THEN 'EXIS
        LEFT JOIN known ON known.position = given.position
        LEFT JOIN stored ON stored.name = given.name
  ORDER BY given.position;
+
+-- name: fold_storage
+-- Compact what is counted at the own level. Never waits: rows that another transaction compacts are skipped.
+WITH locked AS MATERIALIZED (
+    SELECT own.change_id
+      FROM storage AS own
+     WHERE own.tenant = %(tenant)s
+       AND own.agent = (SELECT session.agent FROM session)
+       FOR UPDATE SKIP LOCKED
+),
+folded AS (
+    DELETE FROM storage AS folded
+     USING locked
+     WHERE folded.tenant = %(tenant)s
+       AND folded.agent = (SELECT session.agent FROM session)
+       AND folded.change_id = locked.change_id
+ RETURNING folded.items, folded.versions, folded.bytes
+)
+INSERT INTO storage AS total (tenant, agent, change_id, items, versions, bytes)
+SELECT %(tenant)s, session.agent, %(fold_id)s, sum(folded.items), sum(folded.versions), sum(folded.bytes)
+  FROM session
+       CROSS JOIN folded
+ GROUP BY session.agent;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 
@@ -35,17 +36,19 @@ class Credentials:
 
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
-        self._holders: OrderedDict[Token, HostIdentity | SessionIdentity] = OrderedDict()
+        self._holders: OrderedDict[Token, tuple[HostIdentity | SessionIdentity, float]] = OrderedDict()
+        """And when they were looked up."""
         self._lock = threading.Lock()
 
-    def remembered(self, token: Token) -> HostIdentity | SessionIdentity | None:
-        """The last known holder of *token*; it may be outdated. Asks no database."""
-        return self._holders.get(token)
+    def remembered(self, token: Token, *, seconds: float) -> HostIdentity | SessionIdentity | None:
+        """The holder of *token*, as looked up within the last *seconds*; it may be outdated. Asks no database."""
+        holder, since = self._holders.get(token, (None, 0.0))
+        return holder if since >= time.monotonic() - seconds else None
 
     def principal(self, token: Token, deadline: Deadline) -> HostIdentity | SessionIdentity:
         """The holder of *token*; a session may be outdated. Raises Unauthenticated."""
-        if token.kind is TokenKind.SESSION and (session := self._holders.get(token)) is not None:
-            return session
+        if token.kind is TokenKind.SESSION and (known := self._holders.get(token)) is not None:
+            return known[0]
         return self.current(token, deadline)
 
     def current(self, token: Token, deadline: Deadline) -> HostIdentity | SessionIdentity:
@@ -61,7 +64,7 @@ class Credentials:
         with self._lock:
             for token in wanted:
                 if token in found:
-                    self._holders[token] = found[token]
+                    self._holders[token] = found[token], time.monotonic()
                 else:
                     self._holders.pop(token, None)
             while len(self._holders) > _MAX_CACHED:

@@ -26,15 +26,17 @@ _ITEM_COLUMNS = (
 )  # fmt: skip
 _AGENT_COLUMNS = (
     "agent_id", "display_name", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit",
-    "user_char_limit", "update_time", "delete_time",
+    "user_char_limit", "calls_per_second", "max_items", "max_bytes", "max_revisions", "update_time", "delete_time",
 )  # fmt: skip
-_LEVEL_TABLES = ("item", "revision", "shelf", "audit", "chunk", "stat", "meaning")
+_LEVEL_TABLES = ("item", "revision", "shelf", "audit", "chunk", "stat", "meaning", "storage")
 _LEVEL_VIEWS = (
     "session", "agent", "link", "visible", "shared_visible", "visible_chunk", "visible_stat", "visible_meaning",
+    "storage_size",
 )  # fmt: skip
 LEVEL_RELATIONS = frozenset({*_LEVEL_TABLES, *_LEVEL_VIEWS})
 """The relations that a level's query finds by an unqualified name."""
-_ERASABLE = ("item", "revision", "chunk", "stat")
+_STAT_COLUMNS = ("tenant", "agent", "chunks", "stems", "grams")
+_ERASABLE = ("item", "revision", "chunk", "stat", "storage")
 _HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link")
 
 
@@ -175,13 +177,13 @@ def _level(level: Classification) -> Iterator[Fact]:
         yield Fact(role, f"schema {lower.role}", "USAGE")
         for table in ("item", "chunk", "stat", "meaning"):
             yield Fact(role, f"{lower.role}.{table}", "SELECT")
-    for relation in (*_LEVEL_VIEWS, "shelf"):
+    for relation in (*_LEVEL_VIEWS, "shelf", "storage"):
         yield Fact(role, f"{role}.{relation}", "SELECT")
-    for locked in ("session", "shelf", "stat"):
+    for locked in ("session", "shelf", "stat", "storage"):
         yield Fact(role, f"{role}.{locked}", "UPDATE (fence)")  # the right to lock rows, and no other
-    for table in ("item", "revision", "audit", "chunk", "stat", "meaning"):
+    for table in ("item", "revision", "audit", "chunk", "stat", "meaning", "storage"):
         yield Fact(role, f"{role}.{table}", "INSERT")
-    for derived in ("chunk", "stat"):  # derived from items: can be rebuilt at any time
+    for derived in ("chunk", "stat", "storage"):  # derived from items: can be rebuilt at any time
         yield Fact(role, f"{role}.{derived}", "DELETE")
     for column in _ITEM_COLUMNS:
         yield Fact(role, f"{role}.item", f"UPDATE ({column})")
@@ -206,7 +208,10 @@ def _control() -> Iterator[Fact]:
         yield Fact(role, "vault.agent", f"UPDATE ({column})")
     yield Fact(role, "vault.conversation", "UPDATE (taint)")
     yield Fact(role, "vault.session", "UPDATE (close_time)")
-    first_blocks = ("muniment_public.item", "muniment_public.revision")
+    for level in roles.LEVELS:
+        yield from (Fact(role, f"{level}.{name}", "SELECT") for name in ("storage", "storage_size"))
+        yield from (Fact(role, f"{level}.stat", f"SELECT ({column})") for column in _STAT_COLUMNS)
+    first_blocks = ("muniment_public.item", "muniment_public.revision", "muniment_public.storage")
     for table in (*(f"{level}.shelf" for level in roles.LEVELS), f"{role}.audit", *first_blocks):
         yield Fact(role, table, "INSERT")
     yield Fact(role, "muniment_public.item", "SELECT (item_id)")
@@ -257,6 +262,7 @@ def _level_views(level: Classification) -> Iterator[Fact]:
     yield from _view(role, "visible", _INVOKER, *items, "where delete_time IS NULL", _NOT_EXPIRED)
     yield from _view(role, "visible_chunk", _INVOKER, *chunks, _NOT_EXPIRED)
     yield from _view(role, "visible_stat", _INVOKER, *stats)
+    yield from _view(role, "storage_size", _INVOKER, f"reads {role}.stat", f"reads {role}.storage")
     yield from _view(role, "visible_meaning", _INVOKER, *embeddings)
     yield from _view(role, "shared_visible", _INVOKER, _BARRIER, f"reads {role}.link", f"reads {role}.visible")
 

@@ -28,8 +28,11 @@ closed AS (
      WHERE closed.tenant = %(tenant)s
        AND closed.session_id = expired.session_id
 )
-SELECT session.token_hash, session.session_id, session.agent, session.taint
+SELECT session.token_hash, session.session_id, session.agent, session.taint, agent.calls_per_second
   FROM session
+       JOIN vault.agent
+            ON agent.tenant = %(tenant)s
+           AND agent.agent = session.agent
  WHERE session.tenant = %(tenant)s
    AND session.token_hash = ANY(%(token_hashes)s::bytea[]);
 

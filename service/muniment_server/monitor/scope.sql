@@ -38,6 +38,13 @@ SELECT shared_visible.*
  WHERE shared_visible.tenant = %(tenant)s
    AND shared_visible.session_id = %(session_id)s;
 
+-- name: storage_size
+-- What the agent has stored at the level of the role.
+SELECT storage_size.*
+  FROM storage_size
+ WHERE storage_size.tenant = %(tenant)s
+   AND storage_size.agent = (SELECT session.agent FROM session);
+
 -- name: visible_chunk_by_term
 -- The chunks of the agent's items, for searches by term. No index serves IS NOT DISTINCT FROM, so that Postgres does not choose
 -- one that reads all chunks of the agent: the terms themselves contain the agent. It stands before visible_chunk, which

@@ -43,6 +43,7 @@ class _FoundSession:
     session_id: SessionId
     agent: AgentNumber
     taint: Classification
+    calls_per_second: int
 
 
 _LOOKUPS: Mapping[TokenKind, tuple[str, type[Any]]] = {
@@ -159,4 +160,4 @@ def _holder(
     token = Token(kind, tenant, row.token_hash)
     if isinstance(row, _FoundKey):
         return token, HostIdentity(tenant, row.host_key_id, row.ceiling)
-    return token, SessionIdentity(tenant, row.session_id, row.taint, row.agent)
+    return token, SessionIdentity(tenant, row.session_id, row.taint, row.agent, row.calls_per_second)

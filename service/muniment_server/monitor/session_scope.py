@@ -24,6 +24,7 @@ from muniment_server.domain.errors import (
 )
 from muniment_server.domain.ids import IdSource
 from muniment_server.domain.items import ItemKind, Version
+from muniment_server.domain.limits import KnownRoom
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.domain.session import Session
 from muniment_server.monitor.policy import Flow, PolicyViolation
@@ -105,6 +106,11 @@ class SessionScope:
     def taint(self) -> Classification:
         """The level of the connection: reads are at or below it, writes are at it."""
         return self._session.taint
+
+    @property
+    def room(self) -> KnownRoom:
+        """What is known of how much the session may still write."""
+        return self._session.room
 
     def new_uuid(self) -> UUID:
         """A new id, for an item or a change."""

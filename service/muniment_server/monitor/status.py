@@ -15,7 +15,10 @@ from grpc_status import rpc_status
 from muniment_server.domain import errors
 
 DOMAIN = "muniment.v1"
-_RETRY_DELAY = duration_pb2.Duration(nanos=100_000_000)
+_RETRY_DELAYS: dict[type[BaseException], duration_pb2.Duration] = {
+    errors.Overloaded: duration_pb2.Duration(nanos=100_000_000),
+    errors.RateLimited: duration_pb2.Duration(seconds=1),
+}
 _MAX_VIOLATIONS = 16
 """A whole status stays under 4 KiB: above about 8 KiB clients see RESOURCE_EXHAUSTED instead."""
 
@@ -91,6 +94,24 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
         "BUDGET_EXCEEDED",
         "the notes would be over the tier's budget: replace or remove an entry first",
     ),
+    errors.QuotaExceeded: _Entry(
+        StatusCode.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED", "the agent stores as much at this level as its limits allow"
+    ),
+    errors.ItemQuotaExceeded: _Entry(
+        StatusCode.RESOURCE_EXHAUSTED,
+        "QUOTA_EXCEEDED",
+        "the agent has as many items at this level as it may have: delete some, or have the host raise max_items",
+    ),
+    errors.ByteQuotaExceeded: _Entry(
+        StatusCode.RESOURCE_EXHAUSTED,
+        "QUOTA_EXCEEDED",
+        "the agent would store more bytes at this level than it may: have max_bytes raised, or what is deleted purged",
+    ),
+    errors.RevisionQuotaExceeded: _Entry(
+        StatusCode.RESOURCE_EXHAUSTED,
+        "QUOTA_EXCEEDED",
+        "the item has as many revisions as it may have: delete it first, or have the host raise max_revisions",
+    ),
     errors.TextNotFound: _Entry(
         StatusCode.FAILED_PRECONDITION, "TEXT_NOT_FOUND", "the text to replace is not in the block"
     ),
@@ -113,6 +134,9 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     ),
     errors.MethodUnknown: _Entry(StatusCode.UNIMPLEMENTED, "METHOD_UNKNOWN", "the server has no such method"),
     errors.Overloaded: _Entry(StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", "too many calls in flight: try again later"),
+    errors.RateLimited: _Entry(
+        StatusCode.RESOURCE_EXHAUSTED, "RATE_LIMITED", "the agent's limit of calls a second is reached: try again later"
+    ),
     errors.DeadlineExceeded: _Entry(
         StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", "the deadline passed before the answer was ready"
     ),
@@ -135,6 +159,8 @@ def status_of(error: BaseException, *, incident: uuid.UUID | None = None) -> grp
     info = error_details_pb2.ErrorInfo(reason=entry.reason, domain=DOMAIN)
     if incident is not None:
         info.metadata["incident"] = str(incident)
+    if isinstance(error, errors.QuotaExceeded):
+        info.metadata["quota"] = error.quota
     return rpc_status.to_status(
         status_pb2.Status(
             code=entry.code.value[0], message=entry.text, details=[_packed(info), *map(_packed, details(error))]
@@ -152,8 +178,8 @@ def details(error: BaseException) -> list[Message]:
     found: list[Message] = []
     if isinstance(error, errors.InvalidArgument):
         found.append(_bad_request(error))
-    if isinstance(error, errors.Overloaded):
-        found.append(error_details_pb2.RetryInfo(retry_delay=_RETRY_DELAY))
+    if type(error) in _RETRY_DELAYS:
+        found.append(error_details_pb2.RetryInfo(retry_delay=_RETRY_DELAYS[type(error)]))
     if isinstance(error, errors.MunimentError) and isinstance(error.detail, Message):
         found.append(error.detail)
     return found

@@ -432,7 +432,11 @@ CREATE TABLE vault.agent (
     user_char_limit integer NOT NULL,
     create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
     update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
-    delete_time timestamp with time zone
+    delete_time timestamp with time zone,
+    calls_per_second integer DEFAULT 2000 NOT NULL,
+    max_items bigint DEFAULT 1000000 NOT NULL,
+    max_bytes bigint DEFAULT '4294967296'::bigint NOT NULL,
+    max_revisions integer DEFAULT 100000 NOT NULL
 );
 
 CREATE VIEW muniment_confidential.agent WITH (security_barrier='true') AS
@@ -443,7 +447,10 @@ CREATE VIEW muniment_confidential.agent WITH (security_barrier='true') AS
     agent.memory_enabled,
     agent.user_profile_enabled,
     agent.memory_char_limit,
-    agent.user_char_limit
+    agent.user_char_limit,
+    agent.max_items,
+    agent.max_bytes,
+    agent.max_revisions
    FROM (muniment_confidential.session
      JOIN vault.agent USING (tenant, agent));
 
@@ -573,6 +580,26 @@ CREATE VIEW muniment_confidential.erasable_stat WITH (security_barrier='true') A
   WHERE (EXISTS ( SELECT
            FROM vault.agent
           WHERE (((agent.tenant = stat.tenant) AND (agent.agent = stat.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE TABLE muniment_confidential.storage (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    change_id uuid NOT NULL,
+    items bigint NOT NULL,
+    versions bigint NOT NULL,
+    bytes bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_confidential.erasable_storage WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    change_id
+   FROM muniment_confidential.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = storage.tenant) AND (agent.agent = storage.agent)) AND (agent.delete_time IS NOT NULL))));
 
 CREATE TABLE vault.block_link (
     tenant bigint NOT NULL,
@@ -775,6 +802,19 @@ CREATE TABLE muniment_confidential.shelf (
     agent bigint NOT NULL,
     fence smallint DEFAULT 0 NOT NULL
 );
+
+CREATE VIEW muniment_confidential.storage_size WITH (security_invoker='true') AS
+ SELECT storage.tenant,
+    storage.agent,
+    storage.items,
+    (storage.bytes + (256 * storage.versions)) AS bytes
+   FROM muniment_confidential.storage
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    0 AS items,
+    (((1500 * stat.chunks) + (20 * stat.stems)) + (20 * stat.grams)) AS bytes
+   FROM muniment_confidential.stat;
 
 CREATE TABLE muniment_internal.chunk (
     tenant bigint NOT NULL,
@@ -1120,7 +1160,10 @@ CREATE VIEW muniment_internal.agent WITH (security_barrier='true') AS
     agent.memory_enabled,
     agent.user_profile_enabled,
     agent.memory_char_limit,
-    agent.user_char_limit
+    agent.user_char_limit,
+    agent.max_items,
+    agent.max_bytes,
+    agent.max_revisions
    FROM (muniment_internal.session
      JOIN vault.agent USING (tenant, agent));
 
@@ -1181,6 +1224,26 @@ CREATE VIEW muniment_internal.erasable_stat WITH (security_barrier='true') AS
   WHERE (EXISTS ( SELECT
            FROM vault.agent
           WHERE (((agent.tenant = stat.tenant) AND (agent.agent = stat.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE TABLE muniment_internal.storage (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    change_id uuid NOT NULL,
+    items bigint NOT NULL,
+    versions bigint NOT NULL,
+    bytes bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_internal.erasable_storage WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    change_id
+   FROM muniment_internal.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = storage.tenant) AND (agent.agent = storage.agent)) AND (agent.delete_time IS NOT NULL))));
 
 CREATE VIEW muniment_internal.link WITH (security_barrier='true') AS
  SELECT session.tenant,
@@ -1281,6 +1344,19 @@ CREATE TABLE muniment_internal.shelf (
     agent bigint NOT NULL,
     fence smallint DEFAULT 0 NOT NULL
 );
+
+CREATE VIEW muniment_internal.storage_size WITH (security_invoker='true') AS
+ SELECT storage.tenant,
+    storage.agent,
+    storage.items,
+    (storage.bytes + (256 * storage.versions)) AS bytes
+   FROM muniment_internal.storage
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    0 AS items,
+    (((1500 * stat.chunks) + (20 * stat.stems)) + (20 * stat.grams)) AS bytes
+   FROM muniment_internal.stat;
 
 CREATE VIEW muniment_internal.visible_chunk WITH (security_invoker='true') AS
  SELECT tenant,
@@ -1425,7 +1501,10 @@ CREATE VIEW muniment_public.agent WITH (security_barrier='true') AS
     agent.memory_enabled,
     agent.user_profile_enabled,
     agent.memory_char_limit,
-    agent.user_char_limit
+    agent.user_char_limit,
+    agent.max_items,
+    agent.max_bytes,
+    agent.max_revisions
    FROM (muniment_public.session
      JOIN vault.agent USING (tenant, agent));
 
@@ -1486,6 +1565,26 @@ CREATE VIEW muniment_public.erasable_stat WITH (security_barrier='true') AS
   WHERE (EXISTS ( SELECT
            FROM vault.agent
           WHERE (((agent.tenant = stat.tenant) AND (agent.agent = stat.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE TABLE muniment_public.storage (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    change_id uuid NOT NULL,
+    items bigint NOT NULL,
+    versions bigint NOT NULL,
+    bytes bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_public.erasable_storage WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    change_id
+   FROM muniment_public.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = storage.tenant) AND (agent.agent = storage.agent)) AND (agent.delete_time IS NOT NULL))));
 
 CREATE VIEW muniment_public.link WITH (security_barrier='true') AS
  SELECT session.tenant,
@@ -1566,6 +1665,19 @@ CREATE TABLE muniment_public.shelf (
     agent bigint NOT NULL,
     fence smallint DEFAULT 0 NOT NULL
 );
+
+CREATE VIEW muniment_public.storage_size WITH (security_invoker='true') AS
+ SELECT storage.tenant,
+    storage.agent,
+    storage.items,
+    (storage.bytes + (256 * storage.versions)) AS bytes
+   FROM muniment_public.storage
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    0 AS items,
+    (((1500 * stat.chunks) + (20 * stat.stems)) + (20 * stat.grams)) AS bytes
+   FROM muniment_public.stat;
 
 CREATE VIEW muniment_public.visible_chunk WITH (security_invoker='true') AS
  SELECT tenant,
@@ -1662,7 +1774,10 @@ CREATE VIEW muniment_restricted.agent WITH (security_barrier='true') AS
     agent.memory_enabled,
     agent.user_profile_enabled,
     agent.memory_char_limit,
-    agent.user_char_limit
+    agent.user_char_limit,
+    agent.max_items,
+    agent.max_bytes,
+    agent.max_revisions
    FROM (muniment_restricted.session
      JOIN vault.agent USING (tenant, agent));
 
@@ -1792,6 +1907,26 @@ CREATE VIEW muniment_restricted.erasable_stat WITH (security_barrier='true') AS
   WHERE (EXISTS ( SELECT
            FROM vault.agent
           WHERE (((agent.tenant = stat.tenant) AND (agent.agent = stat.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE TABLE muniment_restricted.storage (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    change_id uuid NOT NULL,
+    items bigint NOT NULL,
+    versions bigint NOT NULL,
+    bytes bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_restricted.erasable_storage WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    change_id
+   FROM muniment_restricted.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = storage.tenant) AND (agent.agent = storage.agent)) AND (agent.delete_time IS NOT NULL))));
 
 CREATE VIEW muniment_restricted.link WITH (security_barrier='true') AS
  SELECT session.tenant,
@@ -1948,6 +2083,19 @@ CREATE TABLE muniment_restricted.shelf (
     agent bigint NOT NULL,
     fence smallint DEFAULT 0 NOT NULL
 );
+
+CREATE VIEW muniment_restricted.storage_size WITH (security_invoker='true') AS
+ SELECT storage.tenant,
+    storage.agent,
+    storage.items,
+    (storage.bytes + (256 * storage.versions)) AS bytes
+   FROM muniment_restricted.storage
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    0 AS items,
+    (((1500 * stat.chunks) + (20 * stat.stems)) + (20 * stat.grams)) AS bytes
+   FROM muniment_restricted.stat;
 
 CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
  SELECT tenant,
@@ -2228,6 +2376,9 @@ ALTER TABLE ONLY muniment_confidential.shelf
 ALTER TABLE ONLY muniment_confidential.stat
     ADD CONSTRAINT stat_pkey PRIMARY KEY (tenant, agent, kind, language, change_id);
 
+ALTER TABLE ONLY muniment_confidential.storage
+    ADD CONSTRAINT storage_pkey PRIMARY KEY (tenant, agent, change_id);
+
 ALTER TABLE ONLY muniment_control.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
 
@@ -2252,6 +2403,9 @@ ALTER TABLE ONLY muniment_internal.shelf
 ALTER TABLE ONLY muniment_internal.stat
     ADD CONSTRAINT stat_pkey PRIMARY KEY (tenant, agent, kind, language, change_id);
 
+ALTER TABLE ONLY muniment_internal.storage
+    ADD CONSTRAINT storage_pkey PRIMARY KEY (tenant, agent, change_id);
+
 ALTER TABLE ONLY muniment_public.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
 
@@ -2273,6 +2427,9 @@ ALTER TABLE ONLY muniment_public.shelf
 ALTER TABLE ONLY muniment_public.stat
     ADD CONSTRAINT stat_pkey PRIMARY KEY (tenant, agent, kind, language, change_id);
 
+ALTER TABLE ONLY muniment_public.storage
+    ADD CONSTRAINT storage_pkey PRIMARY KEY (tenant, agent, change_id);
+
 ALTER TABLE ONLY muniment_restricted.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
 
@@ -2293,6 +2450,9 @@ ALTER TABLE ONLY muniment_restricted.shelf
 
 ALTER TABLE ONLY muniment_restricted.stat
     ADD CONSTRAINT stat_pkey PRIMARY KEY (tenant, agent, kind, language, change_id);
+
+ALTER TABLE ONLY muniment_restricted.storage
+    ADD CONSTRAINT storage_pkey PRIMARY KEY (tenant, agent, change_id);
 
 ALTER TABLE ONLY vault.agent
     ADD CONSTRAINT agent_pkey PRIMARY KEY (tenant, agent);
@@ -2669,6 +2829,14 @@ GRANT UPDATE(update_time) ON TABLE vault.agent TO muniment_control;
 
 GRANT UPDATE(delete_time) ON TABLE vault.agent TO muniment_control;
 
+GRANT UPDATE(calls_per_second) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(max_items) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(max_bytes) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(max_revisions) ON TABLE vault.agent TO muniment_control;
+
 GRANT SELECT ON TABLE muniment_confidential.agent TO muniment_confidential;
 
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential.chunk TO muniment_confidential;
@@ -2709,9 +2877,27 @@ GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential.stat TO muniment_confi
 
 GRANT SELECT ON TABLE muniment_confidential.stat TO muniment_restricted;
 
+GRANT SELECT(tenant) ON TABLE muniment_confidential.stat TO muniment_control;
+
+GRANT SELECT(agent) ON TABLE muniment_confidential.stat TO muniment_control;
+
+GRANT SELECT(chunks) ON TABLE muniment_confidential.stat TO muniment_control;
+
+GRANT SELECT(stems) ON TABLE muniment_confidential.stat TO muniment_control;
+
+GRANT SELECT(grams) ON TABLE muniment_confidential.stat TO muniment_control;
+
 GRANT UPDATE(fence) ON TABLE muniment_confidential.stat TO muniment_confidential;
 
 GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_stat TO muniment_eraser;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential.storage TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential.storage TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_confidential.storage TO muniment_confidential;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_storage TO muniment_eraser;
 
 GRANT SELECT,INSERT,DELETE ON TABLE vault.block_link TO muniment_control;
 
@@ -2793,6 +2979,10 @@ GRANT INSERT ON TABLE muniment_confidential.shelf TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_confidential.shelf TO muniment_confidential;
 
+GRANT SELECT ON TABLE muniment_confidential.storage_size TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential.storage_size TO muniment_control;
+
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.chunk TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.chunk TO muniment_confidential;
@@ -2847,6 +3037,16 @@ GRANT SELECT ON TABLE muniment_internal.stat TO muniment_confidential;
 
 GRANT SELECT ON TABLE muniment_internal.stat TO muniment_restricted;
 
+GRANT SELECT(tenant) ON TABLE muniment_internal.stat TO muniment_control;
+
+GRANT SELECT(agent) ON TABLE muniment_internal.stat TO muniment_control;
+
+GRANT SELECT(chunks) ON TABLE muniment_internal.stat TO muniment_control;
+
+GRANT SELECT(stems) ON TABLE muniment_internal.stat TO muniment_control;
+
+GRANT SELECT(grams) ON TABLE muniment_internal.stat TO muniment_control;
+
 GRANT UPDATE(fence) ON TABLE muniment_internal.stat TO muniment_internal;
 
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_public.stat TO muniment_public;
@@ -2856,6 +3056,16 @@ GRANT SELECT ON TABLE muniment_public.stat TO muniment_internal;
 GRANT SELECT ON TABLE muniment_public.stat TO muniment_confidential;
 
 GRANT SELECT ON TABLE muniment_public.stat TO muniment_restricted;
+
+GRANT SELECT(tenant) ON TABLE muniment_public.stat TO muniment_control;
+
+GRANT SELECT(agent) ON TABLE muniment_public.stat TO muniment_control;
+
+GRANT SELECT(chunks) ON TABLE muniment_public.stat TO muniment_control;
+
+GRANT SELECT(stems) ON TABLE muniment_public.stat TO muniment_control;
+
+GRANT SELECT(grams) ON TABLE muniment_public.stat TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_public.stat TO muniment_public;
 
@@ -2887,6 +3097,14 @@ GRANT SELECT,DELETE ON TABLE muniment_internal.erasable_revision TO muniment_era
 
 GRANT SELECT,DELETE ON TABLE muniment_internal.erasable_stat TO muniment_eraser;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.storage TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.storage TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_internal.storage TO muniment_internal;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal.erasable_storage TO muniment_eraser;
+
 GRANT SELECT ON TABLE muniment_internal.link TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.visible TO muniment_internal;
@@ -2898,6 +3116,10 @@ GRANT SELECT ON TABLE muniment_internal.shelf TO muniment_internal;
 GRANT INSERT ON TABLE muniment_internal.shelf TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_internal.shelf TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.storage_size TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.storage_size TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_internal.visible_chunk TO muniment_internal;
 
@@ -2923,6 +3145,14 @@ GRANT SELECT,DELETE ON TABLE muniment_public.erasable_revision TO muniment_erase
 
 GRANT SELECT,DELETE ON TABLE muniment_public.erasable_stat TO muniment_eraser;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_public.storage TO muniment_public;
+
+GRANT SELECT,INSERT ON TABLE muniment_public.storage TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_public.storage TO muniment_public;
+
+GRANT SELECT,DELETE ON TABLE muniment_public.erasable_storage TO muniment_eraser;
+
 GRANT SELECT ON TABLE muniment_public.link TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_public.visible TO muniment_public;
@@ -2934,6 +3164,10 @@ GRANT SELECT ON TABLE muniment_public.shelf TO muniment_public;
 GRANT INSERT ON TABLE muniment_public.shelf TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_public.shelf TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.storage_size TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.storage_size TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_public.visible_chunk TO muniment_public;
 
@@ -2979,9 +3213,27 @@ GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_revision TO muniment_e
 
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted.stat TO muniment_restricted;
 
+GRANT SELECT(tenant) ON TABLE muniment_restricted.stat TO muniment_control;
+
+GRANT SELECT(agent) ON TABLE muniment_restricted.stat TO muniment_control;
+
+GRANT SELECT(chunks) ON TABLE muniment_restricted.stat TO muniment_control;
+
+GRANT SELECT(stems) ON TABLE muniment_restricted.stat TO muniment_control;
+
+GRANT SELECT(grams) ON TABLE muniment_restricted.stat TO muniment_control;
+
 GRANT UPDATE(fence) ON TABLE muniment_restricted.stat TO muniment_restricted;
 
 GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_stat TO muniment_eraser;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted.storage TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.storage TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_restricted.storage TO muniment_restricted;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_storage TO muniment_eraser;
 
 GRANT SELECT ON TABLE muniment_restricted.link TO muniment_restricted;
 
@@ -3004,6 +3256,10 @@ GRANT SELECT ON TABLE muniment_restricted.shelf TO muniment_restricted;
 GRANT INSERT ON TABLE muniment_restricted.shelf TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_restricted.shelf TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.storage_size TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.storage_size TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_restricted.visible_chunk TO muniment_restricted;
 

@@ -32,7 +32,7 @@ _STEPS = (
     (roles.ERASER, "erase_conversations"),
     *(
         (level.role, query)
-        for query in ("erase_chunks", "erase_stats", "erase_items", "erase_revisions")
+        for query in ("erase_chunks", "erase_stats", "erase_items", "erase_revisions", "erase_storage")
         for level in Classification
     ),
     (roles.ERASER, "erase_agent"),

@@ -72,6 +72,15 @@ DELETE FROM erasable_revision AS erased
             LIMIT %(most)s
        ));
 
+-- name: erase_storage
+DELETE FROM erasable_storage AS erased
+ WHERE erased.address = ANY(ARRAY(
+           SELECT erasable_storage.address
+             FROM erasable_storage
+            WHERE (erasable_storage.tenant, erasable_storage.agent) = (%(tenant)s, %(agent)s)
+            LIMIT %(most)s
+       ));
+
 -- name: erase_agent
 -- The last row: foreign keys delete the write locks.
 DELETE FROM agent AS erased

@@ -1,8 +1,9 @@
 """Whether a call is let in, and what it waits for before it runs.
 
-1. A call without a well-formed credential is refused. One that this worker has not seen is looked up first, together
-   with others (`verification`).
-2. The call of a caller who has much under way already is refused, so that others find room (`shares`).
+1. A call without a well-formed credential is refused. One that this worker has not seen in the last minute is looked up
+   first, together with others (`verification`).
+2. The call of a session that makes too many a second is refused (`rates`), and that of a caller who has much under way
+   already, so that others find room (`shares`).
 3. Its message is received, without a thread (`incoming`) and within a time limit (`cutoff`).
 4. It waits for its turn (`shares`), and runs behind the interceptors of the monitor, which check its caller again.
 
@@ -20,8 +21,9 @@ from typing import Any, TypeAlias
 
 import grpc
 
-from muniment_server.domain.errors import Overloaded, Unavailable
+from muniment_server.domain.errors import Overloaded, RateLimited, Unavailable
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
+from muniment_server.domain.tokens import Token
 from muniment_server.monitor.authentication import Credentials, bearer_token
 from muniment_server.monitor.interceptors import Gate
 from muniment_server.monitor.policy import Flow, Method
@@ -29,6 +31,7 @@ from muniment_server.monitor.status import status_of
 from muniment_server.transport.cutoff import Cutoff
 from muniment_server.transport.incoming import Behavior, Incoming, no_message
 from muniment_server.transport.pools import CallPool, Limits, Pools
+from muniment_server.transport.rates import Rates
 from muniment_server.transport.shares import Claim, Shares
 from muniment_server.transport.streams import Stream
 from muniment_server.transport.verification import Verification
@@ -36,7 +39,12 @@ from muniment_server.transport.verification import Verification
 GoOn: TypeAlias = Callable[[Sequence[Claim]], None]
 """Runs calls whose turn it is."""
 _STUCK_SECONDS = 10.0
+_REMEMBERED_SECONDS = 60.0
+"""How long the limit of an agent is remembered with the credential of a session."""
+_CONFIRMED_SECONDS = 1.0
+"""How recently a session must have been looked up for its limit to refuse a call."""
 _OVERLOADED = status_of(Overloaded())
+_RATE_LIMITED = status_of(RateLimited())
 _UNAVAILABLE = status_of(Unavailable())
 
 
@@ -54,9 +62,10 @@ class Route:
 class Admission:
     """Lets calls in, and has them run when it is their turn."""
 
-    def __init__(self, credentials: Credentials, gate: Gate, limits: Limits) -> None:
+    def __init__(self, credentials: Credentials, gate: Gate, limits: Limits, rates: Rates) -> None:
         self._credentials = credentials
         self._gate = gate
+        self._rates = rates
         self._cutoff = Cutoff()
         self.verification = Verification(credentials)
         """For callers that are not remembered."""
@@ -92,11 +101,18 @@ class Admission:
             self.verification.refuse(call)
         else:
             call.token = token
-            principal = self._credentials.remembered(token)
+            principal = self._known(token)
             if principal is None:
                 self.verification.verify(call, partial(self._enter, route=route))
             else:
                 self._enter(call, principal, route)
+
+    def _known(self, token: Token) -> HostIdentity | SessionIdentity | None:
+        """The holder of *token*, unless it must be looked up: before a refusal, in case limit or taint were raised."""
+        principal = self._credentials.remembered(token, seconds=_REMEMBERED_SECONDS)
+        if principal is None or self._rates.has_room(principal):
+            return principal
+        return self._credentials.remembered(token, seconds=_CONFIRMED_SECONDS)
 
     def _check_health(self, call: Incoming, route: Route) -> None:
         def received(message: bytes | None) -> None:
@@ -109,6 +125,10 @@ class Admission:
 
     def _enter(self, call: Incoming, principal: HostIdentity | SessionIdentity, route: Route) -> None:
         """Have the call received and run when it is its turn; or refuse it."""
+        if not self._rates.has_room(principal):
+            call.refuse(_RATE_LIMITED)
+            return
+        self._rates.count_arrived(principal)
         assert route.method is not None
         keys, writes = _keys(principal), route.method.flow is Flow.WRITE
         may_call = route.method.allows(principal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +46,7 @@ from muniment_server.transport.admission import Admission
 from muniment_server.transport.dispatch import Dispatcher
 from muniment_server.transport.leaving import leave
 from muniment_server.transport.pools import Limits
+from muniment_server.transport.rates import CountCalls, Rates
 
 _SERVED: tuple[tuple[FileDescriptor, Callable[[Any, grpc.Server], None], Callable[[Searcher], object]], ...] = (
     (agents.DESCRIPTOR, agents_grpc.add_AgentServiceServicer_to_server, lambda _: AgentServicer()),
@@ -93,7 +95,9 @@ class Server:
         limits: Limits,
         open_reflection: bool,
         share_port: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """*clock* counts seconds, for the rates of agents."""
         methods = policy.policies(SERVICES)
         pool = load_pool()
         self.gate = Gate()
@@ -101,11 +105,13 @@ class Server:
         self._health = health.HealthServicer()
         self._port_or_path: int | str = 0
         credentials = Credentials(scopes)
-        self._admission = Admission(credentials, self.gate, limits)
+        rates = Rates(clock)
+        self._admission = Admission(credentials, self.gate, limits, rates)
         validator = Validator(pool, {method.request_type for method in methods.values()})
+        map_errors, *inner = interceptors.in_order(self.gate, credentials, validator)
         dispatcher = Dispatcher(
             methods,
-            interceptors.in_order(self.gate, credentials, validator),
+            (map_errors, CountCalls(rates), *inner),
             scopes,
             self._admission,
             open_reflection=open_reflection,

@@ -1,7 +1,7 @@
-"""The lane of callers that this worker has not seen before: their tokens are looked up together, on one thread.
+"""The lane of callers that this worker has not seen in the last minute: one thread looks their tokens up together.
 
 Whoever guesses tokens fills this lane and no other, and costs the database one query for each tenant that the guesses
-name, at most every few milliseconds. A caller with a valid token passes it once.
+name, at most every few milliseconds. A caller with a valid token passes it once a minute.
 """
 
 from __future__ import annotations

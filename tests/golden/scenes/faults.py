@@ -39,6 +39,21 @@ def faults(stage: Stage) -> None:
     stage.say("Afterwards")
     for session in sessions.values():
         session.get_memory(key="plan")
+    _rate_limited(stage)
+
+
+def _rate_limited(stage: Stage) -> None:
+    stage.say("An agent that may make ten calls, since no time passes for rates")
+    stage.host().create_agent(agent_id="hasty", limits={"calls_per_second": 1})
+    sessions = stage.levels("hasty")
+    for session in sessions.values():
+        for _ in range(11):
+            session.get_memory(key="plan")
+    stage.say("An agent that may store nothing")
+    stage.host().create_agent(agent_id="full", limits={"max_items": 0})
+    for session in stage.levels("full").values():
+        session.save_memory(key="plan", content="x")
+    stage.host().get_agent(agent_id="full")
 
 
 def _health(stage: Stage) -> None:

@@ -145,6 +145,8 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
             known.session.conversation_id = random_id(known.session.conversation_id, answer.session.conversation_id)
         if hasattr(known, "agent"):
             known.agent.agent_id = random_id(known.agent.agent_id, answer.agent.agent_id)
+        if rpc == "GetAgent":  # what is stored, which the worlds compare
+            known.storage.extend(answer.storage)
         if rpc == "RenderPrompt":
             same = self._learned.texts.setdefault(answer.etag, self._rendered) == self._rendered
             only = self._text_etags.setdefault(self._rendered, answer.etag) == answer.etag

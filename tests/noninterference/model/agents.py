@@ -10,6 +10,9 @@ from tests.noninterference.model.ground import Ground
 from tests.noninterference.rules import label_of
 from tests.noninterference.values import LATER, ByName, Refused, Untold, page_size, stamp
 
+LIMITS = {"calls_per_second": 2000, "max_items": 1_000_000, "max_bytes": 4 << 30, "max_revisions": 100_000}
+"""Those of an agent for which none are stated."""
+
 
 class Agents(Ground):
     """AgentService and AuditService."""
@@ -22,6 +25,8 @@ class Agents(Ground):
             memory_enabled=True, user_profile_enabled=True, memory_char_limit=2200, user_char_limit=1375
         )
         settings.MergeFrom(request.memory_settings)
+        limits = agent_pb2.AgentLimits(**LIMITS)
+        limits.MergeFrom(request.limits)
         return agent_service_pb2.CreateAgentResponse(
             agent=agent_pb2.Agent(
                 agent_id=request.agent_id or LATER,
@@ -30,6 +35,7 @@ class Agents(Ground):
                 memory_settings=settings,
                 create_time=stamp(self.now),
                 update_time=stamp(self.now),
+                limits=limits,
             )
         )
 
@@ -56,6 +62,7 @@ class Agents(Ground):
             if request.HasField(name):
                 setattr(shown, name, getattr(request, name))
         shown.memory_settings.MergeFrom(request.memory_settings)
+        shown.limits.MergeFrom(request.limits)
         shown.update_time.FromDatetime(self.now)
         return agent_service_pb2.UpdateAgentResponse(agent=shown)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -24,7 +25,7 @@ _current = Credentials.current
 
 
 def _remember_forever(self: Any, token: Any, deadline: Any) -> Any:
-    return self.remembered(token) or _current(self, token, deadline)
+    return self.remembered(token, seconds=math.inf) or _current(self, token, deadline)
 
 
 _principal = Credentials.principal

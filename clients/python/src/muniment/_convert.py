@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 from uuid import uuid4
@@ -87,6 +88,10 @@ def settings_to_proto(settings: values.MemorySettings | None) -> agent_pb2.Memor
     )
 
 
+def limits_to_proto(limits: values.AgentLimits | None) -> agent_pb2.AgentLimits | None:
+    return None if limits is None else agent_pb2.AgentLimits(**asdict(limits))
+
+
 def initial_blocks_to_proto(blocks: Mapping[str, str] | None) -> Iterable[agent_service_pb2.InitialBlock]:
     """The blocks. An empty mapping is rejected: to the server, no blocks means its three default blocks."""
     if blocks is None:
@@ -100,7 +105,7 @@ def utc(stamp: Timestamp) -> datetime:
     return stamp.ToDatetime(tzinfo=UTC)
 
 
-def agent(message: agent_pb2.Agent) -> values.Agent:
+def agent(message: agent_pb2.Agent, storage: Iterable[agent_pb2.AgentStorage] = ()) -> values.Agent:
     return values.Agent(
         agent_id=message.agent_id,
         display_name=message.display_name,
@@ -108,6 +113,20 @@ def agent(message: agent_pb2.Agent) -> values.Agent:
         memory_settings=settings(message.memory_settings),
         create_time=utc(message.create_time),
         update_time=utc(message.update_time),
+        limits=limits(message.limits),
+        storage=tuple(
+            values.AgentStorage(values.Classification(one.classification), one.items, one.bytes, one.nearly_full)
+            for one in storage
+        ),
+    )
+
+
+def limits(message: agent_pb2.AgentLimits) -> values.AgentLimits:
+    return values.AgentLimits(
+        calls_per_second=message.calls_per_second if message.HasField("calls_per_second") else None,
+        max_items=message.max_items if message.HasField("max_items") else None,
+        max_bytes=message.max_bytes if message.HasField("max_bytes") else None,
+        max_revisions=message.max_revisions if message.HasField("max_revisions") else None,
     )
 
 

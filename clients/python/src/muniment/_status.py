@@ -36,6 +36,8 @@ BY_REASON: dict[str, type[errors.MunimentError]] = {
     "ETAG_STALE": errors.EtagStale,
     "TAINT_CHANGED": errors.TaintChanged,
     "OVERLOADED": errors.Overloaded,
+    "RATE_LIMITED": errors.RateLimited,
+    "QUOTA_EXCEEDED": errors.QuotaExceeded,
     "UNAVAILABLE": errors.Unavailable,
     "DEADLINE_EXCEEDED": errors.DeadlineExceeded,
     "METHOD_UNKNOWN": errors.MethodUnknown,

@@ -35,7 +35,9 @@ MunimentError                   the base class, and any status that is none of t
 │   ├── EtagStale
 │   └── TaintChanged            the taint was raised during a call or between two pages
 ├── ResourceExhausted
-│   └── Overloaded              too many calls in flight: see `retry_after`
+│   ├── Overloaded              too many calls in flight: see `retry_after`
+│   ├── RateLimited             too many calls a second: see `retry_after`
+│   └── QuotaExceeded           the agent stores as much at this level as its limits allow
 ├── Unavailable                 the server or its database is down: see `retry_after`
 ├── DeadlineExceeded            a write may or may not have happened
 ├── Unimplemented
@@ -284,6 +286,14 @@ class ResourceExhausted(MunimentError):
 
 class Overloaded(ResourceExhausted):
     """Too many calls are in flight."""
+
+
+class RateLimited(ResourceExhausted):
+    """The session, or its agent's sessions at its level, have made as many calls as the agent's limit allows."""
+
+
+class QuotaExceeded(ResourceExhausted):
+    """The agent would store more items, bytes or revisions at the session's level than its limits allow."""
 
 
 class Unavailable(MunimentError):

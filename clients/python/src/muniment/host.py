@@ -15,7 +15,7 @@ from muniment.v1 import agent_service_pb2, audit_service_pb2, session_service_pb
 from muniment.v1.agent_service_pb2_grpc import AgentServiceStub
 from muniment.v1.audit_service_pb2_grpc import AuditServiceStub
 from muniment.v1.session_service_pb2_grpc import SessionServiceStub
-from muniment.values import Agent, AuditEvent, Classification, MemorySettings, Session
+from muniment.values import Agent, AgentLimits, AuditEvent, Classification, MemorySettings, Session
 
 AnySession = SessionClient | Session | str
 
@@ -43,6 +43,7 @@ class HostClient(SharedBlocks):
         display_name: str = "",
         language: str = "",
         memory_settings: MemorySettings | None = None,
+        limits: AgentLimits | None = None,
         initial_blocks: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Agent:
@@ -56,14 +57,16 @@ class HostClient(SharedBlocks):
             display_name=display_name,
             language=language,
             memory_settings=_convert.settings_to_proto(memory_settings),
+            limits=_convert.limits_to_proto(limits),
             initial_blocks=_convert.initial_blocks_to_proto(initial_blocks),
         )
         return _convert.agent(self._calls(self._agents.CreateAgent, request, timeout).agent)
 
     def get_agent(self, agent_id: str, *, timeout: float | None = None) -> Agent:
-        """One agent. AgentNotFound: the tenant has none with that id."""
+        """One agent, with what it stores. AgentNotFound: the tenant has none with that id."""
         request = agent_service_pb2.GetAgentRequest(agent_id=agent_id)
-        return _convert.agent(self._calls(self._agents.GetAgent, request, timeout).agent)
+        response = self._calls(self._agents.GetAgent, request, timeout)
+        return _convert.agent(response.agent, response.storage)
 
     def list_agents(self, *, page_size: int = 0, timeout: float | None = None) -> Iterator[Agent]:
         """The tenant's agents, by id; pages are fetched as needed, each within *timeout*."""
@@ -82,6 +85,7 @@ class HostClient(SharedBlocks):
         display_name: str | None = None,
         language: str | None = None,
         memory_settings: MemorySettings | None = None,
+        limits: AgentLimits | None = None,
         timeout: float | None = None,
     ) -> Agent:
         """Change the given settings; keep the others."""
@@ -90,6 +94,7 @@ class HostClient(SharedBlocks):
             display_name=display_name,
             language=language,
             memory_settings=_convert.settings_to_proto(memory_settings),
+            limits=_convert.limits_to_proto(limits),
         )
         return _convert.agent(self._calls(self._agents.UpdateAgent, request, timeout).agent)
 

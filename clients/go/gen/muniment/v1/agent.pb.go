@@ -38,7 +38,9 @@ type Agent struct {
 	// When it was created.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When it was last changed by a host.
-	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// What its sessions may take.
+	Limits        *AgentLimits `protobuf:"bytes,8,opt,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -115,6 +117,171 @@ func (x *Agent) GetUpdateTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Agent) GetLimits() *AgentLimits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+// What an agent stores at one level. The limits of the agent bound it.
+type AgentStorage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The level.
+	Classification Classification `protobuf:"varint,1,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
+	// The items, as `max_items` counts them.
+	Items int64 `protobuf:"varint,2,opt,name=items,proto3" json:"items,omitempty"`
+	// The bytes, as `max_bytes` counts them.
+	Bytes int64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// Whether one of the two is at 80 % of its limit or above.
+	NearlyFull    bool `protobuf:"varint,4,opt,name=nearly_full,json=nearlyFull,proto3" json:"nearly_full,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentStorage) Reset() {
+	*x = AgentStorage{}
+	mi := &file_muniment_v1_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentStorage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentStorage) ProtoMessage() {}
+
+func (x *AgentStorage) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentStorage.ProtoReflect.Descriptor instead.
+func (*AgentStorage) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *AgentStorage) GetClassification() Classification {
+	if x != nil {
+		return x.Classification
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+func (x *AgentStorage) GetItems() int64 {
+	if x != nil {
+		return x.Items
+	}
+	return 0
+}
+
+func (x *AgentStorage) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *AgentStorage) GetNearlyFull() bool {
+	if x != nil {
+		return x.NearlyFull
+	}
+	return false
+}
+
+// What the sessions of an agent may take. Each limit holds for each level by itself.
+//
+// An absent field means the default in CreateAgent, and no change in UpdateAgent.
+type AgentLimits struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The calls a second of each session, and of all sessions at one level, at each worker of a server. Whoever has made
+	// fewer may make up for the last 10 seconds. A change takes effect within a minute.
+	//
+	// The default is 2000.
+	CallsPerSecond *int32 `protobuf:"varint,1,opt,name=calls_per_second,json=callsPerSecond,proto3,oneof" json:"calls_per_second,omitempty"`
+	// The items stored at one level. One that has expired counts until it is replaced or purged.
+	//
+	// The default is 1000000.
+	MaxItems *int64 `protobuf:"varint,2,opt,name=max_items,json=maxItems,proto3,oneof" json:"max_items,omitempty"`
+	// The bytes stored at one level: those of all revisions and passages, also of deleted ones until they are purged,
+	// and an estimate of the search index.
+	//
+	// The default is 4294967296.
+	MaxBytes *int64 `protobuf:"varint,3,opt,name=max_bytes,json=maxBytes,proto3,oneof" json:"max_bytes,omitempty"`
+	// The revisions of one item.
+	//
+	// The default is 100000.
+	MaxRevisions  *int32 `protobuf:"varint,4,opt,name=max_revisions,json=maxRevisions,proto3,oneof" json:"max_revisions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentLimits) Reset() {
+	*x = AgentLimits{}
+	mi := &file_muniment_v1_agent_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentLimits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentLimits) ProtoMessage() {}
+
+func (x *AgentLimits) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_agent_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentLimits.ProtoReflect.Descriptor instead.
+func (*AgentLimits) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_agent_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *AgentLimits) GetCallsPerSecond() int32 {
+	if x != nil && x.CallsPerSecond != nil {
+		return *x.CallsPerSecond
+	}
+	return 0
+}
+
+func (x *AgentLimits) GetMaxItems() int64 {
+	if x != nil && x.MaxItems != nil {
+		return *x.MaxItems
+	}
+	return 0
+}
+
+func (x *AgentLimits) GetMaxBytes() int64 {
+	if x != nil && x.MaxBytes != nil {
+		return *x.MaxBytes
+	}
+	return 0
+}
+
+func (x *AgentLimits) GetMaxRevisions() int32 {
+	if x != nil && x.MaxRevisions != nil {
+		return *x.MaxRevisions
+	}
+	return 0
+}
+
 // The settings of the two tiers of notes.
 //
 // An absent field means the default in CreateAgent, and no change in UpdateAgent.
@@ -143,7 +310,7 @@ type MemorySettings struct {
 
 func (x *MemorySettings) Reset() {
 	*x = MemorySettings{}
-	mi := &file_muniment_v1_agent_proto_msgTypes[1]
+	mi := &file_muniment_v1_agent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -155,7 +322,7 @@ func (x *MemorySettings) String() string {
 func (*MemorySettings) ProtoMessage() {}
 
 func (x *MemorySettings) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_agent_proto_msgTypes[1]
+	mi := &file_muniment_v1_agent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -168,7 +335,7 @@ func (x *MemorySettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemorySettings.ProtoReflect.Descriptor instead.
 func (*MemorySettings) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_agent_proto_rawDescGZIP(), []int{1}
+	return file_muniment_v1_agent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *MemorySettings) GetMemoryEnabled() bool {
@@ -203,7 +370,7 @@ var File_muniment_v1_agent_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/agent.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa1\x02\n" +
+	"\x17muniment/v1/agent.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xd3\x02\n" +
 	"\x05Agent\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12!\n" +
 	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12\x1a\n" +
@@ -212,7 +379,25 @@ const file_muniment_v1_agent_proto_rawDesc = "" +
 	"\vcreate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime\"\xa7\x02\n" +
+	"updateTime\x120\n" +
+	"\x06limits\x18\b \x01(\v2\x18.muniment.v1.AgentLimitsR\x06limits\"\xa0\x01\n" +
+	"\fAgentStorage\x12C\n" +
+	"\x0eclassification\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x14\n" +
+	"\x05items\x18\x02 \x01(\x03R\x05items\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x1f\n" +
+	"\vnearly_full\x18\x04 \x01(\bR\n" +
+	"nearlyFull\"\xed\x01\n" +
+	"\vAgentLimits\x12-\n" +
+	"\x10calls_per_second\x18\x01 \x01(\x05H\x00R\x0ecallsPerSecond\x88\x01\x01\x12 \n" +
+	"\tmax_items\x18\x02 \x01(\x03H\x01R\bmaxItems\x88\x01\x01\x12 \n" +
+	"\tmax_bytes\x18\x03 \x01(\x03H\x02R\bmaxBytes\x88\x01\x01\x12(\n" +
+	"\rmax_revisions\x18\x04 \x01(\x05H\x03R\fmaxRevisions\x88\x01\x01B\x13\n" +
+	"\x11_calls_per_secondB\f\n" +
+	"\n" +
+	"_max_itemsB\f\n" +
+	"\n" +
+	"_max_bytesB\x10\n" +
+	"\x0e_max_revisions\"\xa7\x02\n" +
 	"\x0eMemorySettings\x12*\n" +
 	"\x0ememory_enabled\x18\x01 \x01(\bH\x00R\rmemoryEnabled\x88\x01\x01\x125\n" +
 	"\x14user_profile_enabled\x18\x02 \x01(\bH\x01R\x12userProfileEnabled\x88\x01\x01\x12/\n" +
@@ -236,21 +421,26 @@ func file_muniment_v1_agent_proto_rawDescGZIP() []byte {
 	return file_muniment_v1_agent_proto_rawDescData
 }
 
-var file_muniment_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_muniment_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_muniment_v1_agent_proto_goTypes = []any{
 	(*Agent)(nil),                 // 0: muniment.v1.Agent
-	(*MemorySettings)(nil),        // 1: muniment.v1.MemorySettings
-	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
+	(*AgentStorage)(nil),          // 1: muniment.v1.AgentStorage
+	(*AgentLimits)(nil),           // 2: muniment.v1.AgentLimits
+	(*MemorySettings)(nil),        // 3: muniment.v1.MemorySettings
+	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(Classification)(0),           // 5: muniment.v1.Classification
 }
 var file_muniment_v1_agent_proto_depIdxs = []int32{
-	1, // 0: muniment.v1.Agent.memory_settings:type_name -> muniment.v1.MemorySettings
-	2, // 1: muniment.v1.Agent.create_time:type_name -> google.protobuf.Timestamp
-	2, // 2: muniment.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	3, // 0: muniment.v1.Agent.memory_settings:type_name -> muniment.v1.MemorySettings
+	4, // 1: muniment.v1.Agent.create_time:type_name -> google.protobuf.Timestamp
+	4, // 2: muniment.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
+	2, // 3: muniment.v1.Agent.limits:type_name -> muniment.v1.AgentLimits
+	5, // 4: muniment.v1.AgentStorage.classification:type_name -> muniment.v1.Classification
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_agent_proto_init() }
@@ -258,14 +448,16 @@ func file_muniment_v1_agent_proto_init() {
 	if File_muniment_v1_agent_proto != nil {
 		return
 	}
-	file_muniment_v1_agent_proto_msgTypes[1].OneofWrappers = []any{}
+	file_muniment_v1_classification_proto_init()
+	file_muniment_v1_agent_proto_msgTypes[2].OneofWrappers = []any{}
+	file_muniment_v1_agent_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muniment_v1_agent_proto_rawDesc), len(file_muniment_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

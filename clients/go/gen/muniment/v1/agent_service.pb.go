@@ -38,6 +38,8 @@ type CreateAgentRequest struct {
 	//
 	// The default is three empty blocks: `personality`, `relationships`, `current_state`.
 	InitialBlocks []*InitialBlock `protobuf:"bytes,5,rep,name=initial_blocks,json=initialBlocks,proto3" json:"initial_blocks,omitempty"`
+	// What its sessions may take.
+	Limits        *AgentLimits `protobuf:"bytes,7,opt,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -103,6 +105,13 @@ func (x *CreateAgentRequest) GetMemorySettings() *MemorySettings {
 func (x *CreateAgentRequest) GetInitialBlocks() []*InitialBlock {
 	if x != nil {
 		return x.InitialBlocks
+	}
+	return nil
+}
+
+func (x *CreateAgentRequest) GetLimits() *AgentLimits {
+	if x != nil {
+		return x.Limits
 	}
 	return nil
 }
@@ -258,7 +267,9 @@ func (x *GetAgentRequest) GetAgentId() string {
 type GetAgentResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The agent.
-	Agent         *Agent `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	Agent *Agent `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	// What its sessions have stored at each level up to the ceiling of the host key, the lowest level first.
+	Storage       []*AgentStorage `protobuf:"bytes,2,rep,name=storage,proto3" json:"storage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -296,6 +307,13 @@ func (*GetAgentResponse) Descriptor() ([]byte, []int) {
 func (x *GetAgentResponse) GetAgent() *Agent {
 	if x != nil {
 		return x.Agent
+	}
+	return nil
+}
+
+func (x *GetAgentResponse) GetStorage() []*AgentStorage {
+	if x != nil {
+		return x.Storage
 	}
 	return nil
 }
@@ -425,8 +443,10 @@ type UpdateAgentRequest struct {
 	Language *string `protobuf:"bytes,3,opt,name=language,proto3,oneof" json:"language,omitempty"`
 	// The settings to change.
 	MemorySettings *MemorySettings `protobuf:"bytes,4,opt,name=memory_settings,json=memorySettings,proto3" json:"memory_settings,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The limits to change.
+	Limits        *AgentLimits `protobuf:"bytes,6,opt,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdateAgentRequest) Reset() {
@@ -483,6 +503,13 @@ func (x *UpdateAgentRequest) GetLanguage() string {
 func (x *UpdateAgentRequest) GetMemorySettings() *MemorySettings {
 	if x != nil {
 		return x.MemorySettings
+	}
+	return nil
+}
+
+func (x *UpdateAgentRequest) GetLimits() *AgentLimits {
+	if x != nil {
+		return x.Limits
 	}
 	return nil
 }
@@ -620,34 +647,37 @@ var File_muniment_v1_agent_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1fmuniment/v1/agent_service.proto\x12\vmuniment.v1\x1a\x17muniment/v1/agent.proto\x1a\x18muniment/v1/policy.proto\"\xf6\x01\n" +
+	"\x1fmuniment/v1/agent_service.proto\x12\vmuniment.v1\x1a\x17muniment/v1/agent.proto\x1a\x18muniment/v1/policy.proto\"\xa8\x02\n" +
 	"\x12CreateAgentRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12!\n" +
 	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12\x1a\n" +
 	"\blanguage\x18\x03 \x01(\tR\blanguage\x12D\n" +
 	"\x0fmemory_settings\x18\x04 \x01(\v2\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12@\n" +
-	"\x0einitial_blocks\x18\x05 \x03(\v2\x19.muniment.v1.InitialBlockR\rinitialBlocks\"H\n" +
+	"\x0einitial_blocks\x18\x05 \x03(\v2\x19.muniment.v1.InitialBlockR\rinitialBlocks\x120\n" +
+	"\x06limits\x18\a \x01(\v2\x18.muniment.v1.AgentLimitsR\x06limits\"H\n" +
 	"\fInitialBlock\x12\x19\n" +
 	"\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n" +
 	"\acontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\acontent\"?\n" +
 	"\x13CreateAgentResponse\x12(\n" +
 	"\x05agent\x18\x01 \x01(\v2\x12.muniment.v1.AgentR\x05agent\",\n" +
 	"\x0fGetAgentRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\"<\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\"q\n" +
 	"\x10GetAgentResponse\x12(\n" +
-	"\x05agent\x18\x01 \x01(\v2\x12.muniment.v1.AgentR\x05agent\"O\n" +
+	"\x05agent\x18\x01 \x01(\v2\x12.muniment.v1.AgentR\x05agent\x123\n" +
+	"\astorage\x18\x02 \x03(\v2\x19.muniment.v1.AgentStorageR\astorage\"O\n" +
 	"\x11ListAgentsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\"h\n" +
 	"\x12ListAgentsResponse\x12*\n" +
 	"\x06agents\x18\x01 \x03(\v2\x12.muniment.v1.AgentR\x06agents\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xdc\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8e\x02\n" +
 	"\x12UpdateAgentRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12&\n" +
 	"\fdisplay_name\x18\x02 \x01(\tH\x00R\vdisplayName\x88\x01\x01\x12\x1f\n" +
 	"\blanguage\x18\x03 \x01(\tH\x01R\blanguage\x88\x01\x01\x12D\n" +
-	"\x0fmemory_settings\x18\x04 \x01(\v2\x1b.muniment.v1.MemorySettingsR\x0ememorySettingsB\x0f\n" +
+	"\x0fmemory_settings\x18\x04 \x01(\v2\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x120\n" +
+	"\x06limits\x18\x06 \x01(\v2\x18.muniment.v1.AgentLimitsR\x06limitsB\x0f\n" +
 	"\r_display_nameB\v\n" +
 	"\t_language\"?\n" +
 	"\x13UpdateAgentResponse\x12(\n" +
@@ -695,31 +725,36 @@ var file_muniment_v1_agent_service_proto_goTypes = []any{
 	(*DeleteAgentRequest)(nil),  // 9: muniment.v1.DeleteAgentRequest
 	(*DeleteAgentResponse)(nil), // 10: muniment.v1.DeleteAgentResponse
 	(*MemorySettings)(nil),      // 11: muniment.v1.MemorySettings
-	(*Agent)(nil),               // 12: muniment.v1.Agent
+	(*AgentLimits)(nil),         // 12: muniment.v1.AgentLimits
+	(*Agent)(nil),               // 13: muniment.v1.Agent
+	(*AgentStorage)(nil),        // 14: muniment.v1.AgentStorage
 }
 var file_muniment_v1_agent_service_proto_depIdxs = []int32{
 	11, // 0: muniment.v1.CreateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
 	1,  // 1: muniment.v1.CreateAgentRequest.initial_blocks:type_name -> muniment.v1.InitialBlock
-	12, // 2: muniment.v1.CreateAgentResponse.agent:type_name -> muniment.v1.Agent
-	12, // 3: muniment.v1.GetAgentResponse.agent:type_name -> muniment.v1.Agent
-	12, // 4: muniment.v1.ListAgentsResponse.agents:type_name -> muniment.v1.Agent
-	11, // 5: muniment.v1.UpdateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
-	12, // 6: muniment.v1.UpdateAgentResponse.agent:type_name -> muniment.v1.Agent
-	0,  // 7: muniment.v1.AgentService.CreateAgent:input_type -> muniment.v1.CreateAgentRequest
-	3,  // 8: muniment.v1.AgentService.GetAgent:input_type -> muniment.v1.GetAgentRequest
-	5,  // 9: muniment.v1.AgentService.ListAgents:input_type -> muniment.v1.ListAgentsRequest
-	7,  // 10: muniment.v1.AgentService.UpdateAgent:input_type -> muniment.v1.UpdateAgentRequest
-	9,  // 11: muniment.v1.AgentService.DeleteAgent:input_type -> muniment.v1.DeleteAgentRequest
-	2,  // 12: muniment.v1.AgentService.CreateAgent:output_type -> muniment.v1.CreateAgentResponse
-	4,  // 13: muniment.v1.AgentService.GetAgent:output_type -> muniment.v1.GetAgentResponse
-	6,  // 14: muniment.v1.AgentService.ListAgents:output_type -> muniment.v1.ListAgentsResponse
-	8,  // 15: muniment.v1.AgentService.UpdateAgent:output_type -> muniment.v1.UpdateAgentResponse
-	10, // 16: muniment.v1.AgentService.DeleteAgent:output_type -> muniment.v1.DeleteAgentResponse
-	12, // [12:17] is the sub-list for method output_type
-	7,  // [7:12] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	12, // 2: muniment.v1.CreateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
+	13, // 3: muniment.v1.CreateAgentResponse.agent:type_name -> muniment.v1.Agent
+	13, // 4: muniment.v1.GetAgentResponse.agent:type_name -> muniment.v1.Agent
+	14, // 5: muniment.v1.GetAgentResponse.storage:type_name -> muniment.v1.AgentStorage
+	13, // 6: muniment.v1.ListAgentsResponse.agents:type_name -> muniment.v1.Agent
+	11, // 7: muniment.v1.UpdateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
+	12, // 8: muniment.v1.UpdateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
+	13, // 9: muniment.v1.UpdateAgentResponse.agent:type_name -> muniment.v1.Agent
+	0,  // 10: muniment.v1.AgentService.CreateAgent:input_type -> muniment.v1.CreateAgentRequest
+	3,  // 11: muniment.v1.AgentService.GetAgent:input_type -> muniment.v1.GetAgentRequest
+	5,  // 12: muniment.v1.AgentService.ListAgents:input_type -> muniment.v1.ListAgentsRequest
+	7,  // 13: muniment.v1.AgentService.UpdateAgent:input_type -> muniment.v1.UpdateAgentRequest
+	9,  // 14: muniment.v1.AgentService.DeleteAgent:input_type -> muniment.v1.DeleteAgentRequest
+	2,  // 15: muniment.v1.AgentService.CreateAgent:output_type -> muniment.v1.CreateAgentResponse
+	4,  // 16: muniment.v1.AgentService.GetAgent:output_type -> muniment.v1.GetAgentResponse
+	6,  // 17: muniment.v1.AgentService.ListAgents:output_type -> muniment.v1.ListAgentsResponse
+	8,  // 18: muniment.v1.AgentService.UpdateAgent:output_type -> muniment.v1.UpdateAgentResponse
+	10, // 19: muniment.v1.AgentService.DeleteAgent:output_type -> muniment.v1.DeleteAgentResponse
+	15, // [15:20] is the sub-list for method output_type
+	10, // [10:15] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_agent_service_proto_init() }

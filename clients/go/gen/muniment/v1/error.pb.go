@@ -162,6 +162,16 @@ const (
 	//
 	// Example, FAILED_PRECONDITION: RenderPrompt for an agent with forty blocks of 64 KiB.
 	ErrorReason_ERROR_REASON_PROMPT_TOO_LARGE ErrorReason = 33
+	// The session, or the sessions of its agent at its level, have made as many calls as the agent's limit allows.
+	// `google.rpc.RetryInfo` says when to try again.
+	//
+	// Example, RESOURCE_EXHAUSTED: more calls at once than an agent with `calls_per_second` 1 may make.
+	ErrorReason_ERROR_REASON_RATE_LIMITED ErrorReason = 34
+	// The agent would store more at the session's level than its limits allow. The metadata entry `quota` of ErrorInfo
+	// says of what: `items`, `bytes` or `revisions`. Reads and deletions go on.
+	//
+	// Example, RESOURCE_EXHAUSTED: SaveMemory of a new key for an agent with as many items as `max_items` allows.
+	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED ErrorReason = 35
 )
 
 // Enum value maps for ErrorReason.
@@ -201,6 +211,8 @@ var (
 		31: "ERROR_REASON_PASSAGE_NOT_FOUND",
 		32: "ERROR_REASON_PASSAGE_EXISTS",
 		33: "ERROR_REASON_PROMPT_TOO_LARGE",
+		34: "ERROR_REASON_RATE_LIMITED",
+		35: "ERROR_REASON_QUOTA_EXCEEDED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -237,6 +249,8 @@ var (
 		"ERROR_REASON_PASSAGE_NOT_FOUND":      31,
 		"ERROR_REASON_PASSAGE_EXISTS":         32,
 		"ERROR_REASON_PROMPT_TOO_LARGE":       33,
+		"ERROR_REASON_RATE_LIMITED":           34,
+		"ERROR_REASON_QUOTA_EXCEEDED":         35,
 	}
 )
 
@@ -271,7 +285,7 @@ var File_muniment_v1_error_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\x8f\t\n" +
+	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xcf\t\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_FIELD_INVALID\x10\x01\x12#\n" +
@@ -307,7 +321,9 @@ const file_muniment_v1_error_proto_rawDesc = "" +
 	"\x1fERROR_REASON_BLOCK_NOT_ATTACHED\x10\x1e\x12\"\n" +
 	"\x1eERROR_REASON_PASSAGE_NOT_FOUND\x10\x1f\x12\x1f\n" +
 	"\x1bERROR_REASON_PASSAGE_EXISTS\x10 \x12!\n" +
-	"\x1dERROR_REASON_PROMPT_TOO_LARGE\x10!B?\n" +
+	"\x1dERROR_REASON_PROMPT_TOO_LARGE\x10!\x12\x1d\n" +
+	"\x19ERROR_REASON_RATE_LIMITED\x10\"\x12\x1f\n" +
+	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10#B?\n" +
 	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

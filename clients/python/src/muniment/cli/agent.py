@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from muniment import HostClient, MemorySettings
-from muniment.cli.apply import SETTINGS, apply, flat
+from muniment import AgentLimits, HostClient, MemorySettings
+from muniment.cli.apply import LIMITS, SETTINGS, apply, flat
 from muniment.cli.connect import with_host
 from muniment.cli.content import confirm
 from muniment.cli.failures import Discreet
@@ -43,7 +43,7 @@ def _by_label(_context: click.Context, _parameter: click.Parameter, texts: tuple
 
 
 def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options for notes, as the argument *settings*."""
+    """Give a command the options for notes, as the argument *settings*, and those for limits, as *limits*."""
 
     @click.option("--notes/--no-notes", "memory_enabled", default=None, help="Enable or disable the agent's own notes.")
     @click.option(
@@ -55,10 +55,15 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--profile-limit", "user_char_limit", type=int, help="The budget of the user profile, in code points."
     )
+    @click.option("--calls-per-second", type=int, help="The calls a second at each level, and of each session.")
+    @click.option("--max-items", type=int, help="The items stored at each level.")
+    @click.option("--max-bytes", type=int, help="The bytes stored at each level, with revisions and index.")
+    @click.option("--max-revisions", type=int, help="The revisions of one item.")
     @functools.wraps(command)
     def with_options(**arguments: Any) -> None:
         settings = MemorySettings(**{name: arguments.pop(name) for name in SETTINGS})
-        command(settings=settings, **arguments)
+        limits = AgentLimits(**{name: arguments.pop(name) for name in LIMITS})
+        command(settings=settings, limits=limits, **arguments)
 
     return with_options
 
@@ -92,6 +97,7 @@ def create(
     language: str,
     blocks: dict[str, str] | None,
     settings: MemorySettings,
+    limits: AgentLimits,
 ) -> None:
     """Create an agent. Without NAME, the server generates an id.
 
@@ -106,7 +112,12 @@ def create(
       muniment agent create --display-name "Alice" --language en --notes-limit 4000
     """
     made = host.create_agent(
-        agent_id, display_name=display_name, language=language, memory_settings=settings, initial_blocks=blocks
+        agent_id,
+        display_name=display_name,
+        language=language,
+        memory_settings=settings,
+        limits=limits,
+        initial_blocks=blocks,
     )
     output.record(flat(made), _COLUMNS)
 
@@ -116,13 +127,17 @@ def create(
 @with_output
 @with_host
 def get(host: HostClient, output: Output, agent_id: str) -> None:
-    """Show an agent and its settings.
+    """Show an agent, its settings and what it stores.
 
     \b
     Examples:
       muniment agent get alice
     """
-    output.record(flat(host.get_agent(agent_id)), (*_COLUMNS, *SETTINGS))
+    found = host.get_agent(agent_id)
+    output.record(flat(found), (*_COLUMNS, *SETTINGS, *LIMITS))
+    for stored in found.storage:
+        nearly_full = ", nearly full: raise its limits, delete items, or purge old versions" * stored.nearly_full
+        print_note(f"{stored.classification.name}: {stored.items:,} items, {stored.bytes:,} bytes{nearly_full}")
 
 
 @agent.command("list")
@@ -153,6 +168,7 @@ def update(
     display_name: str | None,
     language: str | None,
     settings: MemorySettings,
+    limits: AgentLimits,
 ) -> None:
     """Change the given settings; keep the others.
 
@@ -160,9 +176,12 @@ def update(
     Examples:
       muniment agent update alice --display-name "Alice Liddell"
       muniment agent update alice --no-profile --notes-limit 4000
+      muniment agent update alice --calls-per-second 20 --max-items 10000
     """
-    changed = host.update_agent(agent_id, display_name=display_name, language=language, memory_settings=settings)
-    output.record(flat(changed), (*_COLUMNS, *SETTINGS))
+    changed = host.update_agent(
+        agent_id, display_name=display_name, language=language, memory_settings=settings, limits=limits
+    )
+    output.record(flat(changed), (*_COLUMNS, *SETTINGS, *LIMITS))
     if language is not None:
         print_note("Existing items keep their index until it is rebuilt: see muniment reindex --help")
 

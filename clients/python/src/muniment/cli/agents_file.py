@@ -21,6 +21,10 @@ _SETTINGS: dict[str, type] = {
     "user_profile_enabled": bool,
     "memory_char_limit": int,
     "user_char_limit": int,
+    "calls_per_second": int,
+    "max_items": int,
+    "max_bytes": int,
+    "max_revisions": int,
 }
 _TYPES: dict[type, str] = {
     str: "text: put it in quotes",

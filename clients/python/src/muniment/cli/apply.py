@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from muniment import Agent, AgentNotFound, HostClient, InvalidArgument, MemorySettings
+from muniment import Agent, AgentLimits, AgentNotFound, HostClient, InvalidArgument, MemorySettings
 from muniment.cli import agents_file
 from muniment.cli.agents_file import Declared
 from muniment.cli.connect import broken_rules, with_host
@@ -21,6 +21,7 @@ from muniment.cli.parameters import FILE
 
 _MAX_BYTES = 1024 * 1024
 SETTINGS = ("memory_enabled", "user_profile_enabled", "memory_char_limit", "user_char_limit")
+LIMITS = ("calls_per_second", "max_items", "max_bytes", "max_revisions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,10 @@ def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
         user_profile_enabled: true
         memory_char_limit: 2200
         user_char_limit: 1375
+        calls_per_second: 2000
+        max_items: 1000000
+        max_bytes: 4294967296
+        max_revisions: 100000
         blocks:
           personality: Kind, and brief.
 
@@ -78,9 +83,9 @@ def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
 
 
 def flat(agent: Agent) -> Row:
-    """An agent as one row, with the settings of its notes as columns."""
-    row = {name: value for name, value in asdict(agent).items() if name != "memory_settings"}
-    return {**row, **asdict(agent.memory_settings)}
+    """An agent as one row, with the settings of its notes and its limits as columns."""
+    row = {name: value for name, value in asdict(agent).items() if name not in {"memory_settings", "limits"}}
+    return {**row, **asdict(agent.memory_settings), **asdict(agent.limits)}
 
 
 def _step(host: HostClient, wanted: Declared) -> _Step:
@@ -115,5 +120,6 @@ def _naming(agent_id: str) -> Iterator[None]:
 def _arguments(settings: Row) -> dict[str, Any]:
     """*settings* as the client takes them."""
     memory = MemorySettings(**{name: settings.get(name) for name in SETTINGS})
-    rest = {name: value for name, value in settings.items() if name not in SETTINGS}
-    return {**rest, "memory_settings": memory}
+    limits = AgentLimits(**{name: settings.get(name) for name in LIMITS})
+    rest = {name: value for name, value in settings.items() if name not in {*SETTINGS, *LIMITS}}
+    return {**rest, "memory_settings": memory, "limits": limits}

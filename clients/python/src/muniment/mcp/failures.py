@@ -34,6 +34,7 @@ NEXT: dict[type[MunimentError], str] = {
     muniment.BlockTooLarge: "Shorten the content and call again.",
     muniment.FailedPrecondition: "Look at what is there, and call again.",
     muniment.Aborted: "Something changed meanwhile. Read again, then call again.",
+    muniment.QuotaExceeded: "The memory is full. Delete what is not needed any more, and tell the user; do not retry.",
     muniment.ResourceExhausted: "The memory is busy. Go on without it, and try again later.",
     muniment.Unavailable: "The memory cannot be reached. Go on without it, and try again later. A write may have "
     "happened: look before you repeat it.",

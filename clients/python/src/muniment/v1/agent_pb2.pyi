@@ -6,6 +6,7 @@ isort:skip_file
 from google.protobuf import descriptor as descriptor
 from google.protobuf import message as message
 from google.protobuf import timestamp_pb2 as timestamp_pb2
+from muniment.v1 import classification_pb2 as classification_pb2
 import builtins as builtins
 import sys
 import typing as typing
@@ -32,6 +33,7 @@ class Agent(message.Message):
     MEMORY_SETTINGS_FIELD_NUMBER: builtins.int
     CREATE_TIME_FIELD_NUMBER: builtins.int
     UPDATE_TIME_FIELD_NUMBER: builtins.int
+    LIMITS_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The id, unique in the tenant."""
     display_name: builtins.str
@@ -50,6 +52,10 @@ class Agent(message.Message):
     def update_time(self) -> timestamp_pb2.Timestamp:
         """When it was last changed by a host."""
 
+    @builtins.property
+    def limits(self) -> AgentLimits:
+        """What its sessions may take."""
+
     def __init__(
         self,
         *,
@@ -59,12 +65,109 @@ class Agent(message.Message):
         memory_settings: MemorySettings | None = ...,
         create_time: timestamp_pb2.Timestamp | None = ...,
         update_time: timestamp_pb2.Timestamp | None = ...,
+        limits: AgentLimits | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "limits", b"limits", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "create_time", b"create_time", "display_name", b"display_name", "language", b"language", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "create_time", b"create_time", "display_name", b"display_name", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class AgentStorage(message.Message):
+    """What an agent stores at one level. The limits of the agent bound it."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    CLASSIFICATION_FIELD_NUMBER: builtins.int
+    ITEMS_FIELD_NUMBER: builtins.int
+    BYTES_FIELD_NUMBER: builtins.int
+    NEARLY_FULL_FIELD_NUMBER: builtins.int
+    classification: classification_pb2.Classification.ValueType
+    """The level."""
+    items: builtins.int
+    """The items, as `max_items` counts them."""
+    bytes: builtins.int
+    """The bytes, as `max_bytes` counts them."""
+    nearly_full: builtins.bool
+    """Whether one of the two is at 80 % of its limit or above."""
+    def __init__(
+        self,
+        *,
+        classification: classification_pb2.Classification.ValueType = ...,
+        items: builtins.int = ...,
+        bytes: builtins.int = ...,
+        nearly_full: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["bytes", b"bytes", "classification", b"classification", "items", b"items", "nearly_full", b"nearly_full"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class AgentLimits(message.Message):
+    """What the sessions of an agent may take. Each limit holds for each level by itself.
+
+    An absent field means the default in CreateAgent, and no change in UpdateAgent.
+    """
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    CALLS_PER_SECOND_FIELD_NUMBER: builtins.int
+    MAX_ITEMS_FIELD_NUMBER: builtins.int
+    MAX_BYTES_FIELD_NUMBER: builtins.int
+    MAX_REVISIONS_FIELD_NUMBER: builtins.int
+    calls_per_second: builtins.int
+    """The calls a second of each session, and of all sessions at one level, at each worker of a server. Whoever has made
+    fewer may make up for the last 10 seconds. A change takes effect within a minute.
+
+    The default is 2000.
+    """
+    max_items: builtins.int
+    """The items stored at one level. One that has expired counts until it is replaced or purged.
+
+    The default is 1000000.
+    """
+    max_bytes: builtins.int
+    """The bytes stored at one level: those of all revisions and passages, also of deleted ones until they are purged,
+    and an estimate of the search index.
+
+    The default is 4294967296.
+    """
+    max_revisions: builtins.int
+    """The revisions of one item.
+
+    The default is 100000.
+    """
+    def __init__(
+        self,
+        *,
+        calls_per_second: builtins.int | None = ...,
+        max_items: builtins.int | None = ...,
+        max_bytes: builtins.int | None = ...,
+        max_revisions: builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["_calls_per_second", b"_calls_per_second", "_max_bytes", b"_max_bytes", "_max_items", b"_max_items", "_max_revisions", b"_max_revisions", "calls_per_second", b"calls_per_second", "max_bytes", b"max_bytes", "max_items", b"max_items", "max_revisions", b"max_revisions"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["_calls_per_second", b"_calls_per_second", "_max_bytes", b"_max_bytes", "_max_items", b"_max_items", "_max_revisions", b"_max_revisions", "calls_per_second", b"calls_per_second", "max_bytes", b"max_bytes", "max_items", b"max_items", "max_revisions", b"max_revisions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__calls_per_second: _TypeAlias = typing.Literal["calls_per_second"]  # noqa: Y015
+    _WhichOneofArgType__calls_per_second: _TypeAlias = typing.Literal["_calls_per_second", b"_calls_per_second"]  # noqa: Y015
+    _WhichOneofReturnType__max_bytes: _TypeAlias = typing.Literal["max_bytes"]  # noqa: Y015
+    _WhichOneofArgType__max_bytes: _TypeAlias = typing.Literal["_max_bytes", b"_max_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__max_items: _TypeAlias = typing.Literal["max_items"]  # noqa: Y015
+    _WhichOneofArgType__max_items: _TypeAlias = typing.Literal["_max_items", b"_max_items"]  # noqa: Y015
+    _WhichOneofReturnType__max_revisions: _TypeAlias = typing.Literal["max_revisions"]  # noqa: Y015
+    _WhichOneofArgType__max_revisions: _TypeAlias = typing.Literal["_max_revisions", b"_max_revisions"]  # noqa: Y015
+    @typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__calls_per_second) -> _WhichOneofReturnType__calls_per_second | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_bytes) -> _WhichOneofReturnType__max_bytes | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_items) -> _WhichOneofReturnType__max_items | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_revisions) -> _WhichOneofReturnType__max_revisions | None: ...
 
 @typing.final
 class MemorySettings(message.Message):

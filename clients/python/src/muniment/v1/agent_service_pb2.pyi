@@ -30,6 +30,7 @@ class CreateAgentRequest(message.Message):
     LANGUAGE_FIELD_NUMBER: builtins.int
     MEMORY_SETTINGS_FIELD_NUMBER: builtins.int
     INITIAL_BLOCKS_FIELD_NUMBER: builtins.int
+    LIMITS_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The id of the agent: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit.
 
@@ -50,6 +51,10 @@ class CreateAgentRequest(message.Message):
         The default is three empty blocks: `personality`, `relationships`, `current_state`.
         """
 
+    @builtins.property
+    def limits(self) -> agent_pb2.AgentLimits:
+        """What its sessions may take."""
+
     def __init__(
         self,
         *,
@@ -58,10 +63,11 @@ class CreateAgentRequest(message.Message):
         language: builtins.str = ...,
         memory_settings: agent_pb2.MemorySettings | None = ...,
         initial_blocks: abc.Iterable[InitialBlock] | None = ...,
+        limits: agent_pb2.AgentLimits | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = typing.Literal["memory_settings", b"memory_settings"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "display_name", b"display_name", "initial_blocks", b"initial_blocks", "language", b"language", "memory_settings", b"memory_settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "display_name", b"display_name", "initial_blocks", b"initial_blocks", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -138,18 +144,24 @@ class GetAgentResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     AGENT_FIELD_NUMBER: builtins.int
+    STORAGE_FIELD_NUMBER: builtins.int
     @builtins.property
     def agent(self) -> agent_pb2.Agent:
         """The agent."""
+
+    @builtins.property
+    def storage(self) -> containers.RepeatedCompositeFieldContainer[agent_pb2.AgentStorage]:
+        """What its sessions have stored at each level up to the ceiling of the host key, the lowest level first."""
 
     def __init__(
         self,
         *,
         agent: agent_pb2.Agent | None = ...,
+        storage: abc.Iterable[agent_pb2.AgentStorage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["agent", b"agent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent", b"agent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent", b"agent", "storage", b"storage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -219,6 +231,7 @@ class UpdateAgentRequest(message.Message):
     DISPLAY_NAME_FIELD_NUMBER: builtins.int
     LANGUAGE_FIELD_NUMBER: builtins.int
     MEMORY_SETTINGS_FIELD_NUMBER: builtins.int
+    LIMITS_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent id."""
     display_name: builtins.str
@@ -229,6 +242,10 @@ class UpdateAgentRequest(message.Message):
     def memory_settings(self) -> agent_pb2.MemorySettings:
         """The settings to change."""
 
+    @builtins.property
+    def limits(self) -> agent_pb2.AgentLimits:
+        """The limits to change."""
+
     def __init__(
         self,
         *,
@@ -236,10 +253,11 @@ class UpdateAgentRequest(message.Message):
         display_name: builtins.str | None = ...,
         language: builtins.str | None = ...,
         memory_settings: agent_pb2.MemorySettings | None = ...,
+        limits: agent_pb2.AgentLimits | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = typing.Literal["_display_name", b"_display_name", "_language", b"_language", "display_name", b"display_name", "language", b"language", "memory_settings", b"memory_settings"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["_display_name", b"_display_name", "_language", b"_language", "display_name", b"display_name", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["_display_name", b"_display_name", "_language", b"_language", "agent_id", b"agent_id", "display_name", b"display_name", "language", b"language", "memory_settings", b"memory_settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["_display_name", b"_display_name", "_language", b"_language", "agent_id", b"agent_id", "display_name", b"display_name", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__display_name: _TypeAlias = typing.Literal["display_name"]  # noqa: Y015
     _WhichOneofArgType__display_name: _TypeAlias = typing.Literal["_display_name", b"_display_name"]  # noqa: Y015

@@ -189,6 +189,18 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
 
     Example, FAILED_PRECONDITION: RenderPrompt for an agent with forty blocks of 64 KiB.
     """
+    ERROR_REASON_RATE_LIMITED: _ErrorReason.ValueType  # 34
+    """The session, or the sessions of its agent at its level, have made as many calls as the agent's limit allows.
+    `google.rpc.RetryInfo` says when to try again.
+
+    Example, RESOURCE_EXHAUSTED: more calls at once than an agent with `calls_per_second` 1 may make.
+    """
+    ERROR_REASON_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 35
+    """The agent would store more at the session's level than its limits allow. The metadata entry `quota` of ErrorInfo
+    says of what: `items`, `bytes` or `revisions`. Reads and deletions go on.
+
+    Example, RESOURCE_EXHAUSTED: SaveMemory of a new key for an agent with as many items as `max_items` allows.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed.
@@ -363,4 +375,16 @@ ERROR_REASON_PROMPT_TOO_LARGE: ErrorReason.ValueType  # 33
 """The prompt would be larger than 2 MiB.
 
 Example, FAILED_PRECONDITION: RenderPrompt for an agent with forty blocks of 64 KiB.
+"""
+ERROR_REASON_RATE_LIMITED: ErrorReason.ValueType  # 34
+"""The session, or the sessions of its agent at its level, have made as many calls as the agent's limit allows.
+`google.rpc.RetryInfo` says when to try again.
+
+Example, RESOURCE_EXHAUSTED: more calls at once than an agent with `calls_per_second` 1 may make.
+"""
+ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 35
+"""The agent would store more at the session's level than its limits allow. The metadata entry `quota` of ErrorInfo
+says of what: `items`, `bytes` or `revisions`. Reads and deletions go on.
+
+Example, RESOURCE_EXHAUSTED: SaveMemory of a new key for an agent with as many items as `max_items` allows.
 """

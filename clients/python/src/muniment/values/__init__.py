@@ -5,7 +5,7 @@ that values can be logged.
 """
 
 from muniment.values.blocks import Block, BlockPage
-from muniment.values.control import Agent, AuditEvent, MemorySettings, Session
+from muniment.values.control import Agent, AgentLimits, AgentStorage, AuditEvent, MemorySettings, Session
 from muniment.values.levels import Classification, ItemKind
 from muniment.values.memories import Memory, MemoryPage, MemoryResult, SearchResults
 from muniment.values.notes import (
@@ -37,6 +37,8 @@ from muniment.values.prompts import Prompt, PromptSection, PromptSectionKind
 __all__ = [
     "AddNote",
     "Agent",
+    "AgentLimits",
+    "AgentStorage",
     "AuditEvent",
     "Block",
     "BlockPage",

@@ -22,8 +22,36 @@ class MemorySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentLimits:
+    """What the sessions of an agent may take. Each limit holds for each level by itself.
+
+    None means the default when an agent is created, and no change when it is updated.
+    """
+
+    calls_per_second: int | None = None
+    """Of each session, and of all sessions at one level, at each worker of a server."""
+    max_items: int | None = None
+    max_bytes: int | None = None
+    """Of revisions, passages and index."""
+    max_revisions: int | None = None
+    """Of one item."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStorage:
+    """What an agent stores at one level."""
+
+    classification: Classification
+    items: int
+    bytes: int
+    """Of revisions, passages and index."""
+    nearly_full: bool
+    """Whether one of the two is at 80 % of its limit or above."""
+
+
+@dataclass(frozen=True, slots=True)
 class Agent:
-    """An owner of items. Contains nothing derived from them."""
+    """An owner of items."""
 
     agent_id: str
     display_name: str
@@ -31,6 +59,9 @@ class Agent:
     memory_settings: MemorySettings
     create_time: datetime
     update_time: datetime
+    limits: AgentLimits
+    storage: tuple[AgentStorage, ...] = ()
+    """What it stores at each level up to the key's ceiling. Only `HostClient.get_agent` asks for it."""
 
 
 @dataclass(frozen=True, slots=True)

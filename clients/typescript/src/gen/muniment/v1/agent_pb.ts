@@ -6,13 +6,15 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Classification } from "./classification_pb.js";
+import { file_muniment_v1_classification } from "./classification_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file muniment/v1/agent.proto.
  */
 export const file_muniment_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChdtdW5pbWVudC92MS9hZ2VudC5wcm90bxILbXVuaW1lbnQudjEi2QEKBUFnZW50EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIuQBCg5NZW1vcnlTZXR0aW5ncxIbCg5tZW1vcnlfZW5hYmxlZBgBIAEoCEgAiAEBEiEKFHVzZXJfcHJvZmlsZV9lbmFibGVkGAIgASgISAGIAQESHgoRbWVtb3J5X2NoYXJfbGltaXQYAyABKAVIAogBARIcCg91c2VyX2NoYXJfbGltaXQYBCABKAVIA4gBAUIRCg9fbWVtb3J5X2VuYWJsZWRCFwoVX3VzZXJfcHJvZmlsZV9lbmFibGVkQhQKEl9tZW1vcnlfY2hhcl9saW1pdEISChBfdXNlcl9jaGFyX2xpbWl0Qj8KC211bmltZW50LnYxUAFaLm11bmltZW50L2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChdtdW5pbWVudC92MS9hZ2VudC5wcm90bxILbXVuaW1lbnQudjEigwIKBUFnZW50EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEigKBmxpbWl0cxgIIAEoCzIYLm11bmltZW50LnYxLkFnZW50TGltaXRzInYKDEFnZW50U3RvcmFnZRIzCg5jbGFzc2lmaWNhdGlvbhgBIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEg0KBWl0ZW1zGAIgASgDEg0KBWJ5dGVzGAMgASgDEhMKC25lYXJseV9mdWxsGAQgASgIIrsBCgtBZ2VudExpbWl0cxIdChBjYWxsc19wZXJfc2Vjb25kGAEgASgFSACIAQESFgoJbWF4X2l0ZW1zGAIgASgDSAGIAQESFgoJbWF4X2J5dGVzGAMgASgDSAKIAQESGgoNbWF4X3JldmlzaW9ucxgEIAEoBUgDiAEBQhMKEV9jYWxsc19wZXJfc2Vjb25kQgwKCl9tYXhfaXRlbXNCDAoKX21heF9ieXRlc0IQCg5fbWF4X3JldmlzaW9ucyLkAQoOTWVtb3J5U2V0dGluZ3MSGwoObWVtb3J5X2VuYWJsZWQYASABKAhIAIgBARIhChR1c2VyX3Byb2ZpbGVfZW5hYmxlZBgCIAEoCEgBiAEBEh4KEW1lbW9yeV9jaGFyX2xpbWl0GAMgASgFSAKIAQESHAoPdXNlcl9jaGFyX2xpbWl0GAQgASgFSAOIAQFCEQoPX21lbW9yeV9lbmFibGVkQhcKFV91c2VyX3Byb2ZpbGVfZW5hYmxlZEIUChJfbWVtb3J5X2NoYXJfbGltaXRCEgoQX3VzZXJfY2hhcl9saW1pdEI/CgttdW5pbWVudC52MVABWi5tdW5pbWVudC9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
 
 /**
  * An owner of items. It belongs to the tenant of the host key that created it.
@@ -63,6 +65,13 @@ export type Agent = Message<"muniment.v1.Agent"> & {
    * @generated from field: google.protobuf.Timestamp update_time = 6;
    */
   updateTime?: Timestamp | undefined;
+
+  /**
+   * What its sessions may take.
+   *
+   * @generated from field: muniment.v1.AgentLimits limits = 8;
+   */
+  limits?: AgentLimits | undefined;
 };
 
 /**
@@ -71,6 +80,102 @@ export type Agent = Message<"muniment.v1.Agent"> & {
  */
 export const AgentSchema: GenMessage<Agent> = /*@__PURE__*/
   messageDesc(file_muniment_v1_agent, 0);
+
+/**
+ * What an agent stores at one level. The limits of the agent bound it.
+ *
+ * @generated from message muniment.v1.AgentStorage
+ */
+export type AgentStorage = Message<"muniment.v1.AgentStorage"> & {
+  /**
+   * The level.
+   *
+   * @generated from field: muniment.v1.Classification classification = 1;
+   */
+  classification: Classification;
+
+  /**
+   * The items, as `max_items` counts them.
+   *
+   * @generated from field: int64 items = 2;
+   */
+  items: bigint;
+
+  /**
+   * The bytes, as `max_bytes` counts them.
+   *
+   * @generated from field: int64 bytes = 3;
+   */
+  bytes: bigint;
+
+  /**
+   * Whether one of the two is at 80 % of its limit or above.
+   *
+   * @generated from field: bool nearly_full = 4;
+   */
+  nearlyFull: boolean;
+};
+
+/**
+ * Describes the message muniment.v1.AgentStorage.
+ * Use `create(AgentStorageSchema)` to create a new message.
+ */
+export const AgentStorageSchema: GenMessage<AgentStorage> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_agent, 1);
+
+/**
+ * What the sessions of an agent may take. Each limit holds for each level by itself.
+ *
+ * An absent field means the default in CreateAgent, and no change in UpdateAgent.
+ *
+ * @generated from message muniment.v1.AgentLimits
+ */
+export type AgentLimits = Message<"muniment.v1.AgentLimits"> & {
+  /**
+   * The calls a second of each session, and of all sessions at one level, at each worker of a server. Whoever has made
+   * fewer may make up for the last 10 seconds. A change takes effect within a minute.
+   *
+   * The default is 2000.
+   *
+   * @generated from field: optional int32 calls_per_second = 1;
+   */
+  callsPerSecond?: number | undefined;
+
+  /**
+   * The items stored at one level. One that has expired counts until it is replaced or purged.
+   *
+   * The default is 1000000.
+   *
+   * @generated from field: optional int64 max_items = 2;
+   */
+  maxItems?: bigint | undefined;
+
+  /**
+   * The bytes stored at one level: those of all revisions and passages, also of deleted ones until they are purged,
+   * and an estimate of the search index.
+   *
+   * The default is 4294967296.
+   *
+   * @generated from field: optional int64 max_bytes = 3;
+   */
+  maxBytes?: bigint | undefined;
+
+  /**
+   * The revisions of one item.
+   *
+   * The default is 100000.
+   *
+   * @generated from field: optional int32 max_revisions = 4;
+   */
+  maxRevisions?: number | undefined;
+};
+
+/**
+ * Describes the message muniment.v1.AgentLimits.
+ * Use `create(AgentLimitsSchema)` to create a new message.
+ */
+export const AgentLimitsSchema: GenMessage<AgentLimits> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_agent, 2);
 
 /**
  * The settings of the two tiers of notes.
@@ -123,5 +228,5 @@ export type MemorySettings = Message<"muniment.v1.MemorySettings"> & {
  * Use `create(MemorySettingsSchema)` to create a new message.
  */
 export const MemorySettingsSchema: GenMessage<MemorySettings> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_agent, 1);
+  messageDesc(file_muniment_v1_agent, 3);
 

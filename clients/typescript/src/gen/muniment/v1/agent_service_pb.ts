@@ -4,7 +4,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Agent, MemorySettings } from "./agent_pb.js";
+import type { Agent, AgentLimits, AgentStorage, MemorySettings } from "./agent_pb.js";
 import { file_muniment_v1_agent } from "./agent_pb.js";
 import { file_muniment_v1_policy } from "./policy_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/agent_service.proto.
  */
 export const file_muniment_v1_agent_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch9tdW5pbWVudC92MS9hZ2VudF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSK3AQoSQ3JlYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIxCg5pbml0aWFsX2Jsb2NrcxgFIAMoCzIZLm11bmltZW50LnYxLkluaXRpYWxCbG9jayI4CgxJbml0aWFsQmxvY2sSEgoFbGFiZWwYASABKAlCA4ABARIUCgdjb250ZW50GAIgASgJQgOAAQEiOAoTQ3JlYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiMKD0dldEFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSI1ChBHZXRBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQiOgoRTGlzdEFnZW50c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiUQoSTGlzdEFnZW50c1Jlc3BvbnNlEiIKBmFnZW50cxgBIAMoCzISLm11bmltZW50LnYxLkFnZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKsAQoSVXBkYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhkKDGRpc3BsYXlfbmFtZRgCIAEoCUgAiAEBEhUKCGxhbmd1YWdlGAMgASgJSAGIAQESNAoPbWVtb3J5X3NldHRpbmdzGAQgASgLMhsubXVuaW1lbnQudjEuTWVtb3J5U2V0dGluZ3NCDwoNX2Rpc3BsYXlfbmFtZUILCglfbGFuZ3VhZ2UiOAoTVXBkYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiYKEkRlbGV0ZUFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSIVChNEZWxldGVBZ2VudFJlc3BvbnNlMuIDCgxBZ2VudFNlcnZpY2USXgoLQ3JlYXRlQWdlbnQSHy5tdW5pbWVudC52MS5DcmVhdGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5DcmVhdGVBZ2VudFJlc3BvbnNlIgyQAgDCwRgFCgEBEAMSVQoIR2V0QWdlbnQSHC5tdW5pbWVudC52MS5HZXRBZ2VudFJlcXVlc3QaHS5tdW5pbWVudC52MS5HZXRBZ2VudFJlc3BvbnNlIgyQAgHCwRgFCgEBEAMSWwoKTGlzdEFnZW50cxIeLm11bmltZW50LnYxLkxpc3RBZ2VudHNSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuTGlzdEFnZW50c1Jlc3BvbnNlIgyQAgHCwRgFCgEBEAMSXgoLVXBkYXRlQWdlbnQSHy5tdW5pbWVudC52MS5VcGRhdGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5VcGRhdGVBZ2VudFJlc3BvbnNlIgyQAgLCwRgFCgEBEAMSXgoLRGVsZXRlQWdlbnQSHy5tdW5pbWVudC52MS5EZWxldGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5EZWxldGVBZ2VudFJlc3BvbnNlIgyQAgLCwRgFCgEBEANCPwoLbXVuaW1lbnQudjFQAVoubXVuaW1lbnQvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_muniment_v1_agent, file_muniment_v1_policy]);
+  fileDesc("Ch9tdW5pbWVudC92MS9hZ2VudF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSLhAQoSQ3JlYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIxCg5pbml0aWFsX2Jsb2NrcxgFIAMoCzIZLm11bmltZW50LnYxLkluaXRpYWxCbG9jaxIoCgZsaW1pdHMYByABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0cyI4CgxJbml0aWFsQmxvY2sSEgoFbGFiZWwYASABKAlCA4ABARIUCgdjb250ZW50GAIgASgJQgOAAQEiOAoTQ3JlYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiMKD0dldEFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSJhChBHZXRBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQSKgoHc3RvcmFnZRgCIAMoCzIZLm11bmltZW50LnYxLkFnZW50U3RvcmFnZSI6ChFMaXN0QWdlbnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJRChJMaXN0QWdlbnRzUmVzcG9uc2USIgoGYWdlbnRzGAEgAygLMhIubXVuaW1lbnQudjEuQWdlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJItYBChJVcGRhdGVBZ2VudFJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSGQoMZGlzcGxheV9uYW1lGAIgASgJSACIAQESFQoIbGFuZ3VhZ2UYAyABKAlIAYgBARI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIoCgZsaW1pdHMYBiABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0c0IPCg1fZGlzcGxheV9uYW1lQgsKCV9sYW5ndWFnZSI4ChNVcGRhdGVBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQiJgoSRGVsZXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJIhUKE0RlbGV0ZUFnZW50UmVzcG9uc2Uy4gMKDEFnZW50U2VydmljZRJeCgtDcmVhdGVBZ2VudBIfLm11bmltZW50LnYxLkNyZWF0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLkNyZWF0ZUFnZW50UmVzcG9uc2UiDJACAMLBGAUKAQEQAxJVCghHZXRBZ2VudBIcLm11bmltZW50LnYxLkdldEFnZW50UmVxdWVzdBodLm11bmltZW50LnYxLkdldEFnZW50UmVzcG9uc2UiDJACAcLBGAUKAQEQAxJbCgpMaXN0QWdlbnRzEh4ubXVuaW1lbnQudjEuTGlzdEFnZW50c1JlcXVlc3QaHy5tdW5pbWVudC52MS5MaXN0QWdlbnRzUmVzcG9uc2UiDJACAcLBGAUKAQEQAxJeCgtVcGRhdGVBZ2VudBIfLm11bmltZW50LnYxLlVwZGF0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLlVwZGF0ZUFnZW50UmVzcG9uc2UiDJACAsLBGAUKAQEQAxJeCgtEZWxldGVBZ2VudBIfLm11bmltZW50LnYxLkRlbGV0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLkRlbGV0ZUFnZW50UmVzcG9uc2UiDJACAsLBGAUKAQEQA0I/CgttdW5pbWVudC52MVABWi5tdW5pbWVudC9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_muniment_v1_agent, file_muniment_v1_policy]);
 
 /**
  * The request of CreateAgent.
@@ -59,6 +59,13 @@ export type CreateAgentRequest = Message<"muniment.v1.CreateAgentRequest"> & {
    * @generated from field: repeated muniment.v1.InitialBlock initial_blocks = 5;
    */
   initialBlocks: InitialBlock[];
+
+  /**
+   * What its sessions may take.
+   *
+   * @generated from field: muniment.v1.AgentLimits limits = 7;
+   */
+  limits?: AgentLimits | undefined;
 };
 
 /**
@@ -150,6 +157,13 @@ export type GetAgentResponse = Message<"muniment.v1.GetAgentResponse"> & {
    * @generated from field: muniment.v1.Agent agent = 1;
    */
   agent?: Agent | undefined;
+
+  /**
+   * What its sessions have stored at each level up to the ceiling of the host key, the lowest level first.
+   *
+   * @generated from field: repeated muniment.v1.AgentStorage storage = 2;
+   */
+  storage: AgentStorage[];
 };
 
 /**
@@ -252,6 +266,13 @@ export type UpdateAgentRequest = Message<"muniment.v1.UpdateAgentRequest"> & {
    * @generated from field: muniment.v1.MemorySettings memory_settings = 4;
    */
   memorySettings?: MemorySettings | undefined;
+
+  /**
+   * The limits to change.
+   *
+   * @generated from field: muniment.v1.AgentLimits limits = 6;
+   */
+  limits?: AgentLimits | undefined;
 };
 
 /**

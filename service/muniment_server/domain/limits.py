@@ -1,0 +1,32 @@
+"""What the sessions of an agent may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLimits:
+    """The limits of one agent, each for each level by itself. None means that a limit is not stated."""
+
+    calls_per_second: int | None
+    max_items: int | None
+    max_bytes: int | None
+    max_revisions: int | None
+    """Of one item."""
+
+
+DEFAULT_LIMITS = AgentLimits(calls_per_second=2_000, max_items=1_000_000, max_bytes=4 << 30, max_revisions=100_000)
+"""So high that only an agent out of control meets them."""
+
+
+@dataclass(slots=True)
+class KnownRoom:
+    """Until when a session may write without a look at what its agent stores: it was far below its limits."""
+
+    until: float = 0.0
+    """On the monotonic clock, in seconds."""
+
+
+NEARLY_FULL = 0.8
+"""From this part of a limit on, the host is warned."""

@@ -1,0 +1,107 @@
+"""How many calls a second the sessions of an agent may make, at this worker.
+
+Two token buckets refuse a call: that of its session, and that of its agent at its level. Each holds what may be called
+in ten seconds.
+
+What this worker remembers of a session may be outdated: its taint may have been raised. If such a call were counted at
+the level that is remembered, what is above would slow down what is below. So a call counts for its session when it
+arrives, and for its agent and level when it has ended and a statement has confirmed the level.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+from google.protobuf.message import Message
+
+from muniment_server.domain.errors import Refusal, Unauthenticated
+from muniment_server.domain.principals import HostIdentity, SessionIdentity
+from muniment_server.monitor.call import Call, Proceed
+
+_BURST_SECONDS = 10.0
+_MOST_BUCKETS = 100_000
+
+
+class Buckets:
+    """Token buckets by key. One that is full is forgotten."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._empty_until: OrderedDict[Hashable, float] = OrderedDict()
+        """When each bucket was empty last, if it has been filled at its rate since. The one used last is the last."""
+
+    def has_room(self, key: Hashable, rate: int) -> bool:
+        """Whether the bucket, which is filled at *rate* tokens a second, holds a token."""
+        now = self._clock()
+        return self._since(key, now) + 1 / rate <= now
+
+    def take(self, key: Hashable, rate: int) -> None:
+        """Take a token. A bucket may hold less than none."""
+        now = self._clock()
+        self._empty_until[key] = self._since(key, now) + 1 / rate
+        self._empty_until.move_to_end(key)
+        while len(self._empty_until) > _MOST_BUCKETS or next(iter(self._empty_until.values())) <= now - _BURST_SECONDS:
+            self._empty_until.popitem(last=False)
+
+    def _since(self, key: Hashable, now: float) -> float:
+        return max(self._empty_until.get(key, -math.inf), now - _BURST_SECONDS)
+
+
+class Rates:
+    """The buckets of one worker."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._of_sessions = Buckets(clock)
+        self._of_agents = Buckets(clock)
+        self._lock = threading.Lock()
+
+    def has_room(self, caller: HostIdentity | SessionIdentity) -> bool:
+        """Whether *caller* may make a call now. A host always may."""
+        if isinstance(caller, HostIdentity):
+            return True
+        with self._lock:
+            rate = caller.calls_per_second
+            return self._of_sessions.has_room(caller.session_id, rate) and self._of_agents.has_room(
+                _at_level(caller), rate
+            )
+
+    def count_arrived(self, caller: HostIdentity | SessionIdentity) -> None:
+        """Count a call for its session."""
+        if isinstance(caller, SessionIdentity):
+            with self._lock:
+                self._of_sessions.take(caller.session_id, caller.calls_per_second)
+
+    def count_ended(self, caller: HostIdentity | SessionIdentity) -> None:
+        """Count a call for its agent, at the level that has been confirmed."""
+        if isinstance(caller, SessionIdentity):
+            with self._lock:
+                self._of_agents.take(_at_level(caller), caller.calls_per_second)
+
+
+class CountCalls:
+    """The interceptor that counts calls which have ended, unless it is unknown at which level they ran."""
+
+    def __init__(self, rates: Rates) -> None:
+        self._rates = rates
+
+    def __call__(self, call: Call, proceed: Proceed) -> Message:
+        try:
+            response = proceed(call)
+        except Unauthenticated:
+            raise
+        except Refusal:
+            self._count(call)
+            raise
+        self._count(call)
+        return response
+
+    def _count(self, call: Call) -> None:
+        assert call.principal is not None
+        self._rates.count_ended(call.principal)
+
+
+def _at_level(session: SessionIdentity) -> Hashable:
+    return session.tenant, session.agent, session.taint

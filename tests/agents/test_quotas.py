@@ -1,0 +1,224 @@
+"""What an agent may store at one level: who is refused, what is counted, and what the host is shown."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2
+
+from muniment_server.admin.operator import connect_operator
+from muniment_server.items import item_store, quotas
+from muniment_server.monitor.session_scope import Query, SessionScope
+from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC, RESTRICTED, detail
+from tests.support.clock import Clock
+from tests.support.invariants import broken_invariants
+from tests.support.services import Caller, Outcome, Service, failure_of, reason_of
+
+BLOCKS = 3
+"""The items that an agent has from its start, at PUBLIC."""
+REVISION_BYTES = 256
+CHUNK_BYTES = 1500
+
+
+def limit(host: Caller, **limits: int) -> None:
+    host.update_agent(agent_id="alice", limits=limits)
+
+
+def quota_of(outcome: Outcome) -> str:
+    """Which quota refused a call, and without a time to retry: it will not help."""
+    assert (outcome.code, reason_of(outcome)) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED")
+    assert detail(outcome, error_details_pb2.RetryInfo) == error_details_pb2.RetryInfo()
+    return str(detail(outcome, error_details_pb2.ErrorInfo).metadata["quota"])
+
+
+def storage(host: Caller) -> dict[int, Any]:
+    return {one.classification: one for one in host.get_agent(agent_id="alice").storage}
+
+
+NEW = {
+    "save_memory": {"key": "new", "content": "x"},
+    "add_note": {"content": "x"},
+    "update_block": {"label": "new", "content": "x"},
+    "store_passage": {"content": "x"},
+}
+"""How an item of each kind is made."""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("rpc", NEW)
+def test_no_more_items_are_made_at_a_level_than_its_limit(at, host, level, rpc):
+    session = at(level)
+    first = BLOCKS if level is PUBLIC else 0
+    limit(host, max_items=first + 1)
+    session.save_memory(key="old", content="x")
+
+    assert quota_of(failure_of(getattr(session, rpc), **NEW[rpc])) == "items"
+
+    session.save_memory(key="old", content="y")
+    session.delete_memory(key="old")
+    getattr(session, rpc)(**NEW[rpc])
+
+
+def test_another_level_and_another_agent_have_limits_of_their_own(at, host, session):
+    other = session(RESTRICTED, agent_id="bob")
+    at(RESTRICTED)
+    limit(host, max_items=1)
+    at(RESTRICTED).save_memory(key="one", content="x")
+    quota_of(failure_of(at(RESTRICTED).save_memory, key="two", content="x"))
+
+    at(CONFIDENTIAL).save_memory(key="one", content="x")
+    other.save_memory(key="one", content="x")
+    other.save_memory(key="two", content="x")
+
+
+def test_all_sessions_of_an_agent_at_a_level_share_its_limit(at, host, session):
+    at(RESTRICTED)
+    limit(host, max_items=1)
+    session(RESTRICTED).save_memory(key="one", content="x")
+
+    assert quota_of(failure_of(session(RESTRICTED).save_memory, key="two", content="x")) == "items"
+
+
+def test_no_more_bytes_are_stored_than_the_limit(at, host):
+    session = at(RESTRICTED)
+    limit(host, max_bytes=10_000)
+    session.save_memory(key="plan", content="x" * 5_000)
+
+    assert quota_of(failure_of(session.save_memory, key="plan", content="y" * 5_000)) == "bytes"
+
+
+def test_a_deletion_frees_the_index_and_a_purge_the_rest(shared, tenant, host, at):
+    session = at(RESTRICTED)
+    session.save_memory(key="plan", content="whale " * 500)
+    full = storage(host)[RESTRICTED]
+    session.delete_memory(key="plan")
+    deleted = storage(host)[RESTRICTED]
+
+    assert full.bytes > 3_000 + REVISION_BYTES + CHUNK_BYTES
+    assert (full.items, deleted.items, deleted.bytes) == (1, 0, 3_000 + REVISION_BYTES)
+
+
+def test_an_item_has_no_more_revisions_than_the_limit(at, host):
+    session = at(RESTRICTED)
+    limit(host, max_revisions=2)
+    for content in "ab":
+        session.save_memory(key="plan", content=content)
+
+    assert quota_of(failure_of(session.save_memory, key="plan", content="c")) == "revisions"
+
+    session.save_memory(key="other", content="c")
+    session.delete_memory(key="plan")
+    session.save_memory(key="plan", content="c")
+
+
+def test_reads_and_deletions_go_on_when_nothing_more_fits(at, host):
+    session = at(RESTRICTED)
+    limit(host, max_items=2)
+    session.save_memory(key="plan", content="whale")
+    passage = session.store_passage(content="whale").passage.passage_id
+    quota_of(failure_of(session.save_memory, key="other", content="x"))
+
+    assert session.get_memory(key="plan").memory.content == "whale"
+    assert session.search_passages(query="whale").results
+    assert session.list_memories().memories
+    session.delete_passage(passage_id=passage)
+    session.delete_memory(key="plan")
+
+
+def test_a_passage_that_is_there_may_be_stored_again_and_an_import_says_how_far_it_came(at, host):
+    session, name = at(RESTRICTED), str(uuid.uuid4())
+    limit(host, max_items=1)
+    session.store_passage(content="whale", passage_id=name)
+
+    session.store_passage(content="whale", passage_id=name)
+    refused = session.observe_import({"content": "whale", "passage_id": name}, {"content": "new"})
+
+    assert quota_of(refused) == "items"
+    assert session.list_passages().passages[0].passage_id == name
+
+
+def test_an_edit_of_notes_that_does_not_fit_as_a_whole_changes_nothing(at, host):
+    session = at(RESTRICTED)
+    limit(host, max_items=1)
+
+    refused = failure_of(session.edit_notes, edits=[{"add": {"content": "one"}}, {"add": {"content": "two"}}])
+
+    assert quota_of(refused) == "items"
+    assert not session.list_notes().notes
+
+
+def test_the_host_sees_what_is_stored_up_to_its_ceiling_and_is_warned_before_it_is_full(shared, tenant, at, host):
+    limit_of_items = 5
+    at(RESTRICTED)
+    limit(host, max_items=limit_of_items)
+    for number in range(4):
+        at(RESTRICTED).save_memory(key=str(number), content="x")
+    at(CONFIDENTIAL).save_memory(key="plan", content="x")
+
+    assert [(*LEVELS,) == tuple(storage(host))] == [True]
+    assert (storage(host)[RESTRICTED].items, storage(host)[RESTRICTED].nearly_full) == (4, True)
+    assert (storage(host)[CONFIDENTIAL].items, storage(host)[CONFIDENTIAL].nearly_full) == (1, False)
+    assert [*storage(shared.host(tenant, ceiling=CONFIDENTIAL))] == [*LEVELS[:3]]
+
+
+def test_an_agent_far_from_its_limits_is_not_summed_up_for_each_write(at, host, monkeypatch):
+    session, asked = at(RESTRICTED), []
+    look_up = SessionScope.look_up
+
+    def counted(scope: SessionScope, query: Query[Any]) -> Any:
+        asked.append(query.name)
+        return look_up(scope, query)
+
+    monkeypatch.setattr(SessionScope, "look_up", counted)
+    for number in range(5):
+        session.save_memory(key=str(number), content="x")
+
+    assert asked == ["get_room"]
+
+
+def test_a_lower_limit_holds_once_the_room_is_no_longer_taken_as_known(at, host, monkeypatch):
+    session = at(RESTRICTED)
+    session.save_memory(key="one", content="x")
+    limit(host, max_items=1)
+    session.save_memory(key="two", content="x")
+
+    monkeypatch.setattr(quotas, "time", SimpleNamespace(monotonic=lambda: float("inf")))
+
+    assert quota_of(failure_of(session.save_memory, key="three", content="x")) == "items"
+
+
+def test_after_everything_that_changes_what_is_stored_it_is_counted_right(service: Service, clock: Clock, monkeypatch):
+    """Saves, the same again, expiry, deletions, sharing, folding, a purge."""
+    monkeypatch.setattr(item_store, "_FOLD_ONCE_IN", 2)
+    soon = datetime.now(UTC) + timedelta(minutes=1)
+    host, names = service.host(), {level: str(uuid.uuid4()) for level in LEVELS}
+    for level in LEVELS:
+        session = service.session(level)
+        for content in ("a", "b", "b"):
+            session.save_memory(key="plan", content=content)
+            session.save_memory(key="brief", content=content, expire_time=soon)
+            session.update_block(label="plan", content=content)
+            session.import_passages({"content": "x", "passage_id": names[level], "expire_time": soon})
+            session.store_passage(content=content)
+        session.add_note(content="x")
+        session.delete_memory(key="plan")
+        session.delete_block(label="plan")
+    host.create_shared_block(owner_agent_id="alice", label="shared", content="text")
+    assert broken_invariants(service.database) == []
+    clock.advance(hours=1)
+    for level in LEVELS:
+        session = service.session(level)
+        session.save_memory(key="brief", content="new")
+        session.import_passages({"content": "new", "passage_id": names[level]})
+    assert broken_invariants(service.database) == []
+
+    with connect_operator(service.database.admin) as operator:
+        purged = [*operator.purge(before=datetime.now(UTC) + timedelta(days=1))]
+
+    assert all(level.items and level.revisions for level in purged)
+    assert [what for what in broken_invariants(service.database) if "miscounted" in what] == []

@@ -1,0 +1,239 @@
+"""Calls a second: who is refused, who is not, and what is kept of it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2
+
+from muniment_server.domain.errors import Refusal, Unauthenticated, Unavailable
+from muniment_server.domain.ids import AgentNumber, SessionId, TenantNumber
+from muniment_server.domain.principals import SessionIdentity
+from muniment_server.transport import admission, rates
+from muniment_server.transport.rates import Buckets, CountCalls, Rates
+from tests.support.answers import CONFIDENTIAL, PUBLIC, RESTRICTED, detail
+from tests.support.services import Caller, Service, failure_of, reason_of, serving
+
+ROOM = 10
+"""How many calls a session may make at once whose agent may make one a second."""
+
+
+class StoppedClock:
+    """Seconds that pass when the test says so."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def stopped() -> StoppedClock:
+    return StoppedClock()
+
+
+@pytest.fixture
+def slow(database, stopped) -> Iterator[Service]:
+    """A server on whose clock no time passes, with an agent that may make one call a second."""
+    with serving(database, clock=stopped) as service:
+        service.host().create_agent(agent_id="alice", limits={"calls_per_second": 1})
+        yield service
+
+
+def calls(session: Caller, count: int) -> None:
+    """Calls that must succeed."""
+    for _ in range(count):
+        session.list_memories()
+
+
+def refused(session: Caller) -> bool:
+    try:
+        session.list_memories()
+    except grpc.RpcError as error:
+        return error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    return False
+
+
+def test_a_session_may_make_up_for_ten_seconds_and_is_then_refused_until_time_has_passed(slow, stopped):
+    session = slow.session(PUBLIC)
+    calls(session, ROOM)
+
+    outcome = failure_of(session.list_memories)
+    stopped.seconds += 1
+    calls(session, 1)
+
+    assert reason_of(outcome) == "RATE_LIMITED"
+    assert detail(outcome, error_details_pb2.RetryInfo).retry_delay.seconds == 1
+    assert refused(session)
+
+
+def test_the_sessions_of_an_agent_at_one_level_share_its_limit(slow):
+    calls(slow.session(PUBLIC), ROOM - 1)
+    other = slow.session(PUBLIC)
+
+    calls(other, 1)
+
+    assert refused(other)
+
+
+def test_another_level_another_agent_and_the_host_are_not_refused(slow):
+    full = slow.session(PUBLIC)
+    calls(full, ROOM)
+    assert refused(full)
+
+    calls(slow.session(CONFIDENTIAL), 1)
+    calls(slow.session(PUBLIC, agent_id="bob"), ROOM + 1)
+    for _ in range(2 * ROOM):
+        slow.host().get_session(session_id=full.session_id)
+    slow.host().raise_taint(session_id=full.session_id, taint=RESTRICTED)
+    slow.host().close_session(session_id=full.session_id)
+
+
+def test_refused_calls_and_those_of_other_methods_count_too(slow):
+    session = slow.session(PUBLIC)
+    for _ in range(ROOM // 2):
+        failure_of(session.save_memory, key="", content="x")
+        failure_of(session.get_agent, agent_id="alice")
+
+    assert refused(session)
+
+
+def test_calls_of_a_raised_session_do_not_count_at_the_level_that_a_server_remembers(slow, stopped):
+    """What a session that has seen secrets does must not refuse a call of one that has not."""
+    with serving(slow.database, clock=stopped) as other:
+        raised, low = _through(other, slow.session(PUBLIC)), _through(other, slow.session(PUBLIC))
+        calls(raised, 1)
+        slow.host().raise_taint(session_id=raised.session_id, taint=RESTRICTED)
+        calls(raised, ROOM - 2)
+
+        calls(low, ROOM - 1)
+
+        assert refused(low)
+
+
+def _through(service: Service, session: Caller) -> Caller:
+    return Caller(service.channel, session.token, session.session_id)
+
+
+def test_a_session_that_was_raised_is_not_refused_for_what_others_do_at_its_old_level(slow, stopped, monkeypatch):
+    monkeypatch.setattr(admission, "_CONFIRMED_SECONDS", 0.0)
+    with serving(slow.database, clock=stopped) as other:
+        raised, low = _through(other, slow.session(PUBLIC)), _through(other, slow.session(PUBLIC))
+        calls(raised, 1)
+        slow.host().raise_taint(session_id=raised.session_id, taint=RESTRICTED)
+        calls(low, ROOM - 1)
+        assert refused(low)
+
+        calls(raised, 1)
+
+
+def test_a_higher_limit_takes_effect_once_the_session_may_be_looked_up_again(slow, stopped, monkeypatch):
+    session = slow.session(PUBLIC)
+    calls(session, ROOM)
+    slow.host().update_agent(agent_id="alice", limits={"calls_per_second": 2})
+    stopped.seconds += 0.5
+    assert refused(session)
+
+    monkeypatch.setattr(admission, "_CONFIRMED_SECONDS", 0.0)
+
+    calls(session, 1)
+
+
+def test_a_lower_limit_takes_effect_once_it_is_no_longer_remembered(slow, monkeypatch):
+    slow.host().update_agent(agent_id="alice", limits={"calls_per_second": 100})
+    session = slow.session(PUBLIC)
+    calls(session, ROOM)
+    slow.host().update_agent(agent_id="alice", limits={"calls_per_second": 1})
+    calls(session, ROOM)
+
+    monkeypatch.setattr(admission, "_REMEMBERED_SECONDS", 0.0)
+    calls(session, ROOM - 1)
+
+    assert refused(session)
+
+
+@pytest.mark.parametrize("error", [Unauthenticated(), Unavailable()], ids=lambda error: type(error).__name__)
+def test_a_call_that_no_statement_has_confirmed_counts_for_its_session_only(stopped, error):
+    counting, session = Rates(stopped), _identity(1)
+    _end(CountCalls(counting), session, error)
+    counting.count_arrived(session)
+
+    assert not counting.has_room(session)
+    assert counting.has_room(_identity(2))
+
+
+def test_a_call_that_was_refused_for_a_rule_counts_for_its_agent(stopped):
+    counting = Rates(stopped)
+    for _ in range(ROOM):
+        _end(CountCalls(counting), _identity(1, per_second=1), Refusal())
+
+    assert not counting.has_room(_identity(2, per_second=1))
+
+
+def _identity(number: int, per_second: int = 0) -> SessionIdentity:
+    """A session of one agent. Its buckets hold one call, unless a rate is given."""
+    rate: Any = per_second or 1 / ROOM
+    return SessionIdentity(TenantNumber(1), SessionId(number), PUBLIC, AgentNumber(1), rate)  # type: ignore[arg-type]
+
+
+def _end(interceptor: Any, session: SessionIdentity, error: Exception) -> None:
+    class Called:
+        principal = session
+
+    def fail(_: Any) -> Any:
+        raise error
+
+    with contextlib.suppress(type(error)):
+        interceptor(Called(), fail)
+
+
+def test_a_full_bucket_is_forgotten(stopped):
+    buckets = Buckets(stopped)
+    buckets.take("one", 1)
+    stopped.seconds += 1.5
+    buckets.take("other", 1)
+
+    assert list(buckets._empty_until) == ["other"]
+
+
+def test_a_bucket_that_has_just_been_used_is_kept_while_time_passes():
+    """A fast clock: a bucket of a million a second is full again before the next look at the time."""
+    seconds = itertools.count()
+    buckets = Buckets(lambda: float(next(seconds)))
+
+    buckets.take("one", 1_000_000)
+
+    assert list(buckets._empty_until) == ["one"]
+
+
+def test_no_more_buckets_are_kept_than_a_fixed_number(stopped, monkeypatch):
+    monkeypatch.setattr(rates, "_MOST_BUCKETS", 3)
+    buckets = Buckets(stopped)
+    for key in "abcab":
+        buckets.take(key, 1)
+    buckets.take("d", 1)
+
+    assert list(buckets._empty_until) == ["a", "b", "d"]
+
+
+def test_calls_from_many_threads_are_all_counted(stopped):
+    counting, session = Rates(stopped), _identity(1, per_second=100)
+
+    def count() -> None:
+        for _ in range(100):
+            counting.count_arrived(session)
+
+    threads = [threading.Thread(target=count) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert not counting.has_room(session)
