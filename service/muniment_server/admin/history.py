@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from uuid import UUID
 
 import click
 
@@ -13,17 +11,10 @@ from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.operator import NoSuchAgent, Operator
-from muniment_server.domain import text
 from muniment_server.domain.errors import InvalidArgument
 from muniment_server.domain.items import ItemKind
+from muniment_server.items.wire import NAME_OF
 
-NAME_OF: Mapping[ItemKind, Callable[[str], str]] = {
-    ItemKind.MEMORY: text.key,
-    ItemKind.NOTE: lambda name: str(UUID(name)),
-    ItemKind.BLOCK: text.label,
-    ItemKind.PASSAGE: lambda name: str(UUID(name)),
-}
-"""What the stored name of an item is, from the one that an operator gives."""
 _KINDS = {kind.name.lower(): kind for kind in ItemKind}
 _COLUMNS = ("classification", "revision", "update_time", "is_live", "delete_time", "session_id", "tags", "content")
 

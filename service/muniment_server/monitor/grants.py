@@ -35,7 +35,14 @@ _LEVEL_VIEWS = (
 LEVEL_RELATIONS = frozenset({*_LEVEL_TABLES, *_LEVEL_VIEWS})
 """The relations that a level's query finds by an unqualified name."""
 _ERASABLE = ("item", "revision", "chunk", "stat")
-_HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link")
+_ERASING = {
+    "item": "SELECT DELETE",
+    "revision": "SELECT DELETE",
+    "chunk": "SELECT DELETE",
+    "stat": "INSERT",
+    "meaning": "",
+}
+_HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link", "erasure")
 
 
 _BARRIER = "security_barrier=true"
@@ -198,9 +205,9 @@ def _control() -> Iterator[Fact]:
     for table in (*(f"vault.{name}" for name in (*_HOST_TABLES, "migration")), f"{role}.session"):
         yield Fact(role, table, "SELECT")
     yield Fact(role, f"{role}.session", "UPDATE (fence)")
-    for name in ("agent", "conversation", "session", "shared_block", "block_link"):
+    for name in ("agent", "conversation", "session", "shared_block", "block_link", "erasure"):
         yield Fact(role, f"vault.{name}", "INSERT")
-    for name in ("agent", "shared_block", "block_link"):
+    for name in ("agent", "shared_block", "block_link", "erasure"):
         yield Fact(role, f"vault.{name}", "DELETE")
     for column in _AGENT_COLUMNS:
         yield Fact(role, "vault.agent", f"UPDATE ({column})")
@@ -223,9 +230,9 @@ def _auditor() -> Iterator[Fact]:
 
 
 def _eraser() -> Iterator[Fact]:
-    """No right on a table: each view shows the rows of deleted agents, without their content."""
+    """No right on a table but the audit's: views show rows of deleted agents, and what hosts order, without content."""
     role = roles.ERASER
-    for schema in (role, *roles.LEVELS):
+    for schema in (role, roles.CONTROL, *roles.LEVELS):
         yield Fact(role, f"schema {schema}", "USAGE")
     views = [(role, name, f"vault.{name}") for name in ("agent", "session", "conversation")]
     views += [(level, f"erasable_{name}", f"{level}.{name}") for level in roles.LEVELS for name in _ERASABLE]
@@ -234,6 +241,24 @@ def _eraser() -> Iterator[Fact]:
         yield from (Fact(role, f"{schema}.{name}", right) for right in ("SELECT", "DELETE"))
         reads = dict.fromkeys((f"reads {table}", "reads vault.agent"))
         yield from _view(schema, name, _BARRIER, "where delete_time IS NOT NULL", *reads)
+    yield Fact(role, f"{roles.CONTROL}.audit", "INSERT")
+    yield from chain.from_iterable(map(_erasing, Classification))
+
+
+def _erasing(level: Classification) -> Iterator[Fact]:
+    """What the eraser may do at one level while a host whose ceiling is not lower has an order."""
+    schema = level.role
+    for name, rights in _ERASING.items():
+        yield Fact(roles.OWNER, f"{schema}.erasing_{name}", "owns")
+        yield from (Fact(roles.ERASER, f"{schema}.erasing_{name}", right) for right in rights.split())
+        reads = (f"reads {schema}.{name}", "reads vault.erasure")
+        yield from _view(schema, f"erasing_{name}", _BARRIER, f"where ceiling >= {level.value}", *reads)
+    yield Fact("view", f"{schema}.erasing_stat", "check_option=cascaded")
+    yield Fact(roles.ERASER, f"{schema}.erasing_item", "UPDATE (fence)")
+    for column in ("tenant", "agent", "kind", "prior"):
+        yield Fact(roles.ERASER, f"{schema}.erasing_meaning", f"SELECT ({column})")
+    for column in ("prior", "embedder", "signs", "vector"):
+        yield Fact(roles.ERASER, f"{schema}.erasing_meaning", f"UPDATE ({column})")
 
 
 def _views() -> Iterator[Fact]:

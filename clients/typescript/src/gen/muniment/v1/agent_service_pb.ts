@@ -6,6 +6,8 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Agent, MemorySettings } from "./agent_pb.js";
 import { file_muniment_v1_agent } from "./agent_pb.js";
+import type { ItemKind } from "./audit_pb.js";
+import { file_muniment_v1_audit } from "./audit_pb.js";
 import { file_muniment_v1_policy } from "./policy_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -13,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/agent_service.proto.
  */
 export const file_muniment_v1_agent_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch9tdW5pbWVudC92MS9hZ2VudF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSK3AQoSQ3JlYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIxCg5pbml0aWFsX2Jsb2NrcxgFIAMoCzIZLm11bmltZW50LnYxLkluaXRpYWxCbG9jayI4CgxJbml0aWFsQmxvY2sSEgoFbGFiZWwYASABKAlCA4ABARIUCgdjb250ZW50GAIgASgJQgOAAQEiOAoTQ3JlYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiMKD0dldEFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSI1ChBHZXRBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQiOgoRTGlzdEFnZW50c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiUQoSTGlzdEFnZW50c1Jlc3BvbnNlEiIKBmFnZW50cxgBIAMoCzISLm11bmltZW50LnYxLkFnZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKsAQoSVXBkYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhkKDGRpc3BsYXlfbmFtZRgCIAEoCUgAiAEBEhUKCGxhbmd1YWdlGAMgASgJSAGIAQESNAoPbWVtb3J5X3NldHRpbmdzGAQgASgLMhsubXVuaW1lbnQudjEuTWVtb3J5U2V0dGluZ3NCDwoNX2Rpc3BsYXlfbmFtZUILCglfbGFuZ3VhZ2UiOAoTVXBkYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiYKEkRlbGV0ZUFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSIVChNEZWxldGVBZ2VudFJlc3BvbnNlMuIDCgxBZ2VudFNlcnZpY2USXgoLQ3JlYXRlQWdlbnQSHy5tdW5pbWVudC52MS5DcmVhdGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5DcmVhdGVBZ2VudFJlc3BvbnNlIgyQAgDCwRgFCgEBEAMSVQoIR2V0QWdlbnQSHC5tdW5pbWVudC52MS5HZXRBZ2VudFJlcXVlc3QaHS5tdW5pbWVudC52MS5HZXRBZ2VudFJlc3BvbnNlIgyQAgHCwRgFCgEBEAMSWwoKTGlzdEFnZW50cxIeLm11bmltZW50LnYxLkxpc3RBZ2VudHNSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuTGlzdEFnZW50c1Jlc3BvbnNlIgyQAgHCwRgFCgEBEAMSXgoLVXBkYXRlQWdlbnQSHy5tdW5pbWVudC52MS5VcGRhdGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5VcGRhdGVBZ2VudFJlc3BvbnNlIgyQAgLCwRgFCgEBEAMSXgoLRGVsZXRlQWdlbnQSHy5tdW5pbWVudC52MS5EZWxldGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5EZWxldGVBZ2VudFJlc3BvbnNlIgyQAgLCwRgFCgEBEANCPwoLbXVuaW1lbnQudjFQAVoubXVuaW1lbnQvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_muniment_v1_agent, file_muniment_v1_policy]);
+  fileDesc("Ch9tdW5pbWVudC92MS9hZ2VudF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSK3AQoSQ3JlYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIxCg5pbml0aWFsX2Jsb2NrcxgFIAMoCzIZLm11bmltZW50LnYxLkluaXRpYWxCbG9jayI4CgxJbml0aWFsQmxvY2sSEgoFbGFiZWwYASABKAlCA4ABARIUCgdjb250ZW50GAIgASgJQgOAAQEiOAoTQ3JlYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiMKD0dldEFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSI1ChBHZXRBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQiOgoRTGlzdEFnZW50c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiUQoSTGlzdEFnZW50c1Jlc3BvbnNlEiIKBmFnZW50cxgBIAMoCzISLm11bmltZW50LnYxLkFnZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKsAQoSVXBkYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhkKDGRpc3BsYXlfbmFtZRgCIAEoCUgAiAEBEhUKCGxhbmd1YWdlGAMgASgJSAGIAQESNAoPbWVtb3J5X3NldHRpbmdzGAQgASgLMhsubXVuaW1lbnQudjEuTWVtb3J5U2V0dGluZ3NCDwoNX2Rpc3BsYXlfbmFtZUILCglfbGFuZ3VhZ2UiOAoTVXBkYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiYKEkRlbGV0ZUFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSIVChNEZWxldGVBZ2VudFJlc3BvbnNlIpIBChFFcmFzZUl0ZW1zUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRIjCgRraW5kGAIgASgOMhUubXVuaW1lbnQudjEuSXRlbUtpbmQSEQoEbmFtZRgDIAEoCUIDgAEBEhAKA3RhZxgEIAEoCUIDgAEBEg8KB2l0ZW1faWQYBSABKAkSEAoIcmV2aXNpb24YBiABKAUiFAoSRXJhc2VJdGVtc1Jlc3BvbnNlMr8ECgxBZ2VudFNlcnZpY2USXgoLQ3JlYXRlQWdlbnQSHy5tdW5pbWVudC52MS5DcmVhdGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5DcmVhdGVBZ2VudFJlc3BvbnNlIgyQAgDCwRgFCgEBEAMSVQoIR2V0QWdlbnQSHC5tdW5pbWVudC52MS5HZXRBZ2VudFJlcXVlc3QaHS5tdW5pbWVudC52MS5HZXRBZ2VudFJlc3BvbnNlIgyQAgHCwRgFCgEBEAMSWwoKTGlzdEFnZW50cxIeLm11bmltZW50LnYxLkxpc3RBZ2VudHNSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuTGlzdEFnZW50c1Jlc3BvbnNlIgyQAgHCwRgFCgEBEAMSXgoLVXBkYXRlQWdlbnQSHy5tdW5pbWVudC52MS5VcGRhdGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5VcGRhdGVBZ2VudFJlc3BvbnNlIgyQAgLCwRgFCgEBEAMSXgoLRGVsZXRlQWdlbnQSHy5tdW5pbWVudC52MS5EZWxldGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5EZWxldGVBZ2VudFJlc3BvbnNlIgyQAgLCwRgFCgEBEAMSWwoKRXJhc2VJdGVtcxIeLm11bmltZW50LnYxLkVyYXNlSXRlbXNSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuRXJhc2VJdGVtc1Jlc3BvbnNlIgyQAgLCwRgFCgEBEANCPwoLbXVuaW1lbnQudjFQAVoubXVuaW1lbnQvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_muniment_v1_agent, file_muniment_v1_audit, file_muniment_v1_policy]);
 
 /**
  * The request of CreateAgent.
@@ -319,6 +321,78 @@ export const DeleteAgentResponseSchema: GenMessage<DeleteAgentResponse> = /*@__P
   messageDesc(file_muniment_v1_agent_service, 10);
 
 /**
+ * The request of EraseItems.
+ *
+ * @generated from message muniment.v1.EraseItemsRequest
+ */
+export type EraseItemsRequest = Message<"muniment.v1.EraseItemsRequest"> & {
+  /**
+   * The agent id.
+   *
+   * @generated from field: string agent_id = 1;
+   */
+  agentId: string;
+
+  /**
+   * The kind of items.
+   *
+   * @generated from field: muniment.v1.ItemKind kind = 2;
+   */
+  kind: ItemKind;
+
+  /**
+   * Erases the items of this name, deleted ones included: the key of a memory, the id of a note or passage, the label of
+   * a block. Exactly one of `name`, `tag` and `item_id` is set.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * Erases the items that have this tag, or had it in any revision.
+   *
+   * @generated from field: string tag = 4;
+   */
+  tag: string;
+
+  /**
+   * Erases one revision of the item with this id, which audit events name. The other revisions keep their numbers.
+   *
+   * @generated from field: string item_id = 5;
+   */
+  itemId: string;
+
+  /**
+   * With `item_id`: which revision, counted from 1. If it is the newest one, the item is deleted with it.
+   *
+   * @generated from field: int32 revision = 6;
+   */
+  revision: number;
+};
+
+/**
+ * Describes the message muniment.v1.EraseItemsRequest.
+ * Use `create(EraseItemsRequestSchema)` to create a new message.
+ */
+export const EraseItemsRequestSchema: GenMessage<EraseItemsRequest> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_agent_service, 11);
+
+/**
+ * The response of EraseItems.
+ *
+ * @generated from message muniment.v1.EraseItemsResponse
+ */
+export type EraseItemsResponse = Message<"muniment.v1.EraseItemsResponse"> & {
+};
+
+/**
+ * Describes the message muniment.v1.EraseItemsResponse.
+ * Use `create(EraseItemsResponseSchema)` to create a new message.
+ */
+export const EraseItemsResponseSchema: GenMessage<EraseItemsResponse> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_agent_service, 12);
+
+/**
  * Manages agents. Only hosts may call it.
  *
  * @generated from service muniment.v1.AgentService
@@ -380,6 +454,23 @@ export const AgentService: GenService<{
     methodKind: "unary";
     input: typeof DeleteAgentRequestSchema;
     output: typeof DeleteAgentResponseSchema;
+  },
+  /**
+   * Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+   *
+   * Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
+   * The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
+   * repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
+   * ended.
+   *
+   * Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+   *
+   * @generated from rpc muniment.v1.AgentService.EraseItems
+   */
+  eraseItems: {
+    methodKind: "unary";
+    input: typeof EraseItemsRequestSchema;
+    output: typeof EraseItemsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_muniment_v1_agent_service, 0);
