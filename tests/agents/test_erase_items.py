@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from muniment_server.admin.operator import connect_operator
-from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, keys, refusal
+from tests.support.answers import LEVELS, RESTRICTED, keys
 
 _MEMORY, _NOTE, _BLOCK, _PASSAGE = 1, 2, 3, 4
 

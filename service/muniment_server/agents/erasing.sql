@@ -66,7 +66,7 @@ SELECT item.item_id
 INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind, item_id, revision)
 SELECT %(tenant)s, erased.change_id, %(agent)s, %(level)s, %(host_key_id)s, %(method)s, 'OK', %(kind)s, erased.item_id,
        %(revision)s::integer
-  FROM unnest(%(item_ids)s, %(change_ids)s::uuid[]) AS erased (item_id, change_id)
+  FROM unnest(%(item_ids)s::uuid[], %(change_ids)s::uuid[]) AS erased (item_id, change_id)
  WHERE EXISTS (
            SELECT
              FROM erasing_item AS item
@@ -93,7 +93,7 @@ WITH gone AS MATERIALIZED (
        AND (%(revision)s::integer IS NULL OR item.revision = %(revision)s)
 ),
 cleared AS (
-    UPDATE erasing_meaning AS cleared
+    UPDATE erasing_embedding AS cleared
        SET prior = NULL, embedder = NULL, signs = NULL, vector = NULL
      WHERE cleared.tenant = %(tenant)s
        AND (cleared.agent, cleared.kind) = (%(agent)s, %(kind)s)

@@ -35,13 +35,17 @@ _LEVEL_VIEWS = (
 LEVEL_RELATIONS = frozenset({*_LEVEL_TABLES, *_LEVEL_VIEWS})
 """The relations that a level's query finds by an unqualified name."""
 _ERASABLE = ("item", "revision", "chunk", "stat")
-_ERASING = {
-    "item": "SELECT DELETE",
-    "revision": "SELECT DELETE",
-    "chunk": "SELECT DELETE",
-    "stat": "INSERT",
-    "meaning": "",
-}
+_ERASING = (
+    ("item", "item", "SELECT", "DELETE", "UPDATE (fence)"),
+    ("revision", "revision", "SELECT", "DELETE"),
+    ("chunk", "chunk", "SELECT", "DELETE"),
+    ("stat", "stat", "INSERT"),
+    (
+        "embedding", "meaning", *(f"SELECT ({column})" for column in ("tenant", "agent", "kind", "prior")),
+        *(f"UPDATE ({column})" for column in ("prior", "embedder", "signs", "vector")),
+    ),
+)  # fmt: skip
+"""The views of what hosts order to be erased, with their tables, and the eraser's rights."""
 _HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link", "erasure")
 
 
@@ -248,17 +252,12 @@ def _eraser() -> Iterator[Fact]:
 def _erasing(level: Classification) -> Iterator[Fact]:
     """What the eraser may do at one level while a host whose ceiling is not lower has an order."""
     schema = level.role
-    for name, rights in _ERASING.items():
+    for name, table, *rights in _ERASING:
         yield Fact(roles.OWNER, f"{schema}.erasing_{name}", "owns")
-        yield from (Fact(roles.ERASER, f"{schema}.erasing_{name}", right) for right in rights.split())
-        reads = (f"reads {schema}.{name}", "reads vault.erasure")
+        yield from (Fact(roles.ERASER, f"{schema}.erasing_{name}", right) for right in rights)
+        reads = (f"reads {schema}.{table}", "reads vault.erasure")
         yield from _view(schema, f"erasing_{name}", _BARRIER, f"where ceiling >= {level.value}", *reads)
     yield Fact("view", f"{schema}.erasing_stat", "check_option=cascaded")
-    yield Fact(roles.ERASER, f"{schema}.erasing_item", "UPDATE (fence)")
-    for column in ("tenant", "agent", "kind", "prior"):
-        yield Fact(roles.ERASER, f"{schema}.erasing_meaning", f"SELECT ({column})")
-    for column in ("prior", "embedder", "signs", "vector"):
-        yield Fact(roles.ERASER, f"{schema}.erasing_meaning", f"UPDATE ({column})")
 
 
 def _views() -> Iterator[Fact]:

@@ -597,21 +597,6 @@ CREATE VIEW muniment_confidential.erasing_chunk WITH (security_barrier='true') A
            FROM vault.erasure
           WHERE (((erasure.tenant = chunk.tenant) AND (erasure.agent = chunk.agent) AND (erasure.kind = chunk.kind)) AND (erasure.ceiling >= 3))));
 
-CREATE VIEW muniment_confidential.erasing_item WITH (security_barrier='true') AS
- SELECT tenant,
-    agent,
-    kind,
-    name,
-    item_id,
-    revision,
-    change_id,
-    tags,
-    0 AS fence
-   FROM muniment_confidential.item
-  WHERE (EXISTS ( SELECT
-           FROM vault.erasure
-          WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 3))));
-
 CREATE TABLE muniment_confidential.meaning (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -628,7 +613,7 @@ CREATE TABLE muniment_confidential.meaning (
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
 );
 
-CREATE VIEW muniment_confidential.erasing_meaning WITH (security_barrier='true') AS
+CREATE VIEW muniment_confidential.erasing_embedding WITH (security_barrier='true') AS
  SELECT tenant,
     agent,
     kind,
@@ -640,6 +625,21 @@ CREATE VIEW muniment_confidential.erasing_meaning WITH (security_barrier='true')
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
           WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 3))));
+
+CREATE VIEW muniment_confidential.erasing_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    change_id,
+    tags,
+    0 AS fence
+   FROM muniment_confidential.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 3))));
 
 CREATE VIEW muniment_confidential.erasing_revision WITH (security_barrier='true') AS
  SELECT tenant,
@@ -1275,6 +1275,19 @@ CREATE VIEW muniment_internal.erasing_chunk WITH (security_barrier='true') AS
            FROM vault.erasure
           WHERE (((erasure.tenant = chunk.tenant) AND (erasure.agent = chunk.agent) AND (erasure.kind = chunk.kind)) AND (erasure.ceiling >= 2))));
 
+CREATE VIEW muniment_internal.erasing_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior,
+    embedder,
+    signs,
+    vector
+   FROM muniment_internal.meaning
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 2))));
+
 CREATE VIEW muniment_internal.erasing_item WITH (security_barrier='true') AS
  SELECT tenant,
     agent,
@@ -1289,19 +1302,6 @@ CREATE VIEW muniment_internal.erasing_item WITH (security_barrier='true') AS
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
           WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 2))));
-
-CREATE VIEW muniment_internal.erasing_meaning WITH (security_barrier='true') AS
- SELECT tenant,
-    agent,
-    kind,
-    prior,
-    embedder,
-    signs,
-    vector
-   FROM muniment_internal.meaning
-  WHERE (EXISTS ( SELECT
-           FROM vault.erasure
-          WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 2))));
 
 CREATE VIEW muniment_internal.erasing_revision WITH (security_barrier='true') AS
  SELECT tenant,
@@ -1650,6 +1650,19 @@ CREATE VIEW muniment_public.erasing_chunk WITH (security_barrier='true') AS
            FROM vault.erasure
           WHERE (((erasure.tenant = chunk.tenant) AND (erasure.agent = chunk.agent) AND (erasure.kind = chunk.kind)) AND (erasure.ceiling >= 1))));
 
+CREATE VIEW muniment_public.erasing_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior,
+    embedder,
+    signs,
+    vector
+   FROM muniment_public.meaning
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 1))));
+
 CREATE VIEW muniment_public.erasing_item WITH (security_barrier='true') AS
  SELECT tenant,
     agent,
@@ -1664,19 +1677,6 @@ CREATE VIEW muniment_public.erasing_item WITH (security_barrier='true') AS
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
           WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 1))));
-
-CREATE VIEW muniment_public.erasing_meaning WITH (security_barrier='true') AS
- SELECT tenant,
-    agent,
-    kind,
-    prior,
-    embedder,
-    signs,
-    vector
-   FROM muniment_public.meaning
-  WHERE (EXISTS ( SELECT
-           FROM vault.erasure
-          WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 1))));
 
 CREATE VIEW muniment_public.erasing_revision WITH (security_barrier='true') AS
  SELECT tenant,
@@ -2026,21 +2026,6 @@ CREATE VIEW muniment_restricted.erasing_chunk WITH (security_barrier='true') AS
            FROM vault.erasure
           WHERE (((erasure.tenant = chunk.tenant) AND (erasure.agent = chunk.agent) AND (erasure.kind = chunk.kind)) AND (erasure.ceiling >= 4))));
 
-CREATE VIEW muniment_restricted.erasing_item WITH (security_barrier='true') AS
- SELECT tenant,
-    agent,
-    kind,
-    name,
-    item_id,
-    revision,
-    change_id,
-    tags,
-    0 AS fence
-   FROM muniment_restricted.item
-  WHERE (EXISTS ( SELECT
-           FROM vault.erasure
-          WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 4))));
-
 CREATE TABLE muniment_restricted.meaning (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -2057,7 +2042,7 @@ CREATE TABLE muniment_restricted.meaning (
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
 );
 
-CREATE VIEW muniment_restricted.erasing_meaning WITH (security_barrier='true') AS
+CREATE VIEW muniment_restricted.erasing_embedding WITH (security_barrier='true') AS
  SELECT tenant,
     agent,
     kind,
@@ -2069,6 +2054,21 @@ CREATE VIEW muniment_restricted.erasing_meaning WITH (security_barrier='true') A
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
           WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 4))));
+
+CREATE VIEW muniment_restricted.erasing_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    change_id,
+    tags,
+    0 AS fence
+   FROM muniment_restricted.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 4))));
 
 CREATE VIEW muniment_restricted.erasing_revision WITH (security_barrier='true') AS
  SELECT tenant,
@@ -3015,10 +3015,6 @@ GRANT SELECT,INSERT,DELETE ON TABLE vault.erasure TO muniment_control;
 
 GRANT SELECT,DELETE ON TABLE muniment_confidential.erasing_chunk TO muniment_eraser;
 
-GRANT SELECT,DELETE ON TABLE muniment_confidential.erasing_item TO muniment_eraser;
-
-GRANT UPDATE(fence) ON TABLE muniment_confidential.erasing_item TO muniment_eraser;
-
 GRANT SELECT,INSERT ON TABLE muniment_confidential.meaning TO muniment_confidential;
 
 GRANT SELECT ON TABLE muniment_confidential.meaning TO muniment_restricted;
@@ -3031,19 +3027,23 @@ GRANT UPDATE(signs) ON TABLE muniment_confidential.meaning TO muniment_confident
 
 GRANT UPDATE(vector) ON TABLE muniment_confidential.meaning TO muniment_confidential;
 
-GRANT SELECT(tenant) ON TABLE muniment_confidential.erasing_meaning TO muniment_eraser;
+GRANT SELECT(tenant) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
 
-GRANT SELECT(agent) ON TABLE muniment_confidential.erasing_meaning TO muniment_eraser;
+GRANT SELECT(agent) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
 
-GRANT SELECT(kind) ON TABLE muniment_confidential.erasing_meaning TO muniment_eraser;
+GRANT SELECT(kind) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
 
-GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_confidential.erasing_meaning TO muniment_eraser;
+GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
 
-GRANT UPDATE(embedder) ON TABLE muniment_confidential.erasing_meaning TO muniment_eraser;
+GRANT UPDATE(embedder) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
 
-GRANT UPDATE(signs) ON TABLE muniment_confidential.erasing_meaning TO muniment_eraser;
+GRANT UPDATE(signs) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
 
-GRANT UPDATE(vector) ON TABLE muniment_confidential.erasing_meaning TO muniment_eraser;
+GRANT UPDATE(vector) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential.erasing_item TO muniment_eraser;
+
+GRANT UPDATE(fence) ON TABLE muniment_confidential.erasing_item TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_confidential.erasing_revision TO muniment_eraser;
 
@@ -3213,23 +3213,23 @@ GRANT SELECT,DELETE ON TABLE muniment_internal.erasable_stat TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_internal.erasing_chunk TO muniment_eraser;
 
+GRANT SELECT(tenant) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(embedder) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(vector) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
 GRANT SELECT,DELETE ON TABLE muniment_internal.erasing_item TO muniment_eraser;
 
 GRANT UPDATE(fence) ON TABLE muniment_internal.erasing_item TO muniment_eraser;
-
-GRANT SELECT(tenant) ON TABLE muniment_internal.erasing_meaning TO muniment_eraser;
-
-GRANT SELECT(agent) ON TABLE muniment_internal.erasing_meaning TO muniment_eraser;
-
-GRANT SELECT(kind) ON TABLE muniment_internal.erasing_meaning TO muniment_eraser;
-
-GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_internal.erasing_meaning TO muniment_eraser;
-
-GRANT UPDATE(embedder) ON TABLE muniment_internal.erasing_meaning TO muniment_eraser;
-
-GRANT UPDATE(signs) ON TABLE muniment_internal.erasing_meaning TO muniment_eraser;
-
-GRANT UPDATE(vector) ON TABLE muniment_internal.erasing_meaning TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_internal.erasing_revision TO muniment_eraser;
 
@@ -3273,23 +3273,23 @@ GRANT SELECT,DELETE ON TABLE muniment_public.erasable_stat TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_public.erasing_chunk TO muniment_eraser;
 
+GRANT SELECT(tenant) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(embedder) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(vector) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
 GRANT SELECT,DELETE ON TABLE muniment_public.erasing_item TO muniment_eraser;
 
 GRANT UPDATE(fence) ON TABLE muniment_public.erasing_item TO muniment_eraser;
-
-GRANT SELECT(tenant) ON TABLE muniment_public.erasing_meaning TO muniment_eraser;
-
-GRANT SELECT(agent) ON TABLE muniment_public.erasing_meaning TO muniment_eraser;
-
-GRANT SELECT(kind) ON TABLE muniment_public.erasing_meaning TO muniment_eraser;
-
-GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_public.erasing_meaning TO muniment_eraser;
-
-GRANT UPDATE(embedder) ON TABLE muniment_public.erasing_meaning TO muniment_eraser;
-
-GRANT UPDATE(signs) ON TABLE muniment_public.erasing_meaning TO muniment_eraser;
-
-GRANT UPDATE(vector) ON TABLE muniment_public.erasing_meaning TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_public.erasing_revision TO muniment_eraser;
 
@@ -3357,10 +3357,6 @@ GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_stat TO muniment_erase
 
 GRANT SELECT,DELETE ON TABLE muniment_restricted.erasing_chunk TO muniment_eraser;
 
-GRANT SELECT,DELETE ON TABLE muniment_restricted.erasing_item TO muniment_eraser;
-
-GRANT UPDATE(fence) ON TABLE muniment_restricted.erasing_item TO muniment_eraser;
-
 GRANT SELECT,INSERT ON TABLE muniment_restricted.meaning TO muniment_restricted;
 
 GRANT UPDATE(prior) ON TABLE muniment_restricted.meaning TO muniment_restricted;
@@ -3371,19 +3367,23 @@ GRANT UPDATE(signs) ON TABLE muniment_restricted.meaning TO muniment_restricted;
 
 GRANT UPDATE(vector) ON TABLE muniment_restricted.meaning TO muniment_restricted;
 
-GRANT SELECT(tenant) ON TABLE muniment_restricted.erasing_meaning TO muniment_eraser;
+GRANT SELECT(tenant) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
 
-GRANT SELECT(agent) ON TABLE muniment_restricted.erasing_meaning TO muniment_eraser;
+GRANT SELECT(agent) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
 
-GRANT SELECT(kind) ON TABLE muniment_restricted.erasing_meaning TO muniment_eraser;
+GRANT SELECT(kind) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
 
-GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_restricted.erasing_meaning TO muniment_eraser;
+GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
 
-GRANT UPDATE(embedder) ON TABLE muniment_restricted.erasing_meaning TO muniment_eraser;
+GRANT UPDATE(embedder) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
 
-GRANT UPDATE(signs) ON TABLE muniment_restricted.erasing_meaning TO muniment_eraser;
+GRANT UPDATE(signs) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
 
-GRANT UPDATE(vector) ON TABLE muniment_restricted.erasing_meaning TO muniment_eraser;
+GRANT UPDATE(vector) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted.erasing_item TO muniment_eraser;
+
+GRANT UPDATE(fence) ON TABLE muniment_restricted.erasing_item TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_restricted.erasing_revision TO muniment_eraser;
 

@@ -47,7 +47,7 @@ SELECT stat.tenant, stat.agent, stat.kind, stat.language, stat.change_id, stat.c
   WITH CHECK OPTION;
 
 -- Embeddings of other passages that include the text of an erased one are made again without it.
-CREATE VIEW erasing_meaning WITH (security_barrier = true) AS
+CREATE VIEW erasing_embedding WITH (security_barrier = true) AS
 SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.prior, meaning.embedder, meaning.signs, meaning.vector
   FROM meaning
  WHERE EXISTS (
@@ -60,4 +60,4 @@ SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.prior, meaning.embed
 GRANT SELECT, DELETE, UPDATE (fence) ON erasing_item TO muniment_eraser;
 GRANT SELECT, DELETE ON erasing_revision, erasing_chunk TO muniment_eraser;
 GRANT INSERT ON erasing_stat TO muniment_eraser;
-GRANT SELECT (tenant, agent, kind, prior), UPDATE (prior, embedder, signs, vector) ON erasing_meaning TO muniment_eraser;
+GRANT SELECT (tenant, agent, kind, prior), UPDATE (prior, embedder, signs, vector) ON erasing_embedding TO muniment_eraser;
