@@ -13,8 +13,8 @@ def agents(stage: Stage) -> None:
     _refused(stage)
     _listed(stage)
     _updated(stage)
-    _erased(stage)
     _deleted(stage)
+    _erased(stage)
 
 
 def _at_a_ceiling(stage: Stage, ceiling: int) -> None:
@@ -113,10 +113,10 @@ def _erased(stage: Stage) -> None:
     sessions = stage.levels("forgetful")
     for level, session in sessions.items():
         session.save_memory(key="plan", content=f"text of {level}", tags=["pii"])
-    for host in (stage.host(tenant="globex"), stage.host(INTERNAL)):
+    for host in (stage.host(tenant="globex"), *(stage.host(level) for level in LEVELS if level != RESTRICTED)):
         host.erase_items(agent_id="forgetful", kind=1, name="plan")
-        sessions[RESTRICTED].list_memories()
-        sessions[INTERNAL].list_memories()
+        for session in sessions.values():
+            session.list_memories()
     host = stage.host()
     host.erase_items(agent_id="forgetful", kind=1, tag="pii")
     sessions[RESTRICTED].list_memories()
