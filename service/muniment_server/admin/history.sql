@@ -222,7 +222,6 @@ WITH erased AS MATERIALIZED (
       FROM muniment_control.audit
      WHERE audit.method = 'EraseItems'
        AND audit.outcome = 'OK'
-       AND audit.level = %(number)s
        AND audit.revision IS NOT NULL
 )
 SELECT count(*) AS broken

@@ -275,7 +275,7 @@ class Operator:
     def _broken(self, level: Classification, query: str) -> int:
         with self._connection.transaction():
             self._execute("use_role_schema", schema=level.role)
-            return self._one(query, _Broken, number=level).broken
+            return self._one(query, _Broken).broken
 
     def _agent(self, tenant: str, agent_id: str) -> _Agent:
         agent = self._first("find_agent", _Agent, tenant_name=tenant, agent_id=agent_id)

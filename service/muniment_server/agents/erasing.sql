@@ -101,10 +101,10 @@ cleared AS (
 ),
 unindexed AS (
     DELETE FROM erasing_chunk AS unindexed
-     USING gone
      WHERE unindexed.tenant = %(tenant)s
        AND (unindexed.agent, unindexed.kind) = (%(agent)s, %(kind)s)
-       AND (unindexed.name, unindexed.change_id) = (gone.name, gone.change_id)
+       AND unindexed.name = ANY(ARRAY(SELECT gone.name FROM gone))
+       AND unindexed.change_id = ANY(ARRAY(SELECT gone.change_id FROM gone))
  RETURNING unindexed.language, unindexed.stem_count, unindexed.gram_count
 )
 INSERT INTO erasing_stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)

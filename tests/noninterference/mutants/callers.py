@@ -201,7 +201,7 @@ OTHER = (
     Mutant(
         "what is erased stays in the index",
         "nothing of what is erased is left",
-        (edit(HOSTS, "unindex_erased", " = (gone.name, gone.change_id)", " = (gone.name, gone.change_id) AND FALSE"),),
+        (edit(HOSTS, "unindex_erased", " AND unindexed.name = ANY(", " AND FALSE AND unindexed.name = ANY("),),
         probe=probes.nothing_of_what_is_erased_is_left,
     ),
     Mutant(
