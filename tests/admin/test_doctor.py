@@ -74,6 +74,7 @@ def test_a_log_without_parameters_is_well(doctor, dev):
     assert "logs no parameters" in run_process(dev.folder, "doctor", "--data-dir", ".muniment").stdout
 
 
+@pytest.mark.proof
 def test_a_server_that_was_overtaken_is_wrong(doctor, dev):
     file = dev.folder / ".muniment" / "state" / "epoch.json"
     seen = file.read_text()

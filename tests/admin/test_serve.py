@@ -148,6 +148,7 @@ def test_a_dead_database_is_started_again_and_keeps_what_was_written(serving, da
     assert server.stop() == 0
 
 
+@pytest.mark.proof
 def test_a_killed_server_leaves_nothing_behind(serving, data_dir):
     server = ready_in_development(serving)
     children = server.children()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from threading import Event
@@ -173,6 +174,20 @@ def test_erasing_goes_on_where_it_was_interrupted_and_doctor_sees_no_damage(serv
     assert len(left) == 10
     assert [agents for agents, _ in left] == [1] * 10
     assert [rows for _, rows in left] == sorted((rows for _, rows in left), reverse=True)
+
+
+@pytest.mark.parametrize(("schema", "query"), eraser._STEPS[:-1])
+def test_a_batch_is_found_by_an_index_and_looks_at_no_other_rows(service, schema, query):
+    """Otherwise the time of all batches grows with the square of the rows."""
+    with service.database.connect(roles.ERASER) as connection, connection.transaction():
+        connection.execute(eraser._QUERIES["prepare_batch"], {"schema": schema})
+        rows = connection.execute(
+            f"EXPLAIN {eraser._QUERIES[query]}", {"tenant": 1, "agent": 1, "most": eraser._BATCH_ROWS}
+        ).fetchall()
+
+    plan = "\n".join(line for (line,) in rows)
+    assert "Index" in plan
+    assert not re.search("Seq Scan|Bitmap|Sort Key", plan), plan
 
 
 def test_while_another_server_erases_nothing_is_erased(service):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import grpc
+import pytest
 
 from muniment.v1.memory_service_pb2 import GetMemoryRequest, SaveMemoryRequest
 from muniment.v1.memory_service_pb2_grpc import MemoryServiceStub
@@ -17,6 +18,7 @@ from tests.faults.processes import ServerProcess, wait_until
 _WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
 
+@pytest.mark.proof
 def test_under_load_a_drain_exits_with_0_and_loses_nothing(server: ServerProcess, load: Load) -> None:
     with load.running():
         wait_until(lambda: len(load.acknowledged) > 50, "writes before")

@@ -11,12 +11,15 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import muniment
 from muniment import Classification
 from muniment_server.domain.classification import Classification as Level
+from muniment_server.runtime.embedder import Model
 from muniment_server.runtime.embedder_socket import query_embedder, serve_queries
 from muniment_server.search.embeddings import DIMENSIONS
 from tests.bench.processes import WORDS_ALONE
@@ -155,7 +158,7 @@ def test_an_embedder_that_hangs_exits():
     assert b"the model is stuck" in ended.stderr
 
 
-def test_a_chunk_that_crashed_three_embedders_is_found_by_words_alone(tmp_path):
+def test_a_chunk_that_crashed_three_embedders_alone_is_found_by_words_alone(tmp_path):
     """So that it does not keep all others waiting. What a process has let go, or another chunk, counts nothing."""
     dying = """if True:
         import os, sys
@@ -165,18 +168,51 @@ def test_a_chunk_that_crashed_three_embedders_is_found_by_words_alone(tmp_path):
         class Dying(Model):
             def __init__(self):
                 pass
-            def embed_chunk(self, text):
+            def embed_chunk(self, text, *, alone):
                 if text == "deadly":
-                    os._exit(7)
+                    os._exit(8 if alone else 7)
                 return [1]
         pieces = CrashTolerantEmbedder(Dying(), Path(sys.argv[1]))
         assert pieces.embed("harmless", "1") == [1]
         assert pieces.embed("deadly", "2") == ZERO
     """
     command = [sys.executable, "-c", dying, str(tmp_path)]
-    statuses = [subprocess.run(command, timeout=30, check=False).returncode for _ in range(5)]
+    statuses = [subprocess.run(command, timeout=30, check=False).returncode for _ in range(6)]
 
-    assert statuses == [7, 7, 7, 0, 7]  # then it is tried again
+    assert statuses == [7, 8, 8, 8, 0, 7]  # then it is tried again
+
+
+def test_a_query_never_runs_beside_a_chunk_that_is_embedded_alone(monkeypatch):
+    """If it crashed the embedder, the chunk would be blamed, though it may be at a lower level."""
+    model, running, together = Model(), set(), []
+
+    def run(name):
+        def embedded(text):
+            running.add(name)
+            together.append(set(running))
+            time.sleep(0.1)
+            running.discard(name)
+            return np.zeros(DIMENSIONS)
+
+        return embedded
+
+    monkeypatch.setattr(model, "_e5", SimpleNamespace(query=run("query"), passage=run("chunk"), token_count=len))
+    ended = threading.Event()
+
+    def query() -> None:
+        while not ended.is_set():
+            model.embed_query("text")
+
+    queries = threading.Thread(target=query)
+    queries.start()
+    for _ in range(5):
+        model.embed_chunk("text", alone=True)
+    ended.set()
+    queries.join()
+
+    assert {"chunk"} in together
+    assert {"query"} in together
+    assert {"chunk", "query"} not in together
 
 
 def _seconds(act):

@@ -147,6 +147,7 @@ def test_a_refused_connection_is_closed(pair: Pair, state: Path, raised: Caller)
     assert [connection.closed for connection in kept] == [True] * len(kept) != []
 
 
+@pytest.mark.proof
 def test_a_server_does_not_start_on_the_old_primary(pair: Pair, state: Path, raised: Caller) -> None:
     with pytest.raises(NotReady, match=r"timeline 2 was seen.*muniment database adopt"):
         databases.require_ready(Alone(pair.primary).url, connections=10, epochs=EpochGuard(state))
@@ -231,6 +232,7 @@ def test_an_operators_command_refuses_the_old_primary_and_a_standby(
     assert listed(pair.standby) == (0, "")
 
 
+@pytest.mark.proof
 def test_a_synchronous_standby_has_every_acknowledged_raise(service: Service, pair: Pair) -> None:
     """A raise is acknowledged only when the standby has it. Then the primary dies, and later it comes back."""
     session = service.session(PUBLIC)
@@ -248,6 +250,7 @@ def test_a_synchronous_standby_has_every_acknowledged_raise(service: Service, pa
     assert _levels(session, pair) == {CONFIDENTIAL}
 
 
+@pytest.mark.proof
 def test_a_raise_that_no_synchronous_standby_has_is_not_acknowledged(service: Service, pair: Pair) -> None:
     """The host gets an error, so it must not reveal what it raised the session for."""
     session = service.session(PUBLIC)
@@ -258,6 +261,7 @@ def test_a_raise_that_no_synchronous_standby_has_is_not_acknowledged(service: Se
     assert refused.startswith("DEADLINE_EXCEEDED")
 
 
+@pytest.mark.proof
 def test_an_asynchronous_standby_may_lack_an_acknowledged_raise(service: Service, pair: Pair) -> None:
     """What the documents warn of: this is why law 4 needs a synchronous standby."""
     session = service.session(PUBLIC)

@@ -66,6 +66,7 @@ class Killer:
         return len(self._server.workers()) == WORKERS and self._server.postmaster() is not None
 
 
+@pytest.mark.proof
 def test_what_was_acknowledged_survives_every_kill(
     kills: int, server: ServerProcess, load: Load, capsys: pytest.CaptureFixture[str]
 ) -> None:

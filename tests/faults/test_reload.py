@@ -86,6 +86,7 @@ def _reload(server: ServerProcess, *, ends: str = "INFO reloaded", seconds: floa
     return wait_until(lambda: server.log.count(ends) > before, "the reload ends", seconds=seconds)
 
 
+@pytest.mark.proof
 def test_renewed_certificates_are_used_and_invalid_ones_change_nothing(
     serving: Callable[..., ServerProcess], certificates: Path
 ) -> None:
@@ -126,6 +127,7 @@ def test_a_new_worker_whose_gate_is_closed_does_not_serve(server: ServerProcess)
     assert set(listening) == {WORKERS}
 
 
+@pytest.mark.proof
 def test_an_upgrade_migrates_first_if_the_running_workers_can_go_on(
     serving: Callable[..., ServerProcess], code: Path
 ) -> None:
@@ -145,6 +147,7 @@ def test_an_upgrade_migrates_first_if_the_running_workers_can_go_on(
         assert host.create_agent("alice").agent_id == "alice"
 
 
+@pytest.mark.proof
 def test_a_worker_that_leaves_serves_callers_that_do_not_know(server: ServerProcess) -> None:
     """And SIGTERM stops a server that reloads."""
     connections = [Unnoticing(server.address) for _ in range(10)]
@@ -169,7 +172,7 @@ def _served_certificate(server: ServerProcess) -> str:
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("what", ["workers", "on a unix socket", "upgrade"])
+@pytest.mark.parametrize("what", ["on a unix socket", "upgrade"])
 def test_under_load_no_call_fails_and_nothing_is_written_twice(
     what: str, serving: Callable[..., ServerProcess], code: Path
 ) -> None:

@@ -114,6 +114,7 @@ def test_a_negative_page_size_is_refused(at):
     assert invalid(at(PUBLIC).list_memories, page_size=-1) == ["page_size"]
 
 
+@pytest.mark.proof
 def test_a_page_ends_early_at_3_mib_and_everything_still_arrives(at):
     """C52: 100 memories of 64 KiB are 6.25 MiB, more than any client takes."""
     for number in range(100):
@@ -126,6 +127,7 @@ def test_a_page_ends_early_at_3_mib_and_everything_still_arrives(at):
     assert len(found) == 3
 
 
+@pytest.mark.proof
 def test_the_results_of_a_search_stay_under_3_mib(at):
     for number in range(60):
         save(at(PUBLIC), f"key{number:03}", content="whale " + heavy(65_000))

@@ -139,6 +139,7 @@ def test_the_part_of_a_leak_outside_of_them_is_killed_alone(held, part):
     assert not part.starts or _holds(held, part)
 
 
+@pytest.mark.proof
 def test_no_other_mutant_outside_of_them_leaks(held, programs, seed):
     """Whatever else notices it. Some of the mutants; all of them, if there are as many programs."""
     others = [one for one in _OUTSIDE if not one.leaks]

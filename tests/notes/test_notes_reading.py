@@ -156,6 +156,7 @@ def test_negative_numbers_and_unknown_tiers_are_refused(at, call):
         assert invalid(getattr(at(PUBLIC), call), tier=tier, **query) == ["tier"]
 
 
+@pytest.mark.proof
 def test_a_page_ends_early_at_3_mib_and_everything_still_arrives(at, host):
     """C52: 60 notes of 64 KiB are 3.75 MiB, though only 983,220 characters."""
     session = at(PUBLIC)
@@ -170,6 +171,7 @@ def test_a_page_ends_early_at_3_mib_and_everything_still_arrives(at, host):
     assert len(answers) == 2
 
 
+@pytest.mark.proof
 def test_the_results_of_a_search_stay_under_3_mib(at, host):
     session = at(PUBLIC)
     set_limits(host, memory_char_limit=1_000_000)

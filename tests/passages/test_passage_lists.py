@@ -194,6 +194,7 @@ def test_a_page_of_long_labels_stays_under_3_mib(at):
     assert sum(len(page.passages) for page in answers) == 250
 
 
+@pytest.mark.proof
 def test_the_results_of_a_search_stay_under_3_mib(at):
     for _ in range(14):
         store(at(PUBLIC), "whale " + heavy(262138))

@@ -70,6 +70,7 @@ def loaded(postgres: EmbeddedPostgres) -> Iterator[Database]:
         yield database
 
 
+@pytest.mark.proof
 def test_what_is_loaded_is_what_the_service_would_write(loaded):
     before = _index(loaded)
 

@@ -231,7 +231,11 @@ def test_nothing_above_is_found_by_its_embedding(service, at):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "vectors"), [(INTERNAL, RESTRICTED, True), (PUBLIC, INTERNAL, False)], ids=["vectors", "no vectors"]
+    ("low", "high", "vectors"),
+    [
+        pytest.param(INTERNAL, RESTRICTED, True, id="vectors"),
+        pytest.param(PUBLIC, INTERNAL, False, id="no vectors", marks=pytest.mark.proof),
+    ],
 )
 def test_answers_are_the_same_bytes_whatever_is_above(service, at, low, high, vectors):
     """1,500 higher items full of the query's own words: before they are written, before and after they are embedded."""
@@ -280,6 +284,7 @@ def test_semantic_answers_do_not_depend_on_the_plan(database):
 # Filters, and how many are looked at.
 
 
+@pytest.mark.proof
 def test_filters_are_applied_before_any_limit(service, at):
     """1,100 that are more alike do not crowd out the three that are asked for."""
     at(PUBLIC).import_passages(

@@ -41,7 +41,7 @@ class Quick(Model):
     def embed_query(self, text: str) -> Vector:
         return quick(text)
 
-    def embed_chunk(self, text: str) -> Vector:
+    def embed_chunk(self, text: str, *, alone: bool = False) -> Vector:
         self.chunks.append(text)
         return self._answer(text)
 

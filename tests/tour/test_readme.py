@@ -49,7 +49,8 @@ def test_the_quickstart_has_eight_lines_at_most():
     assert len(lines) <= 8
 
 
-@pytest.mark.parametrize("tool", ["grpcurl", pytest.param("buf", marks=pytest.mark.proof)])
+@pytest.mark.proof
+@pytest.mark.parametrize("tool", ["grpcurl", "buf"])
 def test_the_tour(tool, folder, exported, request):
     """From the first block to the last, with one tool or the other."""
     if tool == "grpcurl":
@@ -75,6 +76,7 @@ def test_no_block_is_left_out():
     assert set(re.findall(r"^```sh (\w+)$", TOUR_TEXT, re.MULTILINE)) == {"buf", "grpcurl"}
 
 
+@pytest.mark.proof
 def test_server_and_client_can_be_installed_as_shown():
     """Without the network: what it depends on is in the environment of these tests."""
     blocks = [step for step in steps(section("Install and operate", TEXT), "install") if step.way == "install"]
@@ -104,6 +106,7 @@ def test_the_python_example_is_that_of_the_client():
     assert first(TOUR_TEXT) == first(PYTHON_README.read_text(encoding="utf-8"))
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="NOT RUN: no openssl to make certificates with")
 def test_production(folder, environment):
     """The block that ends in a server of TLS, over a Postgres that it did not start."""

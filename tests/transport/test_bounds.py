@@ -59,6 +59,7 @@ def test_half_a_million_tags_in_a_streamed_message_are_refused_unchecked(at):
     assert time.process_time() - begun < 5
 
 
+@pytest.mark.proof
 def test_a_long_query_over_long_memories_ends(at):
     """Snippets of the whole texts took 23 seconds."""
     words = [f"word{number:03}" for number in range(98)]
@@ -88,6 +89,7 @@ def test_a_page_that_ends_early_says_that_there_is_more(at):
     assert seen == [f"k{number:03}" for number in range(60)]
 
 
+@pytest.mark.proof
 def test_the_marker_of_more_is_not_lost_at_the_edge(at):
     """Filled to within a few bytes of a page: what is saved after it is listed too."""
     session = at(PUBLIC)

@@ -245,6 +245,7 @@ def test_c63_a_violated_constraint_is_logged_with_its_row(service, said):
     assert word in said()
 
 
+@pytest.mark.proof
 def test_c63_no_call_makes_a_postgres_with_default_settings_log_what_callers_choose(service, said):
     word, name = new_canary(), str(uuid.uuid4())
     use_everything(service, word)

@@ -14,12 +14,10 @@ from dataclasses import replace
 from typing import IO
 
 from muniment_server.runtime.assignment import LEAVE, READY, Assignment
+from muniment_server.runtime.backoff import Backoff
 from muniment_server.runtime.configuration import ServerConfig, child_environment
 
 _LOG = logging.getLogger("muniment.supervisor")
-_MAX_RESTART_DELAY = 10.0
-_STABLE_SECONDS = 60.0
-"""A process that ran for that long is restarted without a delay."""
 _KILL_AFTER_DRAIN = 5.0
 """How many seconds after the drain a process that is still running is killed."""
 
@@ -40,8 +38,7 @@ class Child:
         self._name = name
         self._drain_seconds = config.drain_seconds
         self._assignment: Assignment | None = None
-        self._delay = 0.0
-        self._not_before = 0.0
+        self._backoff = Backoff()
         self._replaces = replaces
         self._is_kept_alive = not replaces
         self._end_by = math.inf
@@ -69,13 +66,9 @@ class Child:
         """Restart the process if it has died, after a delay that grows each time."""
         if self._assignment is None or not self._is_kept_alive:
             return
-        if self._process.poll() is None or time.monotonic() < self._not_before:
+        if self._process.poll() is None or not self._backoff.allows_start():
             return
         _LOG.error("%s died with status %s: restarting it", self._name, self._process.returncode)
-        now = time.monotonic()
-        stable = now - self._not_before > _STABLE_SECONDS
-        self._delay = 0.1 if stable else min(_MAX_RESTART_DELAY, max(0.1, 2 * self._delay))
-        self._not_before = now + self._delay
         self._process = _start_process(self._name)
         self.assign(self._assignment)
 

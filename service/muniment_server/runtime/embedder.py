@@ -46,11 +46,14 @@ _MAX_WAIT_FOR_QUERY = 0.5
 _MAX_BATCHES_IN_A_ROW = 4
 """Batches of one level, after which the next higher level gets a turn."""
 _MAX_CRASHES = 3
-"""Crashes on the same chunk before it is skipped. A single crash may have nothing to do with the chunk."""
+"""Crashes on the same chunk, while nothing else was embedded, before it is skipped."""
 
 
 class Model:
-    """The model. It embeds one query and one chunk at a time; chunks give way to queries for a short time."""
+    """The model. It embeds one query and one chunk at a time; chunks give way to queries for a short time.
+
+    A chunk may be embedded alone. Queries wait meanwhile.
+    """
 
     def __init__(self) -> None:
         self._e5 = E5(num_threads=1)
@@ -58,21 +61,20 @@ class Model:
         self._started: dict[int, float] = {}
         """When each thread's current embedding was started."""
         self._query_running = False
+        self._chunk_is_alone = False
 
     def embed_query(self, text: str) -> Vector:
         """The embedding of the beginning of a query."""
         read = readable(text)
         size = self._fitting(_QUERY_TOKENS, len(read), lambda chars: read[:chars])
-        with self._timed(), self._ahead_of_chunks():
+        with self._ahead_of_chunks(), self._timed():
             return vector_of(self._e5.query(read[:size]).tolist())
 
-    def embed_chunk(self, text: str) -> Vector:
+    def embed_chunk(self, text: str, *, alone: bool = False) -> Vector:
         """The embedding of the end of a chunk. A turn is embedded after the one before it, so its end matters most."""
         read = readable(text)
         size = self._fitting(_CHUNK_TOKENS, len(read), lambda chars: read[len(read) - chars :])
-        with self._changed:
-            self._changed.wait_for(lambda: not self._query_running, _MAX_WAIT_FOR_QUERY)
-        with self._timed():
+        with self._beside_queries(alone=alone), self._timed():
             return vector_of(self._e5.passage(read[len(read) - size :]).tolist())
 
     def is_stuck(self, seconds: float) -> bool:
@@ -93,22 +95,35 @@ class Model:
 
     @contextmanager
     def _ahead_of_chunks(self) -> Iterator[None]:
-        self._set_query_running(True)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._chunk_is_alone)
+            self._query_running = True
         try:
             yield
         finally:
-            self._set_query_running(False)
+            with self._changed:
+                self._query_running = False
+                self._changed.notify_all()
 
-    def _set_query_running(self, running: bool) -> None:
+    @contextmanager
+    def _beside_queries(self, *, alone: bool) -> Iterator[None]:
         with self._changed:
-            self._query_running = running
-            self._changed.notify_all()
+            self._chunk_is_alone = alone
+            self._changed.wait_for(lambda: not self._query_running, None if alone else _MAX_WAIT_FOR_QUERY)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._chunk_is_alone = False
+                self._changed.notify_all()
 
 
 class CrashTolerantEmbedder:
     """Embeds chunks. A chunk gets the zero vector if the model fails on it, or has crashed on it repeatedly.
 
-    While a chunk is embedded, a file with its name exists. It holds one byte for each attempt that did not return.
+    While a chunk is embedded, a file with its name exists. After a crash, a query may be to blame, which may be of a
+    higher level and must decide nothing for the chunk. So the chunk is embedded alone from then on, and the file gets a
+    byte for each attempt.
     """
 
     def __init__(self, model: Model, folder: Path) -> None:
@@ -122,15 +137,16 @@ class CrashTolerantEmbedder:
             attempts.unlink()  # so that `muniment reindex` tries the chunk again
             _LOG.error("skipping a chunk on which the embedder crashed %d times: only words find it", _MAX_CRASHES)
             return ZERO
+        alone = attempts.exists()
         with attempts.open("ab") as file:
-            file.write(b".")
-        vector = self._embed_or_skip(text)
+            file.write(b"." if alone else b"")
+        vector = self._embed_or_skip(text, alone=alone)
         attempts.unlink()
         return vector
 
-    def _embed_or_skip(self, text: str) -> Vector:
+    def _embed_or_skip(self, text: str, *, alone: bool) -> Vector:
         try:
-            return self._model.embed_chunk(text)
+            return self._model.embed_chunk(text, alone=alone)
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever the error is, the chunk must leave the queue

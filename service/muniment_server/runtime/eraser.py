@@ -86,7 +86,7 @@ class Eraser:
         """Erase up to `_BATCH_ROWS` rows and return how many. Pauses as long afterwards, for the sake of callers."""
         began = time.monotonic()
         with self._turn() as connection:
-            connection.execute(_QUERIES["use_schema"], {"schema": schema})
+            connection.execute(_QUERIES["prepare_batch"], {"schema": schema})
             erased = connection.execute(
                 _QUERIES[query], {"tenant": agent.tenant, "agent": agent.agent, "most": _BATCH_ROWS}
             ).rowcount

@@ -1,13 +1,16 @@
 -- How the eraser deletes the rows of deleted agents, in batches. It serves no principal: its views show deleted agents only.
--- `address` is where a row is. The order is that of an index, which is read from its start: the rows there are gone.
+-- `address` is where a row is.
 
 -- name: take_turn
 -- Whether no other server erases now. Ends with the transaction.
 SELECT pg_try_advisory_xact_lock(%(key)s) AS taken;
 
--- name: use_schema
--- Resolve unqualified names in one schema until the end of the transaction.
-SELECT set_config('search_path', %(schema)s, true);
+-- name: prepare_batch
+-- Resolve unqualified names in one schema until the end of the transaction, and find rows by an index: it remembers which of
+-- them are gone, and a scan of the table would look at all that are gone again for each batch.
+SELECT set_config('search_path', %(schema)s, true) AS search_path,
+       set_config('enable_seqscan', 'off', true) AS enable_seqscan,
+       set_config('enable_bitmapscan', 'off', true) AS enable_bitmapscan;
 
 -- name: next_agent
 SELECT agent.tenant, agent.agent
@@ -21,7 +24,6 @@ DELETE FROM session AS erased
            SELECT session.address
              FROM session
             WHERE (session.tenant, session.agent) = (%(tenant)s, %(agent)s)
-            ORDER BY session.create_time DESC, session.session_id DESC
             LIMIT %(most)s
        ));
 
@@ -31,7 +33,6 @@ DELETE FROM conversation AS erased
            SELECT conversation.address
              FROM conversation
             WHERE (conversation.tenant, conversation.agent) = (%(tenant)s, %(agent)s)
-            ORDER BY conversation.conversation_id
             LIMIT %(most)s
        ));
 
@@ -41,7 +42,6 @@ DELETE FROM erasable_chunk AS erased
            SELECT erasable_chunk.address
              FROM erasable_chunk
             WHERE (erasable_chunk.tenant, erasable_chunk.agent) = (%(tenant)s, %(agent)s)
-            ORDER BY erasable_chunk.kind, erasable_chunk.sample
             LIMIT %(most)s
        ));
 
@@ -51,7 +51,6 @@ DELETE FROM erasable_stat AS erased
            SELECT erasable_stat.address
              FROM erasable_stat
             WHERE (erasable_stat.tenant, erasable_stat.agent) = (%(tenant)s, %(agent)s)
-            ORDER BY erasable_stat.kind, erasable_stat.language, erasable_stat.change_id
             LIMIT %(most)s
        ));
 
@@ -61,7 +60,6 @@ DELETE FROM erasable_item AS erased
            SELECT erasable_item.address
              FROM erasable_item
             WHERE (erasable_item.tenant, erasable_item.agent) = (%(tenant)s, %(agent)s)
-            ORDER BY erasable_item.item_id
             LIMIT %(most)s
        ));
 
@@ -71,7 +69,6 @@ DELETE FROM erasable_revision AS erased
            SELECT erasable_revision.address
              FROM erasable_revision
             WHERE (erasable_revision.tenant, erasable_revision.agent) = (%(tenant)s, %(agent)s)
-            ORDER BY erasable_revision.item_id, erasable_revision.revision
             LIMIT %(most)s
        ));
 

@@ -18,6 +18,7 @@ from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.migrate import newest_version
 from muniment_server.runtime import address, connection_budget, databases
 from muniment_server.runtime.assignment import Assignment
+from muniment_server.runtime.backoff import Backoff
 from muniment_server.runtime.child import Child, drain
 from muniment_server.runtime.configuration import ServerConfig
 from muniment_server.runtime.databases import ServedDatabase
@@ -193,10 +194,11 @@ def _embedder(config: ServerConfig) -> Iterator[Embedder]:
 def _watch(
     children: Callable[[], list[Child]], reload: Callable[[], None], embedded: EmbeddedPostgres | None, stop: StopSignal
 ) -> None:
+    backoff = Backoff()  # on a full disk, each start would be another crash recovery
     while not stop.wait(_WATCH_SECONDS):
         for child in children():
             child.keep_alive()
-        if embedded is not None and not embedded.running:
+        if embedded is not None and not embedded.running and backoff.allows_start():
             _restart(embedded)
         reload()
 

@@ -62,6 +62,7 @@ def not_run(why: str) -> None:
     pytest.skip(f"MCP INSPECTOR NOT RUN: {why}")
 
 
+@pytest.mark.proof
 def test_it_lists_and_calls_the_tools(inspect):
     listed = inspect("--method", "tools/list")
     saved = call(inspect, "memory_save", "key=tea", "content=Assam, no sugar", 'tags=["taste"]')

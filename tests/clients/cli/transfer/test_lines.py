@@ -40,9 +40,9 @@ def written(items):
     return "".join(lines.written("alice", items)).encode()
 
 
-def refusal(source):
+def refusal(source, *, edited=True):
     with pytest.raises(Unreadable) as caught:
-        lines.read(source if isinstance(source, bytes) else source.encode())
+        lines.read(source if isinstance(source, bytes) else source.encode(), edited=edited)
     return f"{caught.value.message} {caught.value.hint}"
 
 
@@ -76,14 +76,31 @@ def test_any_content_survives(content):
 
 def test_a_file_that_was_cut_is_refused():
     whole = written(EVERY_KIND)
-    assert "promises 5 items, and there are 4" in refusal(whole[: whole.rstrip().rindex(b"\n") + 1])
+    assert "promises 5 items, and there are 4" in refusal(whole[: whole.rstrip().rindex(b"\n") + 1], edited=False)
     assert "line 6: is not JSON" in refusal(whole[:-20])
 
 
 def test_a_file_may_be_written_by_hand():
     by_hand = "\ufeff" + HEADER + '\n{"kind": "memory", "level": "Public", "key": " k"}\r\n'.replace('" k"', '"k"')
     assert "line 3: content must be a string" in refusal(by_hand)
-    assert len(lines.read(by_hand.replace('"k"', '"k", "content": "c"').encode()).items) == 1
+    assert len(lines.read(by_hand.replace('"k"', '"k", "content": "c"').encode(), edited=True).items) == 1
+
+
+def test_a_file_that_was_edited_is_refused_unless_it_is_said():
+    edited = written(EVERY_KIND[1:2]).replace(b'"level": "restricted"', b'"level": "public"')
+    assert "its items were edited check the level of each item, then give --edited" in refusal(edited, edited=False)
+    assert {item.level for item in lines.read(edited, edited=True).items} == {Classification.PUBLIC}
+
+
+def test_a_file_without_a_hash_is_refused_unless_it_is_said():
+    """One of version 1, or one whose hash was removed."""
+    assert "no hash shows that its items were not edited" in refusal(HEADER, edited=False)
+
+
+def test_other_spaces_and_another_order_of_fields_are_no_edit():
+    header, *items = written(EVERY_KIND).decode().removesuffix("\n").split("\n")
+    other = [json.dumps(dict(reversed(json.loads(item).items())), separators=(",", ":")) for item in items]
+    assert lines.read("\n".join([header, *other]).encode()).items == EVERY_KIND
 
 
 @pytest.mark.parametrize(
@@ -129,7 +146,7 @@ def test_the_same_name_twice_at_one_level_is_refused():
         "{}",
         '{"format": "muniment", "version": 1, "version": 1}',
         '{"format": "muniment"}',
-        '{"format": "muniment", "version": 2}',
+        '{"format": "muniment", "version": 3}',
         '{"format": "x"}',
     ],
 )
@@ -143,6 +160,6 @@ def test_names_are_read_as_the_server_keeps_them():
         {"kind": "memory", "level": "public", "key": "cafe\u0301", "content": "x", "tags": [" a ", "a", "e\u0301"]},
         {"kind": "note", "level": "public", "tier": "user", "note_id": NOTE.upper(), "content": "x"},
     )
-    memory, note = lines.read((HEADER + "\n".join(map(json.dumps, written))).encode()).items
+    memory, note = lines.read((HEADER + "\n".join(map(json.dumps, written))).encode(), edited=True).items
     assert memory == MemoryItem("", Classification.PUBLIC, key="caf\u00e9", content="x", tags=("a", "\u00e9"))
     assert note.name == NOTE

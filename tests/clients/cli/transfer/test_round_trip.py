@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from datetime import UTC, datetime
+from unittest.mock import ANY
 
 import pytest
 
@@ -96,7 +97,9 @@ def exported(muniment, agent, *options, **environment):
     done = muniment("export", agent, *options, **environment)
     assert done.returncode == 0, done.stderr
     header, *items = done.stdout.removesuffix("\n").split("\n")
-    assert json.loads(header) == {"format": "muniment", "version": 1, "agent_id": agent, "item_count": len(items)}
+    assert json.loads(header) == {
+        "format": "muniment", "version": 2, "agent_id": agent, "item_count": len(items), "sha256": ANY
+    }  # fmt: skip
     return items
 
 
@@ -222,6 +225,7 @@ def test_a_note_that_is_there_under_another_id_is_not_doubled(muniment, at, agen
         assert len(list(session.list_notes())) == 1
 
 
+@pytest.mark.proof
 def test_many_items_go_in_several_calls_and_keep_their_order(muniment, at, agent, host, fresh):
     for begin in range(0, 250, 50):
         at(PUBLIC).edit_notes([AddNote(str(number)) for number in range(begin, begin + 50)])
@@ -246,7 +250,7 @@ def test_large_notes_go_in_calls_that_a_request_can_hold(muniment, host, fresh, 
     (dev.folder / "heavy.jsonl").write_text("\n".join(json.dumps(each) for each in (header, *items)))
     copy = fresh(memory_char_limit=1_000_000)
 
-    assert counts(muniment("import", copy, "heavy.jsonl", "--json")) == {("PUBLIC", "note"): {"added": 20}}
+    assert counts(muniment("import", copy, "heavy.jsonl", "--edited", "--json")) == {("PUBLIC", "note"): {"added": 20}}
     with host.open_session(copy, PUBLIC) as session:
         assert [note.content for note in session.list_notes()] == contents
 
@@ -278,7 +282,7 @@ def test_an_import_above_the_ceiling_is_refused_before_anything_is_written(munim
     copy = fresh()
     before = exported(muniment, copy)
     muniment("export", full, "-o", "above.jsonl")
-    refused = muniment("import", copy, "above.jsonl", **up_to_internal)
+    refused = muniment("import", copy, "above.jsonl", "--edited", **up_to_internal)
 
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "CEILING_EXCEEDED" in refused.stderr
@@ -289,7 +293,7 @@ def test_an_import_above_the_ceiling_is_refused_before_anything_is_written(munim
 def test_the_sessions_are_closed_and_in_the_list(muniment, full, fresh):
     copy = fresh()
     muniment("export", full, "--up-to", "internal", "-o", "closed.jsonl")
-    muniment("import", copy, "closed.jsonl")
+    muniment("import", copy, "closed.jsonl", "--edited")
     closed = objects(muniment("session", "list", copy, "--all", "--json"))
     assert muniment("session", "list", copy).stdout == ""
     assert [session["taint"] for session in closed] == ["PUBLIC", "INTERNAL"]
@@ -305,7 +309,7 @@ def test_one_bad_line_and_nothing_is_imported(muniment, full, fresh, dev):
     muniment("export", full, "-o", "bad.jsonl")
     file = dev.folder / "bad.jsonl"
     file.write_text(file.read_text().replace('"works at night"', '"hush\\u0000"', 1))
-    refused = muniment("import", copy, "bad.jsonl")
+    refused = muniment("import", copy, "bad.jsonl", "--edited")
 
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "content must not contain U+0000" in refused.stderr
@@ -337,14 +341,16 @@ def test_what_the_server_refuses_is_reported_by_line_and_what_was_written_stays(
     written = [header, first, item | {"level": "public"}]
     (dev.folder / "refused.jsonl").write_text("\n".join(map(json.dumps, written)))
     copy = fresh()
-    refused = muniment("import", copy, "refused.jsonl")
+    refused = muniment("import", copy, "refused.jsonl", "--edited")
 
     assert (refused.returncode, refused.stdout) == (1, "")
     assert f"line 3: {rule}" in refused.stderr
     assert f"Written so far: 1 {item['kind']}" in refused.stderr
     assert "hush" not in refused.stderr
     (dev.folder / "mended.jsonl").write_text("\n".join(map(json.dumps, written[:2])))
-    assert counts(muniment("import", copy, "mended.jsonl", "--json")) == {("PUBLIC", item["kind"]): {"unchanged": 1}}
+    assert counts(muniment("import", copy, "mended.jsonl", "--edited", "--json")) == {
+        ("PUBLIC", item["kind"]): {"unchanged": 1}
+    }
 
 
 @pytest.mark.parametrize(
@@ -369,7 +375,7 @@ def test_a_note_that_the_server_refuses_is_reported_by_line_before_anything_is_w
     header = {"format": "muniment", "version": 1}
     (dev.folder / "note.jsonl").write_text("\n".join(map(json.dumps, (header, memory, good, bad))))
     for options in ((), ("--dry-run",)):
-        refused = muniment("import", copy, "note.jsonl", *options)
+        refused = muniment("import", copy, "note.jsonl", "--edited", *options)
 
         assert (refused.returncode, refused.stdout) == (1, "")
         assert f"line 4: {rule}" in refused.stderr
@@ -388,13 +394,13 @@ def test_more_notes_than_a_call_holds_are_checked_as_they_are_written(muniment, 
     header = {"format": "muniment", "version": 1}
     (dev.folder / "sum.jsonl").write_text("\n".join(map(json.dumps, (header, *notes))))
     copy = fresh(memory_char_limit=3000)
-    refused = muniment("import", copy, "sum.jsonl")
+    refused = muniment("import", copy, "sum.jsonl", "--edited")
 
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "the rest was not imported" in refused.stderr
     advice = refused.stderr.rpartition("muniment ")[2].split()
     assert muniment(*advice).returncode == 0
-    done = counts(muniment("import", copy, "sum.jsonl", "--json"))["PUBLIC", "note"]
+    done = counts(muniment("import", copy, "sum.jsonl", "--edited", "--json"))["PUBLIC", "note"]
     assert sum(done.values()) == 150
     with host.open_session(copy, PUBLIC) as session:
         assert [note.content for note in session.list_notes()] == [note["content"] for note in notes]
@@ -404,7 +410,7 @@ def test_a_budget_that_is_too_small_is_reported_before_anything_is_written(munim
     copy = fresh(memory_char_limit=30)
     before = exported(muniment, copy)
     muniment("export", full, "-o", "large.jsonl")
-    refused = muniment("import", copy, "large.jsonl")
+    refused = muniment("import", copy, "large.jsonl", "--edited")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "nothing was imported" in refused.stderr
     assert exported(muniment, copy) == before
@@ -412,24 +418,24 @@ def test_a_budget_that_is_too_small_is_reported_before_anything_is_written(munim
     advice = refused.stderr.rpartition("muniment ")[2].split()
     assert advice[:3] == ["agent", "update", copy]
     assert muniment(*advice).returncode == 0
-    done = muniment("import", copy, "large.jsonl")
+    done = muniment("import", copy, "large.jsonl", "--edited")
     assert done.returncode == 0, done.stderr
     assert exported(muniment, copy) == exported(muniment, full)
 
 
 def test_the_advised_limit_is_the_smallest_that_is_sufficient(muniment, full, fresh):
     muniment("export", full, "-o", "least.jsonl")
-    refused = muniment("import", fresh(memory_char_limit=0), "least.jsonl")
+    refused = muniment("import", fresh(memory_char_limit=0), "least.jsonl", "--edited")
     least = int(refused.stderr.split()[-1])
-    assert muniment("import", fresh(memory_char_limit=least - 1), "least.jsonl").returncode == 1
-    assert muniment("import", fresh(memory_char_limit=least), "least.jsonl").returncode == 0
+    assert muniment("import", fresh(memory_char_limit=least - 1), "least.jsonl", "--edited").returncode == 1
+    assert muniment("import", fresh(memory_char_limit=least), "least.jsonl", "--edited").returncode == 0
 
 
 def test_a_tier_that_is_switched_off_is_reported_before_anything_is_written(muniment, full, fresh):
     copy = fresh(user_profile_enabled=False)
     before = exported(muniment, copy)
     muniment("export", full, "-o", "off.jsonl")
-    refused = muniment("import", copy, "off.jsonl")
+    refused = muniment("import", copy, "off.jsonl", "--edited")
     assert f"muniment agent update {copy} --profile" in refused.stderr
     assert exported(muniment, copy) == before
 
@@ -439,7 +445,7 @@ def test_a_note_does_not_change_its_tier(muniment, at, agent, dev):
     muniment("export", agent, "-o", "tier.jsonl")
     file = dev.folder / "tier.jsonl"
     file.write_text(file.read_text().replace('"tier": "memory"', '"tier": "user"'))
-    refused = muniment("import", agent, "tier.jsonl")
+    refused = muniment("import", agent, "tier.jsonl", "--edited")
     assert refused.returncode == 1
     assert "line 2: the agent has a note with that id in the other tier" in refused.stderr
 
@@ -452,9 +458,9 @@ def test_an_import_that_breaks_off_says_how_far_it_came(muniment, at, agent, hos
     copy = fresh()
     with host.open_session(copy, PUBLIC) as session:
         session.store_passage("hush", passage_id=last.passage_id)
-    foreseen = muniment("import", copy, "broken.jsonl", "--dry-run")
+    foreseen = muniment("import", copy, "broken.jsonl", "--edited", "--dry-run")
     assert "line 8: the agent has a passage with that id and another text" in foreseen.stderr
-    broken = muniment("import", copy, "broken.jsonl")
+    broken = muniment("import", copy, "broken.jsonl", "--edited")
 
     assert (broken.returncode, broken.stdout) == (1, "")
     assert "Not finished. Written so far: 1 memory" in broken.stderr
@@ -465,7 +471,7 @@ def test_an_import_that_breaks_off_says_how_far_it_came(muniment, at, agent, hos
 def test_what_has_expired_is_left_out(muniment, dev, fresh):
     expired = {"kind": "memory", "level": "public", "key": "k", "content": "x", "expire_time": "2020-01-01T00:00:00Z"}
     (dev.folder / "old.jsonl").write_text('{"format": "muniment", "version": 1}\n' + json.dumps(expired))
-    done = muniment("import", fresh(), "old.jsonl")
+    done = muniment("import", fresh(), "old.jsonl", "--edited")
     assert (done.returncode, done.stdout) == (0, "")
     assert "omitted items that have expired: 1" in done.stderr
 

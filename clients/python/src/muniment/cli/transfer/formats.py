@@ -26,6 +26,7 @@ class Source:
     format: str | None = None
     level: Classification | None = None
     from_agent: str | None = None
+    edited: bool = False
 
 
 def read(source: Source) -> Reading:
@@ -39,7 +40,7 @@ def read(source: Source) -> Reading:
     match source.format or _guessed(content):
         case lines.FORMAT:
             _refuse_level(source)
-            return lines.read(content)
+            return lines.read(content, edited=source.edited)
         case "mcp":
             return mcp.read(content, _level(source, "mcp"))
         case "letta":

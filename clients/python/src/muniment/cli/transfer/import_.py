@@ -31,6 +31,9 @@ from muniment.cli.transfer.write import foresee_passages, plan, write
 @click.option(
     "--from-agent", type=TEXT, metavar="NAME", help="The agent to import from a Letta file with several agents."
 )
+@click.option(
+    "--edited", is_flag=True, help="FILE was edited after its export, or written by hand: take its levels as they are."
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and write nothing.")
 @with_output
 @with_host
@@ -42,12 +45,14 @@ def import_(
     named: str | None,
     level: Classification | None,
     from_agent: str | None,
+    edited: bool,
     dry_run: bool,
 ) -> None:
     """Import FILE into an agent: an export, or the data of another system. `-` is standard input.
 
     \b
-    muniment      a file of `muniment export`; each item keeps its level
+    muniment      a file of `muniment export`; each item keeps its level, and a file that was edited
+                  is refused without --edited
     letta         an agent file (.af): blocks become blocks, a / in a label becomes a dot;
                   archival passages, in the file or as Letta's API lists them, become passages
     mcp           the JSON Lines of server-memory: an entity becomes a memory, its name the key,
@@ -71,7 +76,7 @@ def import_(
       muniment import bob memory.jsonl --format mcp --level confidential
       muniment import bob notes/ --level public --json
     """
-    source = formats.Source(path, agent_id, named, level, from_agent)
+    source = formats.Source(path, agent_id, named, level, from_agent, edited)
     reading = formats.read(source)
     items = _live(reading.items)
     for remark in reading.remarks:

@@ -1,18 +1,21 @@
 """The format of `muniment export`: JSON Lines in UTF-8, a header and then one item per line.
 
 ```
-{"format": "muniment", "version": 1, "agent_id": "alice", "item_count": 2}
+{"format": "muniment", "version": 2, "agent_id": "alice", "item_count": 2, "sha256": "9f86…"}
 {"kind": "memory", "level": "internal", "key": "plan", "content": "ship on Friday", "tags": ["work"]}
 {"kind": "note", "level": "public", "tier": "memory", "note_id": "5f0c…", "content": "likes tea"}
 ```
 
-Empty fields are omitted. The count shows whether a file was truncated.
+Empty fields are omitted. The count shows whether a file was truncated, and the hash whether an item was edited: one
+that comes back at a lower level is a leak. The hash is no signature: whoever edits a file with intent can compute it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,14 +33,30 @@ from muniment.cli.transfer.items import (
 )
 
 FORMAT = "muniment"
-_VERSION = 1
+_VERSION = 2
+_VERSION_WITHOUT_HASH = 1
 
 
 def written(agent_id: str, items: Sequence[Item], *, ascii_only: bool = False) -> Iterator[str]:
     """The lines for *items*, in order."""
-    header = {"format": FORMAT, "version": _VERSION, "agent_id": agent_id, "item_count": len(items)}
-    for value in (header, *map(_object, items)):
+    objects = [_object(item) for item in items]
+    header = {
+        "format": FORMAT,
+        "version": _VERSION,
+        "agent_id": agent_id,
+        "item_count": len(items),
+        "sha256": _hash(objects),
+    }
+    for value in (header, *objects):
         yield json.dumps(value, ensure_ascii=ascii_only) + "\n"
+
+
+def _hash(objects: Iterable[object]) -> str:
+    """The hash of what they say, however it is written."""
+    made = hashlib.sha256()
+    for each in objects:
+        made.update(json.dumps(each, sort_keys=True).encode() + b"\n")
+    return made.hexdigest()
 
 
 def _object(item: Item) -> dict[str, Any]:
@@ -90,31 +109,44 @@ def numbered(source: bytes) -> Iterator[tuple[str, bytes]]:
             yield f"line {number}", line
 
 
-def read(source: bytes) -> Reading:
-    """The items of an export, at their levels. Raises Unreadable."""
+def read(source: bytes, *, edited: bool = False) -> Reading:
+    """The items of an export, at their levels. Raises Unreadable, also if one was edited and *edited* is False."""
     lines = numbered(source)
-    count = _count(lines)
-    items = checked(_item(Fields(where, loaded(where, line))) for where, line in lines)
-    if count is not None and count != len(items):
+    header = _header(lines)
+    objects = [(where, loaded(where, line)) for where, line in lines]
+    items = checked(_item(Fields(where, value)) for where, value in objects)
+    if edited:
+        return Reading(items)
+    if header.count not in (None, len(items)):
         raise Unreadable(
             "",
-            f"the header promises {count:,} items, and there are {len(items):,}",
+            f"the header promises {header.count:,} items, and there are {len(items):,}",
             "the file is incomplete: export again",
         )
+    if not header.hash:
+        raise Unreadable("", "no hash shows that its items were not edited", "if you wrote it, give --edited")
+    if header.hash != _hash(value for _, value in objects):
+        raise Unreadable("", "its items were edited", "check the level of each item, then give --edited")
     return Reading(items)
 
 
-def _count(lines: Iterator[tuple[str, bytes]]) -> int | None:
+@dataclass(frozen=True, slots=True)
+class _Header:
+    count: int | None
+    hash: str
+
+
+def _header(lines: Iterator[tuple[str, bytes]]) -> _Header:
     where, line = next(lines, ("line 1", b""))
     header = Fields(where, loaded(where, line))
     if header.text("format", default="") != FORMAT:
         raise Unreadable(where, f'is not the header of an export: {{"format": "{FORMAT}", "version": {_VERSION}}}')
-    if header.whole("version") != _VERSION:
+    if header.whole("version") not in (_VERSION_WITHOUT_HASH, _VERSION):
         raise Unreadable(where, f"version must be {_VERSION}", "a newer `muniment` wrote it: upgrade this one")
-    count = header.whole("item_count")
+    found = _Header(header.whole("item_count"), header.text("sha256", default=""))
     header.text("agent_id", default="")
     header.refuse_others()
-    return count
+    return found
 
 
 def _item(fields: Fields) -> Item:
