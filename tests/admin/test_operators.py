@@ -184,6 +184,23 @@ def test_one_agent_is_reindexed_without_the_others(operate, remember, muniment, 
     assert {agent, "alice"} <= {row["agent_id"] for row in objects(operate("reindex", *TENANT, "--json"))}
 
 
+def test_purge_of_one_name_leaves_the_others(operate, remember):
+    for key in ("narrow", "wide"):
+        remember("public", "save", key, "first")
+        remember("public", "save", key, "second")
+    now = ("--older-than", "0s", "--force", "--force", "--yes", "--json")
+    removed = operate("purge", *now, *TENANT, "--agent", "alice", "--kind", "memory", "--name", "narrow")
+
+    def count(key):
+        return len(objects(operate("history", *TENANT, "--agent", "alice", key, "--json")))
+
+    assert [row["revisions"] for row in objects(removed)] == [1, 0, 0, 0]
+    assert (count("narrow"), count("wide")) == (1, 2)
+    assert "--agent needs --tenant" in operate("purge", *now, "--agent", "alice").stderr
+    assert "--name needs --agent and --kind" in operate("purge", *now, *TENANT, "--name", "narrow").stderr
+    assert "no such tenant or agent" in operate("purge", *now, *TENANT, "--agent", "nobody").stderr
+
+
 @pytest.mark.parametrize("force", [[], ["--force"]])
 def test_purge_keeps_thirty_days_unless_forced_twice(operate, force):
     refused = operate("purge", "--older-than", "29d", "--yes", *force)

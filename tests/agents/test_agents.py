@@ -225,7 +225,11 @@ def test_deleting_an_agent_erases_it_in_every_table_but_the_audit(service):
     audit = {name: rows for name, rows in before.items() if name.endswith(".audit")}
     kept = {name: rows for name, rows in after.items() if rows}
     assert kept == audit | {"muniment_control.audit": audit["muniment_control.audit"] + 1}
-    assert {name for name, rows in before.items() if not rows} == {"vault.block_link", "vault.shared_block"}
+    assert {name for name, rows in before.items() if not rows} == {
+        "vault.block_link",
+        "vault.shared_block",
+        "vault.erasure",
+    }
 
 
 def test_deleting_an_agent_leaves_the_others(service):

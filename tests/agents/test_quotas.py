@@ -11,7 +11,7 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2
 
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.operator import Purgeable, connect_operator
 from muniment_server.items import item_store, quotas
 from muniment_server.monitor.session_scope import Query, SessionScope
 from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC, RESTRICTED, detail
@@ -218,7 +218,7 @@ def test_after_everything_that_changes_what_is_stored_it_is_counted_right(servic
     assert broken_invariants(service.database) == []
 
     with connect_operator(service.database.admin) as operator:
-        purged = [*operator.purge(before=datetime.now(UTC) + timedelta(days=1))]
+        purged = [*operator.purge(Purgeable(), before=datetime.now(UTC) + timedelta(days=1))]
 
     assert all(level.items and level.revisions for level in purged)
     assert [what for what in broken_invariants(service.database) if "miscounted" in what] == []

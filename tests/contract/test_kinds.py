@@ -9,9 +9,9 @@ import pytest
 
 import muniment_server
 from muniment.v1 import audit_pb2
-from muniment_server.admin.history import NAME_OF
 from muniment_server.domain.items import ItemKind
 from muniment_server.items.item_store import NOT_FOUND
+from muniment_server.items.wire import NAME_OF
 
 _SERVER = Path(muniment_server.__file__).parent
 _SCHEMA = (_SERVER / "postgres" / "schema.sql").read_text("utf-8")
@@ -27,7 +27,7 @@ def test_the_contract_has_every_kind():
 @pytest.mark.parametrize("kind", ItemKind)
 def test_every_kind_can_be_missed_and_has_a_history(kind: ItemKind):
     assert kind in NOT_FOUND, f"add its error to NOT_FOUND in items/item_store.py: {kind!r}"
-    assert kind in NAME_OF, f"add its name to NAME_OF in admin/history.py: {kind!r}"
+    assert kind in NAME_OF, f"add its name to NAME_OF in items/wire.py: {kind!r}"
 
 
 def test_every_table_of_items_takes_every_kind():

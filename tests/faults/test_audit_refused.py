@@ -169,6 +169,7 @@ def test_an_act_of_a_host_without_its_audit_row_has_no_effect(service: Service, 
             host.observe("ResetSession", session_id=session.session_id).code,
             host.observe("CloseSession", session_id=session.session_id).code,
             session.observe("CloseSession").code,
+            host.observe("EraseItems", agent_id="alice", kind=1, name="plan").code,
             host.observe("DeleteAgent", agent_id="alice").code,
             host.observe("CreateSharedBlock", owner_agent_id="alice", label="new", content="text").code,
             host.observe("CreateSharedBlock", owner_agent_id="alice", label="personality").code,
@@ -177,6 +178,6 @@ def test_an_act_of_a_host_without_its_audit_row_has_no_effect(service: Service, 
             host.observe("DeleteSharedBlock", owner_agent_id="alice", label="shared").code,
         ]
 
-    assert codes == [grpc.StatusCode.INTERNAL] * 13
+    assert codes == [grpc.StatusCode.INTERNAL] * 14
     assert (_state(service, _HOSTS), _state(service, _EVERYTHING.replace("{level}", PUBLIC.role))) == before
     session.save_memory(key="plan", content="still here")

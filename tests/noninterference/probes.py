@@ -191,6 +191,20 @@ class _Thread:
     def delete(self, passage_id: str) -> None:
         assert self._probed.call(self._token, "DeletePassage", passage_id=passage_id).code.name == "OK"
 
+    def erase(self, **target: Any) -> None:
+        """Erase passages."""
+        self._probed.call(self._probed.host, "EraseItems", agent_id="alice", kind=4, **target)
+
+    def chunks(self) -> tuple[int, int]:
+        """How many there are, and how many the statistics count."""
+        tenant = int(self._probed.host.split("_")[2])
+        [counts] = self._probed.world.owner.execute(
+            "SELECT (SELECT count(*) FROM muniment_internal.chunk WHERE tenant = %(tenant)s),"
+            "       (SELECT sum(chunks)::bigint FROM muniment_internal.stat WHERE tenant = %(tenant)s)",
+            {"tenant": tenant},
+        ).fetchall()
+        return counts[0], counts[1]
+
     def vectors(self) -> list[tuple[bool, bool]]:
         """Of each turn, whether it has a vector, and whether that is one with the turn before it."""
         tenant = int(self._probed.host.split("_")[2])
@@ -209,6 +223,17 @@ def a_vector_parts_with_what_is_deleted(world: World) -> None:
     assert thread.vectors() == [(True, False), (True, True)]
     thread.delete(first)
     assert thread.vectors() == [(False, False)]
+
+
+def nothing_of_what_is_erased_is_left(world: World) -> None:
+    """Neither in the ledger, nor in the search index and its statistics, nor in the embedding of the next turn."""
+    thread = _Thread(world)
+    thread.say("the first", tags=["pii"])
+    thread.say("the second")
+    world.embed(Classification.INTERNAL)
+    thread.erase(tag="pii")
+    assert thread.vectors() == [(False, False)]
+    assert thread.chunks() == (1, 1)
 
 
 def a_vector_parts_with_what_is_deleted_meanwhile(world: World) -> None:
@@ -299,6 +324,7 @@ PROBES = (
     what_has_expired_is_not_compared,
     a_vector_parts_with_what_is_deleted,
     a_vector_parts_with_what_is_deleted_meanwhile,
+    nothing_of_what_is_erased_is_left,
     a_vector_holds_the_turn_before_it_only,
     revoked_is_revoked,
     closed_is_closed,

@@ -43,6 +43,7 @@ _BY_HOST = {
     "UpdateAgent": ("OK", "AGENT_NOT_FOUND"),
     "CreateAgent": ("OK", "AGENT_EXISTS", "FIELD_INVALID"),
     "DeleteAgent": ("OK",),
+    "EraseItems": ("OK",),
     "CreateSharedBlock": ("OK", "BLOCK_EXISTS", "AGENT_NOT_FOUND", "FIELD_INVALID"),
     "DeleteSharedBlock": ("OK", "SHARED_BLOCK_NOT_FOUND"),
     "AttachBlock": ("OK", "SHARED_BLOCK_NOT_FOUND", "AGENT_NOT_FOUND", "FIELD_INVALID"),

@@ -127,6 +127,8 @@ class Version:
     created: datetime
     updated: datetime
     tags: list[str] = field(default_factory=list)
+    earlier_tags: set[str] = field(default_factory=set)
+    """Those of its revisions before."""
     expires: datetime | None = None
     tier: int = 1
     thread: str = ""

@@ -92,7 +92,7 @@ SELECT ours.name, 'is a window with rights of its owner and none of those that m
   FROM ours
  WHERE relkind = 'v'
    AND NOT coalesce('security_invoker=true' = ANY(reloptions), false)
-   AND NOT ((relname IN ('session', 'agent', 'link', 'conversation') OR relname LIKE 'erasable\_%') AND coalesce('security_barrier=true' = ANY(reloptions), false))
+   AND NOT ((relname IN ('session', 'agent', 'link', 'conversation') OR relname LIKE 'erasable\_%' OR relname LIKE 'erasing\_%') AND coalesce('security_barrier=true' = ANY(reloptions), false))
  UNION ALL
 SELECT ours.name, 'is a window that somebody may write: ' || acl.privilege_type
   FROM ours
@@ -100,10 +100,13 @@ SELECT ours.name, 'is a window that somebody may write: ' || acl.privilege_type
  WHERE relkind = 'v'
    AND acl.privilege_type NOT IN ('SELECT')
    AND acl.grantee <> relowner
-   AND NOT ( -- the eraser deletes through views that show the rows of deleted agents only
-           acl.privilege_type = 'DELETE'
-           AND acl.grantee = 'muniment_eraser'::regrole
-           AND (ours.name LIKE 'muniment\_eraser.%' OR relname LIKE 'erasable\_%')
+   AND NOT ( -- the eraser deletes through views that show the rows of deleted agents, or what a host orders, only
+           acl.grantee = 'muniment_eraser'::regrole
+           AND (
+                   acl.privilege_type = 'DELETE'
+                   AND (ours.name LIKE 'muniment\_eraser.%' OR relname LIKE 'erasable\_%' OR relname LIKE 'erasing\_%')
+                   OR acl.privilege_type = 'INSERT' AND relname IN ('erasing_stat', 'erasing_storage') AND 'check_option=cascaded' = ANY(reloptions)
+               )
        )
  UNION ALL
 SELECT ours.name, 'is a window with a write to a column other than its fence: ' || attname
@@ -112,6 +115,7 @@ SELECT ours.name, 'is a window with a write to a column other than its fence: ' 
        CROSS JOIN LATERAL aclexplode(attacl) AS acl
  WHERE relkind = 'v'
    AND (acl.privilege_type, attname) <> ('UPDATE', 'fence')
+   AND NOT (acl.grantee = 'muniment_eraser'::regrole AND relname = 'erasing_embedding') -- clears it, and reads no vector
  UNION ALL
 SELECT ours.name, 'has INSERT on columns'
   FROM ours

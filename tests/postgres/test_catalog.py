@@ -45,7 +45,7 @@ FAULTS = {
     "GRANT DELETE ON muniment_internal.erasable_item TO muniment_internal": "somebody may write: DELETE",
     "GRANT DELETE ON muniment_internal.visible TO muniment_eraser": "somebody may write: DELETE",
     "ALTER TABLE muniment_internal.item DROP CONSTRAINT item_is_internal": "does not pin its level",
-    "ALTER TABLE muniment_internal.revision ALTER COLUMN name TYPE text COLLATE \"default\"": "by a collation",
+    "ALTER TABLE vault.shared_block ALTER COLUMN label TYPE text COLLATE \"default\"": "by a collation",
     "ALTER TABLE vault.agent ADD COLUMN nick varchar(10)": "cuts texts short: nick",
     "ALTER TABLE muniment_internal.revision ALTER COLUMN update_time TYPE timestamp": "a time without a zone",
     "ALTER TABLE muniment_internal.shelf SET UNLOGGED": "is not durable",

@@ -16,6 +16,7 @@ from tests.support.named_queries import (
     ERASER,
     FILES,
     OPERATORS,
+    PATH_OF,
     RELATIONS,
     SERVED,
     UNSCOPED,
@@ -38,21 +39,13 @@ def test_every_file_of_queries_is_known_to_these_tests():
     assert found - NO_QUERIES == known, "name a new query file in monitor/queries.py, or tests/support/named_queries.py"
 
 
-@pytest.mark.parametrize("query", named(SERVED, RELATIONS, UNSCOPED, EMBEDDER), ids=str)
+@pytest.mark.parametrize("query", named(SERVED, RELATIONS, UNSCOPED, EMBEDDER, ERASER), ids=str)
 def test_a_query_prepares_as_its_role_without_declared_types(migrated, query):
     with migrated.connect(query.role) as connection:
+        connection.execute(f"SET search_path = {PATH_OF.get(query.role, query.role)}".encode())
         result = connection.pgconn.prepare(b"it", numbered(query.text), None)
 
         assert result.error_message.decode() == ""
-
-
-@pytest.mark.parametrize("query", named(ERASER), ids=str)
-def test_a_query_of_the_eraser_prepares_as_its_role(migrated, query):
-    """On a level's path where it erases what has a level."""
-    with migrated.connect(query.role) as connection:
-        connection.execute("SET search_path = muniment_eraser, muniment_restricted")
-
-        assert connection.pgconn.prepare(b"it", numbered(query.text), None).error_message.decode() == ""
 
 
 @pytest.mark.parametrize("query", [each for each in named(OPERATORS) if not each.text.startswith("LOCK")], ids=str)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.operator import Purgeable, connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import migrate
 from muniment_server.postgres.pool import operator_conninfo
@@ -87,7 +87,7 @@ def test_purge_removes_expired_items_from_the_index(database):
         found = session.search_memories(query="whale").results
 
     with connect_operator(database.admin) as operator:
-        list(operator.purge(before=datetime.now(UTC) + timedelta(seconds=100)))
+        list(operator.purge(Purgeable(), before=datetime.now(UTC) + timedelta(seconds=100)))
 
     assert [result.memory.key for result in found] == ["kept"]
     assert broken(database) == 0

@@ -6,9 +6,9 @@ from muniment_server.transport.server import SERVICES
 
 METHODS = sorted(method.name for service in SERVICES for method in service.methods)
 FOR_HOSTS = {
-    "CreateAgent", "GetAgent", "ListAgents", "UpdateAgent", "DeleteAgent", "OpenSession", "ListSessions", "RaiseTaint",
-    "ResetSession", "ListAuditEvents", "CreateSharedBlock", "DeleteSharedBlock", "AttachBlock", "DetachBlock",
-    "ListBlockConsumers",
+    "CreateAgent", "GetAgent", "ListAgents", "UpdateAgent", "DeleteAgent", "EraseItems", "OpenSession", "ListSessions",
+    "RaiseTaint", "ResetSession", "ListAuditEvents", "CreateSharedBlock", "DeleteSharedBlock", "AttachBlock",
+    "DetachBlock", "ListBlockConsumers",
 }  # fmt: skip
 FOR_SESSIONS = {
     "SaveMemory", "GetMemory", "ListMemories", "SearchMemories", "DeleteMemory",

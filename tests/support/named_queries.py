@@ -24,9 +24,12 @@ SCOPE: File = ("muniment_server.monitor", "scope.sql")
 AUDIT_SCOPE: File = ("muniment_server.monitor", "audit.sql")
 """The relations of the auditor."""
 RELATIONS = {SCOPE: roles.LEVELS, AUDIT_SCOPE: (roles.AUDITOR,)}
+ERASING: File = ("muniment_server.agents", "erasing.sql")
+"""What EraseItems erases."""
 SERVED = {
     **dict.fromkeys(SESSION_FILES, roles.LEVELS),
     **dict.fromkeys(HOST_FILES, (roles.CONTROL,)),
+    ERASING: (roles.ERASER,),
     **dict.fromkeys(AUDIT_FILES, (roles.AUDITOR,)),
 }
 """The files of what principals ask for, and the roles that run them."""
@@ -58,6 +61,8 @@ COMPOSED = {
 }
 """The queries that are served, as they are sent."""
 
+PATH_OF = {roles.ERASER: "muniment_eraser, muniment_restricted"}
+"""The search path on which the queries of a role run, unless it is that of the role's own schema."""
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 
 LITERALS = {
@@ -66,7 +71,7 @@ LITERALS = {
     "memory_enabled": "true", "user_profile_enabled": "true", "memory_char_limit": "1", "user_char_limit": "1",
     "calls_per_second": "1", "max_items": "1", "max_bytes": "1", "max_revisions": "1",
     "successor_id": "'00000000-0000-0000-0000-000000000009'::uuid",
-    "taint": "1", "level": "1", "ceiling": "4", "kind": "1", "tier": "1", "position": "0", "limit": "51",
+    "taint": "1", "level": "1", "ceiling": "4", "kind": "1", "tag": "'t'", "tier": "1", "position": "0", "limit": "51",
     "page_bytes": "3145728", "name": "'plan'", "content": "'text'", "query": "'whale'", "after": "''",
     "tags": "'{}'::text[]", "any_tag": "false", "include_closed": "true", "method": "'GetMemory'", "outcome": "'OK'",
     "reason": "NULL", "conversation_id": "'c'", "ttl": "interval '1 hour'", "token_hash": "'\\x00'::bytea",

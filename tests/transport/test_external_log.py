@@ -116,6 +116,7 @@ def host_calls(session, word):
         "RaiseTaint": {"session_id": session.session_id, "taint": RESTRICTED, "reason": word},
         "ResetSession": {"session_id": session.session_id, "reason": word},
         "CloseSession": {"session_id": session.session_id},
+        "EraseItems": {"agent_id": word, "kind": 1, "name": word},
         "DeleteAgent": {"agent_id": word},
     }
 

@@ -152,6 +152,7 @@ async fn send(
         "AgentService.ListAgents" => unary!(list_agents),
         "AgentService.UpdateAgent" => unary!(update_agent),
         "AgentService.DeleteAgent" => unary!(delete_agent),
+        "AgentService.EraseItems" => unary!(erase_items),
         "AuditService.ListAuditEvents" => unary!(list_audit_events),
         "BlockService.ListBlocks" => unary!(list_blocks),
         "BlockService.GetBlock" => unary!(get_block),

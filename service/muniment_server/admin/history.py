@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from uuid import UUID
 
 import click
 
@@ -13,18 +11,12 @@ from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.operator import NoSuchAgent, Operator
-from muniment_server.domain import text
 from muniment_server.domain.errors import InvalidArgument
 from muniment_server.domain.items import ItemKind
+from muniment_server.items.wire import NAME_OF
 
-NAME_OF: Mapping[ItemKind, Callable[[str], str]] = {
-    ItemKind.MEMORY: text.key,
-    ItemKind.NOTE: lambda name: str(UUID(name)),
-    ItemKind.BLOCK: text.label,
-    ItemKind.PASSAGE: lambda name: str(UUID(name)),
-}
-"""What the stored name of an item is, from the one that an operator gives."""
-_KINDS = {kind.name.lower(): kind for kind in ItemKind}
+KINDS = {kind.name.lower(): kind for kind in ItemKind}
+"""The kinds of items by the names of the option --kind."""
 _COLUMNS = ("classification", "revision", "update_time", "is_live", "delete_time", "session_id", "tags", "content")
 
 
@@ -32,7 +24,7 @@ _COLUMNS = ("classification", "revision", "update_time", "is_live", "delete_time
 @click.option("--tenant", required=True, type=TEXT, help="The tenant of the agent.")
 @click.option("--agent", required=True, type=TEXT, metavar="NAME", help="The agent whose item it is.")
 @click.option(
-    "--kind", type=click.Choice(list(_KINDS)), default="memory", show_default=True, help="The kind of the item."
+    "--kind", type=click.Choice(list(KINDS)), default="memory", show_default=True, help="The kind of the item."
 )
 @click.argument("name", type=TEXT)
 @with_output
@@ -52,15 +44,20 @@ def history(operator: Operator, output: Output, tenant: str, agent: str, kind: s
       muniment history --tenant acme --agent alice --kind block personality
     """
     try:
-        stored_name = NAME_OF[_KINDS[kind]](name)
-        revisions = operator.history(tenant=tenant, agent_id=agent, kind=_KINDS[kind], name=stored_name)
+        revisions = operator.history(tenant=tenant, agent_id=agent, kind=KINDS[kind], name=stored_name(kind, name))
     except NoSuchAgent:
         raise Failure("the tenant has no such agent", "list the tenants: muniment host-key list") from None
-    except InvalidArgument as error:
-        raise Failure(f"the name {error.violations[0].rule}") from None
-    except ValueError:
-        raise Failure(f"the id of a {kind} is a UUID", f"list the ids: muniment {kind} list") from None
     if not revisions:
         raise Failure(f"there is no version of that {kind}", "names are case-sensitive; purged versions are gone")
     output.rows(map(asdict, revisions), _COLUMNS)
     print_note("This command was written to the audit log, at each level shown.")
+
+
+def stored_name(kind: str, name: str) -> str:
+    """The stored name of an item, from the one that an operator gives. Raises Failure."""
+    try:
+        return NAME_OF[KINDS[kind]](name)
+    except InvalidArgument as error:
+        raise Failure(f"the name {error.violations[0].rule}") from None
+    except ValueError:
+        raise Failure(f"the id of a {kind} is a UUID", f"list the ids: muniment {kind} list") from None

@@ -56,17 +56,25 @@ SELECT item_version.level AS classification, item_version.item_id, item_version.
  ORDER BY item_version.update_time, item_version.level, item_version.revision;
 
 -- name: purge
--- Remove versions that were deleted, overwritten or expired before a time, at the level of the search path. Audit rows stay.
+-- Remove versions that were deleted, overwritten or expired before a time, at the level of the search path: all, or those of
+-- one tenant, agent, kind or name. Audit rows stay.
 WITH old_item AS (
     DELETE FROM item AS old_item
-     WHERE old_item.delete_time < %(before)s
-        OR old_item.expire_time < %(before)s
+     WHERE (old_item.delete_time < %(before)s OR old_item.expire_time < %(before)s)
+       AND (%(tenant)s::bigint IS NULL OR old_item.tenant = %(tenant)s)
+       AND (%(agent)s::bigint IS NULL OR old_item.agent = %(agent)s)
+       AND (%(kind)s::smallint IS NULL OR old_item.kind = %(kind)s)
+       AND (%(name)s::text IS NULL OR old_item.name = %(name)s)
  RETURNING old_item.tenant, old_item.agent, old_item.item_id, old_item.kind, old_item.delete_time,
            octet_length(old_item.content) AS bytes
 ),
 unindexed AS ( -- expired chunks: those of deleted items have already been removed
     DELETE FROM chunk AS unindexed
      WHERE unindexed.expire_time < %(before)s
+       AND (%(tenant)s::bigint IS NULL OR unindexed.tenant = %(tenant)s)
+       AND (%(agent)s::bigint IS NULL OR unindexed.agent = %(agent)s)
+       AND (%(kind)s::smallint IS NULL OR unindexed.kind = %(kind)s)
+       AND (%(name)s::text IS NULL OR unindexed.name = %(name)s)
  RETURNING unindexed.tenant, unindexed.agent, unindexed.kind, unindexed.language, unindexed.stem_count, unindexed.gram_count
 ),
 counted AS (
@@ -78,7 +86,11 @@ counted AS (
 ),
 old_revision AS (
     DELETE FROM revision AS old_revision
-     WHERE EXISTS (
+     WHERE (%(tenant)s::bigint IS NULL OR old_revision.tenant = %(tenant)s)
+       AND (%(agent)s::bigint IS NULL OR old_revision.agent = %(agent)s)
+       AND (%(kind)s::smallint IS NULL OR old_revision.kind = %(kind)s)
+       AND (%(name)s::text IS NULL OR old_revision.name = %(name)s)
+       AND (EXISTS (
                SELECT
                  FROM old_item
                 WHERE (old_item.tenant, old_item.agent, old_item.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
@@ -95,7 +107,7 @@ old_revision AS (
                SELECT
                  FROM item
                 WHERE (item.tenant, item.agent, item.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
-           )
+           ))
  RETURNING old_revision.tenant, old_revision.agent, octet_length(old_revision.content) AS bytes
 ),
 forgotten AS (
@@ -118,8 +130,8 @@ purged AS (
     SELECT tenant FROM old_revision
 ),
 logged AS (
-    INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, method, outcome, reason)
-    SELECT purged.tenant, gen_random_uuid(), %(number)s, 'purge', 'OK', 'by ' || session_user
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, kind, reason)
+    SELECT purged.tenant, gen_random_uuid(), %(agent)s, %(number)s, 'purge', 'OK', %(kind)s, 'by ' || session_user
       FROM purged
 )
 SELECT (SELECT count(*) FROM old_item) AS items, (SELECT count(*) FROM old_revision) AS revisions;
@@ -219,6 +231,14 @@ SELECT count(*) AS rows
 
 -- name: broken_ledgers
 -- Items whose ledger has a gap or does not end at the item's revision, at the level of the search path. Passages have no ledger.
+-- An audit row of EraseItems stands for the revision that it names.
+WITH erased AS MATERIALIZED (
+    SELECT DISTINCT audit.tenant, audit.agent, audit.item_id, audit.revision
+      FROM muniment_control.audit
+     WHERE audit.method = 'EraseItems'
+       AND audit.outcome = 'OK'
+       AND audit.revision IS NOT NULL
+)
 SELECT count(*) AS broken
   FROM item
        LEFT JOIN LATERAL (
@@ -227,4 +247,10 @@ SELECT count(*) AS broken
             WHERE (revision.tenant, revision.agent, revision.item_id) = (item.tenant, item.agent, item.item_id)
        ) AS ledger ON TRUE
  WHERE item.kind <> 4
-   AND (ledger.last IS DISTINCT FROM item.revision OR ledger.versions <> ledger.last - ledger.first + 1);
+   AND (ledger.last IS DISTINCT FROM item.revision
+        OR ledger.versions <> ledger.last - ledger.first + 1 - (
+               SELECT count(*)
+                 FROM erased
+                WHERE (erased.tenant, erased.agent, erased.item_id) = (item.tenant, item.agent, item.item_id)
+                  AND erased.revision BETWEEN ledger.first AND ledger.last
+           ));

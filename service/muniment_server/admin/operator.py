@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -64,6 +64,16 @@ class Revision:
     is_live: bool
     delete_time: datetime | None
     """When the item was deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purgeable:
+    """What to purge. None restricts nothing."""
+
+    tenant: TenantNumber | None = None
+    agent: AgentNumber | None = None
+    kind: ItemKind | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +177,7 @@ class Operator:
 
     def history(self, *, tenant: str, agent_id: str, kind: ItemKind, name: str) -> list[Revision]:
         """Every version of one name at every level, oldest first. Writes an audit row for each level it shows."""
-        agent = self._first("find_agent", _Agent, tenant_name=tenant, agent_id=agent_id)
-        if agent is None:
-            raise NoSuchAgent
+        agent = self._agent(tenant, agent_id)
         return self._rows("history", Revision, tenant=agent.tenant, agent=agent.agent, kind=kind, name=name)
 
     def audit_events(
@@ -195,12 +203,22 @@ class Operator:
         """Warns if the clocks of this machine and of the database differ."""
         return clocks.warnings(self._connection)
 
-    def purge(self, *, before: datetime) -> Iterator[Purged]:
+    def purgeable(
+        self, *, tenant: str | None, agent_id: str | None, kind: ItemKind | None, name: str | None
+    ) -> Purgeable:
+        """What to purge: everything, or what belongs to those that are named. Raises NoSuchTenant or NoSuchAgent."""
+        if tenant is None:
+            return Purgeable(kind=kind, name=name)
+        number = self._known_tenant(tenant)
+        agent = None if agent_id is None else self._agent(tenant, agent_id).agent
+        return Purgeable(number, agent, kind, name)
+
+    def purge(self, what: Purgeable, *, before: datetime) -> Iterator[Purged]:
         """Remove, level by level, versions that were deleted, overwritten or expired before *before*."""
         for level in Classification:
             with self._connection.transaction():
                 self._execute("use_role_schema", schema=level.role)
-                counts = self._one("purge", _Counts, before=before, number=level)
+                counts = self._one("purge", _Counts, before=before, number=level, **asdict(what))
             yield Purged(level, counts.items, counts.revisions)
 
     def size(self) -> Size:
@@ -225,10 +243,8 @@ class Operator:
         *command* is the method in the audit log. Raises NoSuchTenant and NoSuchAgent.
         """
         number = None if tenant is None else self._known_tenant(tenant)
-        agent = None if agent_id is None else self._first("find_agent", _Agent, tenant_name=tenant, agent_id=agent_id)
-        if agent_id is not None and agent is None:
-            raise NoSuchAgent
-        return self._one("close_sessions", _Count, command=command, tenant=number, agent=agent and agent.agent).rows
+        agent = None if tenant is None or agent_id is None else self._agent(tenant, agent_id).agent
+        return self._one("close_sessions", _Count, command=command, tenant=number, agent=agent).rows
 
     def add_closed_sessions(self, load: Callable[[psycopg.Connection[Any]], None]) -> int:
         """Have *load* add sessions, and close them before anybody can use them; return how many were open."""
@@ -276,6 +292,12 @@ class Operator:
         if number is None:
             raise NoSuchTenant
         return number
+
+    def _agent(self, tenant: str, agent_id: str) -> _Agent:
+        agent = self._first("find_agent", _Agent, tenant_name=tenant, agent_id=agent_id)
+        if agent is None:
+            raise NoSuchAgent
+        return agent
 
     def _tenant(self, name: str) -> TenantNumber | None:
         row = self._first("find_tenant", _Tenant, name=name)

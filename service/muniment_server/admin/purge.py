@@ -10,23 +10,38 @@ from rich.console import Console
 from rich.progress import track
 
 from muniment.cli.content import confirm
-from muniment.cli.failures import Failure
+from muniment.cli.failures import Discreet, Failure
 from muniment.cli.output import Output, print_note, with_output
-from muniment.cli.parameters import DURATION
+from muniment.cli.parameters import DURATION, TEXT
 from muniment_server.admin.database import with_operator
-from muniment_server.admin.operator import Operator
+from muniment_server.admin.history import KINDS, stored_name
+from muniment_server.admin.operator import NoSuchAgent, NoSuchTenant, Operator, Purgeable
 from muniment_server.domain.classification import Classification
 
 _SHORTEST = timedelta(days=30)
 
 
-@click.command
+@click.command(cls=Discreet)
 @click.option("--older-than", required=True, type=DURATION, help="The minimum age, such as 90d or 52w.")
+@click.option("--tenant", type=TEXT, help="Only what belongs to this tenant.")
+@click.option("--agent", "agent_id", metavar="NAME", type=TEXT, help="Only what belongs to this agent of the tenant.")
+@click.option("--kind", type=click.Choice(list(KINDS)), help="Only items of this kind.")
+@click.option("--name", type=TEXT, help="Only items of this name: a key, a label, or an id. Needs --agent and --kind.")
 @click.option("--force", count=True, help="Given twice, allows less than 30 days.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @with_output
 @with_operator
-def purge(operator: Operator, output: Output, older_than: timedelta, force: int, yes: bool) -> None:
+def purge(
+    operator: Operator,
+    output: Output,
+    older_than: timedelta,
+    tenant: str | None,
+    agent_id: str | None,
+    kind: str | None,
+    name: str | None,
+    force: int,
+    yes: bool,
+) -> None:
     """Permanently remove versions that were deleted, overwritten or expired that long ago, at all levels.
 
     Live items and audit rows stay.
@@ -34,22 +49,25 @@ def purge(operator: Operator, output: Output, older_than: timedelta, force: int,
     \b
     Examples:
       muniment purge --older-than 90d
+      muniment purge --older-than 30d --tenant acme --agent alice --kind memory --name plan
       muniment purge --older-than 1h --force --force --yes
     """
     if older_than < _SHORTEST and force < 2:
         raise Failure("versions are kept for at least 30 days", "choose a longer time, or give --force twice")
     if warnings := operator.clock_warnings():
         raise Failure("versions are removed by their age, and the time is in doubt", warnings[0])
+    what = _purgeable(operator, tenant, agent_id, kind, name)
     before = datetime.now(UTC) - older_than
     print_note(
-        f"Versions deleted, overwritten or expired before {before:%Y-%m-%d %H:%M}Z will be removed, at all levels."
+        f"Versions{_extent(tenant, agent_id, kind)} deleted, overwritten or expired before {before:%Y-%m-%d %H:%M}Z "
+        "will be removed, at all levels."
     )
     print_note("Live items and audit rows stay.")
     if not yes:
         confirm("Remove them?")
     console = Console(stderr=True)
     levels = track(
-        operator.purge(before=before),
+        operator.purge(what, before=before),
         "Purging",
         total=len(Classification),
         console=console,
@@ -57,3 +75,27 @@ def purge(operator: Operator, output: Output, older_than: timedelta, force: int,
         disable=not console.is_terminal,
     )
     output.rows(map(asdict, list(levels)), ("classification", "items", "revisions"))
+
+
+def _purgeable(
+    operator: Operator, tenant: str | None, agent_id: str | None, kind: str | None, name: str | None
+) -> Purgeable:
+    """What the options name. Fails if they do not say whose it is, so that a forgotten option purges no more."""
+    if agent_id is not None and tenant is None:
+        raise click.UsageError("--agent needs --tenant")
+    if name is not None and (agent_id is None or kind is None):
+        raise click.UsageError("--name needs --agent and --kind")
+    stored = stored_name(kind, name) if kind is not None and name is not None else None
+    try:
+        return operator.purgeable(
+            tenant=tenant, agent_id=agent_id, kind=KINDS[kind] if kind is not None else None, name=stored
+        )
+    except (NoSuchTenant, NoSuchAgent):
+        raise Failure("there is no such tenant or agent", "list the tenants: muniment host-key list") from None
+
+
+def _extent(tenant: str | None, agent_id: str | None, kind: str | None) -> str:
+    """Whose versions, for the question. It does not repeat a name of an item, which may be secret."""
+    words = [f"of the kind {kind}" if kind else "", f"of the agent {agent_id}" if agent_id else ""]
+    words.append(f"of the tenant {tenant}" if tenant else "")
+    return "".join(f" {word}" for word in words if word)

@@ -217,3 +217,39 @@ logged AS (
 )
 SELECT deleted.agent
   FROM deleted;
+
+-- name: order_erasure
+-- The first step of EraseItems: lets the eraser see the agent's items of one kind, up to the ceiling that the key has now.
+-- Orders that a failed call has left are forgotten after a day. No row: no such agent.
+WITH ordered AS (
+    INSERT INTO vault.erasure AS ordered (tenant, agent, erasure_id, kind, ceiling, create_time)
+    SELECT %(tenant)s, agent.agent, %(change_id)s::uuid, %(kind)s, host_key.ceiling, vault.clock()
+      FROM vault.agent
+           JOIN vault.host_key
+                ON host_key.tenant = %(tenant)s
+               AND host_key.host_key_id = %(host_key_id)s
+               AND host_key.revoke_time IS NULL
+     WHERE agent.tenant = %(tenant)s
+       AND agent.agent_id = %(agent_id)s
+       AND agent.delete_time IS NULL
+ RETURNING ordered.agent, ordered.erasure_id, ordered.ceiling
+),
+forgotten AS (
+    DELETE FROM vault.erasure AS forgotten
+     WHERE forgotten.tenant = %(tenant)s
+       AND forgotten.create_time < vault.clock() - interval '1 day'
+),
+logged AS ( -- at the ceiling: keys of lower ceilings see what became of the items that they may see
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind)
+    SELECT %(tenant)s, ordered.erasure_id, ordered.agent, ordered.ceiling, %(host_key_id)s, %(method)s, 'OK', %(kind)s
+      FROM ordered
+)
+SELECT ordered.agent, ordered.erasure_id, ordered.ceiling
+  FROM ordered;
+
+-- name: end_erasure
+-- The last step of EraseItems. No row: the agent has been deleted meanwhile, and erased.
+DELETE FROM vault.erasure AS ended
+ WHERE ended.tenant = %(tenant)s
+   AND (ended.agent, ended.erasure_id) = (%(agent)s, %(erasure_id)s)
+RETURNING ended.erasure_id;

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from muniment.v1 import agent_service_pb2 as pb
 from muniment.v1 import agent_service_pb2_grpc
-from muniment_server.agents import repository, wire
+from muniment_server.agents import erasing, repository, wire
 from muniment_server.domain import text
 from muniment_server.domain.budgets import DEFAULT_MEMORY_SETTINGS
+from muniment_server.domain.items import ItemKind
 from muniment_server.domain.limits import DEFAULT_LIMITS
 from muniment_server.items import paging
 from muniment_server.monitor.call import CallContext
@@ -69,3 +70,14 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         with context.host_scope() as scope:
             repository.delete(scope, request.agent_id)
         return pb.DeleteAgentResponse()
+
+    def EraseItems(self, request: pb.EraseItemsRequest, context: CallContext) -> pb.EraseItemsResponse:
+        kind = ItemKind(request.kind)
+        target = wire.target_from_proto(request, kind)
+        with context.host_scope() as scope:
+            order = erasing.order(scope, request.agent_id, kind)
+        with context.eraser_scope() as scope:
+            erasing.erase(scope, order, kind, target)
+        with context.host_scope() as scope:
+            erasing.end(scope, order)
+        return pb.EraseItemsResponse()

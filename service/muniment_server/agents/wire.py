@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TypeVar
+from uuid import UUID
 
 from muniment.v1 import agent_pb2, agent_service_pb2
+from muniment_server.agents.erasing import Target
 from muniment_server.agents.repository import FIRST_BLOCKS, Agent, Storage
 from muniment_server.domain import text
 from muniment_server.domain.budgets import MemorySettings
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
+from muniment_server.domain.ids import ItemId
+from muniment_server.domain.items import ItemKind, Version
 from muniment_server.domain.limits import NEARLY_FULL, AgentLimits
-from muniment_server.items.wire import level_to_proto, time_to_proto
+from muniment_server.items.wire import level_to_proto, name_from_proto, time_to_proto
 
 _S = TypeVar("_S", MemorySettings, AgentLimits)
 
@@ -84,3 +88,16 @@ def agent_to_proto(agent: Agent) -> agent_pb2.Agent:
             max_revisions=agent.max_revisions,
         ),
     )
+
+
+def target_from_proto(request: agent_service_pb2.EraseItemsRequest, kind: ItemKind) -> Target:
+    """What to erase. Raises InvalidArgument unless it is exactly one of a name, a tag and a revision."""
+    if [bool(field) for field in (request.name, request.tag, request.item_id)].count(True) != 1:
+        raise InvalidArgument(FieldViolation("name", "or tag or item_id must be set, and only one of them"))
+    if bool(request.item_id) != bool(request.revision):
+        raise InvalidArgument(FieldViolation("revision", "must be set together with item_id"))
+    if request.item_id:
+        return Target(version=Version(ItemId(UUID(request.item_id)), request.revision))
+    if request.tag:
+        return Target(tag=text.tag(request.tag, field="tag"))
+    return Target(name=name_from_proto(request.name, kind))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -12,12 +12,21 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from muniment.v1 import classification_pb2, note_pb2
+from muniment_server.domain import text
 from muniment_server.domain.budgets import Usage
 from muniment_server.domain.classification import Classification, join
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
+from muniment_server.domain.items import ItemKind
 
 _NANOS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NAME_OF: Mapping[ItemKind, Callable[[str], str]] = {
+    ItemKind.MEMORY: text.key,
+    ItemKind.NOTE: lambda name: str(UUID(name)),
+    ItemKind.BLOCK: text.label,
+    ItemKind.PASSAGE: lambda name: str(UUID(name)),
+}
+"""What the stored name of an item is, from the one that a host or an operator gives."""
 
 
 def level_to_proto(level: Classification | None) -> classification_pb2.Classification.ValueType:
@@ -58,9 +67,21 @@ def uuid_from_proto(text: str) -> UUID | None:
     return UUID(text) if text else None
 
 
-def id_from_proto(text: str) -> str:
+def id_from_proto(given: str) -> str:
     """An id as it is stored; empty stays empty. Validation has checked its form."""
-    return str(UUID(text)) if text else ""
+    return str(UUID(given)) if given else ""
+
+
+def name_from_proto(name: str, kind: ItemKind) -> str:
+    """The name of an item of a *kind* as it is stored, from the field `name`. Raises InvalidArgument."""
+    try:
+        return NAME_OF[kind](name)
+    except InvalidArgument as error:
+        raise InvalidArgument(FieldViolation("name", error.violations[0].rule)) from None
+    except ValueError:
+        raise InvalidArgument(
+            FieldViolation("name", f"must be a UUID, as the id of every {kind.name.lower()}")
+        ) from None
 
 
 def optional_time_from_proto(message: Message, field: str, *, within: str = "") -> datetime | None:

@@ -18,6 +18,7 @@ from muniment_server.monitor.paging import Pager
 from muniment_server.monitor.policy import Method, PolicyViolation
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.monitor.session_scope import SessionScope
+from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
 
 _NO_DEADLINE = 365 * 24 * 3600.0
@@ -93,6 +94,10 @@ class CallContext:
     def host_scope(self) -> AbstractContextManager[HostScope]:
         """What the calling host may do."""
         return self._scopes.of_host(self._host(), self._method, self._deadline)
+
+    def eraser_scope(self) -> AbstractContextManager[HostScope]:
+        """What the calling host may erase by its order."""
+        return self._scopes.of_host(self._host(), self._method, self._deadline, role=roles.ERASER)
 
     def audit_scope(self) -> AbstractContextManager[AuditScope]:
         """What the calling host may read of the audit log."""

@@ -37,7 +37,19 @@ LEVEL_RELATIONS = frozenset({*_LEVEL_TABLES, *_LEVEL_VIEWS})
 """The relations that a level's query finds by an unqualified name."""
 _STAT_COLUMNS = ("tenant", "agent", "chunks", "stems", "grams")
 _ERASABLE = ("item", "revision", "chunk", "stat", "storage")
-_HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link")
+_ERASING = (
+    ("item", "item", "SELECT", "DELETE", "UPDATE (fence)"),
+    ("revision", "revision", "SELECT", "DELETE"),
+    ("chunk", "chunk", "SELECT", "DELETE"),
+    ("stat", "stat", "INSERT"),
+    ("storage", "storage", "INSERT"),
+    (
+        "embedding", "meaning", *(f"SELECT ({column})" for column in ("tenant", "agent", "kind", "prior")),
+        *(f"UPDATE ({column})" for column in ("prior", "embedder", "signs", "vector")),
+    ),
+)  # fmt: skip
+"""The views of what hosts order to be erased, with their tables, and the eraser's rights."""
+_HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link", "erasure")
 
 
 _BARRIER = "security_barrier=true"
@@ -200,9 +212,9 @@ def _control() -> Iterator[Fact]:
     for table in (*(f"vault.{name}" for name in (*_HOST_TABLES, "migration")), f"{role}.session"):
         yield Fact(role, table, "SELECT")
     yield Fact(role, f"{role}.session", "UPDATE (fence)")
-    for name in ("agent", "conversation", "session", "shared_block", "block_link"):
+    for name in ("agent", "conversation", "session", "shared_block", "block_link", "erasure"):
         yield Fact(role, f"vault.{name}", "INSERT")
-    for name in ("agent", "shared_block", "block_link"):
+    for name in ("agent", "shared_block", "block_link", "erasure"):
         yield Fact(role, f"vault.{name}", "DELETE")
     for column in _AGENT_COLUMNS:
         yield Fact(role, "vault.agent", f"UPDATE ({column})")
@@ -228,9 +240,9 @@ def _auditor() -> Iterator[Fact]:
 
 
 def _eraser() -> Iterator[Fact]:
-    """No right on a table: each view shows the rows of deleted agents, without their content."""
+    """No right on a table but the audit's: views show rows of deleted agents, and what hosts order, without content."""
     role = roles.ERASER
-    for schema in (role, *roles.LEVELS):
+    for schema in (role, roles.CONTROL, *roles.LEVELS):
         yield Fact(role, f"schema {schema}", "USAGE")
     views = [(role, name, f"vault.{name}") for name in ("agent", "session", "conversation")]
     views += [(level, f"erasable_{name}", f"{level}.{name}") for level in roles.LEVELS for name in _ERASABLE]
@@ -239,6 +251,20 @@ def _eraser() -> Iterator[Fact]:
         yield from (Fact(role, f"{schema}.{name}", right) for right in ("SELECT", "DELETE"))
         reads = dict.fromkeys((f"reads {table}", "reads vault.agent"))
         yield from _view(schema, name, _BARRIER, "where delete_time IS NOT NULL", *reads)
+    yield Fact(role, f"{roles.CONTROL}.audit", "INSERT")
+    yield from chain.from_iterable(map(_erasing, Classification))
+
+
+def _erasing(level: Classification) -> Iterator[Fact]:
+    """What the eraser may do at one level while a host whose ceiling is not lower has an order."""
+    schema = level.role
+    for name, table, *rights in _ERASING:
+        yield Fact(roles.OWNER, f"{schema}.erasing_{name}", "owns")
+        yield from (Fact(roles.ERASER, f"{schema}.erasing_{name}", right) for right in rights)
+        reads = (f"reads {schema}.{table}", "reads vault.erasure")
+        yield from _view(schema, f"erasing_{name}", _BARRIER, f"where ceiling >= {level.value}", *reads)
+    for name in ("erasing_stat", "erasing_storage"):
+        yield Fact("view", f"{schema}.{name}", "check_option=cascaded")
 
 
 def _views() -> Iterator[Fact]:

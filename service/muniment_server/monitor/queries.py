@@ -34,10 +34,11 @@ SESSION_FILES: Final = (
 HOST_FILES: Final = (
     ("muniment_server.monitor", "host.sql"),
     ("muniment_server.agents", "queries.sql"),
+    ("muniment_server.agents", "erasing.sql"),
     ("muniment_server.sessions", "queries.sql"),
     ("muniment_server.blocks", "sharing.sql"),
 )
-"""The query files that run as the control role."""
+"""The query files that run as the control role; what erases items, as the eraser."""
 AUDIT_FILES: Final = (("muniment_server.audit_log", "queries.sql"),)
 """The query files that run as the auditor."""
 TRUSTED: Final = frozenset(

@@ -95,9 +95,11 @@ class Scopes:
                 scope.end()
 
     @contextmanager
-    def of_host(self, host: HostIdentity, method: Method, deadline: Deadline) -> Iterator[HostScope]:
-        """The scope of *host*."""
-        with self._database.connection(roles.CONTROL, deadline) as connection:
+    def of_host(
+        self, host: HostIdentity, method: Method, deadline: Deadline, *, role: str = roles.CONTROL
+    ) -> Iterator[HostScope]:
+        """The scope of *host*, on a connection of the control role, or of the eraser."""
+        with self._database.connection(role, deadline) as connection:
             scope = HostScope(connection, host, self._ids, method=method.name)
             try:
                 yield scope

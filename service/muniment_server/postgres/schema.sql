@@ -601,6 +601,117 @@ CREATE VIEW muniment_confidential.erasable_storage WITH (security_barrier='true'
            FROM vault.agent
           WHERE (((agent.tenant = storage.tenant) AND (agent.agent = storage.agent)) AND (agent.delete_time IS NOT NULL))));
 
+CREATE TABLE vault.erasure (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    erasure_id uuid NOT NULL,
+    kind smallint NOT NULL,
+    ceiling smallint NOT NULL,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL
+);
+
+CREATE VIEW muniment_confidential.erasing_chunk WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    change_id,
+    language,
+    stem_count,
+    gram_count
+   FROM muniment_confidential.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = chunk.tenant) AND (erasure.agent = chunk.agent) AND (erasure.kind = chunk.kind)) AND (erasure.ceiling >= 3))));
+
+CREATE TABLE muniment_confidential.meaning (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 3 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    prior uuid,
+    embedder smallint,
+    signs bit(384),
+    vector smallint[],
+    CONSTRAINT meaning_is_confidential CHECK ((level = 3)),
+    CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
+);
+
+CREATE VIEW muniment_confidential.erasing_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior,
+    embedder,
+    signs,
+    vector
+   FROM muniment_confidential.meaning
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 3))));
+
+CREATE VIEW muniment_confidential.erasing_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    change_id,
+    tags,
+    delete_time,
+    octet_length(content) AS bytes,
+    0 AS fence
+   FROM muniment_confidential.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 3))));
+
+CREATE VIEW muniment_confidential.erasing_revision WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tags,
+    octet_length(content) AS bytes
+   FROM muniment_confidential.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = revision.tenant) AND (erasure.agent = revision.agent) AND (erasure.kind = revision.kind)) AND (erasure.ceiling >= 3))));
+
+CREATE VIEW muniment_confidential.erasing_stat WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    language,
+    change_id,
+    chunks,
+    stems,
+    grams
+   FROM muniment_confidential.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = stat.tenant) AND (erasure.agent = stat.agent) AND (erasure.kind = stat.kind)) AND (erasure.ceiling >= 3))))
+  WITH CASCADED CHECK OPTION;
+
+CREATE VIEW muniment_confidential.erasing_storage WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    change_id,
+    items,
+    versions,
+    bytes
+   FROM muniment_confidential.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = storage.tenant) AND (erasure.agent = storage.agent)) AND (erasure.ceiling >= 3))))
+  WITH CASCADED CHECK OPTION;
+
 CREATE TABLE vault.block_link (
     tenant bigint NOT NULL,
     owner bigint NOT NULL,
@@ -618,22 +729,6 @@ CREATE VIEW muniment_confidential.link WITH (security_barrier='true') AS
    FROM ((muniment_confidential.session
      JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
      JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
-
-CREATE TABLE muniment_confidential.meaning (
-    tenant bigint NOT NULL,
-    agent bigint NOT NULL,
-    kind smallint NOT NULL,
-    name text NOT NULL COLLATE pg_catalog."C",
-    level smallint DEFAULT 3 NOT NULL,
-    change_id uuid NOT NULL,
-    piece integer NOT NULL,
-    prior uuid,
-    embedder smallint,
-    signs bit(384),
-    vector smallint[],
-    CONSTRAINT meaning_is_confidential CHECK ((level = 3)),
-    CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
-);
 
 CREATE TABLE muniment_internal.item (
     tenant bigint NOT NULL,
@@ -1245,6 +1340,92 @@ CREATE VIEW muniment_internal.erasable_storage WITH (security_barrier='true') AS
            FROM vault.agent
           WHERE (((agent.tenant = storage.tenant) AND (agent.agent = storage.agent)) AND (agent.delete_time IS NOT NULL))));
 
+CREATE VIEW muniment_internal.erasing_chunk WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    change_id,
+    language,
+    stem_count,
+    gram_count
+   FROM muniment_internal.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = chunk.tenant) AND (erasure.agent = chunk.agent) AND (erasure.kind = chunk.kind)) AND (erasure.ceiling >= 2))));
+
+CREATE VIEW muniment_internal.erasing_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior,
+    embedder,
+    signs,
+    vector
+   FROM muniment_internal.meaning
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 2))));
+
+CREATE VIEW muniment_internal.erasing_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    change_id,
+    tags,
+    delete_time,
+    octet_length(content) AS bytes,
+    0 AS fence
+   FROM muniment_internal.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 2))));
+
+CREATE VIEW muniment_internal.erasing_revision WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tags,
+    octet_length(content) AS bytes
+   FROM muniment_internal.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = revision.tenant) AND (erasure.agent = revision.agent) AND (erasure.kind = revision.kind)) AND (erasure.ceiling >= 2))));
+
+CREATE VIEW muniment_internal.erasing_stat WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    language,
+    change_id,
+    chunks,
+    stems,
+    grams
+   FROM muniment_internal.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = stat.tenant) AND (erasure.agent = stat.agent) AND (erasure.kind = stat.kind)) AND (erasure.ceiling >= 2))))
+  WITH CASCADED CHECK OPTION;
+
+CREATE VIEW muniment_internal.erasing_storage WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    change_id,
+    items,
+    versions,
+    bytes
+   FROM muniment_internal.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = storage.tenant) AND (erasure.agent = storage.agent)) AND (erasure.ceiling >= 2))))
+  WITH CASCADED CHECK OPTION;
+
 CREATE VIEW muniment_internal.link WITH (security_barrier='true') AS
  SELECT session.tenant,
     session.session_id,
@@ -1585,6 +1766,92 @@ CREATE VIEW muniment_public.erasable_storage WITH (security_barrier='true') AS
   WHERE (EXISTS ( SELECT
            FROM vault.agent
           WHERE (((agent.tenant = storage.tenant) AND (agent.agent = storage.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_public.erasing_chunk WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    change_id,
+    language,
+    stem_count,
+    gram_count
+   FROM muniment_public.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = chunk.tenant) AND (erasure.agent = chunk.agent) AND (erasure.kind = chunk.kind)) AND (erasure.ceiling >= 1))));
+
+CREATE VIEW muniment_public.erasing_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior,
+    embedder,
+    signs,
+    vector
+   FROM muniment_public.meaning
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 1))));
+
+CREATE VIEW muniment_public.erasing_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    change_id,
+    tags,
+    delete_time,
+    octet_length(content) AS bytes,
+    0 AS fence
+   FROM muniment_public.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 1))));
+
+CREATE VIEW muniment_public.erasing_revision WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tags,
+    octet_length(content) AS bytes
+   FROM muniment_public.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = revision.tenant) AND (erasure.agent = revision.agent) AND (erasure.kind = revision.kind)) AND (erasure.ceiling >= 1))));
+
+CREATE VIEW muniment_public.erasing_stat WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    language,
+    change_id,
+    chunks,
+    stems,
+    grams
+   FROM muniment_public.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = stat.tenant) AND (erasure.agent = stat.agent) AND (erasure.kind = stat.kind)) AND (erasure.ceiling >= 1))))
+  WITH CASCADED CHECK OPTION;
+
+CREATE VIEW muniment_public.erasing_storage WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    change_id,
+    items,
+    versions,
+    bytes
+   FROM muniment_public.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = storage.tenant) AND (erasure.agent = storage.agent)) AND (erasure.ceiling >= 1))))
+  WITH CASCADED CHECK OPTION;
 
 CREATE VIEW muniment_public.link WITH (security_barrier='true') AS
  SELECT session.tenant,
@@ -1928,15 +2195,19 @@ CREATE VIEW muniment_restricted.erasable_storage WITH (security_barrier='true') 
            FROM vault.agent
           WHERE (((agent.tenant = storage.tenant) AND (agent.agent = storage.agent)) AND (agent.delete_time IS NOT NULL))));
 
-CREATE VIEW muniment_restricted.link WITH (security_barrier='true') AS
- SELECT session.tenant,
-    session.session_id,
-    block_link.owner,
-    block_link.label,
-    agent.agent_id AS owner_agent_id
-   FROM ((muniment_restricted.session
-     JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
-     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
+CREATE VIEW muniment_restricted.erasing_chunk WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    change_id,
+    language,
+    stem_count,
+    gram_count
+   FROM muniment_restricted.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = chunk.tenant) AND (erasure.agent = chunk.agent) AND (erasure.kind = chunk.kind)) AND (erasure.ceiling >= 4))));
 
 CREATE TABLE muniment_restricted.meaning (
     tenant bigint NOT NULL,
@@ -1953,6 +2224,88 @@ CREATE TABLE muniment_restricted.meaning (
     CONSTRAINT meaning_is_restricted CHECK ((level = 4)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
 );
+
+CREATE VIEW muniment_restricted.erasing_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior,
+    embedder,
+    signs,
+    vector
+   FROM muniment_restricted.meaning
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 4))));
+
+CREATE VIEW muniment_restricted.erasing_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    change_id,
+    tags,
+    delete_time,
+    octet_length(content) AS bytes,
+    0 AS fence
+   FROM muniment_restricted.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 4))));
+
+CREATE VIEW muniment_restricted.erasing_revision WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tags,
+    octet_length(content) AS bytes
+   FROM muniment_restricted.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = revision.tenant) AND (erasure.agent = revision.agent) AND (erasure.kind = revision.kind)) AND (erasure.ceiling >= 4))));
+
+CREATE VIEW muniment_restricted.erasing_stat WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    language,
+    change_id,
+    chunks,
+    stems,
+    grams
+   FROM muniment_restricted.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = stat.tenant) AND (erasure.agent = stat.agent) AND (erasure.kind = stat.kind)) AND (erasure.ceiling >= 4))))
+  WITH CASCADED CHECK OPTION;
+
+CREATE VIEW muniment_restricted.erasing_storage WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    change_id,
+    items,
+    versions,
+    bytes
+   FROM muniment_restricted.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = storage.tenant) AND (erasure.agent = storage.agent)) AND (erasure.ceiling >= 4))))
+  WITH CASCADED CHECK OPTION;
+
+CREATE VIEW muniment_restricted.link WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    block_link.owner,
+    block_link.label,
+    agent.agent_id AS owner_agent_id
+   FROM ((muniment_restricted.session
+     JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
 
 CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
  SELECT tenant,
@@ -2469,6 +2822,9 @@ ALTER TABLE ONLY vault.block_link
 ALTER TABLE ONLY vault.conversation
     ADD CONSTRAINT conversation_pkey PRIMARY KEY (tenant, agent, conversation_id);
 
+ALTER TABLE ONLY vault.erasure
+    ADD CONSTRAINT erasure_pkey PRIMARY KEY (tenant, agent, erasure_id);
+
 ALTER TABLE ONLY vault.host_key
     ADD CONSTRAINT host_key_pkey PRIMARY KEY (tenant, host_key_id);
 
@@ -2662,6 +3018,9 @@ ALTER TABLE ONLY vault.block_link
 ALTER TABLE ONLY vault.conversation
     ADD CONSTRAINT conversation_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY vault.erasure
+    ADD CONSTRAINT erasure_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
 ALTER TABLE ONLY vault.host_key
     ADD CONSTRAINT host_key_tenant_fkey FOREIGN KEY (tenant) REFERENCES vault.tenant(tenant);
 
@@ -2686,6 +3045,8 @@ GRANT USAGE ON SCHEMA muniment_confidential TO muniment_eraser;
 GRANT USAGE ON SCHEMA muniment_control TO muniment_control;
 
 GRANT USAGE ON SCHEMA muniment_control TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA muniment_control TO muniment_eraser;
 
 GRANT USAGE ON SCHEMA muniment_eraser TO muniment_eraser;
 
@@ -2776,6 +3137,8 @@ GRANT SELECT ON TABLE muniment_confidential.audit TO muniment_auditor;
 GRANT INSERT ON TABLE muniment_control.audit TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_control.audit TO muniment_auditor;
+
+GRANT INSERT ON TABLE muniment_control.audit TO muniment_eraser;
 
 GRANT INSERT ON TABLE muniment_internal.audit TO muniment_internal;
 
@@ -2899,9 +3262,9 @@ GRANT UPDATE(fence) ON TABLE muniment_confidential.storage TO muniment_confident
 
 GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_storage TO muniment_eraser;
 
-GRANT SELECT,INSERT,DELETE ON TABLE vault.block_link TO muniment_control;
+GRANT SELECT,INSERT,DELETE ON TABLE vault.erasure TO muniment_control;
 
-GRANT SELECT ON TABLE muniment_confidential.link TO muniment_confidential;
+GRANT SELECT,DELETE ON TABLE muniment_confidential.erasing_chunk TO muniment_eraser;
 
 GRANT SELECT,INSERT ON TABLE muniment_confidential.meaning TO muniment_confidential;
 
@@ -2914,6 +3277,34 @@ GRANT UPDATE(embedder) ON TABLE muniment_confidential.meaning TO muniment_confid
 GRANT UPDATE(signs) ON TABLE muniment_confidential.meaning TO muniment_confidential;
 
 GRANT UPDATE(vector) ON TABLE muniment_confidential.meaning TO muniment_confidential;
+
+GRANT SELECT(tenant) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(embedder) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(vector) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential.erasing_item TO muniment_eraser;
+
+GRANT UPDATE(fence) ON TABLE muniment_confidential.erasing_item TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential.erasing_revision TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_confidential.erasing_stat TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_confidential.erasing_storage TO muniment_eraser;
+
+GRANT SELECT,INSERT,DELETE ON TABLE vault.block_link TO muniment_control;
+
+GRANT SELECT ON TABLE muniment_confidential.link TO muniment_confidential;
 
 GRANT SELECT,INSERT ON TABLE muniment_internal.item TO muniment_internal;
 
@@ -3105,6 +3496,32 @@ GRANT UPDATE(fence) ON TABLE muniment_internal.storage TO muniment_internal;
 
 GRANT SELECT,DELETE ON TABLE muniment_internal.erasable_storage TO muniment_eraser;
 
+GRANT SELECT,DELETE ON TABLE muniment_internal.erasing_chunk TO muniment_eraser;
+
+GRANT SELECT(tenant) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(embedder) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(vector) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal.erasing_item TO muniment_eraser;
+
+GRANT UPDATE(fence) ON TABLE muniment_internal.erasing_item TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal.erasing_revision TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_internal.erasing_stat TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_internal.erasing_storage TO muniment_eraser;
+
 GRANT SELECT ON TABLE muniment_internal.link TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.visible TO muniment_internal;
@@ -3152,6 +3569,32 @@ GRANT SELECT,INSERT ON TABLE muniment_public.storage TO muniment_control;
 GRANT UPDATE(fence) ON TABLE muniment_public.storage TO muniment_public;
 
 GRANT SELECT,DELETE ON TABLE muniment_public.erasable_storage TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_public.erasing_chunk TO muniment_eraser;
+
+GRANT SELECT(tenant) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(embedder) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(vector) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_public.erasing_item TO muniment_eraser;
+
+GRANT UPDATE(fence) ON TABLE muniment_public.erasing_item TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_public.erasing_revision TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_public.erasing_stat TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_public.erasing_storage TO muniment_eraser;
 
 GRANT SELECT ON TABLE muniment_public.link TO muniment_public;
 
@@ -3235,7 +3678,7 @@ GRANT UPDATE(fence) ON TABLE muniment_restricted.storage TO muniment_restricted;
 
 GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_storage TO muniment_eraser;
 
-GRANT SELECT ON TABLE muniment_restricted.link TO muniment_restricted;
+GRANT SELECT,DELETE ON TABLE muniment_restricted.erasing_chunk TO muniment_eraser;
 
 GRANT SELECT,INSERT ON TABLE muniment_restricted.meaning TO muniment_restricted;
 
@@ -3246,6 +3689,32 @@ GRANT UPDATE(embedder) ON TABLE muniment_restricted.meaning TO muniment_restrict
 GRANT UPDATE(signs) ON TABLE muniment_restricted.meaning TO muniment_restricted;
 
 GRANT UPDATE(vector) ON TABLE muniment_restricted.meaning TO muniment_restricted;
+
+GRANT SELECT(tenant) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(embedder) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(vector) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted.erasing_item TO muniment_eraser;
+
+GRANT UPDATE(fence) ON TABLE muniment_restricted.erasing_item TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted.erasing_revision TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_restricted.erasing_stat TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_restricted.erasing_storage TO muniment_eraser;
+
+GRANT SELECT ON TABLE muniment_restricted.link TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.visible TO muniment_restricted;
 

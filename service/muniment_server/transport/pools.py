@@ -19,6 +19,8 @@ _LOG = logging.getLogger("muniment.server")
 _LONG = frozenset({"SearchMemories", "SearchNotes", "SearchPassages", "RenderPrompt"})
 """Calls that may take long. They run on threads of their own, so that they cannot occupy all."""
 _LONG_CALLS_PER_THREAD = 32
+_ERASURES = 32
+"""Calls that erase, of which one runs: it lasts as long as there is much to erase."""
 _MAX_STREAMS = 64
 _MIB = 1024 * 1024
 _MAX_ANSWER = 3 * _MIB
@@ -54,8 +56,9 @@ class Limits:
     def _wanted(self) -> Mapping[str, int]:
         of_sessions = self.threads + self.long_threads + self.running_streams
         beside_calls = 2  # to look tokens up, and to ask whether the database answers
-        control = of_sessions + self.host_threads + beside_calls
-        single = {roles.CONTROL: control, roles.AUDITOR: self.host_threads, roles.ERASER: 1}
+        erasing = 1
+        control = of_sessions + self.host_threads + erasing + beside_calls
+        single = {roles.CONTROL: control, roles.AUDITOR: self.host_threads, roles.ERASER: 1 + erasing}
         return {**dict.fromkeys(roles.LEVELS, of_sessions), **single}
 
 
@@ -110,6 +113,8 @@ class Pools:
     calls: CallPool
     hosts: CallPool
     long: CallPool
+    erasing: CallPool
+    """Erasures have a thread of their own: raising a taint must not wait for them."""
     streams: Shares
     """Streams have threads of their own: see `streams`."""
 
@@ -141,16 +146,17 @@ class Pools:
             long=CallPool(
                 "long", limits.long_threads, shares(limits.long_threads, long_calls, of_tenant=limits.long_threads)
             ),
+            erasing=CallPool("erasing", 1, shares(1, _ERASURES)),
             streams=shares(limits.running_streams, _MAX_STREAMS, of_one=1, max_answer=0),
         )
 
     def stop(self) -> None:
         """End the threads."""
-        for pool in (self.calls, self.hosts, self.long):
+        for pool in (self.calls, self.hosts, self.long, self.erasing):
             pool.stop()
 
     def pool_for(self, principal: HostIdentity | SessionIdentity, method: Method) -> CallPool:
         """The pool for a call of *principal* that is not a stream of a session."""
         if isinstance(principal, HostIdentity):
-            return self.hosts
+            return self.erasing if method.name == "EraseItems" else self.hosts
         return self.long if method.name in _LONG else self.calls

@@ -32,6 +32,27 @@ def test_an_agent_is_made_shown_changed_listed_and_erased(muniment):
     assert "muniment agent create" in gone.stderr
 
 
+def test_items_are_erased_and_the_answer_is_the_same_if_there_are_none(muniment, token):
+    def erase(*target):
+        return muniment("agent", "erase", "alice", *target)
+
+    for key in ("named", "tagged"):
+        muniment("memory", "save", key, "text", "--tag", "pii", MUNIMENT_TOKEN=token)
+    item = ("--item", "0b9c6b0e-6f0c-4f0a-9d0e-1c6c1f0a2b3d")
+    assert "--yes" in erase("--name", "named").stderr
+    answers = [
+        erase("--name", "named", "--yes"),
+        erase("--tag", "pii", "--yes"),
+        erase("--tag", "pii", "--yes"),
+        erase(*item, "--revision", "2", "--yes"),
+    ]
+
+    assert {(answer.returncode, answer.stdout, answer.stderr) for answer in answers} == {(0, "", answers[0].stderr)}
+    assert [muniment("memory", "get", key, MUNIMENT_TOKEN=token).returncode for key in ("named", "tagged")] == [1, 1]
+    for wrong in ((), ("--name", "a", "--tag", "b"), item, ("--name", "a", "--revision", "1")):
+        assert "give one of --name, --tag, and --item" in erase(*wrong, "--yes").stderr
+
+
 def test_a_changed_language_says_what_it_means_for_search(muniment):
     assert muniment("agent", "create", "carl", "--language", "en").stderr == ""
 

@@ -147,6 +147,7 @@ ANSWERS: Mapping[str, Any] = {
     "ListAgents": agent_service_pb2.ListAgentsResponse(agents=[AGENT]),
     "UpdateAgent": agent_service_pb2.UpdateAgentResponse(agent=AGENT),
     "DeleteAgent": agent_service_pb2.DeleteAgentResponse(),
+    "EraseItems": agent_service_pb2.EraseItemsResponse(),
     "OpenSession": session_service_pb2.OpenSessionResponse(session=SESSION, token=TOKEN),
     "GetSession": session_service_pb2.GetSessionResponse(session=SESSION),
     "ListSessions": session_service_pb2.ListSessionsResponse(sessions=[SESSION]),

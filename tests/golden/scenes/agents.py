@@ -14,6 +14,7 @@ def agents(stage: Stage) -> None:
     _listed(stage)
     _updated(stage)
     _deleted(stage)
+    _erased(stage)
 
 
 def _at_a_ceiling(stage: Stage, ceiling: int) -> None:
@@ -104,6 +105,25 @@ def _updated(stage: Stage) -> None:
     host.update_agent(agent_id="full", display_name="a\0")
     host.get_agent(agent_id="full")
     host.update_agent(agent_id="never", display_name="x")
+
+
+def _erased(stage: Stage) -> None:
+    stage.say("What hosts erase, up to their ceilings")
+    stage.host().create_agent(agent_id="forgetful")
+    sessions = stage.levels("forgetful")
+    for level, session in sessions.items():
+        session.save_memory(key="plan", content=f"text of {level}", tags=["pii"])
+    for host in (stage.host(tenant="globex"), *(stage.host(level) for level in LEVELS if level != RESTRICTED)):
+        host.erase_items(agent_id="forgetful", kind=1, name="plan")
+        for session in sessions.values():
+            session.list_memories()
+    host = stage.host()
+    host.erase_items(agent_id="forgetful", kind=1, tag="pii")
+    sessions[RESTRICTED].list_memories()
+    host.erase_items(agent_id="forgetful", kind=1)
+    host.erase_items(agent_id="forgetful", kind=2, name="plan")
+    host.erase_items(agent_id="forgetful", kind=9, name="plan", tag="pii", revision=-1, item_id="no id")
+    host.delete_agent(agent_id="forgetful")
 
 
 def _deleted(stage: Stage) -> None:

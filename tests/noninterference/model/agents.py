@@ -7,7 +7,7 @@ from google.protobuf.message import Message
 from muniment.v1 import agent_pb2, agent_service_pb2, audit_service_pb2
 from tests.noninterference.model.blocks import FIRST_BLOCKS
 from tests.noninterference.model.ground import Ground
-from tests.noninterference.rules import label_of
+from tests.noninterference.rules import key_of, label_of, tags_of
 from tests.noninterference.values import LATER, ByName, Refused, Untold, page_size, stamp
 
 LIMITS = {"calls_per_second": 2000, "max_items": 1_000_000, "max_bytes": 4 << 30, "max_revisions": 100_000}
@@ -74,6 +74,20 @@ class Agents(Ground):
             if gone in consumers:
                 consumers.remove(gone)
         return agent_service_pb2.DeleteAgentResponse()
+
+    def _EraseItems(self, tenant: str, ceiling: int, request: agent_service_pb2.EraseItemsRequest) -> Message:
+        if bool(request.name) == bool(request.tag):
+            raise Refused("FIELD_INVALID")
+        tags = tags_of([request.tag] if request.tag else [])
+        name = {3: label_of}.get(request.kind, key_of)(request.name) if request.name else None
+        agent = self._agent(tenant, request.agent_id)
+        items = {1: agent.memories, 3: agent.blocks, 4: agent.passages}[request.kind]
+        for at, versions in items.items():
+            for level, version in list(versions.items()):
+                named = at == name or not {*version.tags, *version.earlier_tags}.isdisjoint(tags)
+                if level <= ceiling and named:
+                    del versions[level]
+        return agent_service_pb2.EraseItemsResponse()
 
     def _ListAuditEvents(self, _: str, ceiling: int, request: audit_service_pb2.ListAuditEventsRequest) -> Untold:
         filters = (request.agent_id, request.session_id)

@@ -188,6 +188,30 @@ OTHER = (
         probe=probes.an_overtaken_server_is_not_used,
     ),
     Mutant(
+        "hosts erase above their ceilings",
+        "model",
+        (edit(HOSTS, "order_erasure", "%(kind)s, host_key.ceiling, vault.clock()", "%(kind)s, 4, vault.clock()"),),
+        about="erasing",
+    ),
+    Mutant(
+        "tags of earlier revisions do not count",
+        "model",
+        (edit(HOSTS, "find_erased", "ELSE revision.tags @> ARRAY[%(tag)s::text] END", "ELSE FALSE END"),),
+        about="erasing",
+    ),
+    Mutant(
+        "what is erased stays in the index",
+        "nothing of what is erased is left",
+        (edit(HOSTS, "unindex_erased", " AND unindexed.name = ANY(", " AND FALSE AND unindexed.name = ANY("),),
+        probe=probes.nothing_of_what_is_erased_is_left,
+    ),
+    Mutant(
+        "the embedding of the next turn keeps what is erased",
+        "nothing of what is erased is left",
+        (edit(HOSTS, "unindex_erased", " AND cleared.prior = ANY(", " AND FALSE AND cleared.prior = ANY("),),
+        probe=probes.nothing_of_what_is_erased_is_left,
+    ),
+    Mutant(
         "M86 the policy allows all",
         "fault",
         (setting(policy.Method, "allows", lambda *_: True),),

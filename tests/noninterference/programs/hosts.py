@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from tests.noninterference.model import Model
 from tests.noninterference.model.notes import usage_of
-from tests.noninterference.programs.alphabets import AGENTS, CANARY, CONVERSATIONS, LABELS, LEVELS
+from tests.noninterference.programs.alphabets import AGENTS, CANARY, CONVERSATIONS, KEYS, LABELS, LEVELS, TAGS
 
 _DO = {
     "OpenSession": 30,
@@ -31,6 +31,8 @@ _DO = {
 
 
 MORE = {
+    "": {"EraseItems": 8},
+    "erasing": {"EraseItems": 120},
     "hosts": {"OpenSession": 90, "RaiseTaint": 60, "ResetSession": 25, "CloseSession": 20, "GetSession": 20},
     "blocks": {"CreateSharedBlock": 60, "AttachBlock": 80, "DetachBlock": 30, "ListBlockConsumers": 50},
 }
@@ -88,6 +90,8 @@ def about_hosts(rng: random.Random, model: Model, keys: Keys, about: str) -> tup
             fields = {**agent, **_change(rng, model, *model.hosts[host], agent["agent_id"])}
         case "ListAuditEvents":
             fields = {**page, **rng.choice(({}, agent, session))}
+        case "EraseItems":
+            fields = {**agent, **_target(rng)}
         case "CreateSharedBlock" | "DeleteSharedBlock" | "AttachBlock" | "DetachBlock" | "ListBlockConsumers":
             fields = _sharing(rng, rpc)
         case _:
@@ -120,6 +124,21 @@ def _change(rng: random.Random, model: Model, tenant: str, _: int, agent_id: str
         used = usage_of(agent, tier, model.notes_of(agent.notes, rng.choice(LEVELS), tier)).used_chars
         chars = max(0, used + rng.choice((-1, 0, 1, 20)))
     return {"memory_settings": {limit: chars, **({enabled: True} if rng.random() < 0.5 else {})}}
+
+
+def _target(rng: random.Random) -> dict[str, Any]:
+    """What to erase: a name or a tag; seldom both, or a name that cannot be."""
+    memory, block, passage = 1, 3, 4
+    return rng.choices(
+        (
+            {"kind": memory, "name": rng.choice(KEYS)},
+            {"kind": memory, "tag": rng.choice(TAGS)},
+            {"kind": block, "name": rng.choice(LABELS)},
+            {"kind": passage, "tag": f" {rng.choice(TAGS)}"},
+            {"kind": memory, "name": rng.choice((" plan", "")), "tag": rng.choice(("", "work"))},
+        ),
+        (6, 8, 3, 3, 1),
+    )[0]
 
 
 def _sharing(rng: random.Random, rpc: str) -> dict[str, Any]:

@@ -28,7 +28,12 @@ from tests.noninterference.worlds import BEGINNING
 NOUNS = {"memories": 23, "notes": 30, "blocks": 18, "passages": 21, "prompts": 8}
 """What sessions do, and how often."""
 _ABOUT = {"prompts": {"prompts": 500, "notes": 300, "blocks": 200}}
-_KINDS = {"hosts": (34, 55, 4, 5, 2), "pages": (53, 15, 25, 5, 2), "blocks": (62, 25, 6, 5, 2)}
+_KINDS = {
+    "hosts": (34, 55, 4, 5, 2),
+    "pages": (53, 15, 25, 5, 2),
+    "blocks": (62, 25, 6, 5, 2),
+    "erasing": (66, 25, 4, 3, 2),
+}
 """How often sessions act, hosts, pages are continued; what is out of form, or by a wrong caller."""
 _UNKNOWN_FIELDS = (
     b"\xb8\x3e\x04",  # field 999, a number
@@ -38,7 +43,7 @@ _SMUGGLED = (("x-taint", "1"), ("x-taint", "4"), ("muniment-classification", "PU
 
 
 class Writer:
-    """Writes a program, one operation after the other. *about*: its only noun, nearly; or hosts, or pages."""
+    """Writes a program, one operation after the other. *about*: its only noun, nearly; or hosts, pages, or erasing."""
 
     def __init__(
         self, seed: str, hosts: dict[tuple[str, int], str], model: Model, seen: Seen, *, about: str = ""

@@ -29,6 +29,11 @@ class HasRevealed(Protocol):
         """The level of the lower version that is now visible. UNSPECIFIED if there is none."""
 
 
+def kind_to_proto(kind: values.ItemKind) -> audit_pb2.ItemKind.ValueType:
+    """The number of a kind. Anything else is a ValueError before it is sent."""
+    return cast("audit_pb2.ItemKind.ValueType", int(values.ItemKind(kind)))
+
+
 def level_to_proto(level: values.Classification) -> classification_pb2.Classification.ValueType:
     """The number of a level. Anything else is a ValueError before it is sent."""
     return cast("classification_pb2.Classification.ValueType", int(values.Classification(level)))

@@ -15,7 +15,7 @@ from muniment.v1 import agent_service_pb2, audit_service_pb2, session_service_pb
 from muniment.v1.agent_service_pb2_grpc import AgentServiceStub
 from muniment.v1.audit_service_pb2_grpc import AuditServiceStub
 from muniment.v1.session_service_pb2_grpc import SessionServiceStub
-from muniment.values import Agent, AgentLimits, AuditEvent, Classification, MemorySettings, Session
+from muniment.values import Agent, AgentLimits, AuditEvent, Classification, ItemKind, MemorySettings, Session
 
 AnySession = SessionClient | Session | str
 
@@ -102,6 +102,33 @@ class HostClient(SharedBlocks):
         """Erase an agent with its items, revisions, sessions, and the sharing of its blocks. Audit events stay."""
         request = agent_service_pb2.DeleteAgentRequest(agent_id=agent_id)
         self._calls(self._agents.DeleteAgent, request, timeout)
+
+    def erase_items(
+        self,
+        agent_id: str,
+        kind: ItemKind,
+        *,
+        name: str | None = None,
+        tag: str | None = None,
+        item_id: str | None = None,
+        revision: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        """Erase items of one kind for good, with all their revisions, at every level up to the key's ceiling.
+
+        Give exactly one of *name*, the key of a memory, the id of a note or passage or the label of a block; *tag*,
+        which any revision may have had; and *item_id*, as audit events name it, with the one *revision* to erase. The
+        call succeeds whether or not there is anything to erase.
+        """
+        request = agent_service_pb2.EraseItemsRequest(
+            agent_id=agent_id,
+            kind=_convert.kind_to_proto(kind),
+            name=name or "",
+            tag=tag or "",
+            item_id=item_id or "",
+            revision=revision,
+        )
+        self._calls(self._agents.EraseItems, request, timeout)
 
     def open_session(
         self,

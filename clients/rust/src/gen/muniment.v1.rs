@@ -181,6 +181,100 @@ impl ::prost::Name for MemorySettings {
         "/muniment.v1.MemorySettings".into()
     }
 }
+/// One effect, audited read or refusal. It never contains content, keys, tags or queries.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AuditEvent {
+    /// The id, a random UUID.
+    #[prost(string, tag = "1")]
+    pub event_id: ::prost::alloc::string::String,
+    /// When the transaction of the event began.
+    #[prost(message, optional, tag = "2")]
+    pub time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The level of the event: the session's taint, or the level that a host's call affects.
+    #[prost(enumeration = "Classification", tag = "3")]
+    pub classification: i32,
+    /// The agent concerned. For a deleted agent, `~` and a number that identifies it.
+    #[prost(string, tag = "4")]
+    pub agent_id: ::prost::alloc::string::String,
+    /// The session that made the call, or that a host's call affected.
+    #[prost(string, tag = "5")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The host key that made the call. Empty if a session made it.
+    #[prost(string, tag = "6")]
+    pub host_key_id: ::prost::alloc::string::String,
+    /// The method, such as `SaveMemory`.
+    #[prost(string, tag = "7")]
+    pub method: ::prost::alloc::string::String,
+    /// `OK`, or the ErrorReason of the refusal without its prefix; `CLOSED` for a session that a reset closed.
+    #[prost(string, tag = "8")]
+    pub outcome: ::prost::alloc::string::String,
+    /// The kind of item.
+    #[prost(enumeration = "ItemKind", tag = "9")]
+    pub kind: i32,
+    /// The item that was written or read.
+    #[prost(string, tag = "10")]
+    pub item_id: ::prost::alloc::string::String,
+    /// The revision of the item that was written or read, counted from 1.
+    #[prost(int32, tag = "11")]
+    pub revision: i32,
+    /// How many items a read returned.
+    #[prost(int32, tag = "12")]
+    pub result_count: i32,
+    /// The reason that the host gave.
+    #[prost(string, tag = "13")]
+    pub reason: ::prost::alloc::string::String,
+}
+impl ::prost::Name for AuditEvent {
+    const NAME: &'static str = "AuditEvent";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.AuditEvent".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.AuditEvent".into()
+    }
+}
+/// A kind of item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ItemKind {
+    /// The event is not about an item.
+    Unspecified = 0,
+    /// A keyed memory.
+    Memory = 1,
+    /// A note.
+    Note = 2,
+    /// A core block.
+    Block = 3,
+    /// An archival passage.
+    Passage = 4,
+}
+impl ItemKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ITEM_KIND_UNSPECIFIED",
+            Self::Memory => "ITEM_KIND_MEMORY",
+            Self::Note => "ITEM_KIND_NOTE",
+            Self::Block => "ITEM_KIND_BLOCK",
+            Self::Passage => "ITEM_KIND_PASSAGE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ITEM_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "ITEM_KIND_MEMORY" => Some(Self::Memory),
+            "ITEM_KIND_NOTE" => Some(Self::Note),
+            "ITEM_KIND_BLOCK" => Some(Self::Block),
+            "ITEM_KIND_PASSAGE" => Some(Self::Passage),
+            _ => None,
+        }
+    }
+}
 /// The access policy of one method. The server enforces it on every call.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MethodPolicy {
@@ -502,6 +596,53 @@ impl ::prost::Name for DeleteAgentResponse {
         "/muniment.v1.DeleteAgentResponse".into()
     }
 }
+/// The request of EraseItems.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct EraseItemsRequest {
+    /// The agent id.
+    #[prost(string, tag = "1")]
+    pub agent_id: ::prost::alloc::string::String,
+    /// The kind of items.
+    #[prost(enumeration = "ItemKind", tag = "2")]
+    pub kind: i32,
+    /// Erases the items of this name, deleted ones included: the key of a memory, the id of a note or passage, the label of
+    /// a block. Exactly one of `name`, `tag` and `item_id` is set.
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+    /// Erases the items that have this tag, or had it in any revision.
+    #[prost(string, tag = "4")]
+    pub tag: ::prost::alloc::string::String,
+    /// Erases one revision of the item with this id, which audit events name. The other revisions keep their numbers.
+    #[prost(string, tag = "5")]
+    pub item_id: ::prost::alloc::string::String,
+    /// With `item_id`: which revision, counted from 1. If it is the newest one, the item is deleted with it.
+    #[prost(int32, tag = "6")]
+    pub revision: i32,
+}
+impl ::prost::Name for EraseItemsRequest {
+    const NAME: &'static str = "EraseItemsRequest";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.EraseItemsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.EraseItemsRequest".into()
+    }
+}
+/// The response of EraseItems.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EraseItemsResponse {}
+impl ::prost::Name for EraseItemsResponse {
+    const NAME: &'static str = "EraseItemsResponse";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.EraseItemsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.EraseItemsResponse".into()
+    }
+}
 /// [AgentService](agent_service_client::AgentServiceClient), with the credential, deadline and retries of this client.
 impl crate::Client {
     /// Create an agent with its initial blocks.
@@ -586,6 +727,28 @@ impl crate::Client {
             )
             .await
     }
+    /// Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+    ///
+    /// Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
+    /// The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
+    /// repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
+    /// ended.
+    ///
+    /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+    pub async fn erase_items(
+        &self,
+        request: EraseItemsRequest,
+    ) -> Result<EraseItemsResponse, crate::Error> {
+        self.unary(
+                request,
+                |channel, request| async move {
+                    agent_service_client::AgentServiceClient::new(channel)
+                        .erase_items(request)
+                        .await
+                },
+            )
+            .await
+    }
 }
 impl crate::retries::UnaryRequest for CreateAgentRequest {
     const METHOD: &'static str = "CreateAgent";
@@ -605,6 +768,10 @@ impl crate::retries::UnaryRequest for UpdateAgentRequest {
 }
 impl crate::retries::UnaryRequest for DeleteAgentRequest {
     const METHOD: &'static str = "DeleteAgent";
+    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+}
+impl crate::retries::UnaryRequest for EraseItemsRequest {
+    const METHOD: &'static str = "EraseItems";
     const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
 }
 /// Generated client implementations.
@@ -820,99 +987,37 @@ pub mod agent_service_client {
                 .insert(GrpcMethod::new("muniment.v1.AgentService", "DeleteAgent"));
             self.inner.unary(req, path, codec).await
         }
-    }
-}
-/// One effect, audited read or refusal. It never contains content, keys, tags or queries.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AuditEvent {
-    /// The id, a random UUID.
-    #[prost(string, tag = "1")]
-    pub event_id: ::prost::alloc::string::String,
-    /// When the transaction of the event began.
-    #[prost(message, optional, tag = "2")]
-    pub time: ::core::option::Option<::prost_types::Timestamp>,
-    /// The level of the event: the session's taint, or the level that a host's call affects.
-    #[prost(enumeration = "Classification", tag = "3")]
-    pub classification: i32,
-    /// The agent concerned. For a deleted agent, `~` and a number that identifies it.
-    #[prost(string, tag = "4")]
-    pub agent_id: ::prost::alloc::string::String,
-    /// The session that made the call, or that a host's call affected.
-    #[prost(string, tag = "5")]
-    pub session_id: ::prost::alloc::string::String,
-    /// The host key that made the call. Empty if a session made it.
-    #[prost(string, tag = "6")]
-    pub host_key_id: ::prost::alloc::string::String,
-    /// The method, such as `SaveMemory`.
-    #[prost(string, tag = "7")]
-    pub method: ::prost::alloc::string::String,
-    /// `OK`, or the ErrorReason of the refusal without its prefix; `CLOSED` for a session that a reset closed.
-    #[prost(string, tag = "8")]
-    pub outcome: ::prost::alloc::string::String,
-    /// The kind of item.
-    #[prost(enumeration = "ItemKind", tag = "9")]
-    pub kind: i32,
-    /// The item that was written or read.
-    #[prost(string, tag = "10")]
-    pub item_id: ::prost::alloc::string::String,
-    /// The revision of the item that was written or read, counted from 1.
-    #[prost(int32, tag = "11")]
-    pub revision: i32,
-    /// How many items a read returned.
-    #[prost(int32, tag = "12")]
-    pub result_count: i32,
-    /// The reason that the host gave.
-    #[prost(string, tag = "13")]
-    pub reason: ::prost::alloc::string::String,
-}
-impl ::prost::Name for AuditEvent {
-    const NAME: &'static str = "AuditEvent";
-    const PACKAGE: &'static str = "muniment.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "muniment.v1.AuditEvent".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/muniment.v1.AuditEvent".into()
-    }
-}
-/// A kind of item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum ItemKind {
-    /// The event is not about an item.
-    Unspecified = 0,
-    /// A keyed memory.
-    Memory = 1,
-    /// A note.
-    Note = 2,
-    /// A core block.
-    Block = 3,
-    /// An archival passage.
-    Passage = 4,
-}
-impl ItemKind {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "ITEM_KIND_UNSPECIFIED",
-            Self::Memory => "ITEM_KIND_MEMORY",
-            Self::Note => "ITEM_KIND_NOTE",
-            Self::Block => "ITEM_KIND_BLOCK",
-            Self::Passage => "ITEM_KIND_PASSAGE",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "ITEM_KIND_UNSPECIFIED" => Some(Self::Unspecified),
-            "ITEM_KIND_MEMORY" => Some(Self::Memory),
-            "ITEM_KIND_NOTE" => Some(Self::Note),
-            "ITEM_KIND_BLOCK" => Some(Self::Block),
-            "ITEM_KIND_PASSAGE" => Some(Self::Passage),
-            _ => None,
+        /// Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+        ///
+        /// Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
+        /// The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
+        /// repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
+        /// ended.
+        ///
+        /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+        pub async fn erase_items(
+            &mut self,
+            request: impl tonic::IntoRequest<super::EraseItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::EraseItemsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/muniment.v1.AgentService/EraseItems",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("muniment.v1.AgentService", "EraseItems"));
+            self.inner.unary(req, path, codec).await
         }
     }
 }
@@ -5816,6 +5921,16 @@ pub mod session_service_client {
 impl ::core::fmt::Debug for InitialBlock {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("InitialBlock").finish_non_exhaustive()
+    }
+}
+impl ::core::fmt::Debug for EraseItemsRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("EraseItemsRequest")
+            .field("agent_id", &self.agent_id)
+            .field("kind", &self.kind())
+            .field("item_id", &self.item_id)
+            .field("revision", &self.revision)
+            .finish_non_exhaustive()
     }
 }
 impl ::core::fmt::Debug for Block {

@@ -643,11 +643,140 @@ func (*DeleteAgentResponse) Descriptor() ([]byte, []int) {
 	return file_muniment_v1_agent_service_proto_rawDescGZIP(), []int{10}
 }
 
+// The request of EraseItems.
+type EraseItemsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agent id.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// The kind of items.
+	Kind ItemKind `protobuf:"varint,2,opt,name=kind,proto3,enum=muniment.v1.ItemKind" json:"kind,omitempty"`
+	// Erases the items of this name, deleted ones included: the key of a memory, the id of a note or passage, the label of
+	// a block. Exactly one of `name`, `tag` and `item_id` is set.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Erases the items that have this tag, or had it in any revision.
+	Tag string `protobuf:"bytes,4,opt,name=tag,proto3" json:"tag,omitempty"`
+	// Erases one revision of the item with this id, which audit events name. The other revisions keep their numbers.
+	ItemId string `protobuf:"bytes,5,opt,name=item_id,json=itemId,proto3" json:"item_id,omitempty"`
+	// With `item_id`: which revision, counted from 1. If it is the newest one, the item is deleted with it.
+	Revision      int32 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseItemsRequest) Reset() {
+	*x = EraseItemsRequest{}
+	mi := &file_muniment_v1_agent_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseItemsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseItemsRequest) ProtoMessage() {}
+
+func (x *EraseItemsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_agent_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseItemsRequest.ProtoReflect.Descriptor instead.
+func (*EraseItemsRequest) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_agent_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *EraseItemsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *EraseItemsRequest) GetKind() ItemKind {
+	if x != nil {
+		return x.Kind
+	}
+	return ItemKind_ITEM_KIND_UNSPECIFIED
+}
+
+func (x *EraseItemsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *EraseItemsRequest) GetTag() string {
+	if x != nil {
+		return x.Tag
+	}
+	return ""
+}
+
+func (x *EraseItemsRequest) GetItemId() string {
+	if x != nil {
+		return x.ItemId
+	}
+	return ""
+}
+
+func (x *EraseItemsRequest) GetRevision() int32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// The response of EraseItems.
+type EraseItemsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseItemsResponse) Reset() {
+	*x = EraseItemsResponse{}
+	mi := &file_muniment_v1_agent_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseItemsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseItemsResponse) ProtoMessage() {}
+
+func (x *EraseItemsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_agent_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseItemsResponse.ProtoReflect.Descriptor instead.
+func (*EraseItemsResponse) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_agent_service_proto_rawDescGZIP(), []int{12}
+}
+
 var File_muniment_v1_agent_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1fmuniment/v1/agent_service.proto\x12\vmuniment.v1\x1a\x17muniment/v1/agent.proto\x1a\x18muniment/v1/policy.proto\"\xa8\x02\n" +
+	"\x1fmuniment/v1/agent_service.proto\x12\vmuniment.v1\x1a\x17muniment/v1/agent.proto\x1a\x17muniment/v1/audit.proto\x1a\x18muniment/v1/policy.proto\"\xa8\x02\n" +
 	"\x12CreateAgentRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12!\n" +
 	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12\x1a\n" +
@@ -684,7 +813,15 @@ const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"\x05agent\x18\x01 \x01(\v2\x12.muniment.v1.AgentR\x05agent\"/\n" +
 	"\x12DeleteAgentRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\"\x15\n" +
-	"\x13DeleteAgentResponse2\xe2\x03\n" +
+	"\x13DeleteAgentResponse\"\xbe\x01\n" +
+	"\x11EraseItemsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12)\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n" +
+	"\x04name\x18\x03 \x01(\tB\x03\x80\x01\x01R\x04name\x12\x15\n" +
+	"\x03tag\x18\x04 \x01(\tB\x03\x80\x01\x01R\x03tag\x12\x17\n" +
+	"\aitem_id\x18\x05 \x01(\tR\x06itemId\x12\x1a\n" +
+	"\brevision\x18\x06 \x01(\x05R\brevision\"\x14\n" +
+	"\x12EraseItemsResponse2\xbf\x04\n" +
 	"\fAgentService\x12^\n" +
 	"\vCreateAgent\x12\x1f.muniment.v1.CreateAgentRequest\x1a .muniment.v1.CreateAgentResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x01\x10\x03\x90\x02\x00\x12U\n" +
@@ -696,6 +833,9 @@ const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"\vUpdateAgent\x12\x1f.muniment.v1.UpdateAgentRequest\x1a .muniment.v1.UpdateAgentResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x01\x10\x03\x90\x02\x02\x12^\n" +
 	"\vDeleteAgent\x12\x1f.muniment.v1.DeleteAgentRequest\x1a .muniment.v1.DeleteAgentResponse\"\f\xc2\xc1\x18\x05\n" +
+	"\x01\x01\x10\x03\x90\x02\x02\x12[\n" +
+	"\n" +
+	"EraseItems\x12\x1e.muniment.v1.EraseItemsRequest\x1a\x1f.muniment.v1.EraseItemsResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x01\x10\x03\x90\x02\x02B?\n" +
 	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
@@ -711,7 +851,7 @@ func file_muniment_v1_agent_service_proto_rawDescGZIP() []byte {
 	return file_muniment_v1_agent_service_proto_rawDescData
 }
 
-var file_muniment_v1_agent_service_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_muniment_v1_agent_service_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_muniment_v1_agent_service_proto_goTypes = []any{
 	(*CreateAgentRequest)(nil),  // 0: muniment.v1.CreateAgentRequest
 	(*InitialBlock)(nil),        // 1: muniment.v1.InitialBlock
@@ -724,37 +864,43 @@ var file_muniment_v1_agent_service_proto_goTypes = []any{
 	(*UpdateAgentResponse)(nil), // 8: muniment.v1.UpdateAgentResponse
 	(*DeleteAgentRequest)(nil),  // 9: muniment.v1.DeleteAgentRequest
 	(*DeleteAgentResponse)(nil), // 10: muniment.v1.DeleteAgentResponse
-	(*MemorySettings)(nil),      // 11: muniment.v1.MemorySettings
-	(*AgentLimits)(nil),         // 12: muniment.v1.AgentLimits
-	(*Agent)(nil),               // 13: muniment.v1.Agent
-	(*AgentStorage)(nil),        // 14: muniment.v1.AgentStorage
+	(*EraseItemsRequest)(nil),   // 11: muniment.v1.EraseItemsRequest
+	(*EraseItemsResponse)(nil),  // 12: muniment.v1.EraseItemsResponse
+	(*MemorySettings)(nil),      // 13: muniment.v1.MemorySettings
+	(*AgentLimits)(nil),         // 14: muniment.v1.AgentLimits
+	(*Agent)(nil),               // 15: muniment.v1.Agent
+	(*AgentStorage)(nil),        // 16: muniment.v1.AgentStorage
+	(ItemKind)(0),               // 17: muniment.v1.ItemKind
 }
 var file_muniment_v1_agent_service_proto_depIdxs = []int32{
-	11, // 0: muniment.v1.CreateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
+	13, // 0: muniment.v1.CreateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
 	1,  // 1: muniment.v1.CreateAgentRequest.initial_blocks:type_name -> muniment.v1.InitialBlock
-	12, // 2: muniment.v1.CreateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
-	13, // 3: muniment.v1.CreateAgentResponse.agent:type_name -> muniment.v1.Agent
-	13, // 4: muniment.v1.GetAgentResponse.agent:type_name -> muniment.v1.Agent
-	14, // 5: muniment.v1.GetAgentResponse.storage:type_name -> muniment.v1.AgentStorage
-	13, // 6: muniment.v1.ListAgentsResponse.agents:type_name -> muniment.v1.Agent
-	11, // 7: muniment.v1.UpdateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
-	12, // 8: muniment.v1.UpdateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
-	13, // 9: muniment.v1.UpdateAgentResponse.agent:type_name -> muniment.v1.Agent
-	0,  // 10: muniment.v1.AgentService.CreateAgent:input_type -> muniment.v1.CreateAgentRequest
-	3,  // 11: muniment.v1.AgentService.GetAgent:input_type -> muniment.v1.GetAgentRequest
-	5,  // 12: muniment.v1.AgentService.ListAgents:input_type -> muniment.v1.ListAgentsRequest
-	7,  // 13: muniment.v1.AgentService.UpdateAgent:input_type -> muniment.v1.UpdateAgentRequest
-	9,  // 14: muniment.v1.AgentService.DeleteAgent:input_type -> muniment.v1.DeleteAgentRequest
-	2,  // 15: muniment.v1.AgentService.CreateAgent:output_type -> muniment.v1.CreateAgentResponse
-	4,  // 16: muniment.v1.AgentService.GetAgent:output_type -> muniment.v1.GetAgentResponse
-	6,  // 17: muniment.v1.AgentService.ListAgents:output_type -> muniment.v1.ListAgentsResponse
-	8,  // 18: muniment.v1.AgentService.UpdateAgent:output_type -> muniment.v1.UpdateAgentResponse
-	10, // 19: muniment.v1.AgentService.DeleteAgent:output_type -> muniment.v1.DeleteAgentResponse
-	15, // [15:20] is the sub-list for method output_type
-	10, // [10:15] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	14, // 2: muniment.v1.CreateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
+	15, // 3: muniment.v1.CreateAgentResponse.agent:type_name -> muniment.v1.Agent
+	15, // 4: muniment.v1.GetAgentResponse.agent:type_name -> muniment.v1.Agent
+	16, // 5: muniment.v1.GetAgentResponse.storage:type_name -> muniment.v1.AgentStorage
+	15, // 6: muniment.v1.ListAgentsResponse.agents:type_name -> muniment.v1.Agent
+	13, // 7: muniment.v1.UpdateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
+	14, // 8: muniment.v1.UpdateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
+	15, // 9: muniment.v1.UpdateAgentResponse.agent:type_name -> muniment.v1.Agent
+	17, // 10: muniment.v1.EraseItemsRequest.kind:type_name -> muniment.v1.ItemKind
+	0,  // 11: muniment.v1.AgentService.CreateAgent:input_type -> muniment.v1.CreateAgentRequest
+	3,  // 12: muniment.v1.AgentService.GetAgent:input_type -> muniment.v1.GetAgentRequest
+	5,  // 13: muniment.v1.AgentService.ListAgents:input_type -> muniment.v1.ListAgentsRequest
+	7,  // 14: muniment.v1.AgentService.UpdateAgent:input_type -> muniment.v1.UpdateAgentRequest
+	9,  // 15: muniment.v1.AgentService.DeleteAgent:input_type -> muniment.v1.DeleteAgentRequest
+	11, // 16: muniment.v1.AgentService.EraseItems:input_type -> muniment.v1.EraseItemsRequest
+	2,  // 17: muniment.v1.AgentService.CreateAgent:output_type -> muniment.v1.CreateAgentResponse
+	4,  // 18: muniment.v1.AgentService.GetAgent:output_type -> muniment.v1.GetAgentResponse
+	6,  // 19: muniment.v1.AgentService.ListAgents:output_type -> muniment.v1.ListAgentsResponse
+	8,  // 20: muniment.v1.AgentService.UpdateAgent:output_type -> muniment.v1.UpdateAgentResponse
+	10, // 21: muniment.v1.AgentService.DeleteAgent:output_type -> muniment.v1.DeleteAgentResponse
+	12, // 22: muniment.v1.AgentService.EraseItems:output_type -> muniment.v1.EraseItemsResponse
+	17, // [17:23] is the sub-list for method output_type
+	11, // [11:17] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_agent_service_proto_init() }
@@ -763,6 +909,7 @@ func file_muniment_v1_agent_service_proto_init() {
 		return
 	}
 	file_muniment_v1_agent_proto_init()
+	file_muniment_v1_audit_proto_init()
 	file_muniment_v1_policy_proto_init()
 	file_muniment_v1_agent_service_proto_msgTypes[7].OneofWrappers = []any{}
 	type x struct{}
@@ -771,7 +918,7 @@ func file_muniment_v1_agent_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muniment_v1_agent_service_proto_rawDesc), len(file_muniment_v1_agent_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

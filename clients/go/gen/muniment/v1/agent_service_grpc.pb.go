@@ -24,6 +24,7 @@ const (
 	AgentService_ListAgents_FullMethodName  = "/muniment.v1.AgentService/ListAgents"
 	AgentService_UpdateAgent_FullMethodName = "/muniment.v1.AgentService/UpdateAgent"
 	AgentService_DeleteAgent_FullMethodName = "/muniment.v1.AgentService/DeleteAgent"
+	AgentService_EraseItems_FullMethodName  = "/muniment.v1.AgentService/EraseItems"
 )
 
 // AgentServiceClient is the client API for AgentService service.
@@ -49,6 +50,15 @@ type AgentServiceClient interface {
 	// All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
 	// batches. Audit events are kept. An agent created later with the same id does not inherit them.
 	DeleteAgent(ctx context.Context, in *DeleteAgentRequest, opts ...grpc.CallOption) (*DeleteAgentResponse, error)
+	// Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+	//
+	// Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
+	// The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
+	// repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
+	// ended.
+	//
+	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+	EraseItems(ctx context.Context, in *EraseItemsRequest, opts ...grpc.CallOption) (*EraseItemsResponse, error)
 }
 
 type agentServiceClient struct {
@@ -109,6 +119,16 @@ func (c *agentServiceClient) DeleteAgent(ctx context.Context, in *DeleteAgentReq
 	return out, nil
 }
 
+func (c *agentServiceClient) EraseItems(ctx context.Context, in *EraseItemsRequest, opts ...grpc.CallOption) (*EraseItemsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EraseItemsResponse)
+	err := c.cc.Invoke(ctx, AgentService_EraseItems_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AgentServiceServer is the server API for AgentService service.
 // All implementations must embed UnimplementedAgentServiceServer
 // for forward compatibility.
@@ -132,6 +152,15 @@ type AgentServiceServer interface {
 	// All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
 	// batches. Audit events are kept. An agent created later with the same id does not inherit them.
 	DeleteAgent(context.Context, *DeleteAgentRequest) (*DeleteAgentResponse, error)
+	// Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+	//
+	// Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
+	// The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
+	// repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
+	// ended.
+	//
+	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+	EraseItems(context.Context, *EraseItemsRequest) (*EraseItemsResponse, error)
 	mustEmbedUnimplementedAgentServiceServer()
 }
 
@@ -156,6 +185,9 @@ func (UnimplementedAgentServiceServer) UpdateAgent(context.Context, *UpdateAgent
 }
 func (UnimplementedAgentServiceServer) DeleteAgent(context.Context, *DeleteAgentRequest) (*DeleteAgentResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteAgent not implemented")
+}
+func (UnimplementedAgentServiceServer) EraseItems(context.Context, *EraseItemsRequest) (*EraseItemsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EraseItems not implemented")
 }
 func (UnimplementedAgentServiceServer) mustEmbedUnimplementedAgentServiceServer() {}
 func (UnimplementedAgentServiceServer) testEmbeddedByValue()                      {}
@@ -268,6 +300,24 @@ func _AgentService_DeleteAgent_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AgentService_EraseItems_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EraseItemsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServiceServer).EraseItems(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AgentService_EraseItems_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServiceServer).EraseItems(ctx, req.(*EraseItemsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AgentService_ServiceDesc is the grpc.ServiceDesc for AgentService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -294,6 +344,10 @@ var AgentService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteAgent",
 			Handler:    _AgentService_DeleteAgent_Handler,
+		},
+		{
+			MethodName: "EraseItems",
+			Handler:    _AgentService_EraseItems_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

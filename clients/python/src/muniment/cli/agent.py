@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from muniment import AgentLimits, HostClient, MemorySettings
+from muniment import AgentLimits, HostClient, ItemKind, MemorySettings
 from muniment.cli.apply import LIMITS, SETTINGS, apply, flat
 from muniment.cli.connect import with_host
 from muniment.cli.content import confirm
@@ -200,6 +200,47 @@ def delete(host: HostClient, agent_id: str, yes: bool) -> None:
     if not yes:
         confirm(f"Erase the agent {agent_id!r} with all its items, versions and sessions?")
     host.delete_agent(agent_id)
+    print_note("Erased.")
+
+
+_KINDS = {kind.name.lower(): kind for kind in ItemKind}
+
+
+@agent.command(cls=Discreet)
+@click.argument("agent_id", metavar="NAME", type=TEXT)
+@click.option("--kind", type=click.Choice(list(_KINDS)), default="memory", show_default=True, help="The kind of items.")
+@click.option("--name", type=TEXT, help="The key of a memory, the id of a note or passage, the label of a block.")
+@click.option("--tag", type=TEXT, help="A tag that the items have, or had in any revision.")
+@click.option("--item", "item_id", metavar="ID", type=TEXT, help="The id of an item, as audit events name it.")
+@click.option("--revision", type=int, help="With --item: the revision to erase. The others stay.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_host
+def erase(
+    host: HostClient,
+    agent_id: str,
+    kind: str,
+    name: str | None,
+    tag: str | None,
+    item_id: str | None,
+    revision: int | None,
+    yes: bool,
+) -> None:
+    """Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+
+    Give one of --name, --tag, and --item with --revision. The command says the same whether or not there was anything
+    to erase. Audit rows stay.
+
+    \b
+    Examples:
+      muniment agent erase alice --name plan --yes
+      muniment agent erase alice --kind passage --tag customer:17
+      muniment agent erase alice --item 0b9c6b0e-6f0c-4f0a-9d0e-1c6c1f0a2b3d --revision 2
+    """
+    if [name, tag, item_id].count(None) != 2 or (item_id is None) != (revision is None):
+        raise click.UsageError("give one of --name, --tag, and --item with --revision")
+    if not yes:
+        confirm("Erase that, with all its revisions?" if item_id is None else "Erase that revision?")
+    host.erase_items(agent_id, _KINDS[kind], name=name, tag=tag, item_id=item_id, revision=revision or 0)
     print_note("Erased.")
 
 

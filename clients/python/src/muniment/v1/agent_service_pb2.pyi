@@ -8,6 +8,7 @@ from google.protobuf import descriptor as descriptor
 from google.protobuf import message as message
 from google.protobuf.internal import containers as containers
 from muniment.v1 import agent_pb2 as agent_pb2
+from muniment.v1 import audit_pb2 as audit_pb2
 import builtins as builtins
 import sys
 import typing as typing
@@ -313,6 +314,63 @@ class DeleteAgentRequest(message.Message):
 @typing.final
 class DeleteAgentResponse(message.Message):
     """The response of DeleteAgent."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class EraseItemsRequest(message.Message):
+    """The request of EraseItems."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    KIND_FIELD_NUMBER: builtins.int
+    NAME_FIELD_NUMBER: builtins.int
+    TAG_FIELD_NUMBER: builtins.int
+    ITEM_ID_FIELD_NUMBER: builtins.int
+    REVISION_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent id."""
+    kind: audit_pb2.ItemKind.ValueType
+    """The kind of items."""
+    name: builtins.str
+    """Erases the items of this name, deleted ones included: the key of a memory, the id of a note or passage, the label of
+    a block. Exactly one of `name`, `tag` and `item_id` is set.
+    """
+    tag: builtins.str
+    """Erases the items that have this tag, or had it in any revision."""
+    item_id: builtins.str
+    """Erases one revision of the item with this id, which audit events name. The other revisions keep their numbers."""
+    revision: builtins.int
+    """With `item_id`: which revision, counted from 1. If it is the newest one, the item is deleted with it."""
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        kind: audit_pb2.ItemKind.ValueType = ...,
+        name: builtins.str = ...,
+        tag: builtins.str = ...,
+        item_id: builtins.str = ...,
+        revision: builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "item_id", b"item_id", "kind", b"kind", "name", b"name", "revision", b"revision", "tag", b"tag"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class EraseItemsResponse(message.Message):
+    """The response of EraseItems."""
 
     DESCRIPTOR: descriptor.Descriptor
 

@@ -60,6 +60,11 @@ class AgentServiceStub(object):
                 request_serializer=muniment_dot_v1_dot_agent__service__pb2.DeleteAgentRequest.SerializeToString,
                 response_deserializer=muniment_dot_v1_dot_agent__service__pb2.DeleteAgentResponse.FromString,
                 _registered_method=True)
+        self.EraseItems = channel.unary_unary(
+                '/muniment.v1.AgentService/EraseItems',
+                request_serializer=muniment_dot_v1_dot_agent__service__pb2.EraseItemsRequest.SerializeToString,
+                response_deserializer=muniment_dot_v1_dot_agent__service__pb2.EraseItemsResponse.FromString,
+                _registered_method=True)
 
 
 class AgentServiceServicer(object):
@@ -108,6 +113,20 @@ class AgentServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def EraseItems(self, request, context):
+        """Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+
+        Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
+        The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
+        repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
+        ended.
+
+        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AgentServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -135,6 +154,11 @@ def add_AgentServiceServicer_to_server(servicer, server):
                     servicer.DeleteAgent,
                     request_deserializer=muniment_dot_v1_dot_agent__service__pb2.DeleteAgentRequest.FromString,
                     response_serializer=muniment_dot_v1_dot_agent__service__pb2.DeleteAgentResponse.SerializeToString,
+            ),
+            'EraseItems': grpc.unary_unary_rpc_method_handler(
+                    servicer.EraseItems,
+                    request_deserializer=muniment_dot_v1_dot_agent__service__pb2.EraseItemsRequest.FromString,
+                    response_serializer=muniment_dot_v1_dot_agent__service__pb2.EraseItemsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -273,6 +297,33 @@ class AgentService(object):
             '/muniment.v1.AgentService/DeleteAgent',
             muniment_dot_v1_dot_agent__service__pb2.DeleteAgentRequest.SerializeToString,
             muniment_dot_v1_dot_agent__service__pb2.DeleteAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EraseItems(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muniment.v1.AgentService/EraseItems',
+            muniment_dot_v1_dot_agent__service__pb2.EraseItemsRequest.SerializeToString,
+            muniment_dot_v1_dot_agent__service__pb2.EraseItemsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -53,6 +53,16 @@ class AgentServiceStub:
     All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
     batches. Audit events are kept. An agent created later with the same id does not inherit them.
     """
+    EraseItems: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.EraseItemsRequest, _agent_service_pb2.EraseItemsResponse]
+    """Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+
+    Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
+    The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
+    repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
+    ended.
+
+    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+    """
 
 @_typing.type_check_only
 class AgentServiceAsyncStub(AgentServiceStub):
@@ -78,6 +88,16 @@ class AgentServiceAsyncStub(AgentServiceStub):
 
     All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
     batches. Audit events are kept. An agent created later with the same id does not inherit them.
+    """
+    EraseItems: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.EraseItemsRequest, _agent_service_pb2.EraseItemsResponse]  # type: ignore[assignment]
+    """Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+
+    Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
+    The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
+    repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
+    ended.
+
+    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
     """
 
 class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -131,6 +151,22 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
 
         All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
         batches. Audit events are kept. An agent created later with the same id does not inherit them.
+        """
+
+    @_abc_1.abstractmethod
+    def EraseItems(
+        self,
+        request: _agent_service_pb2.EraseItemsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_agent_service_pb2.EraseItemsResponse, _abc.Awaitable[_agent_service_pb2.EraseItemsResponse]]:
+        """Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+
+        Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
+        The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
+        repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
+        ended.
+
+        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
         """
 
 def add_AgentServiceServicer_to_server(servicer: AgentServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -22,6 +22,8 @@ import muniment.v1.DeleteSharedBlockRequest;
 import muniment.v1.DeleteSharedBlockResponse;
 import muniment.v1.DetachBlockRequest;
 import muniment.v1.DetachBlockResponse;
+import muniment.v1.EraseItemsRequest;
+import muniment.v1.EraseItemsResponse;
 import muniment.v1.GetAgentRequest;
 import muniment.v1.GetAgentResponse;
 import muniment.v1.GetSessionRequest;
@@ -141,6 +143,13 @@ public final class HostClient implements AutoCloseable {
     return calls.call(
         AgentServiceGrpc.getDeleteAgentMethod(),
         filled(DeleteAgentRequest.newBuilder(), request).build());
+  }
+
+  /** Erases items for good, with all their revisions, at every level up to the key's ceiling. */
+  public EraseItemsResponse eraseItems(Consumer<EraseItemsRequest.Builder> request) {
+    return calls.call(
+        AgentServiceGrpc.getEraseItemsMethod(),
+        filled(EraseItemsRequest.newBuilder(), request).build());
   }
 
   /**

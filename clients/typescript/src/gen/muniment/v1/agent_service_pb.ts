@@ -6,6 +6,8 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Agent, AgentLimits, AgentStorage, MemorySettings } from "./agent_pb.js";
 import { file_muniment_v1_agent } from "./agent_pb.js";
+import type { ItemKind } from "./audit_pb.js";
+import { file_muniment_v1_audit } from "./audit_pb.js";
 import { file_muniment_v1_policy } from "./policy_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -13,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/agent_service.proto.
  */
 export const file_muniment_v1_agent_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch9tdW5pbWVudC92MS9hZ2VudF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSLhAQoSQ3JlYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIxCg5pbml0aWFsX2Jsb2NrcxgFIAMoCzIZLm11bmltZW50LnYxLkluaXRpYWxCbG9jaxIoCgZsaW1pdHMYByABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0cyI4CgxJbml0aWFsQmxvY2sSEgoFbGFiZWwYASABKAlCA4ABARIUCgdjb250ZW50GAIgASgJQgOAAQEiOAoTQ3JlYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiMKD0dldEFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSJhChBHZXRBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQSKgoHc3RvcmFnZRgCIAMoCzIZLm11bmltZW50LnYxLkFnZW50U3RvcmFnZSI6ChFMaXN0QWdlbnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJRChJMaXN0QWdlbnRzUmVzcG9uc2USIgoGYWdlbnRzGAEgAygLMhIubXVuaW1lbnQudjEuQWdlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJItYBChJVcGRhdGVBZ2VudFJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSGQoMZGlzcGxheV9uYW1lGAIgASgJSACIAQESFQoIbGFuZ3VhZ2UYAyABKAlIAYgBARI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIoCgZsaW1pdHMYBiABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0c0IPCg1fZGlzcGxheV9uYW1lQgsKCV9sYW5ndWFnZSI4ChNVcGRhdGVBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQiJgoSRGVsZXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJIhUKE0RlbGV0ZUFnZW50UmVzcG9uc2Uy4gMKDEFnZW50U2VydmljZRJeCgtDcmVhdGVBZ2VudBIfLm11bmltZW50LnYxLkNyZWF0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLkNyZWF0ZUFnZW50UmVzcG9uc2UiDJACAMLBGAUKAQEQAxJVCghHZXRBZ2VudBIcLm11bmltZW50LnYxLkdldEFnZW50UmVxdWVzdBodLm11bmltZW50LnYxLkdldEFnZW50UmVzcG9uc2UiDJACAcLBGAUKAQEQAxJbCgpMaXN0QWdlbnRzEh4ubXVuaW1lbnQudjEuTGlzdEFnZW50c1JlcXVlc3QaHy5tdW5pbWVudC52MS5MaXN0QWdlbnRzUmVzcG9uc2UiDJACAcLBGAUKAQEQAxJeCgtVcGRhdGVBZ2VudBIfLm11bmltZW50LnYxLlVwZGF0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLlVwZGF0ZUFnZW50UmVzcG9uc2UiDJACAsLBGAUKAQEQAxJeCgtEZWxldGVBZ2VudBIfLm11bmltZW50LnYxLkRlbGV0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLkRlbGV0ZUFnZW50UmVzcG9uc2UiDJACAsLBGAUKAQEQA0I/CgttdW5pbWVudC52MVABWi5tdW5pbWVudC9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_muniment_v1_agent, file_muniment_v1_policy]);
+  fileDesc("Ch9tdW5pbWVudC92MS9hZ2VudF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSLhAQoSQ3JlYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIxCg5pbml0aWFsX2Jsb2NrcxgFIAMoCzIZLm11bmltZW50LnYxLkluaXRpYWxCbG9jaxIoCgZsaW1pdHMYByABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0cyI4CgxJbml0aWFsQmxvY2sSEgoFbGFiZWwYASABKAlCA4ABARIUCgdjb250ZW50GAIgASgJQgOAAQEiOAoTQ3JlYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiMKD0dldEFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSJhChBHZXRBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQSKgoHc3RvcmFnZRgCIAMoCzIZLm11bmltZW50LnYxLkFnZW50U3RvcmFnZSI6ChFMaXN0QWdlbnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJRChJMaXN0QWdlbnRzUmVzcG9uc2USIgoGYWdlbnRzGAEgAygLMhIubXVuaW1lbnQudjEuQWdlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJItYBChJVcGRhdGVBZ2VudFJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSGQoMZGlzcGxheV9uYW1lGAIgASgJSACIAQESFQoIbGFuZ3VhZ2UYAyABKAlIAYgBARI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIoCgZsaW1pdHMYBiABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0c0IPCg1fZGlzcGxheV9uYW1lQgsKCV9sYW5ndWFnZSI4ChNVcGRhdGVBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQiJgoSRGVsZXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJIhUKE0RlbGV0ZUFnZW50UmVzcG9uc2UikgEKEUVyYXNlSXRlbXNSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEiMKBGtpbmQYAiABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIRCgRuYW1lGAMgASgJQgOAAQESEAoDdGFnGAQgASgJQgOAAQESDwoHaXRlbV9pZBgFIAEoCRIQCghyZXZpc2lvbhgGIAEoBSIUChJFcmFzZUl0ZW1zUmVzcG9uc2UyvwQKDEFnZW50U2VydmljZRJeCgtDcmVhdGVBZ2VudBIfLm11bmltZW50LnYxLkNyZWF0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLkNyZWF0ZUFnZW50UmVzcG9uc2UiDJACAMLBGAUKAQEQAxJVCghHZXRBZ2VudBIcLm11bmltZW50LnYxLkdldEFnZW50UmVxdWVzdBodLm11bmltZW50LnYxLkdldEFnZW50UmVzcG9uc2UiDJACAcLBGAUKAQEQAxJbCgpMaXN0QWdlbnRzEh4ubXVuaW1lbnQudjEuTGlzdEFnZW50c1JlcXVlc3QaHy5tdW5pbWVudC52MS5MaXN0QWdlbnRzUmVzcG9uc2UiDJACAcLBGAUKAQEQAxJeCgtVcGRhdGVBZ2VudBIfLm11bmltZW50LnYxLlVwZGF0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLlVwZGF0ZUFnZW50UmVzcG9uc2UiDJACAsLBGAUKAQEQAxJeCgtEZWxldGVBZ2VudBIfLm11bmltZW50LnYxLkRlbGV0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLkRlbGV0ZUFnZW50UmVzcG9uc2UiDJACAsLBGAUKAQEQAxJbCgpFcmFzZUl0ZW1zEh4ubXVuaW1lbnQudjEuRXJhc2VJdGVtc1JlcXVlc3QaHy5tdW5pbWVudC52MS5FcmFzZUl0ZW1zUmVzcG9uc2UiDJACAsLBGAUKAQEQA0I/CgttdW5pbWVudC52MVABWi5tdW5pbWVudC9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_muniment_v1_agent, file_muniment_v1_audit, file_muniment_v1_policy]);
 
 /**
  * The request of CreateAgent.
@@ -340,6 +342,78 @@ export const DeleteAgentResponseSchema: GenMessage<DeleteAgentResponse> = /*@__P
   messageDesc(file_muniment_v1_agent_service, 10);
 
 /**
+ * The request of EraseItems.
+ *
+ * @generated from message muniment.v1.EraseItemsRequest
+ */
+export type EraseItemsRequest = Message<"muniment.v1.EraseItemsRequest"> & {
+  /**
+   * The agent id.
+   *
+   * @generated from field: string agent_id = 1;
+   */
+  agentId: string;
+
+  /**
+   * The kind of items.
+   *
+   * @generated from field: muniment.v1.ItemKind kind = 2;
+   */
+  kind: ItemKind;
+
+  /**
+   * Erases the items of this name, deleted ones included: the key of a memory, the id of a note or passage, the label of
+   * a block. Exactly one of `name`, `tag` and `item_id` is set.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * Erases the items that have this tag, or had it in any revision.
+   *
+   * @generated from field: string tag = 4;
+   */
+  tag: string;
+
+  /**
+   * Erases one revision of the item with this id, which audit events name. The other revisions keep their numbers.
+   *
+   * @generated from field: string item_id = 5;
+   */
+  itemId: string;
+
+  /**
+   * With `item_id`: which revision, counted from 1. If it is the newest one, the item is deleted with it.
+   *
+   * @generated from field: int32 revision = 6;
+   */
+  revision: number;
+};
+
+/**
+ * Describes the message muniment.v1.EraseItemsRequest.
+ * Use `create(EraseItemsRequestSchema)` to create a new message.
+ */
+export const EraseItemsRequestSchema: GenMessage<EraseItemsRequest> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_agent_service, 11);
+
+/**
+ * The response of EraseItems.
+ *
+ * @generated from message muniment.v1.EraseItemsResponse
+ */
+export type EraseItemsResponse = Message<"muniment.v1.EraseItemsResponse"> & {
+};
+
+/**
+ * Describes the message muniment.v1.EraseItemsResponse.
+ * Use `create(EraseItemsResponseSchema)` to create a new message.
+ */
+export const EraseItemsResponseSchema: GenMessage<EraseItemsResponse> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_agent_service, 12);
+
+/**
  * Manages agents. Only hosts may call it.
  *
  * @generated from service muniment.v1.AgentService
@@ -401,6 +475,23 @@ export const AgentService: GenService<{
     methodKind: "unary";
     input: typeof DeleteAgentRequestSchema;
     output: typeof DeleteAgentResponseSchema;
+  },
+  /**
+   * Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+   *
+   * Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
+   * The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
+   * repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
+   * ended.
+   *
+   * Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+   *
+   * @generated from rpc muniment.v1.AgentService.EraseItems
+   */
+  eraseItems: {
+    methodKind: "unary";
+    input: typeof EraseItemsRequestSchema;
+    output: typeof EraseItemsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_muniment_v1_agent_service, 0);
