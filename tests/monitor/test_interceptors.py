@@ -20,10 +20,12 @@ from muniment_server.monitor.interceptors import (
 from muniment_server.monitor.retry import RetryOnTaintChange
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.monitor.validation import Validator, load_pool
+from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.transport import server
 from muniment_server.transport.dispatch import Dispatcher
+from muniment_server.transport.full_disk import RefuseWhenFull
 from muniment_server.transport.pools import _LONG, Limits
 from muniment_server.transport.rates import CountCalls
 from muniment_server.transport.server import Server
@@ -50,7 +52,7 @@ def dispatcher(monkeypatch, scopes):
             made.append(self)
 
     monkeypatch.setattr(server, "Dispatcher", Spy)
-    Server(scopes, no_embedder, limits=Limits(), open_reflection=False)
+    Server(scopes, no_embedder, disk=Disk(None), limits=Limits(), open_reflection=False)
     (only,) = made
     return only
 
@@ -63,9 +65,10 @@ def test_the_interceptors_stand_in_the_pinned_order(scopes):
 
 
 def test_every_call_of_a_server_passes_all_of_them(dispatcher):
-    """Within the first, the transport counts those that have ended."""
+    """Within the first, the transport counts those that have ended; within the last, it refuses some on a full disk."""
     first, *others = ORDER
-    assert [type(interceptor) for interceptor in dispatcher._interceptors] == [first, CountCalls, *others]
+    expected = [first, CountCalls, *others, RefuseWhenFull]
+    assert [type(interceptor) for interceptor in dispatcher._interceptors] == expected
 
 
 def test_every_method_of_the_contract_is_known_to_the_dispatcher(dispatcher):

@@ -1,4 +1,4 @@
-"""Time in a test's database: moved, never waited for."""
+"""Time in a test's database, and in its server: moved, never waited for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN pg_catalog.now() + interval '{} seconds'
 """
+
+
+class StoppedClock:
+    """The seconds of a server. They pass when the test says so."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
 
 
 class Clock:

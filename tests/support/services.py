@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import grpc
@@ -24,6 +25,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import IdSource, RandomIds
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.monitor.scopes import Scopes
+from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.search.embeddings import Vector
@@ -177,13 +179,21 @@ def serving(
     embed: Callable[[str], Vector | None] = lambda _: None,
     epochs: EpochGuard | None = None,
     clock: Callable[[], float] = time.monotonic,
+    disk: Path | None = None,
 ) -> Iterator[Service]:
-    """Serve *database* on a free port. *embed* is asked for the vectors of queries. *clock* is that of rates."""
+    """Serve *database* on a free port, as if it were on the disk of *disk*. *embed* is asked for vectors of queries."""
     limits = limits or Limits()
     ids = ids or RandomIds()
     connections = RoleDatabase(database.conninfo, pool_sizes=limits.connections(100), epochs=epochs)
     scopes = Scopes(connections, ids, audit_reads_from=audit_reads_from)
-    server = Server(scopes, lambda text, _: embed(text), limits=limits, open_reflection=open_reflection, clock=clock)
+    server = Server(
+        scopes,
+        lambda text, _: embed(text),
+        disk=Disk(disk, clock),
+        limits=limits,
+        open_reflection=open_reflection,
+        clock=clock,
+    )
     port = server.listen("127.0.0.1:0", None)
     server.start()
     server.set_serving(True)

@@ -18,20 +18,11 @@ from muniment_server.domain.principals import SessionIdentity
 from muniment_server.transport import admission, rates
 from muniment_server.transport.rates import Buckets, CountCalls, Rates
 from tests.support.answers import CONFIDENTIAL, PUBLIC, RESTRICTED, detail
+from tests.support.clock import StoppedClock
 from tests.support.services import Caller, Service, failure_of, reason_of, serving
 
 ROOM = 10
 """How many calls a session may make at once whose agent may make one a second."""
-
-
-class StoppedClock:
-    """Seconds that pass when the test says so."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 @pytest.fixture

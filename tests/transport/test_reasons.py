@@ -115,6 +115,16 @@ def quota_exceeded(service):
     return failure_of(service.session(RESTRICTED).save_memory, key="plan", content="text")
 
 
+def storage_full(service):
+    session = service.session(PUBLIC)
+    with service.database.as_owner() as owner:
+        owner.execute(
+            "CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz LANGUAGE plpgsql STABLE AS"
+            " $$ BEGIN RAISE disk_full; END $$"
+        )
+    return failure_of(session.save_memory, key="plan", content="text")
+
+
 def unavailable(service):
     session = service.session(PUBLIC)
     service.server.gate.open = False
@@ -250,6 +260,7 @@ PROVOKED = {
     "OVERLOADED": (overloaded, grpc.StatusCode.RESOURCE_EXHAUSTED),
     "RATE_LIMITED": (rate_limited, grpc.StatusCode.RESOURCE_EXHAUSTED),
     "QUOTA_EXCEEDED": (quota_exceeded, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    "STORAGE_FULL": (storage_full, grpc.StatusCode.RESOURCE_EXHAUSTED),
     "UNAVAILABLE": (unavailable, grpc.StatusCode.UNAVAILABLE),
     "DEADLINE_EXCEEDED": (deadline_exceeded, grpc.StatusCode.DEADLINE_EXCEEDED),
     "METHOD_UNKNOWN": (method_unknown, grpc.StatusCode.UNIMPLEMENTED),

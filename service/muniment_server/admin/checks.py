@@ -19,6 +19,7 @@ from muniment_server.admin.database import embedded_database, has_cluster, messa
 from muniment_server.admin.operator import connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
 from muniment_server.postgres import roles
+from muniment_server.postgres.disk import LEAST_FREE, free_bytes
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.runtime import databases, log_settings
 from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
@@ -71,6 +72,7 @@ def _check_embedded_database(config: DatabaseConfig, data_dir: Path) -> Iterator
     yield from _check_credentials(data_dir / development.FILE)
     if not has_cluster(data_dir):
         return
+    yield _check_disk(databases.cluster_directory(data_dir))
     try:
         yield _check_running(data_dir)
         with embedded_database(data_dir) as admin:
@@ -89,6 +91,13 @@ def _check_directory(data_dir: Path) -> Finding:
     if not has_cluster(data_dir):
         return _good(f"{data_dir} has no database yet: `muniment serve` creates it")
     return _good(f"{data_dir} contains a database and is writable")
+
+
+def _check_disk(directory: Path) -> Finding:
+    free, least = (size // 1024**2 for size in (free_bytes(directory), LEAST_FREE))
+    if free >= least:
+        return _good(f"the disk of {directory} has {free:,} MiB left")
+    return _bad(f"the disk of {directory} has {free} MiB left, and below {least} nothing is stored: make room on it")
 
 
 def _check_credentials(file: Path) -> Iterator[Finding]:

@@ -41,6 +41,7 @@ MunimentError
 │   ├── Conflict                the database rolled back the transaction; it can be retried at once
 │   ├── Overloaded              too many calls in flight
 │   ├── RateLimited             too many calls a second of this session, or of its agent at its level
+│   ├── StorageFull             the disk of the database is full, or nearly so
 │   └── DeadlineExceeded        the caller's deadline has passed
 ├── StaleSession                the session is not open at the expected level; never leaves the server
 └── EgressViolation             a response above the taint was withheld: another guard has failed
@@ -247,6 +248,10 @@ class Overloaded(Unavailable):
 
 class RateLimited(Unavailable):
     """The session, or its agent at its level, has made as many calls as its limit allows."""
+
+
+class StorageFull(Unavailable):
+    """The disk of the database is full, or has no more room than what must go on needs."""
 
 
 class DeadlineExceeded(Unavailable):

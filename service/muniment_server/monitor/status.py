@@ -137,6 +137,11 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     errors.RateLimited: _Entry(
         StatusCode.RESOURCE_EXHAUSTED, "RATE_LIMITED", "the agent's limit of calls a second is reached: try again later"
     ),
+    errors.StorageFull: _Entry(
+        StatusCode.RESOURCE_EXHAUSTED,
+        "STORAGE_FULL",
+        "the disk of the database is full: nothing is stored until an operator makes room; reads and deletions go on",
+    ),
     errors.DeadlineExceeded: _Entry(
         StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", "the deadline passed before the answer was ready"
     ),

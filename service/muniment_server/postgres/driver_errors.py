@@ -10,6 +10,7 @@ from psycopg import errors
 from muniment_server.domain.errors import (
     Conflict,
     DeadlineExceeded,
+    StorageFull,
     Unavailable,
 )
 
@@ -24,6 +25,8 @@ def domain_error(error: Exception) -> Exception:
             return DeadlineExceeded()
         case errors.DeadlockDetected() | errors.SerializationFailure():
             return Conflict()
+        case errors.DiskFull():
+            return StorageFull()
         case errors.ReadOnlySqlTransaction() | errors.IdleInTransactionSessionTimeout():  # a failover; a slow worker
             return Unavailable()
         case psycopg.OperationalError():  # no connection, or out of resources, time or locks

@@ -11,6 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from muniment_server.postgres.disk import Disk
 
 READY = "ready"
 """The line that a worker prints once it serves, and the embedder once it has loaded its model."""
@@ -40,8 +43,14 @@ class Assignment:
     """The directory of the highest epoch of the database."""
     embedder: str | None
     """The path of the embedder's Unix socket. None if there is no embedder."""
+    database_directory: str | None = None
+    """Where the embedded Postgres keeps its data. None if it is not embedded."""
     replaces: bool = False
     """Whether a worker that serves will be replaced. Then this one exits if it cannot open its gate."""
+
+    def disk(self) -> Disk:
+        """The disk of the database."""
+        return Disk(Path(self.database_directory) if self.database_directory else None)
 
     def to_json(self) -> str:
         """One line of JSON."""

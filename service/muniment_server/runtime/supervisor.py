@@ -68,7 +68,7 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
             databases.require_ready(served.conninfo, connections=config.connections, epochs=EpochGuard(epochs))
             for warning in databases.warnings_of(served.conninfo, connections=config.connections):
                 _LOG.warning(warning)
-            assignment = _assignment(config, served.conninfo, listen, epochs, embedder.path)
+            assignment = _assignment(config, served, listen, epochs, embedder.path)
             _start_serving(workers, embedder, assignment)
             on_ready(RunningServer(listen, len(workers), _admin(served)))
             schema = SchemaUpgrade(_admin(served), newest_version())
@@ -125,11 +125,14 @@ def _admin(served: ServedDatabase) -> str | None:
     return served.embedded.conninfo(user=databases.SUPERUSER) if served.embedded else None
 
 
-def _assignment(config: ServerConfig, conninfo: str, listen: str, epochs: Path, embedder: str | None) -> Assignment:
+def _assignment(
+    config: ServerConfig, served: ServedDatabase, listen: str, epochs: Path, embedder: str | None
+) -> Assignment:
     tls = config.tls
+    directory = databases.cluster_directory(config.database.data_dir) if served.embedded else None
     files = {"certificate": tls.certificate, "key": tls.key, "client_ca": tls.client_ca} if tls else {}
     return Assignment(
-        conninfo=conninfo,
+        conninfo=served.conninfo,
         listen=listen,
         threads=config.threads,
         max_in_flight=config.max_in_flight,
@@ -142,6 +145,7 @@ def _assignment(config: ServerConfig, conninfo: str, listen: str, epochs: Path, 
         tls={name: str(path) for name, path in files.items() if path is not None} or None,
         epochs=str(epochs),
         embedder=embedder,
+        database_directory=str(directory) if directory else None,
     )
 
 

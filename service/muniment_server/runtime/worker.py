@@ -58,6 +58,7 @@ def _serve(orders: Orders) -> None:
     server = Server(
         scopes,
         query_embedder(assignment.embedder) if assignment.embedder else no_embedder,
+        disk=assignment.disk(),
         limits=limits,
         open_reflection=assignment.development,
         share_port=True,

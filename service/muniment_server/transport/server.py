@@ -39,11 +39,13 @@ from muniment_server.monitor.scopes import Scopes
 from muniment_server.monitor.validation import Validator, load_pool
 from muniment_server.notes.servicer import NoteServicer
 from muniment_server.passages.servicer import PassageServicer
+from muniment_server.postgres.disk import Disk
 from muniment_server.prompts.servicer import PromptServicer
 from muniment_server.search.search import QueryEmbedder, Searcher
 from muniment_server.sessions.servicer import SessionServicer
 from muniment_server.transport.admission import Admission
 from muniment_server.transport.dispatch import Dispatcher
+from muniment_server.transport.full_disk import RefuseWhenFull
 from muniment_server.transport.leaving import leave
 from muniment_server.transport.pools import Limits
 from muniment_server.transport.rates import CountCalls, Rates
@@ -92,6 +94,7 @@ class Server:
         scopes: Scopes,
         embed: QueryEmbedder,
         *,
+        disk: Disk,
         limits: Limits,
         open_reflection: bool,
         share_port: bool = False,
@@ -111,7 +114,7 @@ class Server:
         map_errors, *inner = interceptors.in_order(self.gate, credentials, validator)
         dispatcher = Dispatcher(
             methods,
-            (map_errors, CountCalls(rates), *inner),
+            (map_errors, CountCalls(rates), *inner, RefuseWhenFull(disk)),
             scopes,
             self._admission,
             open_reflection=open_reflection,

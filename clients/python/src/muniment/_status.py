@@ -38,6 +38,7 @@ BY_REASON: dict[str, type[errors.MunimentError]] = {
     "OVERLOADED": errors.Overloaded,
     "RATE_LIMITED": errors.RateLimited,
     "QUOTA_EXCEEDED": errors.QuotaExceeded,
+    "STORAGE_FULL": errors.StorageFull,
     "UNAVAILABLE": errors.Unavailable,
     "DEADLINE_EXCEEDED": errors.DeadlineExceeded,
     "METHOD_UNKNOWN": errors.MethodUnknown,

@@ -37,7 +37,8 @@ MunimentError                   the base class, and any status that is none of t
 ├── ResourceExhausted
 │   ├── Overloaded              too many calls in flight: see `retry_after`
 │   ├── RateLimited             too many calls a second: see `retry_after`
-│   └── QuotaExceeded           the agent stores as much at this level as its limits allow
+│   ├── QuotaExceeded           the agent stores as much at this level as its limits allow
+│   └── StorageFull             the disk of the database is full, or nearly so
 ├── Unavailable                 the server or its database is down: see `retry_after`
 ├── DeadlineExceeded            a write may or may not have happened
 ├── Unimplemented
@@ -294,6 +295,10 @@ class RateLimited(ResourceExhausted):
 
 class QuotaExceeded(ResourceExhausted):
     """The agent would store more items, bytes or revisions at the session's level than its limits allow."""
+
+
+class StorageFull(ResourceExhausted):
+    """The disk of the database is full, or nearly so. Reads and deletions go on; nothing else was done."""
 
 
 class Unavailable(MunimentError):

@@ -2477,6 +2477,11 @@ pub enum ErrorReason {
     ///
     /// Example, RESOURCE_EXHAUSTED: SaveMemory of a new key for an agent with as many items as `max_items` allows.
     QuotaExceeded = 35,
+    /// The disk of the database is full, or nearly so. No call that stores text succeeds until an operator has made room.
+    /// Reads, deletions, and what hosts do with sessions go on.
+    ///
+    /// Example, RESOURCE_EXHAUSTED: SaveMemory while the disk has less than 256 MiB left.
+    StorageFull = 36,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2521,6 +2526,7 @@ impl ErrorReason {
             Self::PromptTooLarge => "ERROR_REASON_PROMPT_TOO_LARGE",
             Self::RateLimited => "ERROR_REASON_RATE_LIMITED",
             Self::QuotaExceeded => "ERROR_REASON_QUOTA_EXCEEDED",
+            Self::StorageFull => "ERROR_REASON_STORAGE_FULL",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2562,6 +2568,7 @@ impl ErrorReason {
             "ERROR_REASON_PROMPT_TOO_LARGE" => Some(Self::PromptTooLarge),
             "ERROR_REASON_RATE_LIMITED" => Some(Self::RateLimited),
             "ERROR_REASON_QUOTA_EXCEEDED" => Some(Self::QuotaExceeded),
+            "ERROR_REASON_STORAGE_FULL" => Some(Self::StorageFull),
             _ => None,
         }
     }

@@ -172,6 +172,11 @@ const (
 	//
 	// Example, RESOURCE_EXHAUSTED: SaveMemory of a new key for an agent with as many items as `max_items` allows.
 	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED ErrorReason = 35
+	// The disk of the database is full, or nearly so. No call that stores text succeeds until an operator has made room.
+	// Reads, deletions, and what hosts do with sessions go on.
+	//
+	// Example, RESOURCE_EXHAUSTED: SaveMemory while the disk has less than 256 MiB left.
+	ErrorReason_ERROR_REASON_STORAGE_FULL ErrorReason = 36
 )
 
 // Enum value maps for ErrorReason.
@@ -213,6 +218,7 @@ var (
 		33: "ERROR_REASON_PROMPT_TOO_LARGE",
 		34: "ERROR_REASON_RATE_LIMITED",
 		35: "ERROR_REASON_QUOTA_EXCEEDED",
+		36: "ERROR_REASON_STORAGE_FULL",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -251,6 +257,7 @@ var (
 		"ERROR_REASON_PROMPT_TOO_LARGE":       33,
 		"ERROR_REASON_RATE_LIMITED":           34,
 		"ERROR_REASON_QUOTA_EXCEEDED":         35,
+		"ERROR_REASON_STORAGE_FULL":           36,
 	}
 )
 
@@ -285,7 +292,7 @@ var File_muniment_v1_error_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xcf\t\n" +
+	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xee\t\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_FIELD_INVALID\x10\x01\x12#\n" +
@@ -323,7 +330,8 @@ const file_muniment_v1_error_proto_rawDesc = "" +
 	"\x1bERROR_REASON_PASSAGE_EXISTS\x10 \x12!\n" +
 	"\x1dERROR_REASON_PROMPT_TOO_LARGE\x10!\x12\x1d\n" +
 	"\x19ERROR_REASON_RATE_LIMITED\x10\"\x12\x1f\n" +
-	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10#B?\n" +
+	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10#\x12\x1d\n" +
+	"\x19ERROR_REASON_STORAGE_FULL\x10$B?\n" +
 	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

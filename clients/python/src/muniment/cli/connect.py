@@ -66,6 +66,7 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.Overloaded: "try again in a moment",
     muniment.RateLimited: "try again in a second, or have a host raise the limit: muniment agent update --help",
     muniment.QuotaExceeded: "delete what is not needed, or have a host raise the limit: muniment agent get NAME",
+    muniment.StorageFull: "an operator can make room: see muniment doctor",
     muniment.Unavailable: "start it: muniment serve --dev (or make run), or name another with MUNIMENT_ADDRESS",
     muniment.DeadlineExceeded: "try again; a write may have been executed",
     muniment.MethodUnknown: "the server is older than this command: upgrade it",

@@ -35,6 +35,7 @@ NEXT: dict[type[MunimentError], str] = {
     muniment.FailedPrecondition: "Look at what is there, and call again.",
     muniment.Aborted: "Something changed meanwhile. Read again, then call again.",
     muniment.QuotaExceeded: "The memory is full. Delete what is not needed any more, and tell the user; do not retry.",
+    muniment.StorageFull: "The memory's disk is full. Tell the user; do not retry. What is stored can be read.",
     muniment.ResourceExhausted: "The memory is busy. Go on without it, and try again later.",
     muniment.Unavailable: "The memory cannot be reached. Go on without it, and try again later. A write may have "
     "happened: look before you repeat it.",

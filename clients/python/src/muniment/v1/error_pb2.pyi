@@ -201,6 +201,12 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
 
     Example, RESOURCE_EXHAUSTED: SaveMemory of a new key for an agent with as many items as `max_items` allows.
     """
+    ERROR_REASON_STORAGE_FULL: _ErrorReason.ValueType  # 36
+    """The disk of the database is full, or nearly so. No call that stores text succeeds until an operator has made room.
+    Reads, deletions, and what hosts do with sessions go on.
+
+    Example, RESOURCE_EXHAUSTED: SaveMemory while the disk has less than 256 MiB left.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed.
@@ -387,4 +393,10 @@ ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 35
 says of what: `items`, `bytes` or `revisions`. Reads and deletions go on.
 
 Example, RESOURCE_EXHAUSTED: SaveMemory of a new key for an agent with as many items as `max_items` allows.
+"""
+ERROR_REASON_STORAGE_FULL: ErrorReason.ValueType  # 36
+"""The disk of the database is full, or nearly so. No call that stores text succeeds until an operator has made room.
+Reads, deletions, and what hosts do with sessions go on.
+
+Example, RESOURCE_EXHAUSTED: SaveMemory while the disk has less than 256 MiB left.
 """
