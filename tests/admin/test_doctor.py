@@ -7,6 +7,7 @@ import json
 import psycopg
 import pytest
 
+from muniment_server.admin import checks
 from muniment_server.embedded_postgres import conninfo_of_running
 from muniment_server.postgres import roles
 from muniment_server.runtime import databases
@@ -47,6 +48,12 @@ def test_credentials_that_others_may_read_are_wrong(doctor, dev):
         assert ["chmod 600" in wrong for wrong in doctor()] == [True]
     finally:
         file.chmod(0o600)
+
+
+def test_a_disk_that_is_nearly_full_is_a_problem(tmp_path, monkeypatch):
+    assert checks._check_disk(tmp_path).good
+    monkeypatch.setattr(checks, "LEAST_FREE", 2**63)
+    assert not checks._check_disk(tmp_path).good
 
 
 def test_an_excess_grant_is_a_problem(doctor, admin):

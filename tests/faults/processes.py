@@ -20,7 +20,7 @@ from psycopg.rows import namedtuple_row
 
 from muniment_server.embedded_postgres import conninfo_of_running
 from muniment_server.postgres.pool import operator_conninfo
-from muniment_server.runtime.databases import SUPERUSER, cluster_directory
+from muniment_server.runtime.databases import CLUSTER, SUPERUSER, cluster_directory
 
 WORKERS = 2
 _PROC = Path("/proc")
@@ -32,11 +32,15 @@ _SLOWEST_START = 20.0
 class ServerProcess:
     """One server on one data directory and one port, started as often as it is killed."""
 
-    def __init__(self, *options: str, code: Path | None = None) -> None:
-        """*code* is the directory of another `muniment_server` to run."""
+    def __init__(self, *options: str, code: Path | None = None, disk_mib: int = 0) -> None:
+        """*code* is the directory of another `muniment_server` to run. The database has a disk of *disk_mib*, if given.
+
+        That disk is in memory, and only the server's processes see it under its name: for root.
+        """
         self._folder = Path(tempfile.mkdtemp(prefix="muniment-faults-"))
         self._folder.chmod(0o711)  # root's Postgres runs as another account, which must come through
         self._options = options
+        self._disk_mib = disk_mib
         self._environment = {"PYTHONPATH": str(code)} if code else {}
         self.address = f"127.0.0.1:{_free_port()}"
         self._process: subprocess.Popen[str] | None = None
@@ -111,6 +115,10 @@ class ServerProcess:
         postmaster = self.postmaster()
         return [postmaster, *_children(postmaster)] if postmaster else []
 
+    def database_disk(self) -> Path:
+        """The database's directory, as the server sees it."""
+        return Path(f"/proc/{self._running.pid}/root") / cluster_directory(self.data_dir).relative_to("/")
+
     def as_owner(self) -> psycopg.Connection[Any]:
         """A connection to its database that may look at everything."""
         admin = conninfo_of_running(cluster_directory(self.data_dir), user=SUPERUSER)
@@ -132,6 +140,8 @@ class ServerProcess:
             *("--data-dir", str(self.data_dir), "--listen", self.address, *self._options),
         ]
         self.data_dir.mkdir(mode=0o711, exist_ok=True)
+        if self._disk_mib:
+            command = [*_with_disk(self.data_dir / CLUSTER, self._disk_mib), *command]
         with (self._folder / "log").open("a") as log:
             self._process = subprocess.Popen(
                 command, env={**os.environ, **self._environment}, stdout=subprocess.PIPE, stderr=log, text=True
@@ -147,6 +157,13 @@ class ServerProcess:
         running.communicate()
         self._process = None
         return running.returncode
+
+
+def _with_disk(directory: Path, mebibytes: int) -> list[str]:
+    """What to put in front of a command, so that *directory* is a disk of its own."""
+    directory.mkdir(mode=0o711, exist_ok=True)
+    mount = f'mount -t tmpfs -o size={mebibytes}m,mode=0711 tmpfs {directory} && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", mount, "sh"]
 
 
 def wait_until(condition: Callable[[], object], what: str, *, seconds: float = 20.0) -> float:

@@ -19,11 +19,15 @@ import pytest
 import muniment
 from muniment import Classification
 from muniment_server.domain.classification import Classification as Level
-from muniment_server.runtime.embedder import Model
+from muniment_server.domain.errors import StorageFull
+from muniment_server.postgres.disk import Disk
+from muniment_server.runtime.embedder import EmbeddingSchedule, Model, embed_queued_chunks
 from muniment_server.runtime.embedder_socket import query_embedder, serve_queries
+from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embeddings import DIMENSIONS
 from tests.bench.processes import WORDS_ALONE
 from tests.faults.processes import ServerProcess, runs, wait_until
+from tests.support.clock import StoppedClock
 
 _SLOW = 60.0
 
@@ -219,6 +223,32 @@ def _seconds(act):
     begun = time.monotonic()
     act()
     return time.monotonic() - begun
+
+
+class Batches(EmbeddingSchedule):
+    """A schedule. Postgres finds no room for the second batch."""
+
+    def __init__(self):
+        self.tried = 0
+
+    def embed_next_batch(self):
+        self.tried += 1
+        if self.tried == 2:
+            raise StorageFull
+        return self.tried < 4
+
+
+def test_no_chunk_is_embedded_while_the_disk_is_full():
+    clock, schedule = StoppedClock(), Batches()
+    disk = Disk(None, clock)
+    for _ in range(3):
+        embed_queued_chunks(schedule, disk, StopSignal())
+    assert schedule.tried == 2
+
+    clock.seconds += 30
+    embed_queued_chunks(schedule, disk, StopSignal())
+
+    assert schedule.tried == 4
 
 
 def test_workers_load_no_model(server):
