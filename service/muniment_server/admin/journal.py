@@ -65,7 +65,7 @@ def entries(connection: psycopg.Connection[Any]) -> list[Entry]:
 def replay(connection: psycopg.Connection[Any], given: Sequence[Entry]) -> int:
     """Repeat those of the *given* entries that the database has not seen, in one transaction; return how many.
 
-    *connection* acts as the owner, of a database that nobody else uses.
+    *connection* acts as the owner, of a database that no server uses.
     """
     rows = Jsonb([asdict(entry) for entry in given], dumps=partial(json.dumps, default=str))
     with connection.transaction():
