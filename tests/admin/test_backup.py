@@ -14,9 +14,10 @@ import psycopg
 import pytest
 
 import muniment
-from muniment import Classification
+from muniment import Classification, ItemKind
 from muniment.cli.failures import Failure
 from muniment_server.admin import development, dumps
+from muniment_server.admin.journal import from_line, to_line
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification as Level
 from muniment_server.embedded_postgres import EmbeddedPostgres
@@ -63,6 +64,75 @@ def test_a_backup_is_restored_with_every_version_and_without_sessions(
     server = serving(*DEV, str(restored))
     with muniment.connect(server.address, token=session.token) as old, pytest.raises(muniment.Unauthenticated):
         old.get_memory("plan")
+
+
+def test_what_was_erased_and_revoked_after_a_backup_stays_so_when_it_is_restored(
+    folder: Path, data_dir: Path, kept: tuple[Path, muniment.SessionClient]
+) -> None:
+    file, _ = kept
+    data = ("--data-dir", str(data_dir))
+    details = json.loads((data_dir / development.FILE).read_text())
+    key = objects(run(folder, "host-key", "list", "--json", *data))[0]["host_key_id"]
+    with muniment.connect(details["address"], host_key=details["host_key"]) as host:
+        host.erase_items("alice", ItemKind.MEMORY, name="plan")
+    assert run(folder, "host-key", "revoke", key, *data).returncode == 0
+    journal = folder / "muniment.journal"
+    journal.write_text(run(folder, "journal", *data).stdout)
+    assert "plan" not in journal.read_text()
+    restored = ("--data-dir", str(folder / "restored"))
+
+    done = run(folder, "restore", str(file), "--journal", str(journal), *restored)
+
+    assert done.returncode == 0, done.stderr
+    assert "3 of 3 entries" in done.stderr
+    assert "no version" in run(folder, *HISTORY, *restored).stderr
+    assert objects(run(folder, "host-key", "list", "--json", *restored))[0]["revoke_time"] is not None
+    assert run(folder, "doctor", *restored).returncode == 0
+
+
+def test_a_journal_is_replayed_once_and_only_in_its_own_database(
+    postgres: EmbeddedPostgres, service: Service, tmp_path: Path
+):
+    host = service.host()
+    host.create_agent(agent_id="bob")
+    for session in (service.session(Level.CONFIDENTIAL, agent_id=agent) for agent in ("alice", "bob")):
+        for content in ("one", "two", "three"):
+            session.save_memory(key="plan", content=content)
+    with service.database.as_owner() as owner:
+        query = "SELECT item_id FROM muniment_confidential.item ORDER BY create_time LIMIT 1"
+        [(item_id,)] = owner.execute(query).fetchall()
+    backup = tmp_path / "muniment.dump"
+    with backup.open("wb") as target:
+        dumps.dump(service.database.admin, target)
+    with cloned(postgres) as older:
+        dumps.load(older.admin, backup)
+        host.erase_items(agent_id="alice", kind=1, item_id=str(item_id), revision=2)
+        host.delete_agent(agent_id="bob")
+        with connect_operator(service.database.admin) as operator:
+            journal = [from_line(to_line(entry)) for entry in operator.journal()]
+        with connect_operator(older.admin) as operator:
+            assert operator.replay(journal) == len(journal) == 2
+            assert operator.replay(journal) == 0
+            assert operator.erasing()[0] == 1
+            assert not any(operator.broken_ledgers().values())
+        with older.as_owner() as owner:
+            query = "SELECT revision FROM muniment_confidential.revision WHERE agent = %s ORDER BY revision"
+            assert owner.execute(query, [journal[0].agent]).fetchall() == [(1,), (3,)]
+        with cloned(postgres) as stranger, connect_operator(stranger.admin) as operator:
+            assert operator.replay(journal) == 0
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "text", '{"tenant": "x"}'])
+def test_a_file_that_is_no_journal_is_refused(folder: Path, kept: tuple[Path, muniment.SessionClient], text: str):
+    file, _ = kept
+    journal = folder / "muniment.journal"
+    journal.write_text(text)
+
+    done = run(folder, "restore", str(file), "--journal", str(journal), "--data-dir", str(folder / "restored"))
+
+    assert done.returncode == 1
+    assert "is not a journal" in done.stderr
+    assert not (folder / "restored").exists()
 
 
 def test_an_interrupted_restore_leaves_no_open_session(postgres: EmbeddedPostgres, service: Service, tmp_path: Path):

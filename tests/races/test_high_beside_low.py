@@ -19,7 +19,7 @@ from psycopg.types.json import Jsonb
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.monitor.queries import SESSION_QUERIES
-from tests.races.crew import code_of
+from tests.races.crew import code_of, opened
 from tests.races.mutants import impatience
 from tests.support.databases import cloned
 from tests.support.services import Caller, Service, serving
@@ -122,8 +122,9 @@ def _write(connection: psycopg.Connection[Any], arena: Service, high: Caller) ->
     new = {"content": "high plan", "tags": [], "tier": 1, "position": 0, "expire_time": None}
 
     def run(query: str, **fields: object) -> None:
-        ids = {"item_id": arena.ids.new_uuid(), "change_id": arena.ids.new_uuid(), "method": "SaveMemory"}
-        done = connection.execute(SESSION_QUERIES[query].encode(), {**who, **etag, **new, **ids, **fields})
+        ids = {name: arena.ids.new_uuid() for name in ("item_id", "successor_id", "change_id")}
+        parameters = {**who, **etag, **new, **ids, **fields, "method": "SaveMemory"}
+        done = connection.execute(SESSION_QUERIES[query].encode(), parameters)
         assert done.rowcount == 1
 
     run("lock_writes")
@@ -157,8 +158,9 @@ def _low_life(arena: Service, low: list[Caller]) -> dict[str, str]:
             answers[f"{_rpc(call)} at {level.name}"] = code_of(getattr(session, call), **fields)
         for call, fields in _of_a_host(arena, level):
             answers[f"{_rpc(call)} at {level.name}"] = code_of(getattr(arena.host(), call), **fields)
+    low_host = arena.host(ceiling=CONFIDENTIAL)
     for call, fields in _of_agents():
-        answers[f"{_rpc(call)} {fields.get('label', '')}".strip()] = code_of(getattr(arena.host(), call), **fields)
+        answers[f"{_rpc(call)} {fields.get('label', '')}".strip()] = code_of(getattr(low_host, call), **fields)
     return answers
 
 
@@ -191,7 +193,7 @@ def _of_a_session() -> list[tuple[str, dict[str, Any]]]:
 
 
 def _of_a_host(arena: Service, level: Classification) -> list[tuple[str, dict[str, Any]]]:
-    one, other = arena.session(level), arena.session(level)
+    one, other = opened(arena, "alice", level), opened(arena, "alice", level)
     return [
         ("open_session", {"agent_id": "alice", "taint": int(level)}),
         ("raise_taint", {"session_id": one.session_id, "taint": int(level) + 1}),
@@ -214,6 +216,7 @@ def _of_agents() -> list[tuple[str, dict[str, Any]]]:
         ("delete_agent", {"agent_id": "carol"}),
         ("get_agent", {"agent_id": "alice"}),
         ("update_agent", {"agent_id": "alice", "display_name": "Alice"}),
+        ("erase_items", {"agent_id": "alice", "kind": 1, "name": "plan"}),
         ("list_agents", {}),
         ("list_sessions", {"agent_id": "alice"}),
         ("list_audit_events", {}),

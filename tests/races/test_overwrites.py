@@ -182,7 +182,7 @@ def test_a_ledger_that_copies_what_the_snapshot_shows_would_show(
     race = FirstSaves(crew, sessions(PUBLIC, _MEETING))
     seen = """coalesce((SELECT seen.content FROM item AS seen
                          WHERE (seen.tenant, seen.agent, seen.kind, seen.name)
-                               = (%(tenant)s, session.agent, %(kind)s, %(name)s)
+                               = (%(tenant)s, new.agent, %(kind)s, %(name)s)
                            AND seen.delete_time IS NULL), %(content)s)"""
     with spoiled(SESSION_QUERIES, "save_item", "%(kind)s, %(name)s, new.content,", f"%(kind)s, %(name)s, {seen},"):
         runs, lost = runs_until(lambda: race.lost(ledgers.versions(owner, agent)), race.run, most=400)

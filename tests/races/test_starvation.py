@@ -33,10 +33,18 @@ class Loop:
         self.times = 0
 
     def run(self, act: Any) -> None:
-        """Do it until stopped."""
-        while not self._stopped.is_set():
-            act()
-            self.times += 1
+        """Do it until stopped. Where one who does it fails, all end."""
+        try:
+            while not self._stopped.is_set():
+                act()
+                self.times += 1
+        finally:
+            self.stop()
+
+    def wait_for(self, times: int) -> None:
+        """Wait until it has been done so often, or is stopped."""
+        while self.times < times and not self._stopped.is_set():
+            time.sleep(0.001)
 
     def stop(self) -> None:
         """Let it end."""
@@ -55,22 +63,17 @@ def test_a_raise_returns_while_64_writers_continue(arena: Service, crew: Crew, a
 
     def raise_it() -> None:
         for level in (INTERNAL, CONFIDENTIAL, RESTRICTED):
-            _wait_for(loop, loop.times + _CLIENTS)
+            loop.wait_for(loop.times + _CLIENTS)
             begun = time.monotonic()
             arena.host().raise_taint(session_id=sessions[0].session_id, taint=int(level))
             took.append(time.monotonic() - begun)
-        _wait_for(loop, loop.times + _CLIENTS)
+        loop.wait_for(loop.times + _CLIENTS)
         loop.stop()
 
     crew.together(raise_it, *(partial(loop.run, partial(save, session, i)) for i, session in enumerate(sessions)))
 
     assert len(took) == 3  # each returned while the writers went on: they stop after the last
     print(f"raise under {_CLIENTS} looping writers: {', '.join(f'{seconds:.3f}' for seconds in took)} s")
-
-
-def _wait_for(loop: Loop, times: int) -> None:
-    while loop.times < times:
-        time.sleep(0.001)
 
 
 def test_a_raise_is_in_turn_behind_writers_that_hold_the_session_lock_for_long(
@@ -102,7 +105,7 @@ def _raise_under_holders(arena: Service, crew: Crew, agent: str) -> float | None
     loop = Loop()
 
     def raise_it() -> float | None:
-        _wait_for(loop, _HOLDERS)
+        loop.wait_for(_HOLDERS)
         begun = time.monotonic()
         try:
             _raise(arena, session)
@@ -129,7 +132,7 @@ def _save_slowly(arena: Service, connection: psycopg.Connection[Any], session: C
             {
                 **_who(arena, session), "kind": 1, "name": f"{i}", "content": f"{time.monotonic()}", "tags": [],
                 "tier": 1, "position": 0, "expire_time": None, "etag_item": None, "etag_revision": None,
-                "item_id": arena.ids.new_uuid(), "method": "SaveMemory",
+                "item_id": arena.ids.new_uuid(), "successor_id": arena.ids.new_uuid(), "method": "SaveMemory",
             },
         )  # fmt: skip
         connection.execute(_HELD)

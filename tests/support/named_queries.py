@@ -48,6 +48,7 @@ ERASER = {("muniment_server.runtime", "eraser.sql"): (roles.ERASER,)}
 OPERATORS = {
     ("muniment_server.admin", "operator.sql"): (roles.OWNER,),
     ("muniment_server.admin", "history.sql"): (roles.OWNER,),
+    ("muniment_server.admin", "journal.sql"): (roles.OWNER,),
     ("muniment_server.search", "reindex.sql"): (roles.OWNER,),
 }
 """The files of what operators do at the terminal, across tenants."""

@@ -1,4 +1,4 @@
-"""`muniment backup`, `muniment restore` and `muniment verify`."""
+"""`muniment backup`, `muniment restore`, `muniment verify` and `muniment journal`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from muniment_server.admin.database import (
     report_database_errors,
     require_newest_server,
     state_dir_option,
+    with_operator,
 )
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.journal import Entry, from_line, to_line
+from muniment_server.admin.operator import Operator, connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import roles
 from muniment_server.runtime import databases, schema
@@ -74,8 +76,14 @@ def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path
 @database_url_option
 @passfile_option
 @state_dir_option
+@click.option("--journal", type=_FILE, help="Erase and revoke again what this file lists: see `muniment journal`.")
 def restore(
-    file: Path, data_dir: Path, database_url: str | None, passfile: Path | None, state_dir: Path | None
+    file: Path,
+    data_dir: Path,
+    database_url: str | None,
+    passfile: Path | None,
+    state_dir: Path | None,
+    journal: Path | None,
 ) -> None:
     """Restore the backup FILE into a database without data, and close all sessions in it.
 
@@ -83,15 +91,21 @@ def restore(
     that the model has seen. With --database-url, which must name an administrator, the passwords of the serving roles
     are written to --passfile. If the server's state directory knows another database, run `muniment database adopt`.
 
+    If it is interrupted, start again with another database without data.
+
     \b
     Examples:
-      muniment restore muniment.dump --data-dir restored
+      muniment restore muniment.dump --data-dir restored --journal muniment.journal
       muniment restore muniment.dump --database-url postgresql://postgres@db.example/new --passfile passfile
     """
     config = DatabaseConfig(data_dir, database_url, passfile, state_dir)
+    entries = [] if journal is None else _entries(journal)
     with report_database_errors(), file.open("rb"), _migrated_database(config) as admin, _working("Restoring"):
         closed = _restore(admin, file)
+        replayed = _replay(admin, entries)
     print_note(f"The database is ready. {closed} open sessions were closed.")
+    if journal is not None:
+        print_note(f"{replayed} of {len(entries)} entries of the journal were newer than the backup.")
 
 
 @click.command
@@ -118,6 +132,35 @@ def verify(file: Path) -> None:
     for finding in findings:
         click.secho(str(finding), fg=None if finding.good else "red")
     sys.exit(0 if all(finding.good for finding in findings) else 1)
+
+
+@click.command("journal")
+@with_operator
+def write_journal(operator: Operator) -> None:
+    """Print what was erased, deleted with its agent, or revoked: for the restore of a backup that is older.
+
+    Print it often, and keep it where the backups are. It has ids only, no names and no content.
+
+    \b
+    Examples:
+      muniment journal > muniment.journal
+      muniment restore muniment.dump --data-dir restored --journal muniment.journal
+    """
+    for entry in operator.journal():
+        click.echo(to_line(entry))
+
+
+def _entries(file: Path) -> list[Entry]:
+    """The entries of a journal. Raises Failure."""
+    try:
+        return [from_line(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    except (ValueError, TypeError, KeyError):
+        raise Failure(f"{file} is not a journal", "write one: muniment journal > muniment.journal") from None
+
+
+def _replay(admin: str, entries: list[Entry]) -> int:
+    with connect_operator(admin) as operator:
+        return operator.replay(entries)
 
 
 def _restore(admin: str, file: Path) -> int:

@@ -5,7 +5,7 @@ The connection is an administrator's login that acts as the owner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -14,6 +14,7 @@ from uuid import UUID
 
 import psycopg
 
+from muniment_server.admin.journal import Entry, entries, replay
 from muniment_server.audit_log import repository as audit_log
 from muniment_server.audit_log.repository import AuditEvent
 from muniment_server.domain import tokens
@@ -251,6 +252,14 @@ class Operator:
         with self._connection.transaction():
             load(self._connection)
             return self.close_sessions("restore")
+
+    def journal(self) -> list[Entry]:
+        """What was erased and revoked, oldest first: see `journal`."""
+        return entries(self._connection)
+
+    def replay(self, given: Sequence[Entry]) -> int:
+        """Erase and revoke again what the database does not know of: see `journal`. Return how many entries."""
+        return replay(self._connection, given)
 
     def reindex(self, *, tenant: str | None = None, agent_id: str | None = None) -> Iterator[Reindexed]:
         """Rebuild the search index of all agents, of one *tenant*'s, or of one agent: see `search.reindex`."""

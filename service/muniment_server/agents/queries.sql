@@ -72,36 +72,51 @@ SELECT agent.agent_id, agent.display_name, agent.language, agent.memory_enabled,
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s;
 
--- name: get_agent_storage
--- What an agent stores at each level up to the ceiling. No row: no such agent.
-SELECT found.level AS classification, found.items, found.bytes
+-- name: get_public_storage
+-- What an agent stores at one level. A query for each: one for all would wait for locks above the host's ceiling.
+-- No row: no such agent.
+SELECT 1 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS items,
+       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
   FROM vault.agent
-       CROSS JOIN LATERAL (
-           SELECT 1 AS level, coalesce(sum(public_size.items), 0)::bigint AS items,
-                  coalesce(sum(public_size.bytes), 0)::bigint AS bytes
-             FROM muniment_public.storage_size AS public_size
-            WHERE public_size.tenant = %(tenant)s
-              AND public_size.agent = agent.agent
-            UNION ALL
-           SELECT 2, coalesce(sum(internal_size.items), 0)::bigint, coalesce(sum(internal_size.bytes), 0)::bigint
-             FROM muniment_internal.storage_size AS internal_size
-            WHERE internal_size.tenant = %(tenant)s
-              AND internal_size.agent = agent.agent
-            UNION ALL
-           SELECT 3, coalesce(sum(confidential_size.items), 0)::bigint, coalesce(sum(confidential_size.bytes), 0)::bigint
-             FROM muniment_confidential.storage_size AS confidential_size
-            WHERE confidential_size.tenant = %(tenant)s
-              AND confidential_size.agent = agent.agent
-            UNION ALL
-           SELECT 4, coalesce(sum(restricted_size.items), 0)::bigint, coalesce(sum(restricted_size.bytes), 0)::bigint
-             FROM muniment_restricted.storage_size AS restricted_size
-            WHERE restricted_size.tenant = %(tenant)s
-              AND restricted_size.agent = agent.agent
-       ) AS found
+       LEFT JOIN muniment_public.storage_size
+            ON storage_size.tenant = %(tenant)s
+           AND storage_size.agent = agent.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s
-   AND found.level <= %(ceiling)s
- ORDER BY found.level;
+ GROUP BY agent.agent;
+
+-- name: get_internal_storage
+SELECT 2 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS items,
+       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
+  FROM vault.agent
+       LEFT JOIN muniment_internal.storage_size
+            ON storage_size.tenant = %(tenant)s
+           AND storage_size.agent = agent.agent
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id = %(agent_id)s
+ GROUP BY agent.agent;
+
+-- name: get_confidential_storage
+SELECT 3 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS items,
+       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
+  FROM vault.agent
+       LEFT JOIN muniment_confidential.storage_size
+            ON storage_size.tenant = %(tenant)s
+           AND storage_size.agent = agent.agent
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id = %(agent_id)s
+ GROUP BY agent.agent;
+
+-- name: get_restricted_storage
+SELECT 4 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS items,
+       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
+  FROM vault.agent
+       LEFT JOIN muniment_restricted.storage_size
+            ON storage_size.tenant = %(tenant)s
+           AND storage_size.agent = agent.agent
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id = %(agent_id)s
+ GROUP BY agent.agent;
 
 -- name: list_agents
 -- One page by id.
@@ -229,6 +244,7 @@ WITH ordered AS (
                 ON host_key.tenant = %(tenant)s
                AND host_key.host_key_id = %(host_key_id)s
                AND host_key.revoke_time IS NULL
+               AND host_key.freeze_time IS NULL
      WHERE agent.tenant = %(tenant)s
        AND agent.agent_id = %(agent_id)s
        AND agent.delete_time IS NULL

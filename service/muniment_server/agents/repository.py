@@ -87,7 +87,8 @@ def get(scope: HostScope, agent_id: str) -> Agent:
 
 def storage(scope: HostScope, agent_id: str) -> list[Storage]:
     """What the agent stores at each level up to the ceiling, the lowest first."""
-    return [row for row in scope.rows("get_agent_storage", Storage, agent_id=agent_id) if row is not None]
+    found = (scope.first(f"get_{level.name.lower()}_storage", Storage, agent_id=agent_id) for level in scope.levels)
+    return [row for row in found if row is not None]
 
 
 def list_agents(scope: HostScope, *, after: str, limit: int) -> tuple[list[Agent], bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 from uuid import UUID
@@ -82,6 +82,11 @@ class HostScope:
         """
         with transaction(self._connection):
             yield
+
+    @property
+    def levels(self) -> Sequence[Classification]:
+        """The levels up to the ceiling of the host key, the lowest first."""
+        return [level for level in Classification if level.can_flow_to(self._host.ceiling)]
 
     def require_ceiling(
         self, level: Classification, *, agent_id: str | None = None, session_id: SessionId | None = None

@@ -16,6 +16,7 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
                 WHERE host_key.tenant = %(tenant)s
                   AND host_key.host_key_id = %(host_key_id)s
                   AND host_key.revoke_time IS NULL
+                  AND host_key.freeze_time IS NULL
            )
        FOR SHARE
 ),
@@ -99,6 +100,7 @@ WITH found AS MATERIALIZED ( -- locks the session too, so that the session that 
                 WHERE host_key.tenant = %(tenant)s
                   AND host_key.host_key_id = %(host_key_id)s
                   AND host_key.revoke_time IS NULL
+                  AND host_key.freeze_time IS NULL
            )
        FOR NO KEY UPDATE
 ),

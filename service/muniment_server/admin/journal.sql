@@ -1,0 +1,69 @@
+-- The journal of what must stay erased and revoked after a restore, as the owner.
+
+-- name: list_entries
+-- What was erased, deleted with its agent, or revoked, oldest first. The audit log has it.
+SELECT audit.tenant, audit.event_id, audit.time, audit.agent, audit.level, audit.host_key_id, audit.method, audit.kind,
+       audit.item_id, audit.revision
+  FROM muniment_control.audit
+ WHERE audit.outcome = 'OK'
+   AND (audit.method = 'EraseItems' AND audit.item_id IS NOT NULL OR audit.method IN ('DeleteAgent', 'host-key revoke'))
+ ORDER BY audit.time, audit.tenant, audit.event_id;
+
+-- name: add_entries
+-- Write the audit rows of entries that the audit log lacks. Tenants and agents that a backup lacks have nothing to erase.
+INSERT INTO muniment_control.audit AS added (tenant, event_id, time, agent, level, host_key_id, method, outcome, kind, item_id,
+                                             revision)
+SELECT entry.tenant, entry.event_id, entry.time, entry.agent, entry.level, entry.host_key_id, entry.method, 'OK', entry.kind,
+       entry.item_id, entry.revision
+  FROM jsonb_to_recordset(%(entries)s) AS entry (
+           tenant bigint, event_id uuid, time timestamptz, agent bigint, level smallint, host_key_id uuid, method text,
+           kind smallint, item_id uuid, revision integer
+       )
+       JOIN vault.tenant ON tenant.tenant = entry.tenant
+ WHERE entry.agent IS NULL
+    OR EXISTS (
+           SELECT
+             FROM vault.agent
+            WHERE (agent.tenant, agent.agent) = (entry.tenant, entry.agent)
+       )
+    ON CONFLICT (tenant, event_id) DO NOTHING
+RETURNING added.tenant, added.event_id, added.time, added.agent, added.level, added.host_key_id, added.method, added.kind,
+          added.item_id, added.revision;
+
+-- name: revoke_again
+UPDATE vault.host_key AS revoked
+   SET revoke_time = %(time)s
+ WHERE revoked.tenant = %(tenant)s
+   AND revoked.host_key_id = %(host_key_id)s
+   AND revoked.revoke_time IS NULL;
+
+-- name: delete_agent_again
+-- As DeleteAgent does, but for the sessions, which a restore closes.
+WITH deleted AS (
+    UPDATE vault.agent AS deleted
+       SET agent_id = '~' || deleted.agent, delete_time = %(time)s
+     WHERE deleted.tenant = %(tenant)s
+       AND deleted.agent = %(agent)s
+       AND deleted.delete_time IS NULL
+ RETURNING deleted.agent
+),
+unshared AS (
+    DELETE FROM vault.shared_block AS unshared
+     USING deleted
+     WHERE unshared.tenant = %(tenant)s
+       AND unshared.owner = deleted.agent
+)
+DELETE FROM vault.block_link AS detached
+ USING deleted
+ WHERE detached.tenant = %(tenant)s
+   AND detached.consumer = deleted.agent;
+
+-- name: order_again
+-- Let the views `erasing_…` show items of one kind.
+INSERT INTO vault.erasure AS ordered (tenant, agent, erasure_id, kind, ceiling)
+VALUES (%(tenant)s, %(agent)s, %(event_id)s, %(kind)s, %(level)s);
+
+-- name: end_order
+DELETE FROM vault.erasure AS ended
+ WHERE ended.tenant = %(tenant)s
+   AND (ended.agent, ended.erasure_id) = (%(agent)s, %(event_id)s);
