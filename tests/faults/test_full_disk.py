@@ -19,10 +19,10 @@ from tests.faults.processes import ServerProcess, wait_until
 pytestmark = pytest.mark.proof
 _MIB = 1024 * 1024
 _DISK_MIB = 768
-_ROOM = 48 * _MIB
+_ROOM = 128 * _MIB
 """What is free for saves at first."""
-_OVERSHOT = 64 * _MIB
-"""Four segments of the write-ahead log."""
+_OVERSHOT = 128 * _MIB
+"""Eight segments of the write-ahead log."""
 _WRITERS = 4
 _BYTES = 30_000
 _SLOWEST = 180.0
