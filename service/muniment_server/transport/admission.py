@@ -103,7 +103,7 @@ class Admission:
             call.token = token
             principal = self._known(token)
             if principal is None:
-                self.verification.verify(call, partial(self._enter, route=route))
+                self.verification.verify(call, token, partial(self._enter, route=route))
             else:
                 self._enter(call, principal, route)
 

@@ -53,7 +53,7 @@ class Reflection(ThreadPoolExecutor):
             self._verification.refuse(call)
         else:
             call.token = token
-            self._verification.verify(call, lambda _, __: run(self._of_hosts, behavior))
+            self._verification.verify(call, token, lambda _, __: run(self._of_hosts, behavior))
 
 
 class _Lane:

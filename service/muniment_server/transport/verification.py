@@ -2,19 +2,27 @@
 
 Whoever guesses tokens fills this lane and no other, and costs the database one query for each tenant that the guesses
 name, at most every few milliseconds. A caller with a valid token passes it once a minute.
+
+Within the lane, tokens that were valid before go first: no one can guess those. Then each tenant that has callers here
+gets a turn, by what the tokens say, and so do the tokens of all other tenants together. So guesses delay new callers of
+the tenant that they name, and of no other.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
 from muniment_server.domain.errors import MunimentError, Overloaded, Unauthenticated
+from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
+from muniment_server.domain.tokens import Token
 from muniment_server.monitor.authentication import Credentials
 from muniment_server.monitor.status import status_of
 from muniment_server.postgres.deadline import Deadline
@@ -23,13 +31,67 @@ from muniment_server.transport.incoming import Incoming
 
 _LOG = logging.getLogger("muniment.calls")
 _Admit: TypeAlias = Callable[[Incoming, HostIdentity | SessionIdentity], None]
+_Waiting: TypeAlias = tuple[Incoming, _Admit]
 _MAX_TOGETHER = 500
+_MAX_STRANGERS = 50
+"""Of those without a turn of their own. They may name as many tenants, each of which takes a query."""
 _MAX_WAITING = 10_000
-"""Only while the database does not answer, more than a few wait."""
+_MAX_TENANTS = 1_000
+"""Those whose tokens were valid last have turns of their own."""
 _PAUSE = 0.002
 """Seconds between two queries."""
 _QUERY_SECONDS = 5.0
 _REPORT_SECONDS = 10.0
+
+
+class Lane:
+    """The calls that wait. Not safe for threads."""
+
+    def __init__(self) -> None:
+        self._first: deque[_Waiting] = deque()
+        self._queues: OrderedDict[TenantNumber | None, deque[_Waiting]] = OrderedDict()
+        """By tenant; None for all that have no turn of their own. Whose turn is next is the first."""
+        self._tenants: OrderedDict[TenantNumber, None] = OrderedDict()
+        """Those with valid tokens. Whose token was valid last is the last."""
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def has_callers(self, tenant: TenantNumber) -> None:
+        """Give *tenant* turns of its own from now on: a token of it is valid."""
+        self._tenants[tenant] = None
+        self._tenants.move_to_end(tenant)
+        if len(self._tenants) > _MAX_TENANTS:
+            self._tenants.popitem(last=False)
+
+    def put(self, waiting: _Waiting, tenant: TenantNumber, *, first: bool) -> bool:
+        """Queue a call. False: as many wait already in its queue as may still come."""
+        key = tenant if tenant in self._tenants else None
+        queue = self._first if first else self._queues.get(key, deque())
+        if len(queue) >= _MAX_WAITING - self._count:
+            return False
+        queue.append(waiting)
+        if not first:
+            self._queues[key] = queue
+        self._count += 1
+        return True
+
+    def take(self) -> list[_Waiting]:
+        """Take those whose turn it is, to be looked up together."""
+        taken: list[_Waiting] = []
+        strangers = 0
+        while self._count and len(taken) < _MAX_TOGETHER and strangers < _MAX_STRANGERS:
+            self._count -= 1
+            if self._first:
+                taken.append(self._first.popleft())
+                continue
+            key, queue = self._queues.popitem(last=False)
+            taken.append(queue.popleft())
+            strangers += key is None
+            if queue:
+                self._queues[key] = queue
+        return taken
 
 
 class Verification:
@@ -37,16 +99,16 @@ class Verification:
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
-        self._waiting: list[tuple[Incoming, _Admit]] = []
+        self._lane = Lane()
         self._wake = threading.Condition()
         self._stopped = False
         self._refusals = Refusals()
 
-    def verify(self, call: Incoming, admit: _Admit) -> None:
+    def verify(self, call: Incoming, token: Token, admit: _Admit) -> None:
         """Call *admit* with *call* and its principal, later and on another thread; or refuse the call."""
+        was_valid = self._credentials.remembered(token, seconds=math.inf) is not None
         with self._wake:
-            if has_room := len(self._waiting) < _MAX_WAITING:
-                self._waiting.append((call, admit))
+            if has_room := self._lane.put((call, admit), token.tenant, first=was_valid):
                 self._wake.notify()
         if not has_room:
             call.refuse(_OVERLOADED)
@@ -69,14 +131,14 @@ class Verification:
     def _work(self) -> None:
         while True:
             with self._wake:
-                self._wake.wait_for(lambda: self._waiting or self._stopped)
+                self._wake.wait_for(lambda: len(self._lane) or self._stopped)
                 if self._stopped:
                     return
-                together, self._waiting = self._waiting[:_MAX_TOGETHER], self._waiting[_MAX_TOGETHER:]
+                together = self._lane.take()
             self._look_up(together)
             time.sleep(_PAUSE)
 
-    def _look_up(self, together: list[tuple[Incoming, _Admit]]) -> None:
+    def _look_up(self, together: Sequence[_Waiting]) -> None:
         tokens = {call.token for call, _ in together if call.token is not None}
         try:
             principals = self._credentials.look_up(tokens, Deadline(_QUERY_SECONDS))
@@ -86,12 +148,15 @@ class Verification:
             for call, _ in together:
                 call.refuse(status_of(error))
             return
+        with self._wake:
+            for principal in principals.values():
+                self._lane.has_callers(principal.tenant)
         for call, admit in together:
-            principal = principals.get(call.token) if call.token is not None else None
-            if principal is None:
+            found = principals.get(call.token) if call.token is not None else None
+            if found is None:
                 self.refuse(call)
             else:
-                call.guarded(partial(admit, call, principal))
+                call.guarded(partial(admit, call, found))
 
 
 class Refusals:
