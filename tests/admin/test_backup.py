@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import subprocess
 from collections.abc import Callable
@@ -20,8 +21,19 @@ from muniment_server.admin import development, dumps
 from muniment_server.admin.journal import from_line, to_line
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification as Level
-from muniment_server.embedded_postgres import EmbeddedPostgres
-from tests.support.commands import COMMAND, SYSTEM_POSTGRES, Server, environment_in, line_of, objects, run, run_process
+from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
+from muniment_server.runtime.databases import SUPERUSER, cluster_directory
+from tests.support.commands import (
+    COMMAND,
+    SYSTEM_POSTGRES,
+    Server,
+    environment_in,
+    line_of,
+    objects,
+    run,
+    run_process,
+    wait_until,
+)
 from tests.support.databases import cloned
 from tests.support.external_postgres import admin_url
 from tests.support.services import Service
@@ -249,3 +261,37 @@ def test_a_backup_of_another_postgres_is_restored_into_it_and_into_the_embedded_
     refused = run_process(folder, "restore", str(newer), "--passfile", str(passfile), **again)
     assert refused.returncode == 1
     assert "restore it into the same version, or a newer one" in refused.stderr
+
+
+def test_a_backup_that_is_terminated_leaves_no_part_of_it(folder, data_dir, kept):
+    conninfo = conninfo_of_running(cluster_directory(data_dir), user=SUPERUSER)
+    assert conninfo is not None
+    other = folder / "other.dump"
+    with psycopg.connect(conninfo, autocommit=True) as observer, psycopg.connect(conninfo) as connection:
+        connection.execute("LOCK TABLE vault.agent IN ACCESS EXCLUSIVE MODE")  # pg_dump waits for it
+        command = [*COMMAND, "backup", str(other), "--data-dir", str(data_dir)]
+        backup = subprocess.Popen(command, env=environment_in(folder), stderr=subprocess.DEVNULL)
+        wait_until(lambda: observer.execute(_WAITS).fetchall(), "pg_dump waits")
+
+        backup.terminate()
+
+        assert backup.wait(20) == 128 + signal.SIGTERM
+    assert not list(folder.glob("other.dump*"))
+
+
+_WAITS = "SELECT FROM pg_stat_activity WHERE application_name = 'pg_dump' AND wait_event_type = 'Lock'"
+
+
+def test_no_secret_of_the_url_is_on_the_command_line_of_pg_dump(
+    postgres: EmbeddedPostgres, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "pg_dump"
+    program.write_text('#!/bin/sh\necho "$@"; cat "$PGSERVICEFILE"\n')
+    program.chmod(0o700)
+    monkeypatch.setattr(dumps, "_program", lambda *_: program)
+    with (tmp_path / "output").open("wb") as target:
+        dumps.dump(f"{service.database.admin} sslpassword=hunter2", target)
+
+    command_line, *service_file = (tmp_path / "output").read_text().splitlines()
+    assert "hunter2" not in command_line
+    assert "sslpassword=hunter2" in service_file

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
@@ -37,11 +41,31 @@ _STANDARD = Path("-")
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
+def _ends_in_order(command: Callable[..., None]) -> Callable[..., None]:
+    """SIGTERM ends *command* as Ctrl-C does: it leaves no part of a backup, and no temporary database."""
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        before = signal.signal(signal.SIGTERM, _end)
+        try:
+            command(**given)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    return run
+
+
+def _end(number: int, _: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # a second one does not interrupt the removal
+    sys.exit(128 + number)
+
+
 @click.command
 @click.argument("file", type=_FILE)
 @data_dir_option
 @database_url_option
 @state_dir_option
+@_ends_in_order
 def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path | None) -> None:
     """Write everything in the database to FILE, as of one moment, while the server goes on.
 
@@ -77,6 +101,7 @@ def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path
 @passfile_option
 @state_dir_option
 @click.option("--journal", type=_FILE, help="Erase and revoke again what this file lists: see `muniment journal`.")
+@_ends_in_order
 def restore(
     file: Path,
     data_dir: Path,
@@ -110,6 +135,7 @@ def restore(
 
 @click.command
 @click.argument("file", type=_FILE)
+@_ends_in_order
 def verify(file: Path) -> None:
     """Restore the backup FILE into a temporary database, check that as `muniment doctor` does, and remove it.
 

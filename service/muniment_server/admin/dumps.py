@@ -11,7 +11,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -35,11 +35,7 @@ _END_OF_COPY = b"\\.\n"
 def dump(admin: str, target: IO[bytes]) -> None:
     """Write everything in the database of the conninfo *admin*, as of one moment, to *target*. Raises Failure."""
     schemas = [f"--schema={name}" for name in _SCHEMAS]
-    command, environment = _command("pg_dump", admin)
-    done = subprocess.run(
-        [*command, "--format=custom", *schemas],
-        stdout=target, stderr=subprocess.PIPE, env=environment, check=False,
-    )  # fmt: skip
+    done = _run("pg_dump", admin, "--format=custom", *schemas, output=target)
     if done.returncode != 0:
         raise _failure("pg_dump", done.stderr)
 
@@ -61,14 +57,11 @@ def load(admin: str, file: Path) -> None:
             raise Failure("the database is in use", "restore into a new data directory, or into a new database")
         for name in _SCHEMAS:
             connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
-    command, environment = _command("pg_restore", admin)
     with tempfile.NamedTemporaryFile(prefix="muniment-restore-") as chosen:
         chosen.write(without_sessions)
         chosen.flush()
-        done = subprocess.run(
-            [*command, "--single-transaction", "--exit-on-error", f"--use-list={chosen.name}", str(file)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, check=False,
-        )  # fmt: skip
+        options = ("--single-transaction", "--exit-on-error", f"--use-list={chosen.name}")
+        done = _run("pg_restore", admin, *options, str(file), output=subprocess.DEVNULL)
     if done.returncode != 0:
         raise _failure("pg_restore", done.stderr)
 
@@ -115,16 +108,32 @@ def _require_absent(path: Path) -> None:
         raise Failure(f"{path} exists", "choose another name: a backup replaces no file")
 
 
-def _command(program: str, admin: str) -> tuple[list[str], dict[str, str]]:
-    """How to run a program of Postgres on the database of *admin*: the password is not on its command line."""
+def _run(program: str, admin: str, *options: str, output: IO[bytes] | int) -> subprocess.CompletedProcess[bytes]:
+    """Run a program of Postgres on the database of *admin*. Its command line, which others can read, has no secrets.
+
+    libpq takes the password from the environment, and sslpassword from a service file, which is in memory.
+    """
     with psycopg.connect(admin) as connection:
         major = _major(connection)
     # A newer pg_restore fails with an older server, since it sets what that does not know.
     found = _program(program, Path(f"/usr/lib/postgresql/{major}/bin"), find_bindir())
     given = libpq.conninfo_to_dict(admin)
-    password = given.pop("password", None)
-    environment = {**os.environ, "PGPASSWORD": str(password)} if password else dict(os.environ)
-    return [str(found), "--no-password", f"--dbname={libpq.make_conninfo('', **given)}"], environment
+    environment = {**os.environ, "PGPASSWORD": str(given.pop("password"))} if "password" in given else {**os.environ}
+    with os.fdopen(os.memfd_create("service"), "w") as service:
+        if "sslpassword" in given:
+            _require_no_service(given)
+            service.write(f"[muniment]\nsslpassword={given.pop('sslpassword')}\n")
+            service.flush()
+            given["service"], environment["PGSERVICEFILE"] = "muniment", f"/dev/fd/{service.fileno()}"
+        return subprocess.run(
+            [str(found), "--no-password", f"--dbname={libpq.make_conninfo('', **given)}", *options],
+            env=environment, pass_fds=[service.fileno()], stdout=output, stderr=subprocess.PIPE, check=False,
+        )  # fmt: skip
+
+
+def _require_no_service(given: Mapping[str, object]) -> None:
+    if "service" in given:
+        raise Failure("the URL has a service and an sslpassword", "write the sslpassword into the service")
 
 
 def _program(name: str, *bindirs: Path) -> Path:
