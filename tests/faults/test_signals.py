@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from muniment_server.runtime import child
 from muniment_server.runtime.stop_signal import StopSignal
 
 _ROUNDS = """
@@ -94,6 +95,16 @@ def test_a_hangup_with_the_terminal_open_reloads():
         assert process.communicate()[0].split() == ["reloads", "stops"]
     os.close(theirs)
     os.close(ours)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_all_processes_of_a_server_ends_no_child(number):
+    """Ctrl-C in a terminal, or an init system that reloads a service. Only the supervisor acts on it."""
+    worker = child._start_process("worker")
+    worker.send_signal(number)
+    worker.communicate("")
+
+    assert worker.returncode == 0
 
 
 def _started(stdin: int) -> subprocess.Popen[str]:

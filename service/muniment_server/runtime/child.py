@@ -136,9 +136,10 @@ def drain(children: list[Child]) -> None:
 def _start_process(name: str) -> subprocess.Popen[str]:
     """Start a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops it in order.
 
-    Until it has that session, a Ctrl-C would kill it. So it starts with SIGINT blocked, and stays so.
+    Until it has that session, a Ctrl-C would kill it. So it starts with SIGINT blocked, and stays so. It also blocks
+    SIGHUP, which some init systems send to all processes of a service: the supervisor replaces it in order.
     """
-    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGHUP])
     try:
         return subprocess.Popen(
             [sys.executable, "-m", f"muniment_server.runtime.{name}"],
