@@ -20,6 +20,7 @@ test("of what changes something, this is repeated as it stands", () => {
   assert.deepEqual(repeated.sort(), [
     "AttachBlock",
     "EditNotes",
+    "EraseItems",
     "RaiseTaint",
     "SaveMemory",
     "UpdateAgent",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.answers import LEVELS
 from tests.support.commands import line_of, objects, on_a_terminal, run
 
 AT_INTERNAL = ("--agent", "alice", "--taint", "internal")
@@ -22,9 +23,10 @@ def test_an_agent_is_made_shown_changed_listed_and_erased(muniment):
     listed = objects(muniment("agent", "list", "--json"))
 
     assert (made[0]["display_name"], made[0]["memory_char_limit"]) == ("Bob", 99)
-    assert shown == changed
+    assert [stored["classification"] for stored in shown[0].pop("storage")] == [level.name for level in LEVELS]
     assert shown[0]["user_profile_enabled"] is False
-    assert shown[0] in listed
+    assert shown[0] | {"storage": []} == changed[0]
+    assert changed[0] in listed
     assert "--yes" in muniment("agent", "delete", "bob").stderr
     assert muniment("agent", "delete", "bob", "--yes").returncode == 0
     gone = muniment("agent", "get", "bob")

@@ -157,16 +157,16 @@ NOTES = (
         edit(
             ITEMS,
             "save_item",
-            "ELSE session.time + %(position)s",
-            "WHEN vault.peek(%(tenant)s, session.agent, %(name)s) IS NOT NULL THEN session.time - interval '1 day'"
-            " ELSE session.time + %(position)s",
+            "ELSE expiry.time END",
+            "WHEN vault.peek(%(tenant)s, session.agent, %(name)s) IS NOT NULL THEN expiry.time - interval '1 day'"
+            " ELSE expiry.time END",
         ),
         damage=PEEK,
     ),
     note(
         "notes of one call have one create_time",
         "model",
-        edit(ITEMS, "save_item", "%(position)s * interval", "0 * interval", count=2),
+        edit(ITEMS, "save_item", "%(position)s * interval", "0 * interval"),
     ),
     note(
         "M35 usage counts what is above",
