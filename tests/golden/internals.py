@@ -46,6 +46,10 @@ _LATE_CLOCK = """
 CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz
     LANGUAGE plpgsql STABLE AS $$ BEGIN RAISE query_canceled; END $$
 """
+_FULL_CLOCK = """
+CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz
+    LANGUAGE plpgsql STABLE AS $$ BEGIN RAISE disk_full; END $$
+"""
 
 
 def derived(name: str) -> bytes:
@@ -144,6 +148,13 @@ class Stand:
         self._owner.execute(_LATE_CLOCK)
         yield
         self._owner.execute("ALTER FUNCTION vault.clock() RESET ALL")
+        self._owner.execute(_REPLACED_CLOCK)
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """No statement finds room on the disk. No texts are stored after that, since no time passes."""
+        self._owner.execute(_FULL_CLOCK)
+        yield
         self._owner.execute(_REPLACED_CLOCK)
 
     @contextmanager

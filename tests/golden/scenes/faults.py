@@ -40,6 +40,7 @@ def faults(stage: Stage) -> None:
     for session in sessions.values():
         session.get_memory(key="plan")
     _rate_limited(stage)
+    _full_disk(stage)
 
 
 def _rate_limited(stage: Stage) -> None:
@@ -54,6 +55,24 @@ def _rate_limited(stage: Stage) -> None:
     for session in stage.levels("full").values():
         session.save_memory(key="plan", content="x")
     stage.host().get_agent(agent_id="full")
+
+
+def _full_disk(stage: Stage) -> None:
+    sessions = stage.levels()
+    for session in sessions.values():
+        session.get_memory(key="plan")
+    stage.say("While the disk is full")
+    with stage.stand.full():
+        for session in sessions.values():
+            session.save_memory(key="plan", content="x")
+            session.get_memory(key="plan")
+    stage.say("Afterwards, for half a minute")
+    for session in sessions.values():
+        session.save_memory(key="plan", content="x")
+        session.import_passages({"passage": {"content": "x"}})
+        session.get_memory(key="plan")
+        session.delete_memory(key="plan")
+    stage.host().create_agent(agent_id="bob")
 
 
 def _health(stage: Stage) -> None:
