@@ -374,14 +374,14 @@ def test_a_page_token_of_sessions_is_for_its_filter_only(host, alice):
     )
 
 
-def test_a_reason_is_kept_for_the_audit(host, alice):
+def test_a_reason_is_kept_for_the_audit_at_the_level_that_the_conversation_had(host, alice):
     opened = open_session(host, taint=PUBLIC).session
     host.raise_taint(session_id=opened.session_id, taint=INTERNAL, reason="read mail")
     host.reset_session(session_id=opened.session_id, reason="நன்றி")
 
-    reasons = [(event.method, event.reason) for event in events(host) if event.reason]
+    reasons = [(event.method, event.classification, event.reason) for event in events(host) if event.reason]
 
-    assert reasons == [("RaiseTaint", "read mail"), ("ResetSession", "நன்றி"), ("ResetSession", "நன்றி")]
+    assert reasons == [("RaiseTaint", INTERNAL, "read mail"), ("ResetSession", INTERNAL, "நன்றி")]
 
 
 @pytest.mark.parametrize("reason", ["x" * 201, "a\nb", "a\0b"])

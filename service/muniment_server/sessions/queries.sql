@@ -197,7 +197,7 @@ logged AS (
            'CLOSED', %(reason)s
       FROM found
      UNION ALL
-    SELECT %(tenant)s, %(open_change_id)s::uuid, opened.agent, 1, %(host_key_id)s::uuid, opened.session_id, 'ResetSession', 'OK', %(reason)s
+    SELECT %(tenant)s, %(open_change_id)s::uuid, opened.agent, 1, %(host_key_id)s::uuid, opened.session_id, 'ResetSession', 'OK', NULL
       FROM opened
 )
 SELECT opened.session_id, agent.agent_id, opened.conversation_id, 1::smallint AS taint, opened.create_time, opened.expire_time,
