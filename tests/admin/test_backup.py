@@ -135,12 +135,11 @@ def test_a_journal_is_replayed_once_and_only_in_its_own_database(
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", "text", '{"tenant": "x"}'])
-def test_a_file_that_is_no_journal_is_refused(folder: Path, kept: tuple[Path, muniment.SessionClient], text: str):
-    file, _ = kept
+def test_a_file_that_is_no_journal_is_refused_before_anything_is_done(folder: Path, text: str):
     journal = folder / "muniment.journal"
     journal.write_text(text)
 
-    done = run(folder, "restore", str(file), "--journal", str(journal), "--data-dir", str(folder / "restored"))
+    done = run(folder, "restore", "absent.dump", "--journal", str(journal), "--data-dir", "restored")
 
     assert done.returncode == 1
     assert "is not a journal" in done.stderr

@@ -47,6 +47,7 @@ def _run(worlds, seed: str, form: Form, observer: int) -> Report:
     return report
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("nearly_full")
 def test_two_worlds_look_the_same_below_when_quotas_are_nearly_full(postgres, programs, seed):
     """The model does not foretell quotas: the worlds are compared alone."""

@@ -66,7 +66,7 @@ def test_once_a_connection_has_broken_no_other_broken_one_is_used(database: Data
 
 
 def test_an_idle_pool_becomes_empty(database: Database) -> None:
-    with mock.patch.object(pool, "_IDLE_SECONDS", 0.3), connected(database, size=3) as connections:
+    with mock.patch.object(pool, "_IDLE_SECONDS", 2.0), connected(database, size=3) as connections:
         for role in (PUBLIC, INTERNAL):
             with connections.connection(role, Deadline(5)), connections.connection(role, Deadline(5)):
                 pass

@@ -231,11 +231,12 @@ def test_nothing_above_is_found_by_its_embedding(service, at):
     }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("low", "high", "vectors"),
     [
         pytest.param(INTERNAL, RESTRICTED, True, id="vectors"),
-        pytest.param(PUBLIC, INTERNAL, False, id="no vectors", marks=pytest.mark.proof),
+        pytest.param(PUBLIC, INTERNAL, False, id="no vectors"),
     ],
 )
 def test_answers_are_the_same_bytes_whatever_is_above(service, at, low, high, vectors):
