@@ -159,6 +159,12 @@ class ServerProcess:
         return running.returncode
 
 
+def may_mount() -> bool:
+    """Whether this user may give a process a disk of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run([*_with_disk(Path(folder), 1), "true"], capture_output=True, check=False).returncode == 0
+
+
 def _with_disk(directory: Path, mebibytes: int) -> list[str]:
     """What to put in front of a command, so that *directory* is a disk of its own."""
     directory.mkdir(mode=0o711, exist_ok=True)
