@@ -18,6 +18,7 @@ STEPS = [step for scenario in SCENARIOS for step in scenario.steps]
 NOT_PROVOKED = {
     "OVERLOADED": "takes a server with more calls in flight than it may have: tests/faults/test_overload.py",
     "RATE_LIMITED": "takes calls that come faster than time passes: tests/transport/test_rates.py",
+    "STORAGE_FULL": "takes a disk that is full: tests/transport/test_full_disk.py",
     "UNAVAILABLE": "takes a database that is away: tests/faults/test_database_away.py",
     "DEADLINE_EXCEEDED": "a client stops listening at its own deadline: the status is in deadlines.yaml",
     "METHOD_UNKNOWN": "stubs have the methods of the contract only: tests/transport/test_reasons.py",

@@ -162,6 +162,7 @@ def test_an_embedder_that_hangs_exits():
     assert b"the model is stuck" in ended.stderr
 
 
+@pytest.mark.proof
 def test_a_chunk_that_crashed_three_embedders_alone_is_found_by_words_alone(tmp_path):
     """So that it does not keep all others waiting. What a process has let go, or another chunk, counts nothing."""
     dying = """if True:
@@ -272,6 +273,7 @@ def test_a_server_without_an_embedder_says_so_once(monkeypatch):
     assert log.count("no embedder is installed") == 1
 
 
+@pytest.mark.proof
 def test_a_server_whose_embedder_socket_path_is_too_long_says_so_once(monkeypatch, tmp_path):
     server, long = ServerProcess(), tmp_path / ("long" * 25)
     long.mkdir()

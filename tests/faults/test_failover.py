@@ -110,6 +110,7 @@ def raised(service: Service, pair: Pair) -> Caller:
     return session
 
 
+@pytest.mark.proof
 def test_the_old_primary_would_say_a_lower_taint(service: Service, pair: Pair, raised: Caller) -> None:
     """What epochs are for: without them, the same calls find the taint of before."""
     with serving(_database(Alone(pair.primary))) as unguarded:
@@ -171,12 +172,14 @@ def split(pair: Pair, state: Path) -> Iterator[Caller]:
         yield session
 
 
+@pytest.mark.proof
 def test_a_server_leaves_the_old_primary_once_another_process_has_seen_the_new_one(pair: Pair, state: Path) -> None:
     with split(pair, state) as session:
         assert refusal(session.get_session) == "UNAVAILABLE UNAVAILABLE"
         assert refusal(session.save_memory, key="plan", content="x") == "UNAVAILABLE UNAVAILABLE"
 
 
+@pytest.mark.proof
 def test_taint_would_fall_without_the_check_of_pooled_connections(pair: Pair, state: Path) -> None:
     """The proof that the test above can fail."""
     with patch.object(EpochGuard, "is_behind", return_value=False), split(pair, state) as session:
@@ -191,6 +194,7 @@ def test_c73_a_connection_to_a_standby_is_refused(pair: Pair) -> None:
         verify(connection, roles.CONTROL)
 
 
+@pytest.mark.proof
 def test_an_operator_may_adopt_the_old_primary(pair: Pair, state: Path, raised: Caller, tmp_path: Path) -> None:
     """Then no session of before goes on, each with its audit row."""
     alone = Alone(pair.primary)
@@ -209,6 +213,7 @@ def test_an_operator_may_adopt_the_old_primary(pair: Pair, state: Path, raised: 
         assert [(event.session_id, event.outcome) for event in adopted] == [(raised.session_id, "CLOSED")]
 
 
+@pytest.mark.proof
 def test_an_operators_command_refuses_the_old_primary_and_a_standby(
     pair: Pair, state: Path, service: Service, tmp_path: Path
 ) -> None:

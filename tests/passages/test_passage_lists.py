@@ -595,6 +595,7 @@ def test_a_read_of_one_page_counts_what_the_page_holds(at, host):
     assert [event.result_count for event in events(host) if event.method == "ListPassages"] == [2, 1]
 
 
+@pytest.mark.proof
 def test_a_page_that_ends_early_counts_what_it_holds(at, host):
     for _ in range(13):
         store(at(CONFIDENTIAL), heavy(262144))

@@ -82,6 +82,7 @@ def test_what_is_loaded_is_what_the_service_would_write(loaded):
     assert len(before) == ITEMS
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("level", [Classification.PUBLIC, Classification.RESTRICTED])
 def test_a_search_among_many_items_reads_only_a_part_of_them(loaded, level):
     with loaded.as_owner() as owner:

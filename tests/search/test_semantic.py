@@ -266,6 +266,7 @@ def test_answers_are_the_same_bytes_whatever_is_above(service, at, low, high, ve
     assert searches(at(high)) != before
 
 
+@pytest.mark.proof
 def test_semantic_answers_do_not_depend_on_the_plan(database):
     """Bit for bit, whatever way the rows come."""
     with serving(database, embed=quick) as service:
