@@ -24,8 +24,9 @@ run: .venv/.stamp ## Run a server with an embedded database: LISTEN=host:port DA
 	$(BIN)/muniment serve --dev --listen $(LISTEN) --data-dir $(DATA_DIR)
 
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
-# Neighbors stay on one worker, which makes their fixtures once, until another has nothing left to do.
-TEST := $(PYTEST) --dist worksteal -m 'not proof'
+# Neighbors stay on one worker, which makes their fixtures once, until another has nothing left to do. One worker more than
+# there are cores: tests wait for servers to start and to stop.
+TEST := $(PYTEST) -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal -m 'not proof'
 # Each test goes where there is room, but for the groups in tests/support/scheduling.py.
 PROVE := $(PYTEST) --dist loadscope -m '(proof or scales) and not abuse'
 
