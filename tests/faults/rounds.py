@@ -95,6 +95,7 @@ class Rounds:
         host.get_agent(agent_id=agent)
         host.list_agents()
         host.update_agent(agent_id=agent, display_name="x")
+        host.erase_items(agent_id=agent, kind=1, name="erased")
         session = host.session(host.open_session(agent_id=agent, taint=1))
         self._memories(session)
         self._notes(session)

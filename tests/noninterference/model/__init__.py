@@ -145,6 +145,10 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
             known.session.conversation_id = random_id(known.session.conversation_id, answer.session.conversation_id)
         if hasattr(known, "agent"):
             known.agent.agent_id = random_id(known.agent.agent_id, answer.agent.agent_id)
+        for one, other in zip(getattr(known, "sessions", ()), getattr(answer, "sessions", ()), strict=False):
+            self._close_expired(one, other)
+        if rpc == "GetSession":
+            self._close_expired(known.session, answer.session)
         if rpc == "GetAgent":  # what is stored, which the worlds compare
             known.storage.extend(answer.storage)
         if rpc == "RenderPrompt":
@@ -152,6 +156,11 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
             only = self._text_etags.setdefault(self._rendered, answer.etag) == answer.etag
             agree(rpc, same and only and bool(answer.etag), "the etag is not the text's")
             known.etag = answer.etag
+
+    def _close_expired(self, known: Any, actual: Any) -> None:
+        """An expired session is closed when its token is used again, unless a worker still remembers the token."""
+        if known.expire_time.ToDatetime(tzinfo=UTC) <= self.now and actual.close_time == known.expire_time:
+            known.close_time.CopyFrom(actual.close_time)
 
     def _name(self, known: Any, actual: Any) -> None:
         """Give an item the id that the server made for it."""
