@@ -10,7 +10,14 @@ from tests.noninterference.programs.notes import about_notes
 from tests.noninterference.programs.operations import Call, Pen
 from tests.noninterference.values import ByName, Session
 
-_DO = {"delete": 50, "edit a block": 16, "a tier that is off": 16, "over the budget": 10, "an id that is taken": 8}
+_DO = {
+    "delete": 50,
+    "edit a block": 16,
+    "a tier that is off": 16,
+    "over the budget": 10,
+    "an id that is taken": 8,
+    "a passage's id": 6,
+}
 
 
 def seldom(pen: Pen) -> Call:
@@ -32,6 +39,9 @@ def seldom(pen: Pen) -> Call:
         case "over the budget":
             tier = pen.rng.choice((1, 2))
             return _in_a_tier(pen, tier, "é" * max(1, _room(pen, session, tier) + pen.rng.choice((0, 1))))
+        case "a passage's id":
+            passage_id = _visible(pen, session.agent.passages, IDS[0])
+            return "StorePassage", {"passage_id": passage_id, "content": f"{pen.rng.choice(WORDS)} {CANARY}"}
     visible = [one[0] for one in pen.model.all_seen(session.agent.notes, pen.level)]
     edits = [{"add": {"note_id": pen.rng.choice(visible or list(IDS)), "content": CANARY}}]
     return "EditNotes", {"tier": pen.rng.choice((1, 2)), "edits": edits}

@@ -146,7 +146,7 @@ class Writer:
         return self.operation(token, rpc, fields)
 
     def _about(self, pen: Pen, *, ids: bool = False) -> Call:
-        if not self._about_what and pen.chance(0.1):
+        if not self._about_what and pen.chance(0.13):
             return seldom(pen)
         match pen.one_of(self._nouns):
             case "notes":
