@@ -39,8 +39,8 @@ def test_a_server_that_was_overtaken_is_not_served(root_folder: Path, url: str, 
     )
 
     assert done.returncode == 0, done.stderr
-    assert "✓ a database server that was overtaken is refused" in run_process(root_folder, "doctor", *options).stdout
-    assert "✓ not fenced" in run_process(root_folder, "doctor", *options[:4]).stdout
+    assert "✓ an old primary is refused" in run_process(root_folder, "doctor", *options).stdout
+    assert "! not fenced" in run_process(root_folder, "doctor", *options[:4]).stdout
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -51,9 +51,9 @@ def test_credentials_that_others_may_read_are_wrong(doctor, dev):
 
 
 def test_a_disk_that_is_nearly_full_is_a_problem(tmp_path, monkeypatch):
-    assert checks._check_disk(tmp_path).good
+    assert checks._check_disk(tmp_path).verdict is checks.Verdict.GOOD
     monkeypatch.setattr(checks, "LEAST_FREE", 2**63)
-    assert not checks._check_disk(tmp_path).good
+    assert checks._check_disk(tmp_path).verdict is checks.Verdict.BAD
 
 
 def test_an_excess_grant_is_a_problem(doctor, admin):
@@ -111,6 +111,16 @@ def test_a_lost_version_is_wrong(doctor, admin, dev):
         assert ["1 items at PUBLIC have lost versions" in wrong for wrong in doctor()] == [True]
     finally:
         admin.execute("UPDATE muniment_public.item SET revision = revision - 1 WHERE name = 'torn'")
+
+
+def test_an_agent_that_is_nearly_full_is_named(doctor, dev):
+    run(dev.folder, "agent", "create", "tiny", "--max-items", "4")
+    run(dev.folder, "memory", "save", "plan", "CANARY", "--agent", "tiny", "--taint", "public")
+
+    assert doctor() == []
+    found = run_process(dev.folder, "doctor", "--data-dir", ".muniment").stdout
+    assert "! tiny of development is nearly full at PUBLIC: 4 of 4 items" in found
+    assert "CANARY" not in found
 
 
 def test_vectors_of_another_embedder_are_wrong(doctor, admin, dev):

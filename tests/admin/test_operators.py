@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+import muniment
 from tests.support.commands import line_of, objects, run
 
 TENANT = ("--tenant", "development")
@@ -45,12 +48,22 @@ def test_a_host_key_is_created_used_listed_and_revoked(operate, dev):
 
 
 @pytest.fixture
-def acme(operate, dev):
+def as_host_of(operate, dev):
+    """Run a command as a host of a tenant."""
+
+    def host(tenant):
+        key = line_of(operate("host-key", "create", "--tenant", tenant, "--ceiling", "restricted", "--quiet"))
+        return lambda *arguments, **more: run(
+            dev.folder, *arguments, MUNIMENT_ADDRESS=dev.address, **({"MUNIMENT_HOST_KEY": key} | more)
+        )
+
+    return host
+
+
+@pytest.fixture
+def acme(as_host_of):
     """Run a command as a host of the tenant acme."""
-    key = line_of(operate("host-key", "create", "--tenant", "acme", "--ceiling", "restricted", "--quiet"))
-    return lambda *arguments, **more: run(
-        dev.folder, *arguments, MUNIMENT_ADDRESS=dev.address, **({"MUNIMENT_HOST_KEY": key} | more)
-    )
+    return as_host_of("acme")
 
 
 def opened(acme, agent):
@@ -91,7 +104,67 @@ def test_the_sessions_of_a_tenant_or_of_an_agent_are_closed(operate, acme):
     assert acme("agent", "list").returncode == 0
 
 
-@pytest.mark.parametrize("command", ["freeze", "thaw", "close-sessions"])
+def test_a_host_key_expires(operate, dev, acme):
+    key = line_of(
+        operate("host-key", "create", "--tenant", "acme", "--ceiling", "public", "--expires-in", "1s", "--quiet")
+    )
+    time.sleep(1)
+    assert "CREDENTIAL_INVALID" in acme("agent", "list", MUNIMENT_HOST_KEY=key).stderr
+
+    key = line_of(
+        operate("host-key", "create", "--tenant", "acme", "--ceiling", "public", "--expires-in", "1h", "--quiet")
+    )
+    assert acme("agent", "list", MUNIMENT_HOST_KEY=key).returncode == 0
+    assert any(found["expire_time"] for found in objects(operate("host-key", "list", "--json")))
+
+
+@pytest.mark.parametrize(
+    ("only", "allowed"), [("agents", "agent list"), ("sessions", "session list zoe"), ("audit", "audit list")]
+)
+def test_a_host_key_for_one_thing_does_nothing_else(operate, dev, acme, only, allowed):
+    acme("agent", "create", "zoe")
+    created = ("host-key", "create", "--tenant", "acme", "--ceiling", "restricted", "--only", only, "--json")
+    [key] = objects(operate(*created))
+    assert key["only_service"] in {"AgentService", "SessionService", "AuditService"}
+
+    for command in ("agent list", "session list zoe"):
+        done = acme(*command.split(), MUNIMENT_HOST_KEY=key["host_key"])
+        assert (done.returncode == 0) == (command == allowed), command
+        assert (command == allowed) != ("PRINCIPAL_NOT_ALLOWED" in done.stderr), command
+    with muniment.connect(dev.address, host_key=key["host_key"]) as host:
+        if only == "audit":
+            assert list(host.list_audit_events())
+        else:
+            with pytest.raises(muniment.PrincipalNotAllowed):
+                list(host.list_audit_events())
+
+
+def test_the_limits_of_a_tenant_bound_what_its_hosts_may_give_to_agents(operate, as_host_of):
+    acme = as_host_of("bounded")
+    assert acme("agent", "create", "amy", "--max-items", "60").returncode == 0
+    limits = objects(operate("tenant", "limits", "bounded", "--max-items", "100", "--max-agents", "2", "--json"))
+    assert limits == [
+        {"tenant": "bounded", "max_agents": 2, "calls_per_second": None, "max_items": 100, "max_bytes": None}
+    ]
+
+    assert "QUOTA_EXCEEDED" in acme("agent", "create", "ben", "--max-items", "41").stderr
+    assert acme("agent", "create", "ben", "--max-items", "40").returncode == 0
+    assert "QUOTA_EXCEEDED" in acme("agent", "create", "cat", "--max-items", "0").stderr
+    assert "QUOTA_EXCEEDED" in acme("agent", "update", "ben", "--max-items", "41").stderr
+    assert acme("agent", "update", "ben", "--max-items", "40", "--max-bytes", "1").returncode == 0
+    operate("tenant", "limits", "bounded", "--max-items", "50")
+    assert acme("agent", "update", "amy", "--max-items", "59").returncode == 0  # less is not refused
+    assert acme("agent", "update", "amy", "--display-name", "Amy").returncode == 0
+    assert acme("agent", "delete", "amy", "--yes").returncode == 0
+    assert acme("agent", "create", "cat", "--max-items", "10").returncode == 0
+    removed = objects(operate("tenant", "limits", "bounded", "--max-items", "-1", "--max-agents", "-1", "--json"))
+    assert {value for name, value in removed[0].items() if name != "tenant"} == {None}
+    assert acme("agent", "create", "dan").returncode == 0
+    methods = [event["method"] for event in objects(operate("audit", "list", "--tenant", "bounded", "--json"))]
+    assert methods.count("tenant limits") == 3
+
+
+@pytest.mark.parametrize("command", ["freeze", "thaw", "close-sessions", "limits"])
 def test_a_tenant_that_does_not_exist_is_not_cut_off(operate, command):
     assert "there is no such tenant" in operate("tenant", command, "nobody").stderr
 

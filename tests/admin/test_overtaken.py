@@ -22,6 +22,7 @@ REFUSED = {
     "tenant freeze": ("development",),
     "tenant thaw": ("development",),
     "tenant close-sessions": ("development",),
+    "tenant limits": ("development",),
     "journal": (),
     "history": (*TENANT, "--agent", "alice", "plan"),
     "audit list": TENANT,
@@ -76,4 +77,4 @@ def test_the_doctor_reports_it(dev, overtaken):
 def test_the_doctor_says_that_nothing_was_seen_yet(dev, tmp_path):
     done = run_process(dev.folder, "doctor", "--data-dir", ".muniment", "--state-dir", str(tmp_path))
 
-    assert f"✓ no server has used {tmp_path} yet" in done.stdout
+    assert f"! no server has used {tmp_path} yet" in done.stdout

@@ -76,6 +76,7 @@ def test_a_name_is_erased_with_all_its_revisions_at_every_level(service):
 def test_nothing_above_the_ceiling_of_the_key_is_touched_and_the_answer_says_nothing_of_it(service, ceiling):
     for level in LEVELS:
         at(service, level).save_memory(key="plan", content="text", tags=["pii"])
+    service.lower("alice", ceiling)
     host = service.host(ceiling=ceiling)
     answers = [
         host.observe("EraseItems", agent_id="alice", kind=_MEMORY, **target)
@@ -102,9 +103,11 @@ def test_a_low_key_runs_the_same_statements_whether_or_not_there_is_something_ab
     runs = []
     for _ in range(2):
         at(service, PUBLIC).save_memory(key="plan", content="text")
+        service.lower("alice", INTERNAL)
         run.clear()
         service.host(ceiling=INTERNAL).erase_items(agent_id="alice", kind=_MEMORY, name="plan")
         runs.append(list(run))
+        service.lower("alice", RESTRICTED)
         at(service, RESTRICTED).save_memory(key="plan", content="text")
 
     assert runs[0] == runs[1]
@@ -163,6 +166,7 @@ def test_a_revision_is_erased_and_the_others_keep_their_numbers(service):
         session.save_memory(key="plan", content=content)
     item = item_of(service, INTERNAL)
     low, host = service.host(ceiling=PUBLIC), service.host()
+    service.lower("alice", PUBLIC)
     low.erase_items(agent_id="alice", kind=_MEMORY, item_id=item, revision=2)
     assert versions(service, INTERNAL) == [1, 2, 3]
 
@@ -201,6 +205,7 @@ def test_audit_rows_say_which_items_at_their_levels_and_who_erased_them(service)
     for level in (PUBLIC, RESTRICTED):
         at(service, level).save_memory(key="plan", content="text")
     items = {level: item_of(service, level) for level in (PUBLIC, RESTRICTED)}
+    service.lower("alice", INTERNAL)
     service.host(ceiling=CONFIDENTIAL).erase_items(agent_id="alice", kind=_MEMORY, name="plan")
     service.host().erase_items(agent_id="alice", kind=_MEMORY, name="plan")
 

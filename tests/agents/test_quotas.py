@@ -14,7 +14,7 @@ from google.rpc import error_details_pb2
 from muniment_server.admin.operator import Purgeable, connect_operator
 from muniment_server.items import item_store, quotas
 from muniment_server.monitor.session_scope import Query, SessionScope
-from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC, RESTRICTED, detail
+from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, detail
 from tests.support.clock import Clock
 from tests.support.invariants import broken_invariants
 from tests.support.services import Caller, Outcome, Service, failure_of, reason_of
@@ -152,7 +152,7 @@ def test_an_edit_of_notes_that_does_not_fit_as_a_whole_changes_nothing(at, host)
     assert not session.list_notes().notes
 
 
-def test_the_host_sees_what_is_stored_up_to_its_ceiling_and_is_warned_before_it_is_full(shared, tenant, at, host):
+def test_the_host_sees_what_is_stored_and_is_warned_before_it_is_full(at, host):
     limit_of_items = 5
     at(RESTRICTED)
     limit(host, max_items=limit_of_items)
@@ -163,7 +163,12 @@ def test_the_host_sees_what_is_stored_up_to_its_ceiling_and_is_warned_before_it_
     assert [(*LEVELS,) == tuple(storage(host))] == [True]
     assert (storage(host)[RESTRICTED].items, storage(host)[RESTRICTED].nearly_full) == (4, True)
     assert (storage(host)[CONFIDENTIAL].items, storage(host)[CONFIDENTIAL].nearly_full) == (1, False)
-    assert [*storage(shared.host(tenant, ceiling=CONFIDENTIAL))] == [*LEVELS[:3]]
+
+
+def test_the_host_sees_the_levels_up_to_the_ceiling_of_the_agent(host):
+    host.create_agent(agent_id="low", ceiling=INTERNAL)
+
+    assert [one.classification for one in host.get_agent(agent_id="low").storage] == [PUBLIC, INTERNAL]
 
 
 def test_an_agent_far_from_its_limits_is_not_summed_up_for_each_write(at, host, monkeypatch):

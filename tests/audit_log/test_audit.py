@@ -195,6 +195,7 @@ def test_a_session_that_closes_itself_is_recorded_without_a_host(host, session):
 @pytest.mark.parametrize(("ceiling", "level"), PAIRS)
 def test_events_above_the_ceiling_are_not_listed(shared, tenant, at, ceiling, level):
     at(level).save_memory(key="plan", content="text")
+    shared.lower("alice", ceiling, tenant)
     found = [event for event in events(shared.host(tenant, ceiling)) if event.method == "SaveMemory"]
 
     assert [event.classification for event in found] == ([level] if level <= ceiling else [])

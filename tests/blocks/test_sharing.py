@@ -703,14 +703,24 @@ def test_blocks_are_not_for_hosts(host, share, owner, rpc):
     assert owner(PUBLIC).get_block(label="plan").block.content == "text"
 
 
-@pytest.mark.parametrize("ceiling", LEVELS)
-def test_a_ceiling_does_not_limit_sharing(shared, tenant, ceiling):
-    """Declarations and links have no level."""
-    limited = shared.host(tenant, ceiling)
-    limited.create_shared_block(**PLAN, content="text")
-    limited.attach_block(**PLAN, agent_id="reader")
+def test_c36_a_host_shares_blocks_among_the_agents_up_to_its_ceiling_and_sees_no_others(shared, tenant, host):
+    low = shared.host(tenant, INTERNAL)
+    for agent_id in ("low-owner", "low-reader"):
+        low.create_agent(agent_id=agent_id)
+    block = {"owner_agent_id": "low-owner", "label": "plan"}
+    low.create_shared_block(**block, content="text")
+    low.attach_block(**block, agent_id="low-reader")
+    host.attach_block(**block, agent_id="reader")
 
-    assert list(limited.list_block_consumers(**PLAN).agent_ids) == ["reader"]
+    assert list(low.list_block_consumers(**block).agent_ids) == ["low-reader"]
+    assert list(host.list_block_consumers(**block).agent_ids) == ["low-reader", "reader"]
+    never = {"owner_agent_id": "never", "label": "plan"}
+    for rpc in ("CreateSharedBlock", "DeleteSharedBlock", "ListBlockConsumers"):
+        assert low.observe(rpc, **PLAN) == low.observe(rpc, **never), rpc
+    for rpc in ("AttachBlock", "DetachBlock"):
+        assert low.observe(rpc, **PLAN, agent_id="low-reader") == low.observe(rpc, **never, agent_id="low-reader"), rpc
+        assert low.observe(rpc, **block, agent_id="reader") == low.observe(rpc, **block, agent_id="never"), rpc
+    assert list(host.list_block_consumers(**block).agent_ids) == ["low-reader", "reader"]
 
 
 # --- Audit

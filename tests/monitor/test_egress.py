@@ -64,6 +64,9 @@ def answers(level):
     yield agent_service_pb2.GetAgentResponse(
         storage=[agent_pb2.AgentStorage(classification=PUBLIC), agent_pb2.AgentStorage(classification=level)]
     )
+    yield agent_service_pb2.CreateAgentResponse(agent=agent_pb2.Agent(ceiling=level))
+    yield agent_service_pb2.UpdateAgentResponse(agent=agent_pb2.Agent(ceiling=level))
+    yield agent_service_pb2.ListAgentsResponse(agents=[agent_pb2.Agent(ceiling=PUBLIC), agent_pb2.Agent(ceiling=level)])
     yield from answers_with_notes(note_pb2.Note(content="CANARY", classification=level))
     yield from answers_with_blocks(block_pb2.Block(content="CANARY", classification=level))
     yield from answers_with_passages(passage_pb2.Passage(content="CANARY", classification=level))

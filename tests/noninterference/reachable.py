@@ -31,8 +31,15 @@ BY_SESSION = {
     "GetSession": ("OK", "SESSION_NOT_FOUND"),
 }
 _BY_HOST = {
-    "OpenSession": ("OK", "AGENT_NOT_FOUND", "CEILING_EXCEEDED", "CONVERSATION_TAINTED", "FIELD_INVALID"),
-    "RaiseTaint": ("OK", "SESSION_NOT_FOUND", "CEILING_EXCEEDED", "FIELD_INVALID"),
+    "OpenSession": (
+        "OK",
+        "AGENT_NOT_FOUND",
+        "CEILING_EXCEEDED",
+        "AGENT_CEILING_EXCEEDED",
+        "CONVERSATION_TAINTED",
+        "FIELD_INVALID",
+    ),
+    "RaiseTaint": ("OK", "SESSION_NOT_FOUND", "CEILING_EXCEEDED", "AGENT_CEILING_EXCEEDED", "FIELD_INVALID"),
     "ResetSession": ("OK", "SESSION_NOT_FOUND"),
     "CloseSession": ("OK", "SESSION_NOT_FOUND"),
     "GetSession": ("OK", "SESSION_NOT_FOUND"),
@@ -41,7 +48,7 @@ _BY_HOST = {
     "GetAgent": ("OK", "AGENT_NOT_FOUND", "FIELD_INVALID"),
     "ListAgents": ("OK", "PAGE_TOKEN_INVALID"),
     "UpdateAgent": ("OK", "AGENT_NOT_FOUND"),
-    "CreateAgent": ("OK", "AGENT_EXISTS", "FIELD_INVALID"),
+    "CreateAgent": ("OK", "AGENT_EXISTS", "CEILING_EXCEEDED", "FIELD_INVALID"),
     "DeleteAgent": ("OK",),
     "EraseItems": ("OK",),
     "CreateSharedBlock": ("OK", "BLOCK_EXISTS", "AGENT_NOT_FOUND", "FIELD_INVALID"),

@@ -115,7 +115,9 @@ class Program:
         self._trail: list[str] = []
         self._untrue_audits: set[str] = set()
         hosts = self._make_hosts(seed)
-        self._writer = Writer(f"{seed}/{observer}/{form}", hosts, self._models[0], self._seen[0], about=about)
+        self._writer = Writer(
+            f"{seed}/{observer}/{form}", hosts, self._models[0], self._seen[0], observer=observer, about=about
+        )
 
     def run(self, length: int = LENGTH) -> None:
         """Run it. Raises Leak, Fault or Disagreement, with the last operations."""
@@ -258,7 +260,7 @@ class Program:
         tenant, ceiling = self._models[0].hosts[operation.token]
         request = operation.parsed()
         agent = self._models[0].agents.get((tenant, request.agent_id))
-        if agent is None or request.taint > ceiling:
+        if agent is None or agent.shown.ceiling > ceiling or request.taint > agent.shown.ceiling:
             return 0
         conversation = agent.conversations.get(request.conversation_id)
         return max(int(request.taint), conversation.taint if conversation else 0)
@@ -271,11 +273,11 @@ class Program:
         if level is None or session is None or session.tenant != tenant:
             return operation if self._models[1].open_level(request.session_id) is None or level is not None else None
         reached = level
-        if operation.rpc == "RaiseTaint" and request.taint <= ceiling:
+        if operation.rpc == "RaiseTaint" and request.taint <= session.agent.shown.ceiling <= ceiling:
             reached = max(level, request.taint)
         if reached <= self._observer:
             return operation
-        if operation.rpc != "ResetSession" or level > ceiling:
+        if operation.rpc != "ResetSession" or session.agent.shown.ceiling > ceiling:
             return None
         return self._reset_in_b(operation, tenant, session)
 

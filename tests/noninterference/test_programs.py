@@ -23,7 +23,8 @@ _DRAWS = 4000
 @pytest.fixture(scope="module")
 def drawn() -> set[str]:
     """The RPCs that the writer of programs draws for a session."""
-    writer = Writer("draws", {("acme", 4): "host", ("other", 4): "host"}, model := Model(Learned()), Seen())
+    hosts = {("acme", 4): "host", ("other", 4): "host"}
+    writer = Writer("draws", hosts, model := Model(Learned()), Seen(), observer=4)
     pen = Pen(writer.rng, model, Seen(), token="nobody", time=BEGINNING)
     return {writer._about(pen)[0] for _ in range(_DRAWS)}
 

@@ -6,13 +6,14 @@ import re
 
 import pytest
 
-from muniment_server.monitor.queries import SESSION_FILES
+from muniment_server.monitor.queries import HOST_FILES, SESSION_FILES
 from muniment_server.postgres import queries
 from tests.support.named_queries import EMBEDDER, RELATIONS, SERVED, once
-from tests.support.query_lint import main_statement, problems
+from tests.support.query_lint import main_statement, problems, problems_of_hosts
 
 SERVED_ONCE = once(SERVED)
 SESSIONS = once(SESSION_FILES)
+HOSTS = once(HOST_FILES)
 PREDICATE = (
     "SELECT session.*, vault.clock() AS time FROM session"
     " WHERE session.tenant = %(tenant)s AND session.session_id = %(session_id)s"
@@ -75,6 +76,17 @@ def test_c03_a_query_that_forgot_its_tenant_is_found(query):
     ]
 
     assert silent == []
+
+
+@pytest.mark.parametrize("query", HOSTS, ids=str)
+def test_a_query_of_hosts_finds_no_agent_above_the_ceiling(query):
+    """Taking any one of the predicates away shows."""
+    assert list(problems_of_hosts(query.text)) == []
+
+    predicate = "ceiling <= %(ceiling)s"
+    places = [place for place in range(len(query.text)) if query.text.startswith(predicate, place)]
+    spoiled = [query.text[:place] + "ceiling <= 4" + query.text[place + len(predicate) :] for place in places]
+    assert [text for text in spoiled if not list(problems_of_hosts(text))] == []
 
 
 @pytest.mark.parametrize("query", SESSIONS, ids=str)

@@ -12,6 +12,7 @@ _KEYWORDS = {
 }  # fmt: skip
 _VOLATILE = ("gen_random_uuid", "random", "nextval", "clock_timestamp", "timeofday", "txid_current", "uuid_generate")
 _TENANT = "%(tenant)s"
+_CEILING = "%(ceiling)s"
 
 
 def problems(text: str) -> Iterator[str]:
@@ -24,6 +25,17 @@ def problems(text: str) -> Iterator[str]:
     yield from _volatile(flat)
     yield from _locks(flat)
     yield from _forbidden(flat)
+
+
+def problems_of_hosts(text: str) -> Iterator[str]:
+    """What is wrong with the text of a query of hosts besides: agents above the ceiling of the key do not exist."""
+    for relation, name, select in _relations(" ".join(text.split())):
+        by_name = relation == "vault.agent" and re.search(rf"\b{name}\.agent_id (?:=|>|IN)", select)
+        if by_name and f"{name}.ceiling <= {_CEILING}" not in select:
+            yield f"{relation} is not held to the ceiling"
+        by_id = relation in {"session", "vault.session"} and f"{name}.session_id = %(session_id)s" in select
+        if by_id and f"agent.ceiling <= {_CEILING}" not in select:
+            yield f"{relation} is not held to the ceiling of its agent"
 
 
 def main_statement(text: str) -> str:

@@ -145,6 +145,15 @@ class Service:
             self.host(tenant).create_agent(agent_id=agent_id)
         return agent_id
 
+    def lower(self, agent_id: str, ceiling: Classification, tenant: str = "acme") -> None:
+        """Lower the ceiling of an agent, as no caller can: to test what is behind that guard."""
+        with self.database.as_owner() as owner:
+            owner.execute(
+                "UPDATE vault.agent SET ceiling = %s FROM vault.tenant"
+                " WHERE (agent_id, name) = (%s, %s) AND agent.tenant = tenant.tenant",
+                [int(ceiling), agent_id, tenant],
+            )
+
     def session(
         self, taint: Classification, *, agent_id: str = "alice", tenant: str = "acme", conversation_id: str = ""
     ) -> Caller:

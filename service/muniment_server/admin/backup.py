@@ -18,7 +18,7 @@ from rich.console import Console
 from muniment.cli.failures import Failure
 from muniment.cli.output import print_note
 from muniment_server.admin import dumps
-from muniment_server.admin.checks import Finding, check_database
+from muniment_server.admin.checks import Finding, Verdict, check_database, report
 from muniment_server.admin.database import (
     data_dir_option,
     database_url_option,
@@ -155,9 +155,7 @@ def verify(file: Path) -> None:
                 schema.migrate(admin)
                 _restore(admin, file)
             findings = [*check_database(databases.without_user(admin), admin=admin, connections=0), _size(admin)]
-    for finding in findings:
-        click.secho(str(finding), fg=None if finding.good else "red")
-    sys.exit(0 if all(finding.good for finding in findings) else 1)
+    sys.exit(0 if report(findings) else 1)
 
 
 @click.command("journal")
@@ -217,7 +215,7 @@ def _migrated_database(config: DatabaseConfig) -> Iterator[str]:
 def _size(admin: str) -> Finding:
     with connect_operator(admin) as operator:
         size = operator.size()
-    return Finding(True, f"the backup has {size.agents} agents of {size.tenants} tenants")
+    return Finding(Verdict.GOOD, f"the backup has {size.agents} agents of {size.tenants} tenants")
 
 
 @contextmanager

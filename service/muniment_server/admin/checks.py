@@ -5,18 +5,21 @@ from __future__ import annotations
 import platform
 import resource
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from os import W_OK, X_OK
 from os import access as may
 from pathlib import Path
 
+import click
 import psycopg
 from psycopg import conninfo as libpq
 
 from muniment_server.admin import development
 from muniment_server.admin.database import embedded_database, has_cluster, message_of, require_passfile
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.operator import NearlyFull, connect_operator
+from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
 from muniment_server.postgres import roles
 from muniment_server.postgres.disk import LEAST_FREE, free_bytes
@@ -28,18 +31,37 @@ from muniment_server.runtime.passfile import PassfileError, with_passfile
 from muniment_server.runtime.supervisor import embedder_is_installed
 
 _OLDEST_PYTHON = (3, 11)
+_MOST_NAMED = 10
+"""How many agents that are nearly full are named for each level."""
 _CONNECT_SECONDS = "5"
+
+
+class Verdict(Enum):
+    """What a finding means, by its sign."""
+
+    GOOD = "✓"
+    WORTH_KNOWING = "!"
+    BAD = "✗"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """The result of one check."""
 
-    good: bool
+    verdict: Verdict
     text: str
 
     def __str__(self) -> str:
-        return f"{'✓' if self.good else '✗'} {self.text}"
+        return f"{self.verdict.value} {self.text}"
+
+
+def report(findings: Iterable[Finding]) -> bool:
+    """Print *findings* as they are made; return whether none is bad."""
+    healthy = True
+    for finding in findings:
+        click.secho(str(finding), fg=_COLORS[finding.verdict])
+        healthy = healthy and finding.verdict is not Verdict.BAD
+    return healthy
 
 
 def examine(config: DatabaseConfig) -> Iterator[Finding]:
@@ -85,11 +107,11 @@ def _check_embedded_database(config: DatabaseConfig, data_dir: Path) -> Iterator
 
 def _check_directory(data_dir: Path) -> Finding:
     if not data_dir.exists():
-        return _good(f"{data_dir} does not exist yet: `muniment serve` creates it")
+        return _worth_knowing(f"{data_dir} does not exist yet: `muniment serve` creates it")
     if not data_dir.is_dir() or not may(data_dir, W_OK | X_OK):
         return _bad(f"{data_dir} is not writable: give it to this user (chown), or choose another with --data-dir")
     if not has_cluster(data_dir):
-        return _good(f"{data_dir} has no database yet: `muniment serve` creates it")
+        return _worth_knowing(f"{data_dir} has no database yet: `muniment serve` creates it")
     return _good(f"{data_dir} contains a database and is writable")
 
 
@@ -151,14 +173,14 @@ def _check_epoch(config: DatabaseConfig, conninfo: str) -> Iterator[Finding]:
 
 
 def _epoch_is_not_kept(*, several_hosts: bool) -> Finding:
-    text = "not fenced: after a restart, `serve` would use a database server that was overtaken: give it a --state-dir"
-    return _bad(text) if several_hosts else _good(text)
+    text = "not fenced: after a restart, `serve` would accept an old primary: give it a --state-dir"
+    return _bad(text) if several_hosts else _worth_knowing(text)
 
 
 def _epoch_is_kept(directory: Path, highest: Epoch | None) -> Finding:
     if highest is None:
-        return _good(f"no server has used {directory} yet: `muniment serve` keeps the highest timeline there")
-    return _good(f"a database server that was overtaken is refused: {directory} has timeline {highest.timeline}")
+        return _worth_knowing(f"no server has used {directory} yet: `muniment serve` keeps the highest timeline there")
+    return _good(f"an old primary is refused: {directory} has timeline {highest.timeline}")
 
 
 def check_database(conninfo: str, *, admin: str | None, connections: int) -> Iterator[Finding]:
@@ -214,13 +236,14 @@ def _check_log(conninfo: str, *, reported: Collection[str]) -> Iterator[Finding]
 
 def _check_ledgers(admin: str | None) -> Iterator[Finding]:
     if admin is None:
-        yield _good("the ledgers were not checked: that needs an administrator in the URL")
+        yield _worth_knowing("the ledgers were not checked: that needs an administrator in the URL")
         return
     try:
         with connect_operator(admin) as operator:
             broken, unindexed = operator.broken_ledgers(), operator.broken_index()
             waiting, outdated = operator.waiting_chunks()
             agents, rows = operator.erasing()
+            nearly_full = operator.nearly_full_agents()
     except psycopg.Error as error:
         yield _bad(
             f"the ledgers cannot be checked ({message_of(error)}): run `muniment migrate`, or name an administrator"
@@ -239,8 +262,23 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
     else:
         yield _good("the search index matches the items")
     yield _check_embeddings(waiting, outdated)
+    yield from _check_limits(nearly_full)
     if agents:
         yield _good(f"{agents} deleted agents are being erased while a server runs: {rows} items and versions are left")
+
+
+def _check_limits(nearly_full: Mapping[Classification, Sequence[NearlyFull]]) -> Iterator[Finding]:
+    for level, agents in nearly_full.items():
+        for agent in agents[:_MOST_NAMED]:
+            yield _worth_knowing(
+                f"{agent.agent_id} of {agent.tenant} is nearly full at {level.name}: {agent.items:,} of "
+                f"{agent.max_items:,} items, {agent.bytes:,} of {agent.max_bytes:,} bytes; raise its limits "
+                "(`muniment agent update`), or remove old versions (`muniment purge`)"
+            )
+        if len(agents) > _MOST_NAMED:
+            yield _worth_knowing(f"{len(agents) - _MOST_NAMED:,} more agents are nearly full at {level.name}")
+    if not any(nearly_full.values()):
+        yield _good("no agent is nearly full")
 
 
 def _check_embeddings(waiting: int, outdated: int) -> Finding:
@@ -254,8 +292,15 @@ def _check_embeddings(waiting: int, outdated: int) -> Finding:
 
 
 def _good(text: str) -> Finding:
-    return Finding(True, text)
+    return Finding(Verdict.GOOD, text)
+
+
+def _worth_knowing(text: str) -> Finding:
+    return Finding(Verdict.WORTH_KNOWING, text)
 
 
 def _bad(text: str) -> Finding:
-    return Finding(False, text)
+    return Finding(Verdict.BAD, text)
+
+
+_COLORS = {Verdict.GOOD: None, Verdict.WORTH_KNOWING: "yellow", Verdict.BAD: "red"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from muniment.cli.failures import report_file_errors
-from muniment_server.admin.checks import examine
+from muniment_server.admin.checks import examine, report
 from muniment_server.admin.database import (
     data_dir_option,
     database_url_option,
@@ -26,6 +26,8 @@ from muniment_server.runtime.configuration import DatabaseConfig
 def doctor(data_dir: Path, database_url: str | None, passfile: Path | None, state_dir: Path | None) -> None:
     """Check this machine and the database; print each problem and what to do. Exits with 1 if there are problems.
 
+    ✓ is as it must be, ! is worth knowing, ✗ is a problem.
+
     Changes nothing. Starts a built-in database for the check if it is not running. With --database-url, the serving
     roles log in with the passwords in --passfile; the ledgers are checked only if the URL names an administrator.
 
@@ -35,9 +37,6 @@ def doctor(data_dir: Path, database_url: str | None, passfile: Path | None, stat
       muniment doctor --data-dir /srv/muniment
       muniment doctor --database-url postgresql://postgres@db.example/muniment --passfile /etc/muniment/passfile
     """
-    healthy = True
     with report_file_errors():
-        for finding in examine(DatabaseConfig(data_dir, database_url, passfile, state_dir)):
-            click.secho(str(finding), fg=None if finding.good else "red")
-            healthy = healthy and finding.good
+        healthy = report(examine(DatabaseConfig(data_dir, database_url, passfile, state_dir)))
     sys.exit(0 if healthy else 1)

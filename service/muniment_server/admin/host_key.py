@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import timedelta
 from uuid import UUID
 
 import click
@@ -10,25 +11,30 @@ import click
 from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
-from muniment.cli.parameters import TEXT
+from muniment.cli.parameters import DURATION, TEXT
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.levels import LEVEL
 from muniment_server.admin.operator import Operator
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 
-_COLUMNS = ("host_key_id", "tenant", "ceiling", "create_time", "freeze_time", "revoke_time")
+_COLUMNS = (
+    "host_key_id", "tenant", "ceiling", "only_service", "create_time", "expire_time", "freeze_time", "revoke_time",
+)  # fmt: skip
+_SERVICES = {"agents": "AgentService", "sessions": "SessionService", "audit": "AuditService"}
 
 
 @click.group(cls=Group)
 def host_key() -> None:
     """Host keys: the credentials of the runtimes around models.
 
-    A key belongs to a tenant and reaches up to its ceiling.
+    A key belongs to a tenant and reaches up to its ceiling. A tenant may have several: to rotate one, create another,
+    give it to the hosts, and revoke the first.
 
     \b
     Examples:
       muniment host-key create --tenant acme --ceiling confidential
+      muniment host-key create --tenant acme --ceiling internal --only audit --expires-in 30d
       muniment host-key list
     """
 
@@ -38,22 +44,48 @@ def host_key() -> None:
     "--tenant", required=True, type=TEXT, help="The tenant that the key belongs to. It is created if it does not exist."
 )
 @click.option("--ceiling", required=True, type=LEVEL, help="The highest level it may open or raise a session to.")
+@click.option(
+    "--expires-in", "lifetime", type=DURATION, help="How long it is valid, such as 90d. The default is forever."
+)
+@click.option("--only", type=click.Choice(list(_SERVICES)), help="The one thing it is for. The default is everything.")
 @click.option("--quiet", is_flag=True, help="Print only the key.")
 @with_output
 @with_operator
-def create(operator: Operator, output: Output, tenant: str, ceiling: Classification, quiet: bool) -> None:
+def create(
+    operator: Operator,
+    output: Output,
+    tenant: str,
+    ceiling: Classification,
+    lifetime: timedelta | None,
+    only: str | None,
+    quiet: bool,
+) -> None:
     """Create a key and print it. It cannot be shown again.
 
     \b
     Examples:
       muniment host-key create --tenant acme --ceiling confidential
+      muniment host-key create --tenant acme --ceiling internal --only audit --expires-in 30d
       export MUNIMENT_HOST_KEY=$(muniment host-key create --tenant acme --ceiling restricted --quiet)
     """
-    host_key_id, key = operator.create_host_key(tenant=tenant, ceiling=ceiling, ids=RandomIds())
+    only_service = _SERVICES[only] if only is not None else None
+    host_key_id, key = operator.create_host_key(
+        tenant=tenant,
+        ceiling=ceiling,
+        lifetime=lifetime,
+        only_service=only_service,
+        ids=RandomIds(),
+    )
     if quiet:
         click.echo(key)
         return
-    row = {"host_key_id": host_key_id, "tenant": tenant, "ceiling": ceiling, "host_key": key}
+    row = {
+        "host_key_id": host_key_id,
+        "tenant": tenant,
+        "ceiling": ceiling,
+        "only_service": only_service,
+        "host_key": key,
+    }
     output.record(row, tuple(row))
     print_note("Store the key now: it cannot be shown again.")
 
@@ -62,7 +94,7 @@ def create(operator: Operator, output: Output, tenant: str, ceiling: Classificat
 @with_output
 @with_operator
 def list_(operator: Operator, output: Output) -> None:
-    """List all keys, including revoked ones. The keys themselves are not stored.
+    """List all keys, including expired and revoked ones. The keys themselves are not stored.
 
     \b
     Examples:

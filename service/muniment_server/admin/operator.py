@@ -5,10 +5,10 @@ The connection is an administrator's login that acts as the owner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, HostKeyId, IdSource, ItemId, SessionId, TenantNumber
 from muniment_server.domain.items import ItemKind
+from muniment_server.domain.limits import NEARLY_FULL
 from muniment_server.domain.principals import HostIdentity
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.items.paging import NEWEST
@@ -44,9 +45,34 @@ class HostKey:
     host_key_id: HostKeyId
     tenant: str
     ceiling: Classification
+    only_service: str | None
     create_time: datetime
+    expire_time: datetime | None
     freeze_time: datetime | None
     revoke_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TenantLimits:
+    """What the agents of a tenant may be given together. None is no limit."""
+
+    tenant: str
+    max_agents: int | None
+    calls_per_second: int | None
+    max_items: int | None
+    max_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NearlyFull:
+    """An agent that has stored most of what it may at one level."""
+
+    tenant: str
+    agent_id: str
+    items: int
+    max_items: int
+    bytes: int
+    max_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +172,19 @@ class Operator:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 
-    def create_host_key(self, *, tenant: str, ceiling: Classification, ids: IdSource) -> tuple[UUID, str]:
-        """Create a key for *tenant*, which is created if it does not exist; return the key's id and the key."""
+    def create_host_key(
+        self,
+        *,
+        tenant: str,
+        ceiling: Classification,
+        lifetime: timedelta | None = None,
+        only_service: str | None = None,
+        ids: IdSource,
+    ) -> tuple[UUID, str]:
+        """Create a key for *tenant*, which is created if it does not exist; return the key's id and the key.
+
+        It expires after *lifetime*, and may call the methods of *only_service* only, unless those are None.
+        """
         with self._connection.transaction():
             number = self._tenant(tenant) or self._create_tenant(tenant)
             key = tokens.mint(TokenKind.HOST, tenant=number, secret=ids.new_secret())
@@ -158,6 +195,8 @@ class Operator:
                 host_key_id=host_key_id,
                 key_hash=tokens.digest(key),
                 ceiling=ceiling,
+                lifetime=lifetime,
+                only_service=only_service,
             )
         return host_key_id, key
 
@@ -246,6 +285,23 @@ class Operator:
         number = None if tenant is None else self._known_tenant(tenant)
         agent = None if tenant is None or agent_id is None else self._agent(tenant, agent_id).agent
         return self._one("close_sessions", _Count, command=command, tenant=number, agent=agent).rows
+
+    def tenant_limits(self, tenant: str) -> TenantLimits:
+        """The limits of *tenant*. Raises NoSuchTenant."""
+        return self._one("get_tenant_limits", TenantLimits, tenant=self._known_tenant(tenant))
+
+    def limit_tenant(self, tenant: str, limits: Mapping[str, int | None]) -> None:
+        """Set those *limits* of *tenant*, by name, that are not None; -1 removes a limit. Raises NoSuchTenant."""
+        self._execute("set_tenant_limits", tenant=self._known_tenant(tenant), **limits)
+
+    def nearly_full_agents(self) -> dict[Classification, list[NearlyFull]]:
+        """The agents that have stored most of what they may, by level."""
+        found = {}
+        for level in Classification:
+            with self._connection.transaction():
+                self._execute("use_role_schema", schema=level.role)
+                found[level] = self._rows("nearly_full_agents", NearlyFull, part=NEARLY_FULL)
+        return found
 
     def add_closed_sessions(self, load: Callable[[psycopg.Connection[Any]], None]) -> int:
         """Have *load* add sessions, and close them before anybody can use them; return how many were open."""

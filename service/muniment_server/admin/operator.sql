@@ -15,8 +15,8 @@ RETURNING tenant.tenant;
 
 -- name: create_host_key
 WITH created AS (
-    INSERT INTO vault.host_key AS created (tenant, host_key_id, key_hash, ceiling)
-    VALUES (%(tenant)s, %(host_key_id)s, %(key_hash)s, %(ceiling)s)
+    INSERT INTO vault.host_key AS created (tenant, host_key_id, key_hash, ceiling, expire_time, only_service)
+    SELECT %(tenant)s, %(host_key_id)s, %(key_hash)s, %(ceiling)s, vault.clock() + %(lifetime)s::interval, %(only_service)s
  RETURNING created.tenant, created.host_key_id, created.ceiling
 )
 INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
@@ -24,8 +24,8 @@ SELECT created.tenant, gen_random_uuid(), created.ceiling, created.host_key_id, 
   FROM created;
 
 -- name: list_host_keys
-SELECT host_key.host_key_id, tenant.name AS tenant, host_key.ceiling, host_key.create_time, host_key.freeze_time,
-       host_key.revoke_time
+SELECT host_key.host_key_id, tenant.name AS tenant, host_key.ceiling, host_key.only_service, host_key.create_time,
+       host_key.expire_time, host_key.freeze_time, host_key.revoke_time
   FROM vault.host_key
        JOIN vault.tenant USING (tenant)
  ORDER BY tenant.name, host_key.create_time, host_key.host_key_id;
@@ -116,11 +116,43 @@ SELECT set_config('search_path', %(schema)s, true);
 
 -- name: accepts_host_key
 SELECT host_key.host_key_id
-  FROM vault.host_key
+  FROM muniment_control.host_key
  WHERE host_key.tenant = %(tenant)s
-   AND host_key.key_hash = %(key_hash)s
-   AND host_key.revoke_time IS NULL
-   AND host_key.freeze_time IS NULL;
+   AND host_key.key_hash = %(key_hash)s;
+
+-- name: get_tenant_limits
+SELECT tenant.name AS tenant, tenant.max_agents, tenant.calls_per_second, tenant.max_items, tenant.max_bytes
+  FROM vault.tenant
+ WHERE tenant.tenant = %(tenant)s;
+
+-- name: set_tenant_limits
+-- Set what is not null, with an audit row; -1 removes a limit.
+WITH limited AS (
+    UPDATE vault.tenant AS limited
+       SET max_agents       = nullif(coalesce(%(max_agents)s, limited.max_agents), -1),
+           calls_per_second = nullif(coalesce(%(calls_per_second)s, limited.calls_per_second), -1),
+           max_items        = nullif(coalesce(%(max_items)s, limited.max_items), -1),
+           max_bytes        = nullif(coalesce(%(max_bytes)s, limited.max_bytes), -1)
+     WHERE limited.tenant = %(tenant)s
+ RETURNING limited.tenant
+)
+INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, method, outcome, reason)
+SELECT limited.tenant, gen_random_uuid(), 4, 'tenant limits', 'OK', 'by ' || session_user
+  FROM limited;
+
+-- name: nearly_full_agents
+-- The agents that have stored a part of what they may at one level, or more of it.
+SELECT tenant.name AS tenant, agent.agent_id, stored.items, agent.max_items, stored.bytes, agent.max_bytes
+  FROM vault.agent
+       JOIN vault.tenant USING (tenant)
+       CROSS JOIN LATERAL (
+           SELECT coalesce(sum(storage_size.items), 0)::bigint AS items, coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
+             FROM storage_size
+            WHERE (storage_size.tenant, storage_size.agent) = (agent.tenant, agent.agent)
+       ) AS stored
+ WHERE agent.delete_time IS NULL
+   AND (stored.items >= %(part)s * agent.max_items OR stored.bytes >= %(part)s * agent.max_bytes)
+ ORDER BY tenant.name, agent.agent_id;
 
 -- name: count_agents
 SELECT (SELECT count(*) FROM vault.tenant) AS tenants, (SELECT count(*) FROM vault.agent) AS agents;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 
 import click
 
@@ -17,13 +18,16 @@ _UNDER_WAY_SECONDS = 2.0
 """How long calls that were accepted before a freeze may take to open a session."""
 _NO_TENANT = ("there is no such tenant", "list the tenants: muniment host-key list")
 
+_LIMIT = click.IntRange(-1, 2**63 - 1)
+
 
 @click.group(cls=Group)
 def tenant() -> None:
-    """Cut a tenant off, for a while or for the sessions that are open now.
+    """Limit what the agents of a tenant may take, or cut it off, for a while or for the sessions that are open now.
 
     \b
     Examples:
+      muniment tenant limits acme --max-agents 500 --max-bytes 100000000000
       muniment tenant freeze acme
       muniment tenant close-sessions acme --agent alice
     """
@@ -95,3 +99,33 @@ def close_sessions(operator: Operator, output: Output, name: str, agent: str | N
     row = {"tenant": name, "closed_sessions": closed}
     output.record(row, tuple(row))
     print_note("Their next calls fail.")
+
+
+@tenant.command
+@click.argument("name", metavar="TENANT", type=TEXT)
+@click.option("--max-agents", type=_LIMIT, help="How many agents it may have.")
+@click.option("--calls-per-second", type=_LIMIT, help="The calls a second that its agents may be given together.")
+@click.option("--max-items", type=_LIMIT, help="The items that its agents may be given together.")
+@click.option("--max-bytes", type=_LIMIT, help="The bytes that its agents may be given together.")
+@with_output
+@with_operator
+def limits(operator: Operator, output: Output, name: str, **given: int | None) -> None:
+    """Show what a tenant's hosts may give to its agents together, after setting the limits that are given.
+
+    They bound what hosts hand out by CreateAgent and UpdateAgent, and refuse no session. An agent's limit holds for
+    each of the four levels, and counts here once. What agents already have stays, also if it is more. -1 removes a
+    limit.
+
+    \b
+    Examples:
+      muniment tenant limits acme
+      muniment tenant limits acme --max-agents 500 --max-bytes 100000000000
+      muniment tenant limits acme --max-agents -1
+    """
+    try:
+        if any(limit is not None for limit in given.values()):
+            operator.limit_tenant(name, given)
+        row = asdict(operator.tenant_limits(name))
+    except NoSuchTenant:
+        raise Failure(*_NO_TENANT) from None
+    output.record(row, tuple(row))

@@ -1,16 +1,60 @@
--- Agents, as the control role. Locks are taken in this order: agent, conversation, session.
+-- Agents, as the control role. For a host, agents above the ceiling of its key do not exist.
+-- Locks are taken in this order: tenant, agent, conversation, session.
+
+-- name: lock_tenant
+-- The first step of a change of limits: waits for others that change those of the tenant's agents.
+SELECT tenant.tenant
+  FROM vault.tenant
+ WHERE tenant.tenant = %(tenant)s
+   FOR NO KEY UPDATE;
+
+-- name: given_limits
+-- What the tenant may give to its agents, what they all have, also those above the ceiling, and what one agent has.
+-- No row: the tenant has no limits.
+WITH most AS MATERIALIZED (
+    SELECT tenant.max_agents, tenant.calls_per_second, tenant.max_items, tenant.max_bytes
+      FROM vault.tenant
+     WHERE tenant.tenant = %(tenant)s
+       AND num_nonnulls(tenant.max_agents, tenant.calls_per_second, tenant.max_items, tenant.max_bytes) > 0
+),
+given AS ( -- adds nothing up for a tenant without limits
+    SELECT count(*) AS agents, sum(agent.calls_per_second) AS calls_per_second, sum(agent.max_items) AS max_items,
+           sum(agent.max_bytes) AS max_bytes
+      FROM vault.agent
+     WHERE agent.tenant = %(tenant)s
+       AND agent.delete_time IS NULL
+       AND EXISTS (SELECT FROM most)
+),
+own AS (
+    SELECT sum(agent.calls_per_second) AS calls_per_second, sum(agent.max_items) AS max_items, sum(agent.max_bytes) AS max_bytes
+      FROM vault.agent
+     WHERE agent.tenant = %(tenant)s
+       AND agent.agent_id = %(agent_id)s
+       AND agent.ceiling <= %(ceiling)s
+       AND agent.delete_time IS NULL
+)
+SELECT bound.name, bound.most, coalesce(bound.given, 0)::bigint AS given, coalesce(bound.own, 0)::bigint AS own
+  FROM most
+       CROSS JOIN given
+       CROSS JOIN own
+       CROSS JOIN LATERAL (
+           VALUES ('agents', most.max_agents, given.agents, 0),
+                  ('calls_per_second', most.calls_per_second, given.calls_per_second, own.calls_per_second),
+                  ('max_items', most.max_items, given.max_items, own.max_items),
+                  ('max_bytes', most.max_bytes, given.max_bytes, own.max_bytes)
+       ) AS bound (name, most, given, own);
 
 -- name: create_agent
 -- Create an agent with its four write locks and its first blocks, and an audit row for each. No row: the id is taken.
 WITH created AS (
-    INSERT INTO vault.agent AS created (tenant, agent, agent_id, display_name, language, memory_enabled,
+    INSERT INTO vault.agent AS created (tenant, agent, agent_id, display_name, language, ceiling, memory_enabled,
                                         user_profile_enabled, memory_char_limit, user_char_limit, calls_per_second, max_items,
                                         max_bytes, max_revisions, create_time, update_time)
-    SELECT %(tenant)s, %(agent)s, %(agent_id)s, %(display_name)s, %(language)s, %(memory_enabled)s, %(user_profile_enabled)s,
-           %(memory_char_limit)s, %(user_char_limit)s, %(calls_per_second)s, %(max_items)s, %(max_bytes)s, %(max_revisions)s,
-           vault.clock(), vault.clock()
+    SELECT %(tenant)s, %(agent)s, %(agent_id)s, %(display_name)s, %(language)s, %(agent_ceiling)s, %(memory_enabled)s,
+           %(user_profile_enabled)s, %(memory_char_limit)s, %(user_char_limit)s, %(calls_per_second)s, %(max_items)s,
+           %(max_bytes)s, %(max_revisions)s, vault.clock(), vault.clock()
         ON CONFLICT DO NOTHING
- RETURNING created.agent, created.agent_id, created.display_name, created.language, created.memory_enabled,
+ RETURNING created.agent, created.agent_id, created.display_name, created.language, created.ceiling, created.memory_enabled,
            created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.calls_per_second,
            created.max_items, created.max_bytes, created.max_revisions, created.create_time, created.update_time
 ),
@@ -59,21 +103,22 @@ logged AS (
       FROM created
            CROSS JOIN block
 )
-SELECT created.agent_id, created.display_name, created.language, created.memory_enabled, created.user_profile_enabled,
-       created.memory_char_limit, created.user_char_limit, created.calls_per_second, created.max_items, created.max_bytes,
+SELECT created.agent_id, created.display_name, created.language, created.ceiling, created.memory_enabled,
+       created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.calls_per_second, created.max_items, created.max_bytes,
        created.max_revisions, created.create_time, created.update_time
   FROM created;
 
 -- name: get_agent
-SELECT agent.agent_id, agent.display_name, agent.language, agent.memory_enabled, agent.user_profile_enabled,
+SELECT agent.agent_id, agent.display_name, agent.language, agent.ceiling, agent.memory_enabled, agent.user_profile_enabled,
        agent.memory_char_limit, agent.user_char_limit, agent.calls_per_second, agent.max_items, agent.max_bytes,
        agent.max_revisions, agent.create_time, agent.update_time
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
-   AND agent.agent_id = %(agent_id)s;
+   AND agent.agent_id = %(agent_id)s
+   AND agent.ceiling <= %(ceiling)s;
 
 -- name: get_public_storage
--- What an agent stores at one level. A query for each: one for all would wait for locks above the host's ceiling.
+-- What an agent stores at one level. A query for each: one for all would wait for locks above the agent's ceiling.
 -- No row: no such agent.
 SELECT 1 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS items,
        coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
@@ -83,6 +128,7 @@ SELECT 1 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS item
            AND storage_size.agent = agent.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s
+   AND agent.ceiling <= %(ceiling)s
  GROUP BY agent.agent;
 
 -- name: get_internal_storage
@@ -94,6 +140,7 @@ SELECT 2 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS item
            AND storage_size.agent = agent.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s
+   AND agent.ceiling <= %(ceiling)s
  GROUP BY agent.agent;
 
 -- name: get_confidential_storage
@@ -105,6 +152,7 @@ SELECT 3 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS item
            AND storage_size.agent = agent.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s
+   AND agent.ceiling <= %(ceiling)s
  GROUP BY agent.agent;
 
 -- name: get_restricted_storage
@@ -116,16 +164,18 @@ SELECT 4 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS item
            AND storage_size.agent = agent.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s
+   AND agent.ceiling <= %(ceiling)s
  GROUP BY agent.agent;
 
 -- name: list_agents
 -- One page by id.
-SELECT agent.agent_id, agent.display_name, agent.language, agent.memory_enabled, agent.user_profile_enabled,
+SELECT agent.agent_id, agent.display_name, agent.language, agent.ceiling, agent.memory_enabled, agent.user_profile_enabled,
        agent.memory_char_limit, agent.user_char_limit, agent.calls_per_second, agent.max_items, agent.max_bytes,
        agent.max_revisions, agent.create_time, agent.update_time
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id > %(after)s
+   AND agent.ceiling <= %(ceiling)s
    AND agent.delete_time IS NULL
  ORDER BY agent.agent_id
  LIMIT %(limit)s;
@@ -147,8 +197,9 @@ WITH updated AS (
            update_time          = vault.clock()
      WHERE updated.tenant = %(tenant)s
        AND updated.agent_id = %(agent_id)s
+       AND updated.ceiling <= %(ceiling)s
        AND updated.delete_time IS NULL
- RETURNING updated.agent, updated.agent_id, updated.display_name, updated.language, updated.memory_enabled,
+ RETURNING updated.agent, updated.agent_id, updated.display_name, updated.language, updated.ceiling, updated.memory_enabled,
            updated.user_profile_enabled, updated.memory_char_limit, updated.user_char_limit, updated.calls_per_second,
            updated.max_items, updated.max_bytes, updated.max_revisions, updated.create_time, updated.update_time
 ),
@@ -157,8 +208,8 @@ logged AS (
     SELECT %(tenant)s, %(change_id)s, updated.agent, 1, %(host_key_id)s, 'UpdateAgent', 'OK'
       FROM updated
 )
-SELECT updated.agent_id, updated.display_name, updated.language, updated.memory_enabled, updated.user_profile_enabled,
-       updated.memory_char_limit, updated.user_char_limit, updated.calls_per_second, updated.max_items, updated.max_bytes,
+SELECT updated.agent_id, updated.display_name, updated.language, updated.ceiling, updated.memory_enabled,
+       updated.user_profile_enabled, updated.memory_char_limit, updated.user_char_limit, updated.calls_per_second, updated.max_items, updated.max_bytes,
        updated.max_revisions, updated.create_time, updated.update_time
   FROM updated;
 
@@ -169,6 +220,7 @@ UPDATE vault.agent AS marked
    SET delete_time = vault.clock()
  WHERE marked.tenant = %(tenant)s
    AND marked.agent_id = %(agent_id)s
+   AND marked.ceiling <= %(ceiling)s
 RETURNING marked.agent;
 
 -- name: lock_conversations
@@ -181,6 +233,7 @@ SELECT conversation.conversation_id
              FROM vault.agent
             WHERE agent.tenant = %(tenant)s
               AND agent.agent_id = %(agent_id)s
+              AND agent.ceiling <= %(ceiling)s
        )
    AND EXISTS (
            SELECT
@@ -201,6 +254,7 @@ WITH deleted AS (
        SET agent_id = '~' || deleted.agent
      WHERE deleted.tenant = %(tenant)s
        AND deleted.agent_id = %(agent_id)s
+       AND deleted.ceiling <= %(ceiling)s
        AND deleted.delete_time IS NOT NULL
  RETURNING deleted.agent
 ),
@@ -240,13 +294,12 @@ WITH ordered AS (
     INSERT INTO vault.erasure AS ordered (tenant, agent, erasure_id, kind, ceiling, create_time)
     SELECT %(tenant)s, agent.agent, %(change_id)s::uuid, %(kind)s, host_key.ceiling, vault.clock()
       FROM vault.agent
-           JOIN vault.host_key
+           JOIN host_key
                 ON host_key.tenant = %(tenant)s
                AND host_key.host_key_id = %(host_key_id)s
-               AND host_key.revoke_time IS NULL
-               AND host_key.freeze_time IS NULL
      WHERE agent.tenant = %(tenant)s
        AND agent.agent_id = %(agent_id)s
+       AND agent.ceiling <= %(ceiling)s
        AND agent.delete_time IS NULL
  RETURNING ordered.agent, ordered.erasure_id, ordered.ceiling
 ),

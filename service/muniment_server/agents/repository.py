@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
+from muniment_server.agents import tenant_limits
 from muniment_server.domain.budgets import MemorySettings
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import AgentExists, AgentNotFound
@@ -24,6 +25,7 @@ class Agent:
     agent_id: str
     display_name: str
     language: str
+    ceiling: Classification
     memory_enabled: bool
     user_profile_enabled: bool
     memory_char_limit: int
@@ -56,25 +58,35 @@ def create(
     *,
     display_name: str,
     language: str,
+    ceiling: Classification | None,
     settings: MemorySettings,
     limits: AgentLimits,
     first_blocks: Mapping[str, str],
 ) -> Agent:
-    """Create an agent with its PUBLIC *first_blocks* by label. Settings and limits are complete. Raises AgentExists."""
-    agent = scope.change(
-        "create_agent",
-        Agent,
-        agent=scope.new_number(),
-        agent_id=agent_id or str(scope.new_uuid()),
-        display_name=display_name,
-        language=language,
-        labels=list(first_blocks),
-        contents=list(first_blocks.values()),
-        item_ids=[scope.new_uuid() for _ in first_blocks],
-        change_ids=[scope.new_uuid() for _ in first_blocks],
-        **asdict(settings),
-        **asdict(limits),
-    )
+    """Create an agent with its PUBLIC *first_blocks* by label. *ceiling* None: that of the host key.
+
+    Settings and limits are complete. Raises CeilingExceeded, AgentExists or TenantQuotaExceeded.
+    """
+    if ceiling is not None:
+        scope.require_ceiling(ceiling)
+    with tenant_limits.room_for_new(scope, limits):
+        created = scope.send(
+            "create_agent",
+            Agent,
+            change_id=scope.new_uuid(),
+            agent=scope.new_number(),
+            agent_id=agent_id or str(scope.new_uuid()),
+            display_name=display_name,
+            language=language,
+            agent_ceiling=ceiling or scope.ceiling,
+            labels=list(first_blocks),
+            contents=list(first_blocks.values()),
+            item_ids=[scope.new_uuid() for _ in first_blocks],
+            change_ids=[scope.new_uuid() for _ in first_blocks],
+            **asdict(settings),
+            **asdict(limits),
+        )
+    agent = created()
     if agent is None:
         raise AgentExists
     return agent
@@ -85,9 +97,10 @@ def get(scope: HostScope, agent_id: str) -> Agent:
     return _found(scope.first("get_agent", Agent, agent_id=agent_id))
 
 
-def storage(scope: HostScope, agent_id: str) -> list[Storage]:
-    """What the agent stores at each level up to the ceiling, the lowest first."""
-    found = (scope.first(f"get_{level.name.lower()}_storage", Storage, agent_id=agent_id) for level in scope.levels)
+def storage(scope: HostScope, agent: Agent) -> list[Storage]:
+    """What the agent stores at each level up to its ceiling, the lowest first."""
+    levels = [level for level in Classification if level.can_flow_to(agent.ceiling)]
+    found = (scope.first(f"get_{level.name.lower()}_storage", Storage, agent_id=agent.agent_id) for level in levels)
     return [row for row in found if row is not None]
 
 
@@ -106,9 +119,13 @@ def update(
     settings: MemorySettings,
     limits: AgentLimits,
 ) -> Agent:
-    """Change what is not None. Raises AgentNotFound."""
+    """Change what is not None. Raises AgentNotFound or TenantQuotaExceeded."""
     fields = {"agent_id": agent_id, "display_name": display_name, "language": language}
-    return _found(scope.change("update_agent", Agent, **fields, **asdict(settings), **asdict(limits)))
+    with tenant_limits.room_for_change(scope, agent_id, limits):
+        updated = scope.send(
+            "update_agent", Agent, change_id=scope.new_uuid(), **fields, **asdict(settings), **asdict(limits)
+        )
+    return _found(updated())
 
 
 def delete(scope: HostScope, agent_id: str) -> None:

@@ -7,6 +7,7 @@ from muniment.v1 import agent_service_pb2_grpc
 from muniment_server.agents import erasing, repository, wire
 from muniment_server.domain import text
 from muniment_server.domain.budgets import DEFAULT_MEMORY_SETTINGS
+from muniment_server.domain.classification import Classification
 from muniment_server.domain.items import ItemKind
 from muniment_server.domain.limits import DEFAULT_LIMITS
 from muniment_server.items import paging
@@ -27,6 +28,7 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
                 request.agent_id,
                 display_name=display_name,
                 language=request.language,
+                ceiling=Classification(request.ceiling) if request.HasField("ceiling") else None,
                 settings=settings,
                 limits=limits,
                 first_blocks=first_blocks,
@@ -36,7 +38,7 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
     def GetAgent(self, request: pb.GetAgentRequest, context: CallContext) -> pb.GetAgentResponse:
         with context.host_scope() as scope:
             agent = repository.get(scope, request.agent_id)
-            storage = repository.storage(scope, request.agent_id)
+            storage = repository.storage(scope, agent)
         return pb.GetAgentResponse(
             agent=wire.agent_to_proto(agent), storage=[wire.storage_to_proto(one, agent) for one in storage]
         )

@@ -73,6 +73,7 @@ def agent_to_proto(agent: Agent) -> agent_pb2.Agent:
         agent_id=agent.agent_id,
         display_name=agent.display_name,
         language=agent.language,
+        ceiling=level_to_proto(agent.ceiling),
         memory_settings=agent_pb2.MemorySettings(
             memory_enabled=agent.memory_enabled,
             user_profile_enabled=agent.user_profile_enabled,

@@ -6,6 +6,7 @@ SELECT agent.agent
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(owner_agent_id)s
+   AND agent.ceiling <= %(ceiling)s
    AND agent.delete_time IS NULL
    FOR NO KEY UPDATE;
 
@@ -17,6 +18,7 @@ WITH owner AS MATERIALIZED (
       FROM vault.agent
      WHERE agent.tenant = %(tenant)s
        AND agent.agent_id = %(owner_agent_id)s
+       AND agent.ceiling <= %(ceiling)s
        AND NOT EXISTS (
                SELECT
                  FROM vault.shared_block
@@ -68,6 +70,7 @@ WITH owner AS MATERIALIZED ( -- waits for AttachBlock, which holds it FOR SHARE
       FROM vault.agent
      WHERE agent.tenant = %(tenant)s
        AND agent.agent_id = %(owner_agent_id)s
+       AND agent.ceiling <= %(ceiling)s
        AND agent.delete_time IS NULL
        FOR NO KEY UPDATE
 ),
@@ -92,6 +95,7 @@ SELECT agent.agent
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id IN (%(owner_agent_id)s, %(agent_id)s)
+   AND agent.ceiling <= %(ceiling)s
    AND agent.delete_time IS NULL
  ORDER BY agent.agent -- in one order, or two that attach to each other deadlock
    FOR SHARE;
@@ -104,6 +108,7 @@ WITH parties AS MATERIALIZED ( -- locked again, in the same order: an agent may 
       FROM vault.agent
      WHERE agent.tenant = %(tenant)s
        AND agent.agent_id IN (%(owner_agent_id)s, %(agent_id)s)
+       AND agent.ceiling <= %(ceiling)s
        AND agent.delete_time IS NULL
      ORDER BY agent.agent
        FOR SHARE
@@ -143,12 +148,14 @@ WITH pair AS MATERIALIZED (
                  FROM vault.agent
                 WHERE agent.tenant = %(tenant)s
                   AND agent.agent_id = %(owner_agent_id)s
+                  AND agent.ceiling <= %(ceiling)s
            ) AS owner,
            (
                SELECT agent.agent
                  FROM vault.agent
                 WHERE agent.tenant = %(tenant)s
                   AND agent.agent_id = %(agent_id)s
+                  AND agent.ceiling <= %(ceiling)s
            ) AS consumer
 ),
 detached AS (
@@ -189,9 +196,11 @@ SELECT shared_block.owner AS declared, found.agent_id
             WHERE block_link.tenant = %(tenant)s
               AND (block_link.owner, block_link.label) = (shared_block.owner, shared_block.label)
               AND consumer.agent_id > %(after)s
+              AND consumer.ceiling <= %(ceiling)s
             ORDER BY consumer.agent_id
             LIMIT %(limit)s
        ) AS found ON TRUE
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(owner_agent_id)s
+   AND agent.ceiling <= %(ceiling)s
  ORDER BY found.agent_id;

@@ -7,6 +7,7 @@ MunimentError
 │   ├── Unauthenticated         no valid credential
 │   ├── PrincipalNotAllowed     the method is not for this kind of caller
 │   ├── CeilingExceeded         above the host key's ceiling
+│   ├── AgentCeilingExceeded    the level is above the agent's ceiling
 │   ├── AgentNotFound
 │   ├── SessionNotFound
 │   ├── MemoryNotFound
@@ -29,7 +30,8 @@ MunimentError
 │   ├── QuotaExceeded           the agent would store more at the session's level than its limits allow
 │   │   ├── ItemQuotaExceeded
 │   │   ├── ByteQuotaExceeded
-│   │   └── RevisionQuotaExceeded   of one item
+│   │   ├── RevisionQuotaExceeded   of one item
+│   │   └── TenantQuotaExceeded     for a host: its agents together may take as much as the tenant
 │   ├── TextNotFound            the text to replace is not in the block
 │   ├── TextNotUnique           the text to replace occurs more than once
 │   ├── LineOutOfRange          the block has fewer lines
@@ -100,8 +102,12 @@ class CeilingExceeded(Refusal):
     """The level is above the ceiling of the host key."""
 
 
+class AgentCeilingExceeded(Refusal):
+    """The level is above the ceiling of the agent."""
+
+
 class AgentNotFound(Refusal):
-    """The tenant has no such agent."""
+    """The tenant has no such agent, or it is above the ceiling of the host key."""
 
 
 class SessionNotFound(Refusal):
@@ -204,6 +210,12 @@ class RevisionQuotaExceeded(QuotaExceeded):
     """The item has as many revisions as it may have."""
 
     quota = "revisions"
+
+
+class TenantQuotaExceeded(QuotaExceeded):
+    """The limits of all agents of the tenant together would be above those of the tenant."""
+
+    quota = "tenant"
 
 
 class TextNotFound(Refusal):

@@ -16,6 +16,8 @@ class HostIdentity:
     tenant: TenantNumber
     host_key_id: HostKeyId
     ceiling: Classification
+    only_service: str | None = None
+    """The one service whose methods it may call, as `SessionService`. None: it may call those of all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ _ERASING = (
     ),
 )  # fmt: skip
 """The views of what hosts order to be erased, with their tables, and the eraser's rights."""
+_CONTROL_VIEWS = (f"{roles.CONTROL}.session", f"{roles.CONTROL}.host_key")
 _HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link", "erasure")
 
 
@@ -56,6 +57,8 @@ _BARRIER = "security_barrier=true"
 _INVOKER = "security_invoker=true"
 _NOT_EXPIRED = "where expire_time > vault.clock()"
 _OPEN_SESSIONS = ("reads vault.conversation", "reads vault.session", "where close_time IS NULL", _NOT_EXPIRED)
+
+_VALID = ("where revoke_time IS NULL", "where freeze_time IS NULL", _NOT_EXPIRED)
 
 
 class Fact(NamedTuple):
@@ -209,8 +212,9 @@ def _control() -> Iterator[Fact]:
     role = roles.CONTROL
     for schema in ("vault", role, *roles.LEVELS):
         yield Fact(role, f"schema {schema}", "USAGE")
-    for table in (*(f"vault.{name}" for name in (*_HOST_TABLES, "migration")), f"{role}.session"):
+    for table in (*(f"vault.{name}" for name in (*_HOST_TABLES, "tenant", "migration")), *_CONTROL_VIEWS):
         yield Fact(role, table, "SELECT")
+    yield Fact(role, "vault.tenant", "UPDATE (fence)")
     yield Fact(role, f"{role}.session", "UPDATE (fence)")
     for name in ("agent", "conversation", "session", "shared_block", "block_link", "erasure"):
         yield Fact(role, f"vault.{name}", "INSERT")
@@ -235,7 +239,7 @@ def _auditor() -> Iterator[Fact]:
         yield Fact(role, f"schema {schema}", "USAGE")
     for schema in (role, roles.CONTROL, *roles.LEVELS):
         yield Fact(role, f"{schema}.audit", "SELECT")
-    for column in ("tenant", "agent", "agent_id"):
+    for column in ("tenant", "agent", "agent_id", "ceiling"):
         yield Fact(role, "vault.agent", f"SELECT ({column})")
 
 
@@ -272,6 +276,7 @@ def _views() -> Iterator[Fact]:
     for level in Classification:
         yield from _level_views(level)
     yield from _view(roles.CONTROL, "session", _INVOKER, *_OPEN_SESSIONS)
+    yield from _view(roles.CONTROL, "host_key", _INVOKER, "reads vault.host_key", *_VALID)
     audits = [f"reads {schema}.audit" for schema in (roles.CONTROL, *roles.LEVELS)]
     yield from _view(roles.AUDITOR, "audit", _INVOKER, *audits)
 
@@ -307,6 +312,6 @@ def _owned() -> Iterator[Fact]:
     for level in roles.LEVELS:
         for name in (*_LEVEL_TABLES, *_LEVEL_VIEWS):
             yield Fact(roles.OWNER, f"{level}.{name}", "owns")
-    for name in ("audit", "session"):
-        yield Fact(roles.OWNER, f"{roles.CONTROL}.{name}", "owns")
+    for relation in (f"{roles.CONTROL}.audit", *_CONTROL_VIEWS):
+        yield Fact(roles.OWNER, relation, "owns")
     yield Fact(roles.OWNER, f"{roles.AUDITOR}.audit", "owns")

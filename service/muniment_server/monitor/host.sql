@@ -1,13 +1,11 @@
 -- Authentication, and the refusals of hosts, as the control role.
 
 -- name: find_host_keys
--- The keys of a tenant behind bearer tokens, unless they are revoked or frozen.
-SELECT host_key.key_hash AS token_hash, host_key.host_key_id, host_key.ceiling
-  FROM vault.host_key
+-- The valid keys of a tenant behind bearer tokens.
+SELECT host_key.key_hash AS token_hash, host_key.host_key_id, host_key.ceiling, host_key.only_service
+  FROM host_key
  WHERE host_key.tenant = %(tenant)s
-   AND host_key.key_hash = ANY(%(token_hashes)s::bytea[])
-   AND host_key.revoke_time IS NULL
-   AND host_key.freeze_time IS NULL;
+   AND host_key.key_hash = ANY(%(token_hashes)s::bytea[]);
 
 -- name: find_sessions
 -- The open sessions of a tenant behind bearer tokens. Closes those that have expired: they must not come back if the clock is
@@ -37,7 +35,7 @@ SELECT session.token_hash, session.session_id, session.agent, session.taint, age
    AND session.token_hash = ANY(%(token_hashes)s::bytea[]);
 
 -- name: record_host_refusal
--- The audit row of one refused call of a host.
+-- The audit row of one refused call of a host. It names no agent that does not exist for the host.
 INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome)
 SELECT %(tenant)s, %(change_id)s,
        coalesce(
@@ -46,6 +44,7 @@ SELECT %(tenant)s, %(change_id)s,
                  FROM vault.agent
                 WHERE agent.tenant = %(tenant)s
                   AND agent.agent_id = %(agent_id)s
+                  AND agent.ceiling <= %(ceiling)s
            ),
            (
                SELECT session.agent
@@ -53,6 +52,7 @@ SELECT %(tenant)s, %(change_id)s,
                       JOIN vault.agent
                            ON agent.tenant = %(tenant)s
                           AND agent.agent = session.agent
+                          AND agent.ceiling <= %(ceiling)s
                           AND agent.delete_time IS NULL
                 WHERE session.tenant = %(tenant)s
                   AND session.session_id = %(session_id)s::uuid

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 from uuid import UUID
@@ -84,9 +84,9 @@ class HostScope:
             yield
 
     @property
-    def levels(self) -> Sequence[Classification]:
-        """The levels up to the ceiling of the host key, the lowest first."""
-        return [level for level in Classification if level.can_flow_to(self._host.ceiling)]
+    def ceiling(self) -> Classification:
+        """The ceiling of the host key."""
+        return self._host.ceiling
 
     def require_ceiling(
         self, level: Classification, *, agent_id: str | None = None, session_id: SessionId | None = None

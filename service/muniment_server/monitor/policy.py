@@ -36,6 +36,8 @@ class Method:
 
     path: str
     """The path on the wire: `/muniment.v1.MemoryService/GetMemory`."""
+    service: str
+    """The service that it is a method of: `MemoryService`."""
     name: str
     """The name in the audit log: `GetMemory`."""
     flow: Flow
@@ -47,13 +49,15 @@ class Method:
     """Whether the caller sends a stream of requests."""
 
     def allows(self, principal: HostIdentity | SessionIdentity) -> bool:
-        """Whether *principal* is of a kind that may call the method."""
-        return self.for_sessions if isinstance(principal, SessionIdentity) else self.for_hosts
+        """Whether *principal* may call the method: by its kind, and a host by the service that its key is for."""
+        if isinstance(principal, SessionIdentity):
+            return self.for_sessions
+        return self.for_hosts and principal.only_service in {None, self.service}
 
     @classmethod
     def outside_the_contract(cls, name: str, *, for_sessions: bool) -> Method:
         """A stand-in for calls that the contract does not define, so that they pass the same interceptors."""
-        return cls("", name, Flow.CONTROL, for_hosts=True, for_sessions=for_sessions, request_type="")
+        return cls("", "", name, Flow.CONTROL, for_hosts=True, for_sessions=for_sessions, request_type="")
 
 
 def policies(services: Iterable[ServiceDescriptor]) -> Mapping[str, Method]:
@@ -70,6 +74,7 @@ def _method(method: MethodDescriptor) -> Method:
     assert method.containing_service is not None
     return Method(
         path=f"/{method.containing_service.full_name}/{method.name}",
+        service=method.containing_service.name,
         name=method.name,
         flow=Flow(declared.flow),
         for_hosts=policy_pb2.PRINCIPAL_HOST in declared.principals,

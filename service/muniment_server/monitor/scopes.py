@@ -35,6 +35,7 @@ class _FoundKey:
     token_hash: bytes
     host_key_id: HostKeyId
     ceiling: Classification
+    only_service: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,5 +162,5 @@ def _holder(
 ) -> tuple[Token, HostIdentity | SessionIdentity]:
     token = Token(kind, tenant, row.token_hash)
     if isinstance(row, _FoundKey):
-        return token, HostIdentity(tenant, row.host_key_id, row.ceiling)
+        return token, HostIdentity(tenant, row.host_key_id, row.ceiling, row.only_service)
     return token, SessionIdentity(tenant, row.session_id, row.taint, row.agent, row.calls_per_second)

@@ -47,6 +47,9 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     errors.CeilingExceeded: _Entry(
         StatusCode.PERMISSION_DENIED, "CEILING_EXCEEDED", "the level is above the ceiling of the host key"
     ),
+    errors.AgentCeilingExceeded: _Entry(
+        StatusCode.PERMISSION_DENIED, "AGENT_CEILING_EXCEEDED", "the level is above the ceiling of the agent"
+    ),
     errors.AgentNotFound: _Entry(StatusCode.NOT_FOUND, "AGENT_NOT_FOUND", "no such agent"),
     errors.SessionNotFound: _Entry(StatusCode.NOT_FOUND, "SESSION_NOT_FOUND", "no such session"),
     errors.MemoryNotFound: _Entry(StatusCode.NOT_FOUND, "MEMORY_NOT_FOUND", "no such memory"),
@@ -111,6 +114,11 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
         StatusCode.RESOURCE_EXHAUSTED,
         "QUOTA_EXCEEDED",
         "the item has as many revisions as it may have: delete it first, or have the host raise max_revisions",
+    ),
+    errors.TenantQuotaExceeded: _Entry(
+        StatusCode.RESOURCE_EXHAUSTED,
+        "QUOTA_EXCEEDED",
+        "its agents would have more together than the tenant may have: lower the limits of others, or ask the operator",
     ),
     errors.TextNotFound: _Entry(
         StatusCode.FAILED_PRECONDITION, "TEXT_NOT_FOUND", "the text to replace is not in the block"

@@ -436,7 +436,9 @@ CREATE TABLE vault.agent (
     calls_per_second integer DEFAULT 2000 NOT NULL,
     max_items bigint DEFAULT 1000000 NOT NULL,
     max_bytes bigint DEFAULT '4294967296'::bigint NOT NULL,
-    max_revisions integer DEFAULT 100000 NOT NULL
+    max_revisions integer DEFAULT 100000 NOT NULL,
+    ceiling smallint DEFAULT 4 NOT NULL,
+    CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4)))
 );
 
 CREATE VIEW muniment_confidential.agent WITH (security_barrier='true') AS
@@ -1192,6 +1194,28 @@ UNION ALL
     stat.grams,
     stat.fence
    FROM muniment_confidential.stat;
+
+CREATE TABLE vault.host_key (
+    tenant bigint NOT NULL,
+    host_key_id uuid NOT NULL,
+    key_hash bytea NOT NULL,
+    ceiling smallint NOT NULL,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    revoke_time timestamp with time zone,
+    freeze_time timestamp with time zone,
+    expire_time timestamp with time zone,
+    only_service text,
+    CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4)))
+);
+
+CREATE VIEW muniment_control.host_key WITH (security_invoker='true') AS
+ SELECT tenant,
+    host_key_id,
+    key_hash,
+    ceiling,
+    only_service
+   FROM vault.host_key
+  WHERE ((revoke_time IS NULL) AND (freeze_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
 
 CREATE VIEW muniment_control.session WITH (security_invoker='true') AS
  SELECT session.tenant,
@@ -2668,17 +2692,6 @@ UNION ALL
     stat.fence
    FROM muniment_restricted.stat;
 
-CREATE TABLE vault.host_key (
-    tenant bigint NOT NULL,
-    host_key_id uuid NOT NULL,
-    key_hash bytea NOT NULL,
-    ceiling smallint NOT NULL,
-    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
-    revoke_time timestamp with time zone,
-    freeze_time timestamp with time zone,
-    CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4)))
-);
-
 CREATE TABLE vault.migration (
     version integer NOT NULL,
     name text NOT NULL,
@@ -2696,6 +2709,11 @@ CREATE TABLE vault.shared_block (
 CREATE TABLE vault.tenant (
     tenant bigint NOT NULL,
     name text NOT NULL COLLATE pg_catalog."C",
+    max_agents bigint,
+    calls_per_second bigint,
+    max_items bigint,
+    max_bytes bigint,
+    fence smallint DEFAULT 0 NOT NULL,
     CONSTRAINT tenant_has_a_name CHECK ((name <> ''::text))
 );
 
@@ -3200,6 +3218,8 @@ GRANT UPDATE(max_bytes) ON TABLE vault.agent TO muniment_control;
 
 GRANT UPDATE(max_revisions) ON TABLE vault.agent TO muniment_control;
 
+GRANT SELECT(ceiling) ON TABLE vault.agent TO muniment_auditor;
+
 GRANT SELECT ON TABLE muniment_confidential.agent TO muniment_confidential;
 
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential.chunk TO muniment_confidential;
@@ -3461,6 +3481,10 @@ GRANT SELECT(grams) ON TABLE muniment_public.stat TO muniment_control;
 GRANT UPDATE(fence) ON TABLE muniment_public.stat TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_confidential.visible_stat TO muniment_confidential;
+
+GRANT SELECT ON TABLE vault.host_key TO muniment_control;
+
+GRANT SELECT ON TABLE muniment_control.host_key TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_control.session TO muniment_control;
 
@@ -3736,8 +3760,10 @@ GRANT SELECT ON TABLE muniment_restricted.visible_meaning TO muniment_restricted
 
 GRANT SELECT ON TABLE muniment_restricted.visible_stat TO muniment_restricted;
 
-GRANT SELECT ON TABLE vault.host_key TO muniment_control;
-
 GRANT SELECT ON TABLE vault.migration TO muniment_control;
 
 GRANT SELECT,INSERT,DELETE ON TABLE vault.shared_block TO muniment_control;
+
+GRANT SELECT ON TABLE vault.tenant TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE vault.tenant TO muniment_control;

@@ -1,22 +1,22 @@
--- Conversations and sessions, as the control role. Statements that depend on the ceiling of a host key read the key again.
+-- Conversations and sessions, as the control role. For a host, agents above the ceiling of its key, and their sessions, do not
+-- exist. Statements that open or raise a session read the key again, and compare the ceiling of the agent, which never changes.
 -- Locks are taken in this order: agent, conversation, session.
 
 -- name: open_session
--- Open a session; create its conversation, or raise it to the session's taint. No row: the key is revoked or its ceiling too
--- low, or no such agent. session_id NULL: the conversation's taint is higher.
+-- Open a session; create its conversation, or raise it to the session's taint. No row: the key is not valid or its ceiling too
+-- low, or no such agent. session_id NULL: above the agent's ceiling, or the conversation's taint is higher.
 WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
-    SELECT agent.agent, agent.agent_id
+    SELECT agent.agent, agent.agent_id, agent.ceiling
       FROM vault.agent
      WHERE agent.tenant = %(tenant)s
        AND agent.agent_id = %(agent_id)s
+       AND agent.ceiling <= %(ceiling)s
        AND agent.delete_time IS NULL
        AND %(taint)s::smallint <= (
                SELECT host_key.ceiling
-                 FROM vault.host_key
+                 FROM host_key
                 WHERE host_key.tenant = %(tenant)s
                   AND host_key.host_key_id = %(host_key_id)s
-                  AND host_key.revoke_time IS NULL
-                  AND host_key.freeze_time IS NULL
            )
        FOR SHARE
 ),
@@ -24,6 +24,7 @@ marked AS ( -- DO UPDATE returns the current taint, whatever the snapshot shows,
     INSERT INTO vault.conversation AS marked (tenant, agent, conversation_id, taint, create_time)
     SELECT %(tenant)s, owner.agent, %(conversation_id)s, %(taint)s, vault.clock()
       FROM owner
+     WHERE owner.ceiling >= %(taint)s
         ON CONFLICT (tenant, agent, conversation_id) DO UPDATE
        SET taint = greatest(marked.taint, excluded.taint)
  RETURNING marked.agent, marked.conversation_id, marked.taint
@@ -43,9 +44,9 @@ logged AS (
            LEFT JOIN opened ON TRUE
 )
 SELECT opened.session_id, owner.agent_id, marked.conversation_id, marked.taint, opened.create_time, opened.expire_time,
-       NULL::timestamptz AS close_time
-  FROM marked
-       CROSS JOIN owner
+       NULL::timestamptz AS close_time, owner.ceiling AS agent_ceiling
+  FROM owner
+       LEFT JOIN marked ON TRUE
        LEFT JOIN opened ON TRUE;
 
 -- name: get_session
@@ -59,10 +60,10 @@ SELECT session.session_id, agent.agent_id, session.conversation_id, conversation
        JOIN vault.agent
             ON agent.tenant = %(tenant)s
            AND agent.agent = session.agent
+           AND agent.ceiling <= %(ceiling)s
            AND agent.delete_time IS NULL
  WHERE session.tenant = %(tenant)s
-   AND session.session_id = %(session_id)s
-   AND conversation.taint <= %(ceiling)s;
+   AND session.session_id = %(session_id)s;
 
 -- name: list_sessions
 -- One page of an agent's sessions up to the ceiling, newest first. No row: no such agent. Nulls: nothing more.
@@ -77,7 +78,6 @@ SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, fou
                       AND (conversation.agent, conversation.conversation_id) = (session.agent, session.conversation_id)
             WHERE session.tenant = %(tenant)s
               AND session.agent = agent.agent
-              AND conversation.taint <= %(ceiling)s
               AND (%(include_closed)s OR session.close_time IS NULL AND session.expire_time > vault.clock())
               AND (session.create_time, session.session_id) < (%(before_time)s::timestamptz, %(before_id)s::uuid)
             ORDER BY session.create_time DESC, session.session_id DESC
@@ -85,32 +85,48 @@ SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, fou
        ) AS found ON TRUE
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s
+   AND agent.ceiling <= %(ceiling)s
  ORDER BY found.create_time DESC, found.session_id DESC;
 
 -- name: raise_taint
--- Raise the conversation of an open session. Waits for the writers before it. No row: not open, or above the ceiling.
+-- Raise the conversation of an open session, unless that is above its agent's ceiling. Waits for the writers before it.
+-- No row: not open, or above the ceiling of the key.
 WITH found AS MATERIALIZED ( -- locks the session too, so that the session that a reset opens is not raised
     SELECT session.*
       FROM session
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
-       AND greatest(session.taint, %(taint)s::smallint) <= (
+       AND %(taint)s::smallint <= (
                SELECT host_key.ceiling
-                 FROM vault.host_key
+                 FROM host_key
                 WHERE host_key.tenant = %(tenant)s
                   AND host_key.host_key_id = %(host_key_id)s
-                  AND host_key.revoke_time IS NULL
-                  AND host_key.freeze_time IS NULL
+           )
+       AND EXISTS (
+               SELECT
+                 FROM vault.agent
+                WHERE agent.tenant = %(tenant)s
+                  AND agent.agent = session.agent
+                  AND agent.ceiling <= %(ceiling)s
            )
        FOR NO KEY UPDATE
+),
+owner AS (
+    SELECT agent.agent_id, agent.ceiling
+      FROM found
+           JOIN vault.agent
+                ON agent.tenant = %(tenant)s
+               AND agent.agent = found.agent
 ),
 raised AS (
     UPDATE vault.conversation AS raised
        SET taint = %(taint)s
       FROM found
+           CROSS JOIN owner
      WHERE raised.tenant = %(tenant)s
        AND (raised.agent, raised.conversation_id) = (found.agent, found.conversation_id)
        AND found.taint < %(taint)s
+       AND owner.ceiling >= %(taint)s
  RETURNING raised.taint
 ),
 logged AS (
@@ -119,21 +135,25 @@ logged AS (
       FROM found
            CROSS JOIN raised
 )
-SELECT found.session_id, agent.agent_id, found.conversation_id, greatest(found.taint, %(taint)s) AS taint,
-       found.create_time, found.expire_time, NULL::timestamptz AS close_time
+SELECT found.session_id, owner.agent_id, found.conversation_id, greatest(found.taint, %(taint)s) AS taint,
+       found.create_time, found.expire_time, NULL::timestamptz AS close_time, owner.ceiling AS agent_ceiling
   FROM found
-       JOIN vault.agent
-            ON agent.tenant = %(tenant)s
-           AND agent.agent = found.agent;
+       CROSS JOIN owner;
 
 -- name: close_session
--- Close an open session up to the ceiling. No row: not open.
+-- Close an open session. No row: not open.
 WITH found AS MATERIALIZED (
     SELECT session.*
       FROM session
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
-       AND session.taint <= %(ceiling)s
+       AND EXISTS (
+               SELECT
+                 FROM vault.agent
+                WHERE agent.tenant = %(tenant)s
+                  AND agent.agent = session.agent
+                  AND agent.ceiling <= %(ceiling)s
+           )
        FOR NO KEY UPDATE
 ),
 closed AS (
@@ -157,7 +177,13 @@ SELECT session.session_id
   FROM session
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
-   AND session.taint <= %(ceiling)s
+   AND EXISTS (
+           SELECT
+             FROM vault.agent
+            WHERE agent.tenant = %(tenant)s
+              AND agent.agent = session.agent
+              AND agent.ceiling <= %(ceiling)s
+       )
    FOR NO KEY UPDATE;
 
 -- name: reset_session
@@ -167,7 +193,13 @@ WITH found AS MATERIALIZED (
       FROM session
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
-       AND session.taint <= %(ceiling)s
+       AND EXISTS (
+               SELECT
+                 FROM vault.agent
+                WHERE agent.tenant = %(tenant)s
+                  AND agent.agent = session.agent
+                  AND agent.ceiling <= %(ceiling)s
+           )
 ),
 closed AS (
     UPDATE vault.session AS closed

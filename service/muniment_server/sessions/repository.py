@@ -8,7 +8,7 @@ from uuid import UUID
 
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import AgentNotFound, ConversationTainted, SessionNotFound
+from muniment_server.domain.errors import AgentCeilingExceeded, AgentNotFound, ConversationTainted, SessionNotFound
 from muniment_server.domain.ids import SessionId
 from muniment_server.domain.session import Session
 from muniment_server.domain.tokens import TokenKind
@@ -29,6 +29,16 @@ class _Row:
 
 
 @dataclass(frozen=True, slots=True)
+class _Opened(_Row):
+    agent_ceiling: Classification
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised(Session):
+    agent_ceiling: Classification
+
+
+@dataclass(frozen=True, slots=True)
 class _Closed:
     session_id: SessionId
 
@@ -38,13 +48,13 @@ def open_session(
 ) -> tuple[Session, str]:
     """Open a session; return it with its token. An empty *conversation_id* begins a new conversation.
 
-    Raises CeilingExceeded, AgentNotFound or ConversationTainted.
+    Raises CeilingExceeded, AgentNotFound, AgentCeilingExceeded or ConversationTainted.
     """
     scope.require_ceiling(taint, agent_id=agent_id)
     token = _mint(scope)
     row = scope.change(
         "open_session",
-        _Row,
+        _Opened,
         agent_id=agent_id,
         taint=taint,
         conversation_id=conversation_id or str(scope.new_uuid()),
@@ -54,6 +64,9 @@ def open_session(
     )
     if row is None:
         raise AgentNotFound
+    if not taint.can_flow_to(row.agent_ceiling):
+        scope.record_refusal("AGENT_CEILING_EXCEEDED", level=taint, agent_id=agent_id)
+        raise AgentCeilingExceeded
     session = _session(row)
     if session is None:
         raise ConversationTainted
@@ -88,9 +101,15 @@ def list_sessions(
 
 
 def raise_taint(scope: HostScope, session_id: SessionId, *, taint: Classification, reason: str) -> Session:
-    """Raise the conversation of an open session. Raises CeilingExceeded or SessionNotFound."""
+    """Raise the conversation of an open session. Raises CeilingExceeded, SessionNotFound or AgentCeilingExceeded."""
     scope.require_ceiling(taint, session_id=session_id)
-    return _found(scope.change("raise_taint", Session, session_id=session_id, taint=taint, reason=reason or None))
+    raised = scope.change("raise_taint", _Raised, session_id=session_id, taint=taint, reason=reason or None)
+    if raised is None:
+        raise SessionNotFound
+    if not taint.can_flow_to(raised.agent_ceiling):
+        scope.record_refusal("AGENT_CEILING_EXCEEDED", level=taint, session_id=session_id)
+        raise AgentCeilingExceeded
+    return raised
 
 
 def reset(scope: HostScope, session_id: SessionId, *, reason: str) -> tuple[Session, str]:

@@ -17,8 +17,10 @@ LIMITS = {"calls_per_second": 2000, "max_items": 1_000_000, "max_bytes": 4 << 30
 class Agents(Ground):
     """AgentService and AuditService."""
 
-    def _CreateAgent(self, tenant: str, _: int, request: agent_service_pb2.CreateAgentRequest) -> Message:
+    def _CreateAgent(self, tenant: str, ceiling: int, request: agent_service_pb2.CreateAgentRequest) -> Message:
         self._first_blocks = self._blocks_at_first(request)
+        if request.ceiling > ceiling:
+            raise Refused("CEILING_EXCEEDED")
         if (tenant, request.agent_id) in self.agents:
             raise Refused("AGENT_EXISTS")
         settings = agent_pb2.MemorySettings(
@@ -32,6 +34,7 @@ class Agents(Ground):
                 agent_id=request.agent_id or LATER,
                 display_name=request.display_name,
                 language=request.language,
+                ceiling=request.ceiling or ceiling,  # type: ignore[arg-type]  # a number of the enum
                 memory_settings=settings,
                 create_time=stamp(self.now),
                 update_time=stamp(self.now),
@@ -45,19 +48,23 @@ class Agents(Ground):
             raise Refused("FIELD_INVALID")
         return {label: {1: self._new(content)} for label, content in given or FIRST_BLOCKS.items()}
 
-    def _GetAgent(self, tenant: str, _: int, request: agent_service_pb2.GetAgentRequest) -> Message:
-        return agent_service_pb2.GetAgentResponse(agent=self._agent(tenant, request.agent_id).shown)
+    def _GetAgent(self, tenant: str, ceiling: int, request: agent_service_pb2.GetAgentRequest) -> Message:
+        return agent_service_pb2.GetAgentResponse(agent=self._agent(tenant, ceiling, request.agent_id).shown)
 
-    def _ListAgents(self, tenant: str, _: int, request: agent_service_pb2.ListAgentsRequest) -> Message:
+    def _ListAgents(self, tenant: str, ceiling: int, request: agent_service_pb2.ListAgentsRequest) -> Message:
         after = self._last("ListAgents", request.page_token, (), 0) or ""
-        wanted = sorted(agent_id for of, agent_id in self.agents if of == tenant and agent_id > after)
+        wanted = sorted(
+            agent_id
+            for (of, agent_id), agent in self.agents.items()
+            if of == tenant and agent.shown.ceiling <= ceiling and agent_id > after
+        )
         page = wanted[: page_size(request.page_size)]
         more = self._more(page != wanted, (), 0, page and page[-1])
         shown = [self.agents[tenant, agent_id].shown for agent_id in page]
         return agent_service_pb2.ListAgentsResponse(agents=shown, next_page_token=more)
 
-    def _UpdateAgent(self, tenant: str, _: int, request: agent_service_pb2.UpdateAgentRequest) -> Message:
-        shown = self._agent(tenant, request.agent_id).shown
+    def _UpdateAgent(self, tenant: str, ceiling: int, request: agent_service_pb2.UpdateAgentRequest) -> Message:
+        shown = self._agent(tenant, ceiling, request.agent_id).shown
         for name in ("display_name", "language"):
             if request.HasField(name):
                 setattr(shown, name, getattr(request, name))
@@ -66,8 +73,8 @@ class Agents(Ground):
         shown.update_time.FromDatetime(self.now)
         return agent_service_pb2.UpdateAgentResponse(agent=shown)
 
-    def _DeleteAgent(self, tenant: str, _: int, request: agent_service_pb2.DeleteAgentRequest) -> Message:
-        gone = self._agent(tenant, request.agent_id)
+    def _DeleteAgent(self, tenant: str, ceiling: int, request: agent_service_pb2.DeleteAgentRequest) -> Message:
+        gone = self._agent(tenant, ceiling, request.agent_id)
         del self.agents[tenant, request.agent_id]
         self.sessions = {name: one for name, one in self.sessions.items() if one.agent is not gone}
         for consumers in (consumers for owner in self.agents.values() for consumers in owner.shared.values()):
@@ -80,12 +87,11 @@ class Agents(Ground):
             raise Refused("FIELD_INVALID")
         tags = tags_of([request.tag] if request.tag else [])
         name = {3: label_of}.get(request.kind, key_of)(request.name) if request.name else None
-        agent = self._agent(tenant, request.agent_id)
+        agent = self._agent(tenant, ceiling, request.agent_id)
         items = {1: agent.memories, 3: agent.blocks, 4: agent.passages}[request.kind]
         for at, versions in items.items():
             for level, version in list(versions.items()):
-                named = at == name or not {*version.tags, *version.earlier_tags}.isdisjoint(tags)
-                if level <= ceiling and named:
+                if at == name or not {*version.tags, *version.earlier_tags}.isdisjoint(tags):
                     del versions[level]
         return agent_service_pb2.EraseItemsResponse()
 

@@ -99,9 +99,9 @@ class Blocks(Ground):
 class Sharing(Ground):
     """What hosts do with blocks. It has no level."""
 
-    def _CreateSharedBlock(self, tenant: str, _: int, request: pb.CreateSharedBlockRequest) -> Message:
+    def _CreateSharedBlock(self, tenant: str, ceiling: int, request: pb.CreateSharedBlockRequest) -> Message:
         label = label_of(request.label)
-        owner = self._agent(tenant, request.owner_agent_id)
+        owner = self._agent(tenant, ceiling, request.owner_agent_id)
         versions = owner.blocks.get(label, {})
         if label in owner.shared or (request.content and 1 in versions):
             raise Refused("BLOCK_EXISTS")
@@ -110,43 +110,45 @@ class Sharing(Ground):
             owner.blocks.setdefault(label, {})[1] = self._new(request.content)
         return pb.CreateSharedBlockResponse()
 
-    def _DeleteSharedBlock(self, tenant: str, _: int, request: pb.DeleteSharedBlockRequest) -> Message:
+    def _DeleteSharedBlock(self, tenant: str, ceiling: int, request: pb.DeleteSharedBlockRequest) -> Message:
         label = label_of(request.label)
-        self._consumers(tenant, request.owner_agent_id, label)
-        del self._agent(tenant, request.owner_agent_id).shared[label]
+        self._consumers(tenant, ceiling, request.owner_agent_id, label)
+        del self._agent(tenant, ceiling, request.owner_agent_id).shared[label]
         return pb.DeleteSharedBlockResponse()
 
-    def _AttachBlock(self, tenant: str, _: int, request: pb.AttachBlockRequest) -> Message:
+    def _AttachBlock(self, tenant: str, ceiling: int, request: pb.AttachBlockRequest) -> Message:
         label = label_of(request.label)
         if request.agent_id == request.owner_agent_id:
             raise Refused("FIELD_INVALID")
-        owner, consumer = self._agent(tenant, request.owner_agent_id), self._agent(tenant, request.agent_id)
-        consumers = self._consumers(tenant, owner.shown.agent_id, label)
+        owner = self._agent(tenant, ceiling, request.owner_agent_id)
+        consumer = self._agent(tenant, ceiling, request.agent_id)
+        consumers = self._consumers(tenant, ceiling, owner.shown.agent_id, label)
         if consumer not in consumers:
             consumers.append(consumer)
         return pb.AttachBlockResponse()
 
-    def _DetachBlock(self, tenant: str, _: int, request: pb.DetachBlockRequest) -> Message:
+    def _DetachBlock(self, tenant: str, ceiling: int, request: pb.DetachBlockRequest) -> Message:
         label = label_of(request.label)
-        consumer = self._agent(tenant, request.agent_id)
-        consumers = self._consumers(tenant, request.owner_agent_id, label)
+        consumer = self._agent(tenant, ceiling, request.agent_id)
+        consumers = self._consumers(tenant, ceiling, request.owner_agent_id, label)
         if consumer not in consumers:
             raise Refused("BLOCK_NOT_ATTACHED")
         consumers.remove(consumer)
         return pb.DetachBlockResponse()
 
-    def _ListBlockConsumers(self, tenant: str, _: int, request: pb.ListBlockConsumersRequest) -> Message:
+    def _ListBlockConsumers(self, tenant: str, ceiling: int, request: pb.ListBlockConsumersRequest) -> Message:
         label = label_of(request.label)
         filters = (request.owner_agent_id, label)
         after = self._last("ListBlockConsumers", request.page_token, filters, 0) or ""
-        consumers = self._consumers(tenant, request.owner_agent_id, label)
-        wanted = sorted(one.shown.agent_id for one in consumers if one.shown.agent_id > after)
+        consumers = self._consumers(tenant, ceiling, request.owner_agent_id, label)
+        visible = [one.shown.agent_id for one in consumers if one.shown.ceiling <= ceiling]
+        wanted = sorted(agent_id for agent_id in visible if agent_id > after)
         page = wanted[: page_size(request.page_size)]
         more = self._more(page != wanted, filters, 0, page and page[-1])
         return pb.ListBlockConsumersResponse(agent_ids=page, next_page_token=more)
 
-    def _consumers(self, tenant: str, owner_id: str, label: str) -> list[Agent]:
-        owner = self._agent(tenant, owner_id)
+    def _consumers(self, tenant: str, ceiling: int, owner_id: str, label: str) -> list[Agent]:
+        owner = self._agent(tenant, ceiling, owner_id)
         if label not in owner.shared:
             raise Refused("SHARED_BLOCK_NOT_FOUND")
         return owner.shared[label]

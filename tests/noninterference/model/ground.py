@@ -81,10 +81,12 @@ class Ground:
             level is not None and page_token in self._learned.pages and self._learned.pages[page_token].taint != level
         )
 
-    def _agent(self, tenant: str, agent_id: str) -> Agent:
-        if (tenant, agent_id) not in self.agents:
+    def _agent(self, tenant: str, ceiling: int, agent_id: str) -> Agent:
+        """An agent up to the ceiling of a host key."""
+        found = self.agents.get((tenant, agent_id))
+        if found is None or found.shown.ceiling > ceiling:
             raise Refused("AGENT_NOT_FOUND")
-        return self.agents[tenant, agent_id]
+        return found
 
     # Versions.
 

@@ -19,7 +19,9 @@ class Sessions(Ground):
     def _OpenSession(self, tenant: str, ceiling: int, request: pb.OpenSessionRequest) -> Message:
         if request.taint > ceiling:
             raise Refused("CEILING_EXCEEDED")
-        agent = self._agent(tenant, request.agent_id)
+        agent = self._agent(tenant, ceiling, request.agent_id)
+        if request.taint > agent.shown.ceiling:
+            raise Refused("AGENT_CEILING_EXCEEDED")
         conversation = agent.conversations.get(request.conversation_id)
         if conversation and conversation.taint > request.taint:
             raise Refused("CONVERSATION_TAINTED")
@@ -32,19 +34,19 @@ class Sessions(Ground):
         session_id = self._named(of, request)
         if isinstance(of, str):
             session = self.sessions.get(session_id)
-            if session is None or session.tenant != of or session.conversation.taint > limit:
+            if session is None or session.tenant != of or session.agent.shown.ceiling > limit:
                 raise Refused("SESSION_NOT_FOUND")
         return pb.GetSessionResponse(session=self._session(session_id, self.sessions[session_id]))
 
     def _ListSessions(self, tenant: str, ceiling: int, request: pb.ListSessionsRequest) -> Message:
         filters = (request.agent_id, request.include_closed)
         last = self._last("ListSessions", request.page_token, filters, 0)
-        agent = self._agent(tenant, request.agent_id)
+        agent = self._agent(tenant, ceiling, request.agent_id)
         wanted = sorted(
             (
                 (session.created, session_id)
                 for session_id, session in self.sessions.items()
-                if session.agent is agent and session.conversation.taint <= ceiling
+                if session.agent is agent
                 if request.include_closed or self.open_level(session_id) is not None
                 if last is None or (session.created, session_id) < last
             ),
@@ -59,6 +61,8 @@ class Sessions(Ground):
         if request.taint > ceiling:
             raise Refused("CEILING_EXCEEDED")
         session = self._open(tenant, ceiling, request.session_id)
+        if request.taint > session.agent.shown.ceiling:
+            raise Refused("AGENT_CEILING_EXCEEDED")
         session.conversation.taint = max(session.conversation.taint, request.taint)
         return pb.RaiseTaintResponse(session=self._session(request.session_id, session))
 
@@ -90,10 +94,12 @@ class Sessions(Ground):
         return own
 
     def _open(self, tenant: str, ceiling: int, session_id: str) -> Session:
-        taint = self.open_level(session_id)
-        if taint is None or taint > ceiling or self.sessions[session_id].tenant != tenant:
+        session = self.sessions.get(session_id)
+        if session is None or self.open_level(session_id) is None or session.tenant != tenant:
             raise Refused("SESSION_NOT_FOUND")
-        return self.sessions[session_id]
+        if session.agent.shown.ceiling > ceiling:
+            raise Refused("SESSION_NOT_FOUND")
+        return session
 
     @staticmethod
     def _session(session_id: str, session: Session, taint: int = 0) -> session_pb2.Session:

@@ -33,7 +33,16 @@ _DO = {
 MORE = {
     "": {"EraseItems": 8},
     "erasing": {"EraseItems": 120},
-    "hosts": {"OpenSession": 90, "RaiseTaint": 60, "ResetSession": 25, "CloseSession": 20, "GetSession": 20},
+    "hosts": {
+        "OpenSession": 90,
+        "RaiseTaint": 60,
+        "ResetSession": 25,
+        "CloseSession": 20,
+        "GetSession": 20,
+        "GetAgent": 20,
+        "ListSessions": 20,
+        "ListAgents": 20,
+    },
     "blocks": {"CreateSharedBlock": 60, "AttachBlock": 80, "DetachBlock": 30, "ListBlockConsumers": 50},
 }
 """What is done more often in programs about one thing."""
@@ -58,7 +67,8 @@ class Keys(Protocol):
 def about_hosts(rng: random.Random, model: Model, keys: Keys, about: str) -> tuple[str, str, dict[str, Any]]:
     """The token of a host, what it asks and how."""
     host = keys.host()
-    agent: dict[str, Any] = {"agent_id": rng.choices(AGENTS, (6, 3, 1, 1))[0]}
+    reaches_all = model.hosts[host][1] == max(LEVELS)
+    agent: dict[str, Any] = {"agent_id": rng.choices(AGENTS, (6, 3, 1, 1) if reaches_all else (2, 1, 6, 1))[0]}
     session: dict[str, Any] = {"session_id": keys.some_session()[1]}
     page: dict[str, Any] = {"page_size": rng.choice((0, 1, 2, 5))}
     rpc = rng.choices(*zip(*{**_DO, **MORE.get(about, {})}.items(), strict=True))[0]
@@ -85,7 +95,7 @@ def about_hosts(rng: random.Random, model: Model, keys: Keys, about: str) -> tup
         case "ListAgents":
             fields = page
         case "CreateAgent":
-            fields = {**agent, **_first(rng)}
+            fields = {**agent, **_first(rng), **({"ceiling": rng.choice(LEVELS)} if rng.random() < 0.4 else {})}
         case "UpdateAgent":
             fields = {**agent, **_change(rng, model, *model.hosts[host], agent["agent_id"])}
         case "ListAuditEvents":

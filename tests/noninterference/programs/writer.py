@@ -46,13 +46,14 @@ class Writer:
     """Writes a program, one operation after the other. *about*: its only noun, nearly; or hosts, pages, or erasing."""
 
     def __init__(
-        self, seed: str, hosts: dict[tuple[str, int], str], model: Model, seen: Seen, *, about: str = ""
+        self, seed: str, hosts: dict[tuple[str, int], str], model: Model, seen: Seen, *, observer: int, about: str = ""
     ) -> None:
         self.rng = random.Random(seed)
         self._seed = seed
         self._hosts = hosts
         self._tenants = sorted({tenant for tenant, _ in hosts})
         self._top = max(ceiling for _, ceiling in hosts)
+        self._observer = observer
         self._model = model
         self._seen = seen
         self._nouns = (
@@ -73,13 +74,15 @@ class Writer:
             settings: dict[str, Any] = {"memory_char_limit": 120, "user_char_limit": 60}
             if agent == "bob" and not self._about_what:
                 settings["user_profile_enabled"] = False
-            made.append((host[tenant, 4], "CreateAgent", {"agent_id": agent, "memory_settings": settings}))
+            creator = host[tenant, self._observer if agent == "carol" else 4]  # low keys know of carol only
+            made.append((creator, "CreateAgent", {"agent_id": agent, "memory_settings": settings}))
         for tenant, agent in ((first, "alice"), (first, "alice"), (first, "bob"), (second, "alice")):
             made += [
                 (host[tenant, 4], "OpenSession", {"agent_id": agent, "taint": level})
                 for level in LEVELS
                 if (tenant, agent) == (first, "alice") or self.rng.random() < 0.4
             ]
+        made += [(host[first, 4], "OpenSession", {"agent_id": "carol", "taint": level}) for level in LEVELS]
         for owner, consumer in (("bob", "alice"), ("alice", "bob"), ("carol", "bob")):
             block = {"owner_agent_id": owner, "label": self.rng.choice(LABELS)}
             made.append((host[first, 4], "CreateSharedBlock", block))
@@ -195,7 +198,7 @@ class Writer:
         """The token of a host, of *tenant* if one is named."""
         tenant = tenant or self.rng.choices(self._tenants, (4, 1))[0]
         ceiling = self.rng.choice([ceiling for of, ceiling in sorted(self._hosts) if of == tenant])
-        return self._hosts[tenant, self._top if self.rng.random() < 0.4 else ceiling]
+        return self._hosts[tenant, self._top if self.rng.random() < 0.65 else ceiling]
 
     def host_of(self, session_id: str) -> str:
         """A host that knows the session; now and then one that must not."""

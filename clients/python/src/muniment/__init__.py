@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from muniment._connect import connect
     from muniment.errors import (
         Aborted,
+        AgentCeilingExceeded,
         AgentExists,
         AgentNotFound,
         AlreadyExists,
@@ -110,6 +111,7 @@ __all__ = [
     "Aborted",
     "AddNote",
     "Agent",
+    "AgentCeilingExceeded",
     "AgentExists",
     "AgentLimits",
     "AgentNotFound",

@@ -115,6 +115,7 @@ def agent(message: agent_pb2.Agent, storage: Iterable[agent_pb2.AgentStorage] = 
         agent_id=message.agent_id,
         display_name=message.display_name,
         language=message.language,
+        ceiling=values.Classification(message.ceiling) if message.ceiling else None,
         memory_settings=settings(message.memory_settings),
         create_time=utc(message.create_time),
         update_time=utc(message.update_time),

@@ -27,6 +27,7 @@ BY_REASON: dict[str, type[errors.MunimentError]] = {
     "CREDENTIAL_INVALID": errors.Unauthenticated,
     "PRINCIPAL_NOT_ALLOWED": errors.PrincipalNotAllowed,
     "CEILING_EXCEEDED": errors.CeilingExceeded,
+    "AGENT_CEILING_EXCEEDED": errors.AgentCeilingExceeded,
     "AGENT_NOT_FOUND": errors.AgentNotFound,
     "SESSION_NOT_FOUND": errors.SessionNotFound,
     "MEMORY_NOT_FOUND": errors.MemoryNotFound,

@@ -6,7 +6,8 @@ MunimentError                   the base class, and any status that is none of t
 ├── Unauthenticated             the credential is unknown, revoked, closed or expired
 ├── PermissionDenied
 │   ├── PrincipalNotAllowed     the method is not for this kind of caller
-│   └── CeilingExceeded         above the host key's ceiling
+│   ├── CeilingExceeded         above the host key's ceiling
+│   └── AgentCeilingExceeded    above the agent's ceiling
 ├── NotFound
 │   ├── AgentNotFound
 │   ├── SessionNotFound         or above the ceiling, or not open
@@ -151,6 +152,10 @@ class PrincipalNotAllowed(PermissionDenied):
 
 class CeilingExceeded(PermissionDenied):
     """The level is above the ceiling of the host key."""
+
+
+class AgentCeilingExceeded(PermissionDenied):
+    """The level is above the ceiling of the agent."""
 
 
 class NotFound(MunimentError):

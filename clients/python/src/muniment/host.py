@@ -42,6 +42,7 @@ class HostClient(SharedBlocks):
         *,
         display_name: str = "",
         language: str = "",
+        ceiling: Classification | None = None,
         memory_settings: MemorySettings | None = None,
         limits: AgentLimits | None = None,
         initial_blocks: Mapping[str, str] | None = None,
@@ -49,13 +50,16 @@ class HostClient(SharedBlocks):
     ) -> Agent:
         """Create an agent. Without *agent_id*, the server generates one. AgentExists: the id is already used.
 
-        *language* is a BCP 47 tag. *initial_blocks* are up to 64 PUBLIC blocks, content by label. None
+        *language* is a BCP 47 tag. *ceiling* is the highest level that its conversations may reach, for good; None
+        means that of the key, and CeilingExceeded that it is above that. QuotaExceeded: the operator allows the tenant
+        no more. *initial_blocks* are up to 64 PUBLIC blocks, content by label. None
         means three empty ones: `personality`, `relationships`, `current_state`.
         """
         request = agent_service_pb2.CreateAgentRequest(
             agent_id=agent_id or "",
             display_name=display_name,
             language=language,
+            ceiling=None if ceiling is None else _convert.level_to_proto(ceiling),
             memory_settings=_convert.settings_to_proto(memory_settings),
             limits=_convert.limits_to_proto(limits),
             initial_blocks=_convert.initial_blocks_to_proto(initial_blocks),
@@ -142,8 +146,8 @@ class HostClient(SharedBlocks):
         """Open a session at the level of what its conversation has seen so far.
 
         Without *conversation_id*, it is a new conversation. *ttl* is 1 second to 30 days; None means
-        24 hours. ConversationTainted: the conversation has seen more. CeilingExceeded: the key may
-        not reach *taint*.
+        24 hours. ConversationTainted: the conversation has seen more. CeilingExceeded,
+        AgentCeilingExceeded: the key, or the agent, may not reach *taint*.
         """
         request = session_service_pb2.OpenSessionRequest(
             agent_id=agent_id,

@@ -43,7 +43,8 @@ impl Classification {
         }
     }
 }
-/// An owner of items. It belongs to the tenant of the host key that created it.
+/// An owner of items. It belongs to the tenant of the host key that created it. For host keys below its ceiling it does not
+/// exist.
 ///
 /// No field is derived from items.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -66,6 +67,9 @@ pub struct Agent {
     /// When it was last changed by a host.
     #[prost(message, optional, tag = "6")]
     pub update_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The highest level that its conversations may reach. It is set once, by CreateAgent.
+    #[prost(enumeration = "Classification", tag = "7")]
+    pub ceiling: i32,
     /// What its sessions may take.
     #[prost(message, optional, tag = "8")]
     pub limits: ::core::option::Option<AgentLimits>,
@@ -387,6 +391,11 @@ pub struct CreateAgentRequest {
     /// The default is three empty blocks: `personality`, `relationships`, `current_state`.
     #[prost(message, repeated, tag = "5")]
     pub initial_blocks: ::prost::alloc::vec::Vec<InitialBlock>,
+    /// The highest level that its conversations may reach. It cannot be changed.
+    ///
+    /// The default is the ceiling of the host key.
+    #[prost(enumeration = "Classification", optional, tag = "6")]
+    pub ceiling: ::core::option::Option<i32>,
     /// What its sessions may take.
     #[prost(message, optional, tag = "7")]
     pub limits: ::core::option::Option<AgentLimits>,
@@ -462,7 +471,7 @@ pub struct GetAgentResponse {
     /// The agent.
     #[prost(message, optional, tag = "1")]
     pub agent: ::core::option::Option<Agent>,
-    /// What its sessions have stored at each level up to the ceiling of the host key, the lowest level first.
+    /// What its sessions have stored at each level up to the agent's ceiling, the lowest level first.
     #[prost(message, repeated, tag = "2")]
     pub storage: ::prost::alloc::vec::Vec<AgentStorage>,
 }
@@ -647,7 +656,9 @@ impl ::prost::Name for EraseItemsResponse {
 impl crate::Client {
     /// Create an agent with its initial blocks.
     ///
-    /// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
+    /// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
+    /// `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
+    /// of all agents together would be above those that the operator has set for the tenant.
     pub async fn create_agent(
         &self,
         request: CreateAgentRequest,
@@ -695,6 +706,8 @@ impl crate::Client {
             .await
     }
     /// Update the fields that are set, and keep the others.
+    ///
+    /// Fails with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` as CreateAgent does, if a limit is raised.
     pub async fn update_agent(
         &self,
         request: UpdateAgentRequest,
@@ -786,6 +799,8 @@ pub mod agent_service_client {
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
     /// Manages agents. Only hosts may call it.
+    ///
+    /// An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
     #[derive(Debug, Clone)]
     pub struct AgentServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -857,7 +872,9 @@ pub mod agent_service_client {
         }
         /// Create an agent with its initial blocks.
         ///
-        /// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
+        /// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
+        /// `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
+        /// of all agents together would be above those that the operator has set for the tenant.
         pub async fn create_agent(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateAgentRequest>,
@@ -935,6 +952,8 @@ pub mod agent_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Update the fields that are set, and keep the others.
+        ///
+        /// Fails with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` as CreateAgent does, if a limit is raised.
         pub async fn update_agent(
             &mut self,
             request: impl tonic::IntoRequest<super::UpdateAgentRequest>,
@@ -2473,7 +2492,8 @@ pub enum ErrorReason {
     /// Example, RESOURCE_EXHAUSTED: more calls at once than an agent with `calls_per_second` 1 may make.
     RateLimited = 34,
     /// The agent would store more at the session's level than its limits allow. The metadata entry `quota` of ErrorInfo
-    /// says of what: `items`, `bytes` or `revisions`. Reads and deletions go on.
+    /// says of what: `items`, `bytes` or `revisions`. Reads and deletions go on. Or a host would give the tenant's agents
+    /// more than the operator has allowed them together; `quota` is then `tenant`.
     ///
     /// Example, RESOURCE_EXHAUSTED: SaveMemory of a new key for an agent with as many items as `max_items` allows.
     QuotaExceeded = 35,
@@ -2482,6 +2502,10 @@ pub enum ErrorReason {
     ///
     /// Example, RESOURCE_EXHAUSTED: SaveMemory while the disk has less than 256 MiB left.
     StorageFull = 36,
+    /// The level is above the ceiling of the agent.
+    ///
+    /// Example, PERMISSION_DENIED: RaiseTaint to RESTRICTED for an agent that was created with the ceiling INTERNAL.
+    AgentCeilingExceeded = 37,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2527,6 +2551,7 @@ impl ErrorReason {
             Self::RateLimited => "ERROR_REASON_RATE_LIMITED",
             Self::QuotaExceeded => "ERROR_REASON_QUOTA_EXCEEDED",
             Self::StorageFull => "ERROR_REASON_STORAGE_FULL",
+            Self::AgentCeilingExceeded => "ERROR_REASON_AGENT_CEILING_EXCEEDED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2569,6 +2594,7 @@ impl ErrorReason {
             "ERROR_REASON_RATE_LIMITED" => Some(Self::RateLimited),
             "ERROR_REASON_QUOTA_EXCEEDED" => Some(Self::QuotaExceeded),
             "ERROR_REASON_STORAGE_FULL" => Some(Self::StorageFull),
+            "ERROR_REASON_AGENT_CEILING_EXCEEDED" => Some(Self::AgentCeilingExceeded),
             _ => None,
         }
     }

@@ -22,7 +22,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// An owner of items. It belongs to the tenant of the host key that created it.
+// An owner of items. It belongs to the tenant of the host key that created it. For host keys below its ceiling it does not
+// exist.
 //
 // No field is derived from items.
 type Agent struct {
@@ -39,6 +40,8 @@ type Agent struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When it was last changed by a host.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// The highest level that its conversations may reach. It is set once, by CreateAgent.
+	Ceiling Classification `protobuf:"varint,7,opt,name=ceiling,proto3,enum=muniment.v1.Classification" json:"ceiling,omitempty"`
 	// What its sessions may take.
 	Limits        *AgentLimits `protobuf:"bytes,8,opt,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -115,6 +118,13 @@ func (x *Agent) GetUpdateTime() *timestamppb.Timestamp {
 		return x.UpdateTime
 	}
 	return nil
+}
+
+func (x *Agent) GetCeiling() Classification {
+	if x != nil {
+		return x.Ceiling
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
 func (x *Agent) GetLimits() *AgentLimits {
@@ -370,7 +380,7 @@ var File_muniment_v1_agent_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/agent.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xd3\x02\n" +
+	"\x17muniment/v1/agent.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\x8a\x03\n" +
 	"\x05Agent\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12!\n" +
 	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12\x1a\n" +
@@ -379,7 +389,8 @@ const file_muniment_v1_agent_proto_rawDesc = "" +
 	"\vcreate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime\x120\n" +
+	"updateTime\x125\n" +
+	"\aceiling\x18\a \x01(\x0e2\x1b.muniment.v1.ClassificationR\aceiling\x120\n" +
 	"\x06limits\x18\b \x01(\v2\x18.muniment.v1.AgentLimitsR\x06limits\"\xa0\x01\n" +
 	"\fAgentStorage\x12C\n" +
 	"\x0eclassification\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x14\n" +
@@ -434,13 +445,14 @@ var file_muniment_v1_agent_proto_depIdxs = []int32{
 	3, // 0: muniment.v1.Agent.memory_settings:type_name -> muniment.v1.MemorySettings
 	4, // 1: muniment.v1.Agent.create_time:type_name -> google.protobuf.Timestamp
 	4, // 2: muniment.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
-	2, // 3: muniment.v1.Agent.limits:type_name -> muniment.v1.AgentLimits
-	5, // 4: muniment.v1.AgentStorage.classification:type_name -> muniment.v1.Classification
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	5, // 3: muniment.v1.Agent.ceiling:type_name -> muniment.v1.Classification
+	2, // 4: muniment.v1.Agent.limits:type_name -> muniment.v1.AgentLimits
+	5, // 5: muniment.v1.AgentStorage.classification:type_name -> muniment.v1.Classification
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_agent_proto_init() }

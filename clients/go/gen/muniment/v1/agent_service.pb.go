@@ -38,6 +38,10 @@ type CreateAgentRequest struct {
 	//
 	// The default is three empty blocks: `personality`, `relationships`, `current_state`.
 	InitialBlocks []*InitialBlock `protobuf:"bytes,5,rep,name=initial_blocks,json=initialBlocks,proto3" json:"initial_blocks,omitempty"`
+	// The highest level that its conversations may reach. It cannot be changed.
+	//
+	// The default is the ceiling of the host key.
+	Ceiling *Classification `protobuf:"varint,6,opt,name=ceiling,proto3,enum=muniment.v1.Classification,oneof" json:"ceiling,omitempty"`
 	// What its sessions may take.
 	Limits        *AgentLimits `protobuf:"bytes,7,opt,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -107,6 +111,13 @@ func (x *CreateAgentRequest) GetInitialBlocks() []*InitialBlock {
 		return x.InitialBlocks
 	}
 	return nil
+}
+
+func (x *CreateAgentRequest) GetCeiling() Classification {
+	if x != nil && x.Ceiling != nil {
+		return *x.Ceiling
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
 func (x *CreateAgentRequest) GetLimits() *AgentLimits {
@@ -268,7 +279,7 @@ type GetAgentResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The agent.
 	Agent *Agent `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
-	// What its sessions have stored at each level up to the ceiling of the host key, the lowest level first.
+	// What its sessions have stored at each level up to the agent's ceiling, the lowest level first.
 	Storage       []*AgentStorage `protobuf:"bytes,2,rep,name=storage,proto3" json:"storage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -776,14 +787,17 @@ var File_muniment_v1_agent_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1fmuniment/v1/agent_service.proto\x12\vmuniment.v1\x1a\x17muniment/v1/agent.proto\x1a\x17muniment/v1/audit.proto\x1a\x18muniment/v1/policy.proto\"\xa8\x02\n" +
+	"\x1fmuniment/v1/agent_service.proto\x12\vmuniment.v1\x1a\x17muniment/v1/agent.proto\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\"\xf0\x02\n" +
 	"\x12CreateAgentRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12!\n" +
 	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12\x1a\n" +
 	"\blanguage\x18\x03 \x01(\tR\blanguage\x12D\n" +
 	"\x0fmemory_settings\x18\x04 \x01(\v2\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12@\n" +
-	"\x0einitial_blocks\x18\x05 \x03(\v2\x19.muniment.v1.InitialBlockR\rinitialBlocks\x120\n" +
-	"\x06limits\x18\a \x01(\v2\x18.muniment.v1.AgentLimitsR\x06limits\"H\n" +
+	"\x0einitial_blocks\x18\x05 \x03(\v2\x19.muniment.v1.InitialBlockR\rinitialBlocks\x12:\n" +
+	"\aceiling\x18\x06 \x01(\x0e2\x1b.muniment.v1.ClassificationH\x00R\aceiling\x88\x01\x01\x120\n" +
+	"\x06limits\x18\a \x01(\v2\x18.muniment.v1.AgentLimitsR\x06limitsB\n" +
+	"\n" +
+	"\b_ceiling\"H\n" +
 	"\fInitialBlock\x12\x19\n" +
 	"\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n" +
 	"\acontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\acontent\"?\n" +
@@ -867,40 +881,42 @@ var file_muniment_v1_agent_service_proto_goTypes = []any{
 	(*EraseItemsRequest)(nil),   // 11: muniment.v1.EraseItemsRequest
 	(*EraseItemsResponse)(nil),  // 12: muniment.v1.EraseItemsResponse
 	(*MemorySettings)(nil),      // 13: muniment.v1.MemorySettings
-	(*AgentLimits)(nil),         // 14: muniment.v1.AgentLimits
-	(*Agent)(nil),               // 15: muniment.v1.Agent
-	(*AgentStorage)(nil),        // 16: muniment.v1.AgentStorage
-	(ItemKind)(0),               // 17: muniment.v1.ItemKind
+	(Classification)(0),         // 14: muniment.v1.Classification
+	(*AgentLimits)(nil),         // 15: muniment.v1.AgentLimits
+	(*Agent)(nil),               // 16: muniment.v1.Agent
+	(*AgentStorage)(nil),        // 17: muniment.v1.AgentStorage
+	(ItemKind)(0),               // 18: muniment.v1.ItemKind
 }
 var file_muniment_v1_agent_service_proto_depIdxs = []int32{
 	13, // 0: muniment.v1.CreateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
 	1,  // 1: muniment.v1.CreateAgentRequest.initial_blocks:type_name -> muniment.v1.InitialBlock
-	14, // 2: muniment.v1.CreateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
-	15, // 3: muniment.v1.CreateAgentResponse.agent:type_name -> muniment.v1.Agent
-	15, // 4: muniment.v1.GetAgentResponse.agent:type_name -> muniment.v1.Agent
-	16, // 5: muniment.v1.GetAgentResponse.storage:type_name -> muniment.v1.AgentStorage
-	15, // 6: muniment.v1.ListAgentsResponse.agents:type_name -> muniment.v1.Agent
-	13, // 7: muniment.v1.UpdateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
-	14, // 8: muniment.v1.UpdateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
-	15, // 9: muniment.v1.UpdateAgentResponse.agent:type_name -> muniment.v1.Agent
-	17, // 10: muniment.v1.EraseItemsRequest.kind:type_name -> muniment.v1.ItemKind
-	0,  // 11: muniment.v1.AgentService.CreateAgent:input_type -> muniment.v1.CreateAgentRequest
-	3,  // 12: muniment.v1.AgentService.GetAgent:input_type -> muniment.v1.GetAgentRequest
-	5,  // 13: muniment.v1.AgentService.ListAgents:input_type -> muniment.v1.ListAgentsRequest
-	7,  // 14: muniment.v1.AgentService.UpdateAgent:input_type -> muniment.v1.UpdateAgentRequest
-	9,  // 15: muniment.v1.AgentService.DeleteAgent:input_type -> muniment.v1.DeleteAgentRequest
-	11, // 16: muniment.v1.AgentService.EraseItems:input_type -> muniment.v1.EraseItemsRequest
-	2,  // 17: muniment.v1.AgentService.CreateAgent:output_type -> muniment.v1.CreateAgentResponse
-	4,  // 18: muniment.v1.AgentService.GetAgent:output_type -> muniment.v1.GetAgentResponse
-	6,  // 19: muniment.v1.AgentService.ListAgents:output_type -> muniment.v1.ListAgentsResponse
-	8,  // 20: muniment.v1.AgentService.UpdateAgent:output_type -> muniment.v1.UpdateAgentResponse
-	10, // 21: muniment.v1.AgentService.DeleteAgent:output_type -> muniment.v1.DeleteAgentResponse
-	12, // 22: muniment.v1.AgentService.EraseItems:output_type -> muniment.v1.EraseItemsResponse
-	17, // [17:23] is the sub-list for method output_type
-	11, // [11:17] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	14, // 2: muniment.v1.CreateAgentRequest.ceiling:type_name -> muniment.v1.Classification
+	15, // 3: muniment.v1.CreateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
+	16, // 4: muniment.v1.CreateAgentResponse.agent:type_name -> muniment.v1.Agent
+	16, // 5: muniment.v1.GetAgentResponse.agent:type_name -> muniment.v1.Agent
+	17, // 6: muniment.v1.GetAgentResponse.storage:type_name -> muniment.v1.AgentStorage
+	16, // 7: muniment.v1.ListAgentsResponse.agents:type_name -> muniment.v1.Agent
+	13, // 8: muniment.v1.UpdateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
+	15, // 9: muniment.v1.UpdateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
+	16, // 10: muniment.v1.UpdateAgentResponse.agent:type_name -> muniment.v1.Agent
+	18, // 11: muniment.v1.EraseItemsRequest.kind:type_name -> muniment.v1.ItemKind
+	0,  // 12: muniment.v1.AgentService.CreateAgent:input_type -> muniment.v1.CreateAgentRequest
+	3,  // 13: muniment.v1.AgentService.GetAgent:input_type -> muniment.v1.GetAgentRequest
+	5,  // 14: muniment.v1.AgentService.ListAgents:input_type -> muniment.v1.ListAgentsRequest
+	7,  // 15: muniment.v1.AgentService.UpdateAgent:input_type -> muniment.v1.UpdateAgentRequest
+	9,  // 16: muniment.v1.AgentService.DeleteAgent:input_type -> muniment.v1.DeleteAgentRequest
+	11, // 17: muniment.v1.AgentService.EraseItems:input_type -> muniment.v1.EraseItemsRequest
+	2,  // 18: muniment.v1.AgentService.CreateAgent:output_type -> muniment.v1.CreateAgentResponse
+	4,  // 19: muniment.v1.AgentService.GetAgent:output_type -> muniment.v1.GetAgentResponse
+	6,  // 20: muniment.v1.AgentService.ListAgents:output_type -> muniment.v1.ListAgentsResponse
+	8,  // 21: muniment.v1.AgentService.UpdateAgent:output_type -> muniment.v1.UpdateAgentResponse
+	10, // 22: muniment.v1.AgentService.DeleteAgent:output_type -> muniment.v1.DeleteAgentResponse
+	12, // 23: muniment.v1.AgentService.EraseItems:output_type -> muniment.v1.EraseItemsResponse
+	18, // [18:24] is the sub-list for method output_type
+	12, // [12:18] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_agent_service_proto_init() }
@@ -910,7 +926,9 @@ func file_muniment_v1_agent_service_proto_init() {
 	}
 	file_muniment_v1_agent_proto_init()
 	file_muniment_v1_audit_proto_init()
+	file_muniment_v1_classification_proto_init()
 	file_muniment_v1_policy_proto_init()
+	file_muniment_v1_agent_service_proto_msgTypes[0].OneofWrappers = []any{}
 	file_muniment_v1_agent_service_proto_msgTypes[7].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -32,10 +32,14 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Manages agents. Only hosts may call it.
+//
+// An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
 type AgentServiceClient interface {
 	// Create an agent with its initial blocks.
 	//
-	// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
+	// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
+	// `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
+	// of all agents together would be above those that the operator has set for the tenant.
 	CreateAgent(ctx context.Context, in *CreateAgentRequest, opts ...grpc.CallOption) (*CreateAgentResponse, error)
 	// Get one agent.
 	//
@@ -44,6 +48,8 @@ type AgentServiceClient interface {
 	// List the tenant's agents, by id.
 	ListAgents(ctx context.Context, in *ListAgentsRequest, opts ...grpc.CallOption) (*ListAgentsResponse, error)
 	// Update the fields that are set, and keep the others.
+	//
+	// Fails with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` as CreateAgent does, if a limit is raised.
 	UpdateAgent(ctx context.Context, in *UpdateAgentRequest, opts ...grpc.CallOption) (*UpdateAgentResponse, error)
 	// Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 	//
@@ -134,10 +140,14 @@ func (c *agentServiceClient) EraseItems(ctx context.Context, in *EraseItemsReque
 // for forward compatibility.
 //
 // Manages agents. Only hosts may call it.
+//
+// An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
 type AgentServiceServer interface {
 	// Create an agent with its initial blocks.
 	//
-	// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
+	// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
+	// `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
+	// of all agents together would be above those that the operator has set for the tenant.
 	CreateAgent(context.Context, *CreateAgentRequest) (*CreateAgentResponse, error)
 	// Get one agent.
 	//
@@ -146,6 +156,8 @@ type AgentServiceServer interface {
 	// List the tenant's agents, by id.
 	ListAgents(context.Context, *ListAgentsRequest) (*ListAgentsResponse, error)
 	// Update the fields that are set, and keep the others.
+	//
+	// Fails with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` as CreateAgent does, if a limit is raised.
 	UpdateAgent(context.Context, *UpdateAgentRequest) (*UpdateAgentResponse, error)
 	// Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 	//

@@ -168,7 +168,8 @@ const (
 	// Example, RESOURCE_EXHAUSTED: more calls at once than an agent with `calls_per_second` 1 may make.
 	ErrorReason_ERROR_REASON_RATE_LIMITED ErrorReason = 34
 	// The agent would store more at the session's level than its limits allow. The metadata entry `quota` of ErrorInfo
-	// says of what: `items`, `bytes` or `revisions`. Reads and deletions go on.
+	// says of what: `items`, `bytes` or `revisions`. Reads and deletions go on. Or a host would give the tenant's agents
+	// more than the operator has allowed them together; `quota` is then `tenant`.
 	//
 	// Example, RESOURCE_EXHAUSTED: SaveMemory of a new key for an agent with as many items as `max_items` allows.
 	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED ErrorReason = 35
@@ -177,6 +178,10 @@ const (
 	//
 	// Example, RESOURCE_EXHAUSTED: SaveMemory while the disk has less than 256 MiB left.
 	ErrorReason_ERROR_REASON_STORAGE_FULL ErrorReason = 36
+	// The level is above the ceiling of the agent.
+	//
+	// Example, PERMISSION_DENIED: RaiseTaint to RESTRICTED for an agent that was created with the ceiling INTERNAL.
+	ErrorReason_ERROR_REASON_AGENT_CEILING_EXCEEDED ErrorReason = 37
 )
 
 // Enum value maps for ErrorReason.
@@ -219,6 +224,7 @@ var (
 		34: "ERROR_REASON_RATE_LIMITED",
 		35: "ERROR_REASON_QUOTA_EXCEEDED",
 		36: "ERROR_REASON_STORAGE_FULL",
+		37: "ERROR_REASON_AGENT_CEILING_EXCEEDED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -258,6 +264,7 @@ var (
 		"ERROR_REASON_RATE_LIMITED":           34,
 		"ERROR_REASON_QUOTA_EXCEEDED":         35,
 		"ERROR_REASON_STORAGE_FULL":           36,
+		"ERROR_REASON_AGENT_CEILING_EXCEEDED": 37,
 	}
 )
 
@@ -292,7 +299,8 @@ var File_muniment_v1_error_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xee\t\n" +
+	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\x97\n" +
+	"\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_FIELD_INVALID\x10\x01\x12#\n" +
@@ -331,7 +339,8 @@ const file_muniment_v1_error_proto_rawDesc = "" +
 	"\x1dERROR_REASON_PROMPT_TOO_LARGE\x10!\x12\x1d\n" +
 	"\x19ERROR_REASON_RATE_LIMITED\x10\"\x12\x1f\n" +
 	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10#\x12\x1d\n" +
-	"\x19ERROR_REASON_STORAGE_FULL\x10$B?\n" +
+	"\x19ERROR_REASON_STORAGE_FULL\x10$\x12'\n" +
+	"#ERROR_REASON_AGENT_CEILING_EXCEEDED\x10%B?\n" +
 	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

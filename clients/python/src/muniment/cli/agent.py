@@ -8,16 +8,16 @@ from typing import Any
 
 import click
 
-from muniment import AgentLimits, HostClient, ItemKind, MemorySettings
+from muniment import AgentLimits, Classification, HostClient, ItemKind, MemorySettings
 from muniment.cli.apply import LIMITS, SETTINGS, apply, flat
 from muniment.cli.connect import with_host
 from muniment.cli.content import confirm
 from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
-from muniment.cli.parameters import TEXT
+from muniment.cli.parameters import LEVEL, TEXT
 
-_COLUMNS = ("agent_id", "display_name", "language", "create_time", "update_time")
+_COLUMNS = ("agent_id", "display_name", "language", "ceiling", "create_time", "update_time")
 
 
 @click.group(cls=Group)
@@ -78,6 +78,11 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
     help="The language of its items, such as en or pt-BR. The default is to guess it for each item.",
 )
 @click.option(
+    "--ceiling",
+    type=LEVEL,
+    help="The highest level that its conversations may reach, for good. The default is the key's.",
+)
+@click.option(
     "--block",
     "blocks",
     multiple=True,
@@ -95,6 +100,7 @@ def create(
     agent_id: str | None,
     display_name: str,
     language: str,
+    ceiling: Classification | None,
     blocks: dict[str, str] | None,
     settings: MemorySettings,
     limits: AgentLimits,
@@ -110,11 +116,13 @@ def create(
       muniment agent create alice
       muniment agent create alice --block "personality=Kind, and brief." --block current_state=
       muniment agent create --display-name "Alice" --language en --notes-limit 4000
+      muniment agent create newsletter --ceiling internal
     """
     made = host.create_agent(
         agent_id,
         display_name=display_name,
         language=language,
+        ceiling=ceiling,
         memory_settings=settings,
         limits=limits,
         initial_blocks=blocks,

@@ -12,11 +12,13 @@ from typing import Any
 
 import yaml
 
+from muniment import Classification
 from muniment.cli.failures import Failure
 
 _SETTINGS: dict[str, type] = {
     "display_name": str,
     "language": str,
+    "ceiling": Classification,
     "memory_enabled": bool,
     "user_profile_enabled": bool,
     "memory_char_limit": int,
@@ -30,6 +32,7 @@ _TYPES: dict[type, str] = {
     str: "text: put it in quotes",
     bool: "true or false",
     int: "a whole number",
+    Classification: "public, internal, confidential or restricted",
 }
 
 
@@ -105,7 +108,9 @@ def _mapping(value: object, where: str) -> Mapping[str, object]:
 
 
 def _of_type(kind: type, value: Any, where: str) -> Any:
-    """*value* if it has exactly that type: True is not a number."""
+    """*value* if it has exactly that type: True is not a number. A level is given by its name."""
+    if kind is Classification and isinstance(value, str) and value.upper() in Classification.__members__:
+        return Classification[value.upper()]
     if type(value) is not kind:
         raise _wrong(f"{where} must be {_TYPES[kind]}")
     return value

@@ -43,8 +43,8 @@ def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
     """Create and update agents as a YAML file declares them.
 
     An agent that does not exist is created, with `blocks` as its first blocks. An agent that exists gets the settings
-    in the file that differ; its other settings and its blocks stay. Agents that are not in the file stay. The command
-    reports each agent as created, updated or unchanged.
+    in the file that differ; its other settings, its ceiling and its blocks stay. Agents that are not in the file stay.
+    The command reports each agent as created, updated or unchanged.
 
     A file that is not in this form is refused before anything is changed. If the server refuses an agent, the command
     ends there; the agents before it are done. Correct the file, and apply it again.
@@ -54,6 +54,7 @@ def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
       alice:
         display_name: Alice
         language: en
+        ceiling: confidential
         memory_enabled: true
         user_profile_enabled: true
         memory_char_limit: 2200
@@ -94,6 +95,10 @@ def _step(host: HostClient, wanted: Declared) -> _Step:
             there = flat(host.get_agent(wanted.agent_id))
     except AgentNotFound:
         return _Step("created", wanted)
+    if wanted.settings.get("ceiling", there["ceiling"]) != there["ceiling"]:
+        raise Failure(
+            f"agents.{wanted.agent_id}.ceiling cannot be changed", "correct the file, or create another agent"
+        )
     changed = tuple(name for name, value in wanted.settings.items() if there[name] != value)
     return _Step("updated" if changed else "unchanged", wanted, changed)
 

@@ -40,6 +40,7 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.Unauthenticated: "get another: muniment host-key create, or muniment session open",
     muniment.PrincipalNotAllowed: "agents, sessions and sharing need MUNIMENT_HOST_KEY; items need a session",
     muniment.CeilingExceeded: "stay at or below the key's ceiling, or use a key with a higher one",
+    muniment.AgentCeilingExceeded: "stay at or below the agent's ceiling: muniment agent get NAME",
     muniment.AgentNotFound: "list the agents: muniment agent list; create one: muniment agent create NAME",
     muniment.SessionNotFound: "list the open ones: muniment session list AGENT",
     muniment.MemoryNotFound: "list what this session sees: muniment memory list",

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from muniment.v1 import classification_pb2 as muniment_dot_v1_dot_classification__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17muniment/v1/agent.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xd3\x02\n\x05\x41gent\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12!\n\x0c\x64isplay_name\x18\x02 \x01(\tR\x0b\x64isplayName\x12\x1a\n\x08language\x18\x03 \x01(\tR\x08language\x12\x44\n\x0fmemory_settings\x18\x04 \x01(\x0b\x32\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12;\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x30\n\x06limits\x18\x08 \x01(\x0b\x32\x18.muniment.v1.AgentLimitsR\x06limits\"\xa0\x01\n\x0c\x41gentStorage\x12\x43\n\x0e\x63lassification\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x14\n\x05items\x18\x02 \x01(\x03R\x05items\x12\x14\n\x05\x62ytes\x18\x03 \x01(\x03R\x05\x62ytes\x12\x1f\n\x0bnearly_full\x18\x04 \x01(\x08R\nnearlyFull\"\xed\x01\n\x0b\x41gentLimits\x12-\n\x10\x63\x61lls_per_second\x18\x01 \x01(\x05H\x00R\x0e\x63\x61llsPerSecond\x88\x01\x01\x12 \n\tmax_items\x18\x02 \x01(\x03H\x01R\x08maxItems\x88\x01\x01\x12 \n\tmax_bytes\x18\x03 \x01(\x03H\x02R\x08maxBytes\x88\x01\x01\x12(\n\rmax_revisions\x18\x04 \x01(\x05H\x03R\x0cmaxRevisions\x88\x01\x01\x42\x13\n\x11_calls_per_secondB\x0c\n\n_max_itemsB\x0c\n\n_max_bytesB\x10\n\x0e_max_revisions\"\xa7\x02\n\x0eMemorySettings\x12*\n\x0ememory_enabled\x18\x01 \x01(\x08H\x00R\rmemoryEnabled\x88\x01\x01\x12\x35\n\x14user_profile_enabled\x18\x02 \x01(\x08H\x01R\x12userProfileEnabled\x88\x01\x01\x12/\n\x11memory_char_limit\x18\x03 \x01(\x05H\x02R\x0fmemoryCharLimit\x88\x01\x01\x12+\n\x0fuser_char_limit\x18\x04 \x01(\x05H\x03R\ruserCharLimit\x88\x01\x01\x42\x11\n\x0f_memory_enabledB\x17\n\x15_user_profile_enabledB\x14\n\x12_memory_char_limitB\x12\n\x10_user_char_limitB?\n\x0bmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17muniment/v1/agent.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\x8a\x03\n\x05\x41gent\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12!\n\x0c\x64isplay_name\x18\x02 \x01(\tR\x0b\x64isplayName\x12\x1a\n\x08language\x18\x03 \x01(\tR\x08language\x12\x44\n\x0fmemory_settings\x18\x04 \x01(\x0b\x32\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12;\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x35\n\x07\x63\x65iling\x18\x07 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x07\x63\x65iling\x12\x30\n\x06limits\x18\x08 \x01(\x0b\x32\x18.muniment.v1.AgentLimitsR\x06limits\"\xa0\x01\n\x0c\x41gentStorage\x12\x43\n\x0e\x63lassification\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x14\n\x05items\x18\x02 \x01(\x03R\x05items\x12\x14\n\x05\x62ytes\x18\x03 \x01(\x03R\x05\x62ytes\x12\x1f\n\x0bnearly_full\x18\x04 \x01(\x08R\nnearlyFull\"\xed\x01\n\x0b\x41gentLimits\x12-\n\x10\x63\x61lls_per_second\x18\x01 \x01(\x05H\x00R\x0e\x63\x61llsPerSecond\x88\x01\x01\x12 \n\tmax_items\x18\x02 \x01(\x03H\x01R\x08maxItems\x88\x01\x01\x12 \n\tmax_bytes\x18\x03 \x01(\x03H\x02R\x08maxBytes\x88\x01\x01\x12(\n\rmax_revisions\x18\x04 \x01(\x05H\x03R\x0cmaxRevisions\x88\x01\x01\x42\x13\n\x11_calls_per_secondB\x0c\n\n_max_itemsB\x0c\n\n_max_bytesB\x10\n\x0e_max_revisions\"\xa7\x02\n\x0eMemorySettings\x12*\n\x0ememory_enabled\x18\x01 \x01(\x08H\x00R\rmemoryEnabled\x88\x01\x01\x12\x35\n\x14user_profile_enabled\x18\x02 \x01(\x08H\x01R\x12userProfileEnabled\x88\x01\x01\x12/\n\x11memory_char_limit\x18\x03 \x01(\x05H\x02R\x0fmemoryCharLimit\x88\x01\x01\x12+\n\x0fuser_char_limit\x18\x04 \x01(\x05H\x03R\ruserCharLimit\x88\x01\x01\x42\x11\n\x0f_memory_enabledB\x17\n\x15_user_profile_enabledB\x14\n\x12_memory_char_limitB\x12\n\x10_user_char_limitB?\n\x0bmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,11 +35,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\013muniment.v1P\001Z.muniment/clients/go/gen/muniment/v1;munimentv1'
   _globals['_AGENT']._serialized_start=108
-  _globals['_AGENT']._serialized_end=447
-  _globals['_AGENTSTORAGE']._serialized_start=450
-  _globals['_AGENTSTORAGE']._serialized_end=610
-  _globals['_AGENTLIMITS']._serialized_start=613
-  _globals['_AGENTLIMITS']._serialized_end=850
-  _globals['_MEMORYSETTINGS']._serialized_start=853
-  _globals['_MEMORYSETTINGS']._serialized_end=1148
+  _globals['_AGENT']._serialized_end=502
+  _globals['_AGENTSTORAGE']._serialized_start=505
+  _globals['_AGENTSTORAGE']._serialized_end=665
+  _globals['_AGENTLIMITS']._serialized_start=668
+  _globals['_AGENTLIMITS']._serialized_end=905
+  _globals['_MEMORYSETTINGS']._serialized_start=908
+  _globals['_MEMORYSETTINGS']._serialized_end=1203
 # @@protoc_insertion_point(module_scope)

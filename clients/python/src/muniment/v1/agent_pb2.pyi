@@ -20,7 +20,8 @@ DESCRIPTOR: descriptor.FileDescriptor
 
 @typing.final
 class Agent(message.Message):
-    """An owner of items. It belongs to the tenant of the host key that created it.
+    """An owner of items. It belongs to the tenant of the host key that created it. For host keys below its ceiling it does not
+    exist.
 
     No field is derived from items.
     """
@@ -33,6 +34,7 @@ class Agent(message.Message):
     MEMORY_SETTINGS_FIELD_NUMBER: builtins.int
     CREATE_TIME_FIELD_NUMBER: builtins.int
     UPDATE_TIME_FIELD_NUMBER: builtins.int
+    CEILING_FIELD_NUMBER: builtins.int
     LIMITS_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The id, unique in the tenant."""
@@ -40,6 +42,8 @@ class Agent(message.Message):
     """A name for people."""
     language: builtins.str
     """The language of the agent's items, as a BCP 47 tag. Search stems words in it. If empty, it is detected per item."""
+    ceiling: classification_pb2.Classification.ValueType
+    """The highest level that its conversations may reach. It is set once, by CreateAgent."""
     @builtins.property
     def memory_settings(self) -> MemorySettings:
         """The settings of the two tiers of notes."""
@@ -65,11 +69,12 @@ class Agent(message.Message):
         memory_settings: MemorySettings | None = ...,
         create_time: timestamp_pb2.Timestamp | None = ...,
         update_time: timestamp_pb2.Timestamp | None = ...,
+        ceiling: classification_pb2.Classification.ValueType = ...,
         limits: AgentLimits | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "limits", b"limits", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "create_time", b"create_time", "display_name", b"display_name", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "ceiling", b"ceiling", "create_time", b"create_time", "display_name", b"display_name", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

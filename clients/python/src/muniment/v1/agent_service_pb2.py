@@ -24,10 +24,11 @@ _sym_db = _symbol_database.Default()
 
 from muniment.v1 import agent_pb2 as muniment_dot_v1_dot_agent__pb2
 from muniment.v1 import audit_pb2 as muniment_dot_v1_dot_audit__pb2
+from muniment.v1 import classification_pb2 as muniment_dot_v1_dot_classification__pb2
 from muniment.v1 import policy_pb2 as muniment_dot_v1_dot_policy__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fmuniment/v1/agent_service.proto\x12\x0bmuniment.v1\x1a\x17muniment/v1/agent.proto\x1a\x17muniment/v1/audit.proto\x1a\x18muniment/v1/policy.proto\"\xa8\x02\n\x12\x43reateAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12!\n\x0c\x64isplay_name\x18\x02 \x01(\tR\x0b\x64isplayName\x12\x1a\n\x08language\x18\x03 \x01(\tR\x08language\x12\x44\n\x0fmemory_settings\x18\x04 \x01(\x0b\x32\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12@\n\x0einitial_blocks\x18\x05 \x03(\x0b\x32\x19.muniment.v1.InitialBlockR\rinitialBlocks\x12\x30\n\x06limits\x18\x07 \x01(\x0b\x32\x18.muniment.v1.AgentLimitsR\x06limits\"H\n\x0cInitialBlock\x12\x19\n\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\"?\n\x13\x43reateAgentResponse\x12(\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x12.muniment.v1.AgentR\x05\x61gent\",\n\x0fGetAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\"q\n\x10GetAgentResponse\x12(\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x12.muniment.v1.AgentR\x05\x61gent\x12\x33\n\x07storage\x18\x02 \x03(\x0b\x32\x19.muniment.v1.AgentStorageR\x07storage\"O\n\x11ListAgentsRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x02 \x01(\tR\tpageToken\"h\n\x12ListAgentsResponse\x12*\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x12.muniment.v1.AgentR\x06\x61gents\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8e\x02\n\x12UpdateAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12&\n\x0c\x64isplay_name\x18\x02 \x01(\tH\x00R\x0b\x64isplayName\x88\x01\x01\x12\x1f\n\x08language\x18\x03 \x01(\tH\x01R\x08language\x88\x01\x01\x12\x44\n\x0fmemory_settings\x18\x04 \x01(\x0b\x32\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12\x30\n\x06limits\x18\x06 \x01(\x0b\x32\x18.muniment.v1.AgentLimitsR\x06limitsB\x0f\n\r_display_nameB\x0b\n\t_language\"?\n\x13UpdateAgentResponse\x12(\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x12.muniment.v1.AgentR\x05\x61gent\"/\n\x12\x44\x65leteAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\"\x15\n\x13\x44\x65leteAgentResponse\"\xbe\x01\n\x11\x45raseItemsRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12)\n\x04kind\x18\x02 \x01(\x0e\x32\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n\x04name\x18\x03 \x01(\tB\x03\x80\x01\x01R\x04name\x12\x15\n\x03tag\x18\x04 \x01(\tB\x03\x80\x01\x01R\x03tag\x12\x17\n\x07item_id\x18\x05 \x01(\tR\x06itemId\x12\x1a\n\x08revision\x18\x06 \x01(\x05R\x08revision\"\x14\n\x12\x45raseItemsResponse2\xbf\x04\n\x0c\x41gentService\x12^\n\x0b\x43reateAgent\x12\x1f.muniment.v1.CreateAgentRequest\x1a .muniment.v1.CreateAgentResponse\"\x0c\x90\x02\x00\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12U\n\x08GetAgent\x12\x1c.muniment.v1.GetAgentRequest\x1a\x1d.muniment.v1.GetAgentResponse\"\x0c\x90\x02\x01\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12[\n\nListAgents\x12\x1e.muniment.v1.ListAgentsRequest\x1a\x1f.muniment.v1.ListAgentsResponse\"\x0c\x90\x02\x01\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12^\n\x0bUpdateAgent\x12\x1f.muniment.v1.UpdateAgentRequest\x1a .muniment.v1.UpdateAgentResponse\"\x0c\x90\x02\x02\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12^\n\x0b\x44\x65leteAgent\x12\x1f.muniment.v1.DeleteAgentRequest\x1a .muniment.v1.DeleteAgentResponse\"\x0c\x90\x02\x02\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12[\n\nEraseItems\x12\x1e.muniment.v1.EraseItemsRequest\x1a\x1f.muniment.v1.EraseItemsResponse\"\x0c\x90\x02\x02\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x42?\n\x0bmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fmuniment/v1/agent_service.proto\x12\x0bmuniment.v1\x1a\x17muniment/v1/agent.proto\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\"\xf0\x02\n\x12\x43reateAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12!\n\x0c\x64isplay_name\x18\x02 \x01(\tR\x0b\x64isplayName\x12\x1a\n\x08language\x18\x03 \x01(\tR\x08language\x12\x44\n\x0fmemory_settings\x18\x04 \x01(\x0b\x32\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12@\n\x0einitial_blocks\x18\x05 \x03(\x0b\x32\x19.muniment.v1.InitialBlockR\rinitialBlocks\x12:\n\x07\x63\x65iling\x18\x06 \x01(\x0e\x32\x1b.muniment.v1.ClassificationH\x00R\x07\x63\x65iling\x88\x01\x01\x12\x30\n\x06limits\x18\x07 \x01(\x0b\x32\x18.muniment.v1.AgentLimitsR\x06limitsB\n\n\x08_ceiling\"H\n\x0cInitialBlock\x12\x19\n\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\"?\n\x13\x43reateAgentResponse\x12(\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x12.muniment.v1.AgentR\x05\x61gent\",\n\x0fGetAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\"q\n\x10GetAgentResponse\x12(\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x12.muniment.v1.AgentR\x05\x61gent\x12\x33\n\x07storage\x18\x02 \x03(\x0b\x32\x19.muniment.v1.AgentStorageR\x07storage\"O\n\x11ListAgentsRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x02 \x01(\tR\tpageToken\"h\n\x12ListAgentsResponse\x12*\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x12.muniment.v1.AgentR\x06\x61gents\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8e\x02\n\x12UpdateAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12&\n\x0c\x64isplay_name\x18\x02 \x01(\tH\x00R\x0b\x64isplayName\x88\x01\x01\x12\x1f\n\x08language\x18\x03 \x01(\tH\x01R\x08language\x88\x01\x01\x12\x44\n\x0fmemory_settings\x18\x04 \x01(\x0b\x32\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12\x30\n\x06limits\x18\x06 \x01(\x0b\x32\x18.muniment.v1.AgentLimitsR\x06limitsB\x0f\n\r_display_nameB\x0b\n\t_language\"?\n\x13UpdateAgentResponse\x12(\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x12.muniment.v1.AgentR\x05\x61gent\"/\n\x12\x44\x65leteAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\"\x15\n\x13\x44\x65leteAgentResponse\"\xbe\x01\n\x11\x45raseItemsRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12)\n\x04kind\x18\x02 \x01(\x0e\x32\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n\x04name\x18\x03 \x01(\tB\x03\x80\x01\x01R\x04name\x12\x15\n\x03tag\x18\x04 \x01(\tB\x03\x80\x01\x01R\x03tag\x12\x17\n\x07item_id\x18\x05 \x01(\tR\x06itemId\x12\x1a\n\x08revision\x18\x06 \x01(\x05R\x08revision\"\x14\n\x12\x45raseItemsResponse2\xbf\x04\n\x0c\x41gentService\x12^\n\x0b\x43reateAgent\x12\x1f.muniment.v1.CreateAgentRequest\x1a .muniment.v1.CreateAgentResponse\"\x0c\x90\x02\x00\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12U\n\x08GetAgent\x12\x1c.muniment.v1.GetAgentRequest\x1a\x1d.muniment.v1.GetAgentResponse\"\x0c\x90\x02\x01\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12[\n\nListAgents\x12\x1e.muniment.v1.ListAgentsRequest\x1a\x1f.muniment.v1.ListAgentsResponse\"\x0c\x90\x02\x01\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12^\n\x0bUpdateAgent\x12\x1f.muniment.v1.UpdateAgentRequest\x1a .muniment.v1.UpdateAgentResponse\"\x0c\x90\x02\x02\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12^\n\x0b\x44\x65leteAgent\x12\x1f.muniment.v1.DeleteAgentRequest\x1a .muniment.v1.DeleteAgentResponse\"\x0c\x90\x02\x02\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12[\n\nEraseItems\x12\x1e.muniment.v1.EraseItemsRequest\x1a\x1f.muniment.v1.EraseItemsResponse\"\x0c\x90\x02\x02\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x42?\n\x0bmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -55,32 +56,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_AGENTSERVICE'].methods_by_name['DeleteAgent']._serialized_options = b'\220\002\002\302\301\030\005\n\001\001\020\003'
   _globals['_AGENTSERVICE'].methods_by_name['EraseItems']._loaded_options = None
   _globals['_AGENTSERVICE'].methods_by_name['EraseItems']._serialized_options = b'\220\002\002\302\301\030\005\n\001\001\020\003'
-  _globals['_CREATEAGENTREQUEST']._serialized_start=125
-  _globals['_CREATEAGENTREQUEST']._serialized_end=421
-  _globals['_INITIALBLOCK']._serialized_start=423
-  _globals['_INITIALBLOCK']._serialized_end=495
-  _globals['_CREATEAGENTRESPONSE']._serialized_start=497
-  _globals['_CREATEAGENTRESPONSE']._serialized_end=560
-  _globals['_GETAGENTREQUEST']._serialized_start=562
-  _globals['_GETAGENTREQUEST']._serialized_end=606
-  _globals['_GETAGENTRESPONSE']._serialized_start=608
-  _globals['_GETAGENTRESPONSE']._serialized_end=721
-  _globals['_LISTAGENTSREQUEST']._serialized_start=723
-  _globals['_LISTAGENTSREQUEST']._serialized_end=802
-  _globals['_LISTAGENTSRESPONSE']._serialized_start=804
-  _globals['_LISTAGENTSRESPONSE']._serialized_end=908
-  _globals['_UPDATEAGENTREQUEST']._serialized_start=911
-  _globals['_UPDATEAGENTREQUEST']._serialized_end=1181
-  _globals['_UPDATEAGENTRESPONSE']._serialized_start=1183
-  _globals['_UPDATEAGENTRESPONSE']._serialized_end=1246
-  _globals['_DELETEAGENTREQUEST']._serialized_start=1248
-  _globals['_DELETEAGENTREQUEST']._serialized_end=1295
-  _globals['_DELETEAGENTRESPONSE']._serialized_start=1297
-  _globals['_DELETEAGENTRESPONSE']._serialized_end=1318
-  _globals['_ERASEITEMSREQUEST']._serialized_start=1321
-  _globals['_ERASEITEMSREQUEST']._serialized_end=1511
-  _globals['_ERASEITEMSRESPONSE']._serialized_start=1513
-  _globals['_ERASEITEMSRESPONSE']._serialized_end=1533
-  _globals['_AGENTSERVICE']._serialized_start=1536
-  _globals['_AGENTSERVICE']._serialized_end=2111
+  _globals['_CREATEAGENTREQUEST']._serialized_start=159
+  _globals['_CREATEAGENTREQUEST']._serialized_end=527
+  _globals['_INITIALBLOCK']._serialized_start=529
+  _globals['_INITIALBLOCK']._serialized_end=601
+  _globals['_CREATEAGENTRESPONSE']._serialized_start=603
+  _globals['_CREATEAGENTRESPONSE']._serialized_end=666
+  _globals['_GETAGENTREQUEST']._serialized_start=668
+  _globals['_GETAGENTREQUEST']._serialized_end=712
+  _globals['_GETAGENTRESPONSE']._serialized_start=714
+  _globals['_GETAGENTRESPONSE']._serialized_end=827
+  _globals['_LISTAGENTSREQUEST']._serialized_start=829
+  _globals['_LISTAGENTSREQUEST']._serialized_end=908
+  _globals['_LISTAGENTSRESPONSE']._serialized_start=910
+  _globals['_LISTAGENTSRESPONSE']._serialized_end=1014
+  _globals['_UPDATEAGENTREQUEST']._serialized_start=1017
+  _globals['_UPDATEAGENTREQUEST']._serialized_end=1287
+  _globals['_UPDATEAGENTRESPONSE']._serialized_start=1289
+  _globals['_UPDATEAGENTRESPONSE']._serialized_end=1352
+  _globals['_DELETEAGENTREQUEST']._serialized_start=1354
+  _globals['_DELETEAGENTREQUEST']._serialized_end=1401
+  _globals['_DELETEAGENTRESPONSE']._serialized_start=1403
+  _globals['_DELETEAGENTRESPONSE']._serialized_end=1424
+  _globals['_ERASEITEMSREQUEST']._serialized_start=1427
+  _globals['_ERASEITEMSREQUEST']._serialized_end=1617
+  _globals['_ERASEITEMSRESPONSE']._serialized_start=1619
+  _globals['_ERASEITEMSRESPONSE']._serialized_end=1639
+  _globals['_AGENTSERVICE']._serialized_start=1642
+  _globals['_AGENTSERVICE']._serialized_end=2217
 # @@protoc_insertion_point(module_scope)

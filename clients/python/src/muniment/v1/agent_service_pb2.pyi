@@ -9,6 +9,7 @@ from google.protobuf import message as message
 from google.protobuf.internal import containers as containers
 from muniment.v1 import agent_pb2 as agent_pb2
 from muniment.v1 import audit_pb2 as audit_pb2
+from muniment.v1 import classification_pb2 as classification_pb2
 import builtins as builtins
 import sys
 import typing as typing
@@ -31,6 +32,7 @@ class CreateAgentRequest(message.Message):
     LANGUAGE_FIELD_NUMBER: builtins.int
     MEMORY_SETTINGS_FIELD_NUMBER: builtins.int
     INITIAL_BLOCKS_FIELD_NUMBER: builtins.int
+    CEILING_FIELD_NUMBER: builtins.int
     LIMITS_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The id of the agent: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit.
@@ -41,6 +43,11 @@ class CreateAgentRequest(message.Message):
     """A name for people, up to 256 code points."""
     language: builtins.str
     """The language of the agent's items, as a BCP 47 tag."""
+    ceiling: classification_pb2.Classification.ValueType
+    """The highest level that its conversations may reach. It cannot be changed.
+
+    The default is the ceiling of the host key.
+    """
     @builtins.property
     def memory_settings(self) -> agent_pb2.MemorySettings:
         """The settings of the two tiers of notes."""
@@ -64,13 +71,16 @@ class CreateAgentRequest(message.Message):
         language: builtins.str = ...,
         memory_settings: agent_pb2.MemorySettings | None = ...,
         initial_blocks: abc.Iterable[InitialBlock] | None = ...,
+        ceiling: classification_pb2.Classification.ValueType | None = ...,
         limits: agent_pb2.AgentLimits | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = typing.Literal["limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["_ceiling", b"_ceiling", "ceiling", b"ceiling", "limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "display_name", b"display_name", "initial_blocks", b"initial_blocks", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["_ceiling", b"_ceiling", "agent_id", b"agent_id", "ceiling", b"ceiling", "display_name", b"display_name", "initial_blocks", b"initial_blocks", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__ceiling: _TypeAlias = typing.Literal["ceiling"]  # noqa: Y015
+    _WhichOneofArgType__ceiling: _TypeAlias = typing.Literal["_ceiling", b"_ceiling"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ceiling) -> _WhichOneofReturnType__ceiling | None: ...
 
 @typing.final
 class InitialBlock(message.Message):
@@ -152,7 +162,7 @@ class GetAgentResponse(message.Message):
 
     @builtins.property
     def storage(self) -> containers.RepeatedCompositeFieldContainer[agent_pb2.AgentStorage]:
-        """What its sessions have stored at each level up to the ceiling of the host key, the lowest level first."""
+        """What its sessions have stored at each level up to the agent's ceiling, the lowest level first."""
 
     def __init__(
         self,

@@ -27,6 +27,8 @@ if _version_not_supported:
 
 class AgentServiceStub(object):
     """Manages agents. Only hosts may call it.
+
+    An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
     """
 
     def __init__(self, channel):
@@ -69,12 +71,16 @@ class AgentServiceStub(object):
 
 class AgentServiceServicer(object):
     """Manages agents. Only hosts may call it.
+
+    An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
     """
 
     def CreateAgent(self, request, context):
         """Create an agent with its initial blocks.
 
-        Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
+        Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
+        `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
+        of all agents together would be above those that the operator has set for the tenant.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -98,6 +104,8 @@ class AgentServiceServicer(object):
 
     def UpdateAgent(self, request, context):
         """Update the fields that are set, and keep the others.
+
+        Fails with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` as CreateAgent does, if a limit is raised.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -170,6 +178,8 @@ def add_AgentServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class AgentService(object):
     """Manages agents. Only hosts may call it.
+
+    An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
     """
 
     @staticmethod

@@ -27,7 +27,10 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AgentServiceStub:
-    """Manages agents. Only hosts may call it."""
+    """Manages agents. Only hosts may call it.
+
+    An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -36,7 +39,9 @@ class AgentServiceStub:
     CreateAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.CreateAgentRequest, _agent_service_pb2.CreateAgentResponse]
     """Create an agent with its initial blocks.
 
-    Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
+    Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
+    `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
+    of all agents together would be above those that the operator has set for the tenant.
     """
     GetAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.GetAgentRequest, _agent_service_pb2.GetAgentResponse]
     """Get one agent.
@@ -46,7 +51,10 @@ class AgentServiceStub:
     ListAgents: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.ListAgentsRequest, _agent_service_pb2.ListAgentsResponse]
     """List the tenant's agents, by id."""
     UpdateAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.UpdateAgentRequest, _agent_service_pb2.UpdateAgentResponse]
-    """Update the fields that are set, and keep the others."""
+    """Update the fields that are set, and keep the others.
+
+    Fails with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` as CreateAgent does, if a limit is raised.
+    """
     DeleteAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.DeleteAgentRequest, _agent_service_pb2.DeleteAgentResponse]
     """Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 
@@ -66,13 +74,18 @@ class AgentServiceStub:
 
 @_typing.type_check_only
 class AgentServiceAsyncStub(AgentServiceStub):
-    """Manages agents. Only hosts may call it."""
+    """Manages agents. Only hosts may call it.
+
+    An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.CreateAgentRequest, _agent_service_pb2.CreateAgentResponse]  # type: ignore[assignment]
     """Create an agent with its initial blocks.
 
-    Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
+    Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
+    `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
+    of all agents together would be above those that the operator has set for the tenant.
     """
     GetAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.GetAgentRequest, _agent_service_pb2.GetAgentResponse]  # type: ignore[assignment]
     """Get one agent.
@@ -82,7 +95,10 @@ class AgentServiceAsyncStub(AgentServiceStub):
     ListAgents: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.ListAgentsRequest, _agent_service_pb2.ListAgentsResponse]  # type: ignore[assignment]
     """List the tenant's agents, by id."""
     UpdateAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.UpdateAgentRequest, _agent_service_pb2.UpdateAgentResponse]  # type: ignore[assignment]
-    """Update the fields that are set, and keep the others."""
+    """Update the fields that are set, and keep the others.
+
+    Fails with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` as CreateAgent does, if a limit is raised.
+    """
     DeleteAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.DeleteAgentRequest, _agent_service_pb2.DeleteAgentResponse]  # type: ignore[assignment]
     """Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
 
@@ -101,7 +117,10 @@ class AgentServiceAsyncStub(AgentServiceStub):
     """
 
 class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Manages agents. Only hosts may call it."""
+    """Manages agents. Only hosts may call it.
+
+    An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
+    """
 
     @_abc_1.abstractmethod
     def CreateAgent(
@@ -111,7 +130,9 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_agent_service_pb2.CreateAgentResponse, _abc.Awaitable[_agent_service_pb2.CreateAgentResponse]]:
         """Create an agent with its initial blocks.
 
-        Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
+        Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
+        `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
+        of all agents together would be above those that the operator has set for the tenant.
         """
 
     @_abc_1.abstractmethod
@@ -139,7 +160,10 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _agent_service_pb2.UpdateAgentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agent_service_pb2.UpdateAgentResponse, _abc.Awaitable[_agent_service_pb2.UpdateAgentResponse]]:
-        """Update the fields that are set, and keep the others."""
+        """Update the fields that are set, and keep the others.
+
+        Fails with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` as CreateAgent does, if a limit is raised.
+        """
 
     @_abc_1.abstractmethod
     def DeleteAgent(

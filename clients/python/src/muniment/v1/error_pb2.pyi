@@ -197,7 +197,8 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     """
     ERROR_REASON_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 35
     """The agent would store more at the session's level than its limits allow. The metadata entry `quota` of ErrorInfo
-    says of what: `items`, `bytes` or `revisions`. Reads and deletions go on.
+    says of what: `items`, `bytes` or `revisions`. Reads and deletions go on. Or a host would give the tenant's agents
+    more than the operator has allowed them together; `quota` is then `tenant`.
 
     Example, RESOURCE_EXHAUSTED: SaveMemory of a new key for an agent with as many items as `max_items` allows.
     """
@@ -206,6 +207,11 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Reads, deletions, and what hosts do with sessions go on.
 
     Example, RESOURCE_EXHAUSTED: SaveMemory while the disk has less than 256 MiB left.
+    """
+    ERROR_REASON_AGENT_CEILING_EXCEEDED: _ErrorReason.ValueType  # 37
+    """The level is above the ceiling of the agent.
+
+    Example, PERMISSION_DENIED: RaiseTaint to RESTRICTED for an agent that was created with the ceiling INTERNAL.
     """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
@@ -390,7 +396,8 @@ Example, RESOURCE_EXHAUSTED: more calls at once than an agent with `calls_per_se
 """
 ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 35
 """The agent would store more at the session's level than its limits allow. The metadata entry `quota` of ErrorInfo
-says of what: `items`, `bytes` or `revisions`. Reads and deletions go on.
+says of what: `items`, `bytes` or `revisions`. Reads and deletions go on. Or a host would give the tenant's agents
+more than the operator has allowed them together; `quota` is then `tenant`.
 
 Example, RESOURCE_EXHAUSTED: SaveMemory of a new key for an agent with as many items as `max_items` allows.
 """
@@ -399,4 +406,9 @@ ERROR_REASON_STORAGE_FULL: ErrorReason.ValueType  # 36
 Reads, deletions, and what hosts do with sessions go on.
 
 Example, RESOURCE_EXHAUSTED: SaveMemory while the disk has less than 256 MiB left.
+"""
+ERROR_REASON_AGENT_CEILING_EXCEEDED: ErrorReason.ValueType  # 37
+"""The level is above the ceiling of the agent.
+
+Example, PERMISSION_DENIED: RaiseTaint to RESTRICTED for an agent that was created with the ceiling INTERNAL.
 """

@@ -56,6 +56,8 @@ class Agent:
     agent_id: str
     display_name: str
     language: str
+    ceiling: Classification | None
+    """The highest level that its conversations may reach. None from a server that is older than this client."""
     memory_settings: MemorySettings
     create_time: datetime
     update_time: datetime

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 
-from muniment import CeilingExceeded, Classification, HostClient, SessionClient
+from muniment import Classification, HostClient, SessionClient
 
 _TTL = timedelta(hours=12)
 """The lifetime of a session whose command was killed. A large agent may take that long."""
@@ -16,7 +16,9 @@ Sessions = dict[Classification, SessionClient]
 
 @contextmanager
 def sessions_at(host: HostClient, agent_id: str, levels: Iterable[Classification]) -> Iterator[Sessions]:
-    """Open a session at each of *levels*, the highest first, so that CeilingExceeded is raised before any is open."""
+    """Open a session at each of *levels*, the highest first, so that a level that is too high is refused before any is
+    open.
+    """
     with ExitStack() as stack:
         opened = {
             level: stack.enter_context(host.open_session(agent_id, level, ttl=_TTL))
@@ -27,14 +29,7 @@ def sessions_at(host: HostClient, agent_id: str, levels: Iterable[Classification
 
 @contextmanager
 def sessions_to_the_ceiling(host: HostClient, agent_id: str) -> Iterator[Sessions]:
-    """Open a session at each level up to the key's ceiling, from PUBLIC upward."""
-    with ExitStack() as stack:
-        opened: Sessions = {}
-        for level in Classification:
-            try:
-                opened[level] = stack.enter_context(host.open_session(agent_id, level, ttl=_TTL))
-            except CeilingExceeded:
-                if not opened:
-                    raise
-                break
+    """Open a session at each level up to the agent's ceiling, from PUBLIC upward."""
+    ceiling = host.get_agent(agent_id).ceiling or Classification.RESTRICTED
+    with sessions_at(host, agent_id, (level for level in Classification if level <= ceiling)) as opened:
         yield opened

@@ -8,6 +8,8 @@ import type { Agent, AgentLimits, AgentStorage, MemorySettings } from "./agent_p
 import { file_muniment_v1_agent } from "./agent_pb.js";
 import type { ItemKind } from "./audit_pb.js";
 import { file_muniment_v1_audit } from "./audit_pb.js";
+import type { Classification } from "./classification_pb.js";
+import { file_muniment_v1_classification } from "./classification_pb.js";
 import { file_muniment_v1_policy } from "./policy_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -15,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/agent_service.proto.
  */
 export const file_muniment_v1_agent_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch9tdW5pbWVudC92MS9hZ2VudF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSLhAQoSQ3JlYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIxCg5pbml0aWFsX2Jsb2NrcxgFIAMoCzIZLm11bmltZW50LnYxLkluaXRpYWxCbG9jaxIoCgZsaW1pdHMYByABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0cyI4CgxJbml0aWFsQmxvY2sSEgoFbGFiZWwYASABKAlCA4ABARIUCgdjb250ZW50GAIgASgJQgOAAQEiOAoTQ3JlYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiMKD0dldEFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSJhChBHZXRBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQSKgoHc3RvcmFnZRgCIAMoCzIZLm11bmltZW50LnYxLkFnZW50U3RvcmFnZSI6ChFMaXN0QWdlbnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJRChJMaXN0QWdlbnRzUmVzcG9uc2USIgoGYWdlbnRzGAEgAygLMhIubXVuaW1lbnQudjEuQWdlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJItYBChJVcGRhdGVBZ2VudFJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSGQoMZGlzcGxheV9uYW1lGAIgASgJSACIAQESFQoIbGFuZ3VhZ2UYAyABKAlIAYgBARI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIoCgZsaW1pdHMYBiABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0c0IPCg1fZGlzcGxheV9uYW1lQgsKCV9sYW5ndWFnZSI4ChNVcGRhdGVBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQiJgoSRGVsZXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJIhUKE0RlbGV0ZUFnZW50UmVzcG9uc2UikgEKEUVyYXNlSXRlbXNSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEiMKBGtpbmQYAiABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIRCgRuYW1lGAMgASgJQgOAAQESEAoDdGFnGAQgASgJQgOAAQESDwoHaXRlbV9pZBgFIAEoCRIQCghyZXZpc2lvbhgGIAEoBSIUChJFcmFzZUl0ZW1zUmVzcG9uc2UyvwQKDEFnZW50U2VydmljZRJeCgtDcmVhdGVBZ2VudBIfLm11bmltZW50LnYxLkNyZWF0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLkNyZWF0ZUFnZW50UmVzcG9uc2UiDJACAMLBGAUKAQEQAxJVCghHZXRBZ2VudBIcLm11bmltZW50LnYxLkdldEFnZW50UmVxdWVzdBodLm11bmltZW50LnYxLkdldEFnZW50UmVzcG9uc2UiDJACAcLBGAUKAQEQAxJbCgpMaXN0QWdlbnRzEh4ubXVuaW1lbnQudjEuTGlzdEFnZW50c1JlcXVlc3QaHy5tdW5pbWVudC52MS5MaXN0QWdlbnRzUmVzcG9uc2UiDJACAcLBGAUKAQEQAxJeCgtVcGRhdGVBZ2VudBIfLm11bmltZW50LnYxLlVwZGF0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLlVwZGF0ZUFnZW50UmVzcG9uc2UiDJACAsLBGAUKAQEQAxJeCgtEZWxldGVBZ2VudBIfLm11bmltZW50LnYxLkRlbGV0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLkRlbGV0ZUFnZW50UmVzcG9uc2UiDJACAsLBGAUKAQEQAxJbCgpFcmFzZUl0ZW1zEh4ubXVuaW1lbnQudjEuRXJhc2VJdGVtc1JlcXVlc3QaHy5tdW5pbWVudC52MS5FcmFzZUl0ZW1zUmVzcG9uc2UiDJACAsLBGAUKAQEQA0I/CgttdW5pbWVudC52MVABWi5tdW5pbWVudC9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_muniment_v1_agent, file_muniment_v1_audit, file_muniment_v1_policy]);
+  fileDesc("Ch9tdW5pbWVudC92MS9hZ2VudF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSKgAgoSQ3JlYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIxCg5pbml0aWFsX2Jsb2NrcxgFIAMoCzIZLm11bmltZW50LnYxLkluaXRpYWxCbG9jaxIxCgdjZWlsaW5nGAYgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb25IAIgBARIoCgZsaW1pdHMYByABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0c0IKCghfY2VpbGluZyI4CgxJbml0aWFsQmxvY2sSEgoFbGFiZWwYASABKAlCA4ABARIUCgdjb250ZW50GAIgASgJQgOAAQEiOAoTQ3JlYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiMKD0dldEFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSJhChBHZXRBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQSKgoHc3RvcmFnZRgCIAMoCzIZLm11bmltZW50LnYxLkFnZW50U3RvcmFnZSI6ChFMaXN0QWdlbnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJRChJMaXN0QWdlbnRzUmVzcG9uc2USIgoGYWdlbnRzGAEgAygLMhIubXVuaW1lbnQudjEuQWdlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJItYBChJVcGRhdGVBZ2VudFJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSGQoMZGlzcGxheV9uYW1lGAIgASgJSACIAQESFQoIbGFuZ3VhZ2UYAyABKAlIAYgBARI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIoCgZsaW1pdHMYBiABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0c0IPCg1fZGlzcGxheV9uYW1lQgsKCV9sYW5ndWFnZSI4ChNVcGRhdGVBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQiJgoSRGVsZXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJIhUKE0RlbGV0ZUFnZW50UmVzcG9uc2UikgEKEUVyYXNlSXRlbXNSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEiMKBGtpbmQYAiABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIRCgRuYW1lGAMgASgJQgOAAQESEAoDdGFnGAQgASgJQgOAAQESDwoHaXRlbV9pZBgFIAEoCRIQCghyZXZpc2lvbhgGIAEoBSIUChJFcmFzZUl0ZW1zUmVzcG9uc2UyvwQKDEFnZW50U2VydmljZRJeCgtDcmVhdGVBZ2VudBIfLm11bmltZW50LnYxLkNyZWF0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLkNyZWF0ZUFnZW50UmVzcG9uc2UiDJACAMLBGAUKAQEQAxJVCghHZXRBZ2VudBIcLm11bmltZW50LnYxLkdldEFnZW50UmVxdWVzdBodLm11bmltZW50LnYxLkdldEFnZW50UmVzcG9uc2UiDJACAcLBGAUKAQEQAxJbCgpMaXN0QWdlbnRzEh4ubXVuaW1lbnQudjEuTGlzdEFnZW50c1JlcXVlc3QaHy5tdW5pbWVudC52MS5MaXN0QWdlbnRzUmVzcG9uc2UiDJACAcLBGAUKAQEQAxJeCgtVcGRhdGVBZ2VudBIfLm11bmltZW50LnYxLlVwZGF0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLlVwZGF0ZUFnZW50UmVzcG9uc2UiDJACAsLBGAUKAQEQAxJeCgtEZWxldGVBZ2VudBIfLm11bmltZW50LnYxLkRlbGV0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLkRlbGV0ZUFnZW50UmVzcG9uc2UiDJACAsLBGAUKAQEQAxJbCgpFcmFzZUl0ZW1zEh4ubXVuaW1lbnQudjEuRXJhc2VJdGVtc1JlcXVlc3QaHy5tdW5pbWVudC52MS5FcmFzZUl0ZW1zUmVzcG9uc2UiDJACAsLBGAUKAQEQA0I/CgttdW5pbWVudC52MVABWi5tdW5pbWVudC9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_muniment_v1_agent, file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_policy]);
 
 /**
  * The request of CreateAgent.
@@ -61,6 +63,15 @@ export type CreateAgentRequest = Message<"muniment.v1.CreateAgentRequest"> & {
    * @generated from field: repeated muniment.v1.InitialBlock initial_blocks = 5;
    */
   initialBlocks: InitialBlock[];
+
+  /**
+   * The highest level that its conversations may reach. It cannot be changed.
+   *
+   * The default is the ceiling of the host key.
+   *
+   * @generated from field: optional muniment.v1.Classification ceiling = 6;
+   */
+  ceiling?: Classification | undefined;
 
   /**
    * What its sessions may take.
@@ -161,7 +172,7 @@ export type GetAgentResponse = Message<"muniment.v1.GetAgentResponse"> & {
   agent?: Agent | undefined;
 
   /**
-   * What its sessions have stored at each level up to the ceiling of the host key, the lowest level first.
+   * What its sessions have stored at each level up to the agent's ceiling, the lowest level first.
    *
    * @generated from field: repeated muniment.v1.AgentStorage storage = 2;
    */
@@ -416,13 +427,17 @@ export const EraseItemsResponseSchema: GenMessage<EraseItemsResponse> = /*@__PUR
 /**
  * Manages agents. Only hosts may call it.
  *
+ * An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
+ *
  * @generated from service muniment.v1.AgentService
  */
 export const AgentService: GenService<{
   /**
    * Create an agent with its initial blocks.
    *
-   * Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id.
+   * Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
+   * `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
+   * of all agents together would be above those that the operator has set for the tenant.
    *
    * @generated from rpc muniment.v1.AgentService.CreateAgent
    */
@@ -455,6 +470,8 @@ export const AgentService: GenService<{
   },
   /**
    * Update the fields that are set, and keep the others.
+   *
+   * Fails with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` as CreateAgent does, if a limit is raised.
    *
    * @generated from rpc muniment.v1.AgentService.UpdateAgent
    */
