@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from muniment_server.admin.operator import Operator
 from muniment_server.postgres import roles
 from tests.support.commands import SYSTEM_POSTGRES, Server, line_of, objects, run, run_process
 from tests.support.external_postgres import PASSWORD, admin_url, migrate
@@ -144,20 +146,38 @@ def test_the_doctor_checks_it_with_and_without_an_administrator(folder, url, pas
     assert PASSWORD not in healthy.stdout + healthy.stderr
 
 
-@pytest.mark.parametrize(("offset", "says"), [("+ '61 s'", "s ahead of this"), ("- '62 s'", "s behind this")])
-def test_a_database_whose_clock_is_wrong_is_not_purged(folder, url, passfile, offset, says):
-    """Versions are removed by their age. The doctor reports it, too."""
-    as_admin = {"MUNIMENT_DATABASE_URL": admin_url(url)}
+@contextmanager
+def clock_that_is_wrong(url: str, offset: str) -> Iterator[None]:
+    """The clock of the database differs from this machine's."""
     with psycopg.connect(admin_url(url), autocommit=True) as admin:
         clock = "CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE RETURN "
         admin.execute(f"{clock} pg_catalog.now() {offset}::interval".encode())
         try:
-            refused = run(folder, "purge", "--older-than", "90d", "--yes", **as_admin)
-            checked = run_process(folder, "doctor", "--passfile", str(passfile), **as_admin)
+            yield
         finally:
             admin.execute(f"{clock} pg_catalog.now()".encode())
+
+
+@pytest.mark.parametrize("what", [(), ("--sessions",)])
+@pytest.mark.parametrize(("offset", "says"), [("+ '61 s'", "s ahead of this"), ("- '62 s'", "s behind this")])
+def test_a_database_whose_clock_is_wrong_is_not_purged(folder, url, passfile, offset, says, what):
+    """Versions and sessions are removed by their age. The doctor reports it, too."""
+    as_admin = {"MUNIMENT_DATABASE_URL": admin_url(url)}
+    with clock_that_is_wrong(url, offset):
+        refused = run(folder, "purge", *what, "--older-than", "90d", "--yes", **as_admin)
+        checked = run_process(folder, "doctor", "--passfile", str(passfile), **as_admin)
 
     assert refused.returncode == 1
     assert says in refused.stderr
     assert says in checked.stdout
-    assert run(folder, "purge", "--older-than", "90d", "--yes", **as_admin).returncode == 0
+    assert run(folder, "purge", *what, "--older-than", "90d", "--yes", **as_admin).returncode == 0
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("what", [(), ("--sessions",)])
+def test_only_the_comparison_of_the_clocks_stops_it(folder, url, passfile, monkeypatch, what):
+    monkeypatch.setattr(Operator, "clock_warnings", lambda _: [])
+    with clock_that_is_wrong(url, "+ '61 s'"):
+        done = run(folder, "purge", *what, "--older-than", "90d", "--yes", MUNIMENT_DATABASE_URL=admin_url(url))
+
+    assert done.returncode == 0, done.stderr

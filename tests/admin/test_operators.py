@@ -274,6 +274,27 @@ def test_purge_of_one_name_leaves_the_others(operate, remember):
     assert "no such tenant or agent" in operate("purge", *now, *TENANT, "--agent", "nobody").stderr
 
 
+def test_purge_removes_closed_sessions_and_leaves_open_ones(operate, acme):
+    now = ("--sessions", "--older-than", "0s", "--force", "--force", "--yes", "--json", "--tenant", "acme")
+    acme("agent", "create", "pat")
+    still_open = opened(acme, "pat")
+    closed = objects(acme("session", "open", "pat", "--taint", "internal", "--json"))[0]["session_id"]
+    assert acme("session", "close", closed).returncode == 0
+
+    removed = operate("purge", *now, "--agent", "pat")
+
+    assert [(row["classification"], row["sessions"]) for row in objects(removed)] == [
+        ("PUBLIC", 0), ("INTERNAL", 1), ("CONFIDENTIAL", 0), ("RESTRICTED", 0),
+    ]  # fmt: skip
+    assert "Sessions of the agent pat of the tenant acme closed or expired before" in removed.stderr
+    assert "Open sessions, conversations and audit rows stay" in removed.stderr
+    assert acme("memory", "list", **still_open).returncode == 0
+    assert closed not in acme("session", "list", "pat", "--all").stdout
+    assert "--sessions excludes --kind and --name" in operate("purge", *now, "--kind", "memory").stderr
+    assert "sessions are kept for at least 30 days" in operate("purge", "--sessions", "--older-than", "29d").stderr
+    assert "no such tenant or agent" in operate("purge", *now, "--agent", "nobody").stderr
+
+
 @pytest.mark.parametrize("force", [[], ["--force"]])
 def test_purge_keeps_thirty_days_unless_forced_twice(operate, force):
     refused = operate("purge", "--older-than", "29d", "--yes", *force)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
+import grpc
 import pytest
 
+from muniment_server.admin import operator as operators
 from muniment_server.admin.operator import NoSuchAgent, NoSuchTenant, Purgeable, connect_operator
+from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import RandomIds
 from muniment_server.domain.items import ItemKind
+from tests.races.mutants import spoiled
 from tests.support.clock import Clock
-from tests.support.services import serving
+from tests.support.services import Caller, failure_of, reason_of, serving
 
 
 def test_an_expired_and_replaced_version_is_purged_too(database):
@@ -66,3 +72,181 @@ def test_only_what_is_named_is_purged(database):
         list(operator.purge(rest, before=datetime.now(UTC) + timedelta(hours=1)))
         assert {kind for _, kind, _ in before - left()} == {ItemKind.MEMORY, ItemKind.BLOCK}
         assert {agent_id for agent_id, kind, _ in before - left() if kind == ItemKind.BLOCK} == {"alice", "bob"}
+
+
+LATER = timedelta(days=365)
+
+
+def purge_sessions(database, *, before, **owner):
+    """Purge the sessions of all, or of one owner; return their ids."""
+    with connect_operator(database.admin) as operator:
+        what = operator.purgeable(**({"tenant": None, "agent_id": None} | owner), kind=None, name=None)
+        return {str(each.session_id) for batch in operator.purge_sessions(what, before=before) for each in batch}
+
+
+def closed_session(service, level=Classification.PUBLIC, **owner):
+    """A session that was used, and is closed."""
+    session = service.session(level, **owner)
+    session.save_memory(key="plan", content="text")
+    service.host(owner.get("tenant", "acme")).close_session(session_id=session.session_id)
+    return session
+
+
+def sessions_in(database):
+    with database.as_owner() as owner:
+        return {str(row.session_id) for row in owner.execute("SELECT session_id FROM vault.session")}
+
+
+def test_sessions_that_were_closed_or_expired_that_long_ago_are_purged(database):
+    """The time is when a session was closed, or when it expired if that came first."""
+    clock = Clock(database)
+    with serving(database) as service:
+        began = datetime.now(UTC)
+        expired, closed_early = service.session(Classification.PUBLIC), closed_session(service)
+        clock.advance(hours=23)
+        closed_late = closed_session(service)
+        clock.advance(hours=23)
+        still_open = service.session(Classification.PUBLIC)
+
+        assert purge_sessions(database, before=began) == set()
+        assert purge_sessions(database, before=began + timedelta(hours=1)) == {closed_early.session_id}
+        assert purge_sessions(database, before=began + timedelta(hours=23.5)) == {closed_late.session_id}
+        assert purge_sessions(database, before=began + timedelta(hours=25)) == {expired.session_id}
+        assert sessions_in(database) == {still_open.session_id}
+
+
+def only_the_closed_one_is_purged(database):
+    with serving(database) as service:
+        still_open, closed = service.session(Classification.INTERNAL), closed_session(service)
+
+        assert purge_sessions(database, before=datetime.now(UTC) + LATER) == {closed.session_id}
+        still_open.save_memory(key="plan", content="text")
+
+
+def test_an_open_session_is_never_purged(database):
+    """Whatever time the command goes by: the clock of its machine may be wrong."""
+    only_the_closed_one_is_purged(database)
+
+
+def the_taint_stays(database):
+    with serving(database) as service:
+        high = closed_session(service, Classification.RESTRICTED)
+        purge_sessions(database, before=datetime.now(UTC) + LATER)
+        reopened = {"agent_id": "alice", "conversation_id": high.conversation_id}
+        refused = failure_of(service.host().open_session, taint=Classification.CONFIDENTIAL, **reopened)
+
+        assert reason_of(refused) == "CONVERSATION_TAINTED"
+        assert service.host().open_session(taint=Classification.RESTRICTED, **reopened).session.session_id
+
+
+def test_a_conversation_keeps_its_taint_without_its_sessions(database):
+    the_taint_stays(database)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(
+    ("holds", "right", "wrong"),
+    [
+        pytest.param(
+            only_the_closed_one_is_purged,
+            "least(%(before)s, vault.clock())",
+            "%(before)s",
+            id="the time of the database",
+        ),
+        pytest.param(
+            only_the_closed_one_is_purged,
+            "WHERE least(session.close_time, session.expire_time) < least(%(before)s, vault.clock())",
+            "WHERE session.create_time < %(before)s",
+            id="closed or expired",
+        ),
+        pytest.param(
+            the_taint_stays,
+            "RETURNING purged.tenant, purged.agent, purged.session_id, purged.conversation_id ), classified AS (",
+            "RETURNING purged.tenant, purged.agent, purged.session_id, purged.conversation_id ),"
+            " forgotten AS (DELETE FROM vault.conversation AS forgotten USING purged"
+            " WHERE (forgotten.tenant, forgotten.conversation_id) = (purged.tenant, purged.conversation_id)),"
+            " classified AS (",
+            id="conversations stay",
+        ),
+    ],
+)
+def test_without_a_guard_of_the_purge_these_tests_fail(database, holds, right, wrong):
+    with (
+        spoiled(operators._QUERIES, "purge_sessions", right, wrong),
+        pytest.raises((AssertionError, grpc.RpcError)),
+    ):
+        holds(database)
+
+
+def test_the_token_and_the_id_of_a_purged_session_are_as_unknown_as_any(database):
+    """Also to a worker that has served the session, and remembers it."""
+    with serving(database) as service:
+        purged = closed_session(service)
+        with database.as_owner() as owner:
+            (number,) = owner.execute("SELECT tenant FROM vault.tenant WHERE name = 'acme'").fetchone()
+        never = tokens.mint(tokens.TokenKind.SESSION, tenant=number, secret=RandomIds().new_secret())
+        assert purge_sessions(database, before=datetime.now(UTC) + LATER) == {purged.session_id}
+
+        unknown = Caller(service.channel, never).observe("GetMemory", key="plan")
+        assert purged.observe("GetMemory", key="plan") == unknown
+        assert unknown.code is grpc.StatusCode.UNAUTHENTICATED
+        host = service.host()
+        for method in ("GetSession", "CloseSession", "ResetSession"):
+            absent = host.observe(method, session_id=str(uuid.uuid4()))
+            assert host.observe(method, session_id=purged.session_id) == absent
+            assert absent.code is grpc.StatusCode.NOT_FOUND
+        listed = host.list_sessions(agent_id="alice", include_closed=True)
+        assert [session.session_id for session in listed.sessions] == []
+
+
+def test_what_was_recorded_of_a_purged_session_stays_and_its_purge_is_recorded(database):
+    """One row for each level of each batch, with the operator, and the agent if one was named."""
+    with serving(database) as service:
+        sessions = [closed_session(service, level) for level in (Classification.PUBLIC, Classification.RESTRICTED)]
+        with connect_operator(database.admin) as operator:
+            before = operator.audit_events(tenant="acme", limit=1000)
+            purge_sessions(database, before=datetime.now(UTC) + LATER, tenant="acme", agent_id="alice")
+            after = operator.audit_events(tenant="acme", limit=1000)
+            history = operator.history(tenant="acme", agent_id="alice", kind=ItemKind.MEMORY, name="plan")
+
+    added = [event for event in after if event not in before]
+    assert [event for event in after if event in before] == before
+    assert {str(event.session_id) for event in before} >= {session.session_id for session in sessions}
+    assert {(event.method, event.outcome, event.agent_id, event.classification) for event in added} == {
+        ("purge sessions", "OK", "alice", Classification.PUBLIC),
+        ("purge sessions", "OK", "alice", Classification.RESTRICTED),
+    }
+    assert len(added) == 2
+    assert all((event.reason or "").startswith("by ") for event in added)
+    assert [str(revision.session_id) for revision in history] == [session.session_id for session in sessions]
+
+
+def test_only_the_sessions_of_the_owner_that_is_named_are_purged_in_batches(database, monkeypatch):
+    monkeypatch.setattr(operators, "_BATCH_SESSIONS", 2)
+    with serving(database) as service:
+        of = {
+            (tenant, agent_id): {
+                closed_session(service, tenant=tenant, agent_id=agent_id).session_id for _ in range(count)
+            }
+            for tenant, agent_id, count in (("acme", "alice", 5), ("acme", "bob", 3), ("other", "alice", 2))
+        }
+    before = datetime.now(UTC) + LATER
+
+    assert purge_sessions(database, before=before, tenant="acme", agent_id="alice") == of["acme", "alice"]
+    assert sessions_in(database) == of["acme", "bob"] | of["other", "alice"]
+    assert purge_sessions(database, before=before, tenant="other") == of["other", "alice"]
+    assert purge_sessions(database, before=before) == of["acme", "bob"]
+    with connect_operator(database.admin) as operator:
+        events = operator.audit_events(tenant="acme", limit=1000)
+    assert [event.agent_id for event in events if event.method == "purge sessions"] == [None] * 2 + ["alice"] * 3
+
+
+def test_a_session_that_another_transaction_holds_is_left_for_the_next_purge(database):
+    with serving(database) as service:
+        held, free = closed_session(service), closed_session(service)
+        lock = "SELECT FROM vault.session WHERE session_id = %s FOR NO KEY UPDATE"
+        with database.as_owner() as other, other.transaction():
+            other.execute(lock, [held.session_id])
+            assert purge_sessions(database, before=datetime.now(UTC) + LATER) == {free.session_id}
+
+        assert purge_sessions(database, before=datetime.now(UTC) + LATER) == {held.session_id}

@@ -20,6 +20,6 @@ COMMANDS = Section(
         "history": Lazy("muniment_server.admin.history:history", "Show every version of one item."),
         "audit": Lazy("muniment_server.admin.audit:audit", "Read the audit log."),
         "reindex": Lazy("muniment_server.admin.reindex:reindex", "Rebuild the search index."),
-        "purge": Lazy("muniment_server.admin.purge:purge", "Remove old versions permanently."),
+        "purge": Lazy("muniment_server.admin.purge:purge", "Remove old versions or sessions permanently."),
     },
 )

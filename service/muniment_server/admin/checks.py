@@ -27,7 +27,7 @@ from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.runtime import databases, log_settings
 from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
 from muniment_server.runtime.hardening import forbid_core_dumps
-from muniment_server.runtime.passfile import PassfileError, with_passfile
+from muniment_server.runtime.passfile import PassfileError, next_passfile, with_passfile
 from muniment_server.runtime.supervisor import embedder_is_installed
 
 _OLDEST_PYTHON = (3, 11)
@@ -143,12 +143,25 @@ def _check_external_database(config: DatabaseConfig, url: str) -> Iterator[Findi
             require_passfile(config.passfile)
             yield _good(f"{config.passfile} is closed to other users")
         conninfo = with_passfile(_without_login(url), config.passfile)
+        if config.passfile is not None and next_passfile(config.passfile).exists():
+            require_passfile(next_passfile(config.passfile))
+            conninfo, finding = _check_rotation(conninfo, config.passfile)
+            yield finding
     except PassfileError as error:
         yield _bad(str(error))
         return
     admin = url if "user" in libpq.conninfo_to_dict(url) else None
     yield from _check_epoch(config, conninfo)
     yield from check_database(conninfo, admin=admin, connections=ServerConfig(config).connections)
+
+
+def _check_rotation(conninfo: str, passfile: Path) -> tuple[str, Finding]:
+    """The conninfo with the passfile that the database accepts: the next one, once the passwords were rotated."""
+    coming = next_passfile(passfile)
+    rotated = libpq.make_conninfo(conninfo, passfile=str(coming))
+    if any(_login_problem(conninfo, roles.CONTROL)) and not any(_login_problem(rotated, roles.CONTROL)):
+        return rotated, _bad(f"the passwords were rotated: rename {coming} to {passfile}")
+    return conninfo, _good(f"{coming} has the passwords of a coming rotation")
 
 
 def _without_login(url: str) -> str:

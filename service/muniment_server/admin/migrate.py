@@ -16,42 +16,75 @@ from muniment_server.admin.database import (
     require_newest_server,
     state_dir_option,
 )
+from muniment_server.runtime import passfile as passfiles
 from muniment_server.runtime import schema
 from muniment_server.runtime.configuration import DatabaseConfig
-from muniment_server.runtime.passfile import migrate_with_passfile
 
 
 @click.command
 @database_url_option
 @passfile_option
-@click.option("--rotate", is_flag=True, help="Give the serving roles new passwords.")
+@click.option("--prepare-rotation", is_flag=True, help="Write the coming passwords to FILE.next, for --rotate.")
+@click.option("--rotate", is_flag=True, help="Give the serving roles new passwords: those of FILE.next, if it exists.")
 @data_dir_option
 @state_dir_option
 def migrate(
-    database_url: str | None, passfile: Path | None, rotate: bool, data_dir: Path, state_dir: Path | None
+    database_url: str | None,
+    passfile: Path | None,
+    prepare_rotation: bool,
+    rotate: bool,
+    data_dir: Path,
+    state_dir: Path | None,
 ) -> None:
     """Prepare a database: roles, schema, grants. A second run changes nothing.
 
     The URL must name an administrator. The passwords of the serving roles are written to --passfile, for the server.
     Without a URL, the command prepares the built-in database, as `muniment serve` does, too.
 
+    To rotate the passwords of servers on several machines, prepare the rotation, copy FILE.next to a place beside the
+    passfile of each server, and rotate. The old passwords are good until then, and the servers find the new ones.
+
     \b
     Examples:
       muniment migrate --database-url postgresql://postgres@db.example/muniment --passfile /etc/muniment/passfile
+      muniment migrate --database-url postgresql://postgres@db.example/muniment --passfile passfile --prepare-rotation
       muniment migrate --database-url postgresql://postgres@db.example/muniment --passfile passfile --rotate
       muniment migrate --data-dir .muniment
     """
-    if rotate and (database_url is None or passfile is None):
-        raise click.UsageError(
-            "--rotate requires --database-url and --passfile: the built-in database has no passwords"
-        )
-    if passfile is not None and database_url is None:
-        raise click.UsageError("--passfile requires --database-url: the built-in database has no passwords")
+    _check_options(database_url, passfile, prepare_rotation=prepare_rotation, rotate=rotate)
+    config = DatabaseConfig(data_dir, database_url, passfile, state_dir)
     with report_database_errors():
-        done = _migrate(DatabaseConfig(data_dir, database_url, passfile, state_dir), rotate=rotate)
+        if prepare_rotation and database_url is not None and passfile is not None:
+            _prepare_rotation(config, database_url, passfile)
+            return
+        done = _migrate(config, rotate=rotate)
     for step in done:
         click.echo(step)
     print_note("The database is ready." if done else "Nothing to do: the database is ready.")
+
+
+def _check_options(database_url: str | None, passfile: Path | None, *, prepare_rotation: bool, rotate: bool) -> None:
+    if prepare_rotation and rotate:
+        raise click.UsageError("--prepare-rotation and --rotate exclude each other: prepare first, and rotate then")
+    for option, given in (("--prepare-rotation", prepare_rotation), ("--rotate", rotate)):
+        if given and (database_url is None or passfile is None):
+            raise click.UsageError(
+                f"{option} requires --database-url and --passfile: the built-in database has no passwords"
+            )
+    if passfile is not None and database_url is None:
+        raise click.UsageError("--passfile requires --database-url: the built-in database has no passwords")
+
+
+def _prepare_rotation(config: DatabaseConfig, admin: str, passfile: Path) -> None:
+    require_newest_server(admin, config)
+    done = passfiles.prepare_rotation(admin, passfile)
+    for step in done:
+        click.echo(step)
+    coming = passfiles.next_passfile(passfile)
+    print_note(
+        f"{'' if done else 'Nothing to do: '}{coming} has the coming passwords. "
+        "Copy it to each server, beside its passfile. Then run this command with --rotate."
+    )
 
 
 def _migrate(config: DatabaseConfig, *, rotate: bool) -> list[str]:
@@ -62,4 +95,4 @@ def _migrate(config: DatabaseConfig, *, rotate: bool) -> list[str]:
     require_newest_server(config.url, config)
     if config.passfile is None:
         return schema.migrate(config.url)
-    return migrate_with_passfile(config.url, config.passfile, rotate=rotate)
+    return passfiles.migrate_with_passfile(config.url, config.passfile, rotate=rotate)

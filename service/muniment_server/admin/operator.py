@@ -36,6 +36,8 @@ from muniment_server.search.reindex import Reindexed, reindex
 
 _QUERIES = {**queries.load(__package__, "operator.sql"), **queries.load(__package__, "history.sql")}
 _R = TypeVar("_R")
+_BATCH_SESSIONS = 1000
+"""How many sessions one transaction purges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,15 @@ class Purged:
     classification: Classification
     items: int
     revisions: int
+
+
+@dataclass(frozen=True, slots=True)
+class PurgedSession:
+    """A session that was purged. *taint* is that of its conversation, which stays."""
+
+    tenant: TenantNumber
+    session_id: SessionId
+    taint: Classification
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +271,22 @@ class Operator:
                 self._execute("use_role_schema", schema=level.role)
                 counts = self._one("purge", _Counts, before=before, number=level, **asdict(what))
             yield Purged(level, counts.items, counts.revisions)
+
+    def purge_sessions(self, what: Purgeable, *, before: datetime) -> Iterator[list[PurgedSession]]:
+        """Remove, in batches, sessions that were closed or expired before *before*, of the owner in *what*."""
+        last = PurgedSession(TenantNumber(0), SessionId(UUID(int=0)), Classification.PUBLIC)
+        while batch := self._rows(
+            "purge_sessions",
+            PurgedSession,
+            before=before,
+            tenant=what.tenant,
+            agent=what.agent,
+            last_tenant=last.tenant,
+            last_session=last.session_id,
+            most=_BATCH_SESSIONS,
+        ):
+            yield batch
+            last = batch[-1]
 
     def size(self) -> Size:
         """How much there is."""

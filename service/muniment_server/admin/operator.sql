@@ -102,6 +102,40 @@ logged AS (
 SELECT count(*) AS rows
   FROM closed;
 
+-- name: purge_sessions
+-- Remove a batch of sessions that were closed or expired before a time, in the order of their ids: all, or those of one tenant
+-- or agent. No open one, whatever the time. Conversations stay, which keep the taint, and audit rows.
+WITH old_session AS (
+    SELECT session.tenant, session.session_id
+      FROM vault.session
+     WHERE least(session.close_time, session.expire_time) < least(%(before)s, vault.clock())
+       AND (session.tenant, session.session_id) > (%(last_tenant)s, %(last_session)s)
+       AND (%(tenant)s::bigint IS NULL OR session.tenant = %(tenant)s)
+       AND (%(agent)s::bigint IS NULL OR session.agent = %(agent)s)
+     ORDER BY session.tenant, session.session_id
+     LIMIT %(most)s
+       FOR UPDATE SKIP LOCKED
+),
+purged AS (
+    DELETE FROM vault.session AS purged
+     USING old_session
+     WHERE (purged.tenant, purged.session_id) = (old_session.tenant, old_session.session_id)
+ RETURNING purged.tenant, purged.agent, purged.session_id, purged.conversation_id
+),
+classified AS (
+    SELECT purged.tenant, purged.session_id, conversation.taint
+      FROM purged
+           JOIN vault.conversation USING (tenant, agent, conversation_id)
+),
+logged AS (
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, reason)
+    SELECT found.tenant, gen_random_uuid(), %(agent)s, found.taint, 'purge sessions', 'OK', 'by ' || session_user
+      FROM (SELECT DISTINCT classified.tenant, classified.taint FROM classified) AS found
+)
+SELECT classified.tenant, classified.session_id, classified.taint
+  FROM classified
+ ORDER BY classified.tenant, classified.session_id;
+
 -- name: find_agent
 SELECT agent.tenant, agent.agent
   FROM vault.agent

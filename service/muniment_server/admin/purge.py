@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 import click
 from rich.console import Console
@@ -18,10 +21,12 @@ from muniment_server.admin.history import KINDS, stored_name
 from muniment_server.admin.operator import NoSuchAgent, NoSuchTenant, Operator, Purgeable
 from muniment_server.domain.classification import Classification
 
+_T = TypeVar("_T")
 _SHORTEST = timedelta(days=30)
 
 
 @click.command(cls=Discreet)
+@click.option("--sessions", is_flag=True, help="Purge closed and expired sessions, and no versions.")
 @click.option("--older-than", required=True, type=DURATION, help="The minimum age, such as 90d or 52w.")
 @click.option("--tenant", type=TEXT, help="Only what belongs to this tenant.")
 @click.option("--agent", "agent_id", metavar="NAME", type=TEXT, help="Only what belongs to this agent of the tenant.")
@@ -34,6 +39,7 @@ _SHORTEST = timedelta(days=30)
 def purge(
     operator: Operator,
     output: Output,
+    sessions: bool,
     older_than: timedelta,
     tenant: str | None,
     agent_id: str | None,
@@ -44,37 +50,53 @@ def purge(
 ) -> None:
     """Permanently remove versions that were deleted, overwritten or expired that long ago, at all levels.
 
-    Live items and audit rows stay.
+    Live items and audit rows stay. With --sessions, the command removes sessions that were closed or expired that long
+    ago instead. Their conversations and taint stay.
 
     \b
     Examples:
       muniment purge --older-than 90d
       muniment purge --older-than 30d --tenant acme --agent alice --kind memory --name plan
       muniment purge --older-than 1h --force --force --yes
+      muniment purge --sessions --older-than 90d --tenant acme
     """
+    if sessions and (kind is not None or name is not None):
+        raise click.UsageError("--sessions excludes --kind and --name: a session has neither")
+    things = "sessions" if sessions else "versions"
     if older_than < _SHORTEST and force < 2:
-        raise Failure("versions are kept for at least 30 days", "choose a longer time, or give --force twice")
+        raise Failure(f"{things} are kept for at least 30 days", "choose a longer time, or give --force twice")
     if warnings := operator.clock_warnings():
-        raise Failure("versions are removed by their age, and the time is in doubt", warnings[0])
+        raise Failure(f"{things} are removed by their age, and the time is in doubt", warnings[0])
     what = _purgeable(operator, tenant, agent_id, kind, name)
     before = datetime.now(UTC) - older_than
-    print_note(
-        f"Versions{_extent(tenant, agent_id, kind)} deleted, overwritten or expired before {before:%Y-%m-%d %H:%M}Z "
-        "will be removed, at all levels."
-    )
-    print_note("Live items and audit rows stay.")
+    _announce(sessions, _extent(tenant, agent_id, kind), before)
     if not yes:
         confirm("Remove them?")
+    if sessions:
+        output.rows(_purge_sessions(operator, what, before), ("classification", "sessions"))
+    else:
+        output.rows(_purge_versions(operator, what, before), ("classification", "items", "revisions"))
+
+
+def _announce(sessions: bool, extent: str, before: datetime) -> None:
+    done = "Sessions{} closed or expired" if sessions else "Versions{} deleted, overwritten or expired"
+    print_note(f"{done.format(extent)} before {before:%Y-%m-%d %H:%M}Z will be removed, at all levels.")
+    print_note(f"{'Open sessions, conversations' if sessions else 'Live items'} and audit rows stay.")
+
+
+def _purge_versions(operator: Operator, what: Purgeable, before: datetime) -> list[dict[str, object]]:
+    return [asdict(level) for level in _tracked(operator.purge(what, before=before), total=len(Classification))]
+
+
+def _purge_sessions(operator: Operator, what: Purgeable, before: datetime) -> list[dict[str, object]]:
+    counts = Counter(each.taint for batch in _tracked(operator.purge_sessions(what, before=before)) for each in batch)
+    return [{"classification": level, "sessions": counts[level]} for level in Classification]
+
+
+def _tracked(steps: Iterable[_T], *, total: int | None = None) -> Iterable[_T]:
+    """The same *steps*, shown as they are done, on a terminal."""
     console = Console(stderr=True)
-    levels = track(
-        operator.purge(what, before=before),
-        "Purging",
-        total=len(Classification),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    output.rows(map(asdict, list(levels)), ("classification", "items", "revisions"))
+    return track(steps, "Purging", total=total, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _purgeable(
@@ -95,7 +117,7 @@ def _purgeable(
 
 
 def _extent(tenant: str | None, agent_id: str | None, kind: str | None) -> str:
-    """Whose versions, for the question. It does not repeat a name of an item, which may be secret."""
+    """Whose versions or sessions, for the question. It does not repeat a name of an item, which may be secret."""
     words = [f"of the kind {kind}" if kind else "", f"of the agent {agent_id}" if agent_id else ""]
     words.append(f"of the tenant {tenant}" if tenant else "")
     return "".join(f" {word}" for word in words if word)

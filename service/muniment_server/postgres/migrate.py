@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -27,6 +28,7 @@ OLDEST_SERVER = 150000
 SEARCH_MIGRATION = "0006_search"
 """Changes how items are indexed, which is done in Python: see `search.reindex`."""
 _LOCK = 0x6D756E69  # "muni"
+_PASSFILE_LOCK = 0x70617373  # "pass"
 _OLDEST_SERVER_OF_MIGRATION = re.compile(r"^-- oldest server: (\d+)$", re.MULTILINE)
 _RECORD_COLUMNS = "ADD COLUMN oldest_server integer, ADD COLUMN grants text[]"
 """Not a numbered migration: servers of 0.1.0 would refuse the schema after it."""
@@ -100,6 +102,14 @@ def migrate(
         done += _apply(connection)
         _record(connection, grants)
     return done
+
+
+@contextmanager
+def alone(admin: str) -> Iterator[None]:
+    """Hold off others that write passfiles for the server of the conninfo *admin*, until the block ends."""
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", [_PASSFILE_LOCK])
+        yield
 
 
 def missing_roles(admin: str) -> set[str]:

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import conninfo as libpq
@@ -39,6 +40,8 @@ _MAX_CONNECTION_SECONDS = 1800.0
 _IDLE_SECONDS = 60.0
 """After so long without calls, a pool is empty."""
 _CANCEL_TIMEOUT = 2.0
+NEXT = ".next"
+"""What the name of a passfile with the coming passwords ends in: see `runtime.passfile`."""
 _OPEN_TRANSACTION = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
 NETWORK = {"connect_timeout": 2, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
 """A host that drops packets must not block a thread for long. Seconds, seconds, milliseconds."""
@@ -84,6 +87,25 @@ class RoleConnection(psycopg.Connection[Any]):
     """When it was last asked whether it answers, by `time.monotonic`."""
     epoch: Epoch | None = None
     _prepared_statements: PreparedStatements | None = None
+
+    @classmethod
+    def connect(cls, conninfo: str = "", **arguments: Any) -> Self:
+        """Connect. If the password is refused, try that of `PASSFILE.next`, and then the passfile again.
+
+        Passwords may be rotated meanwhile. The error lacks its SQLSTATE, but libpq names the passfile if that is 28P01.
+        """
+        passfile = str(libpq.conninfo_to_dict(conninfo).get("passfile") or "")
+        try:
+            return super().connect(conninfo, **arguments)
+        except psycopg.OperationalError as refused:
+            if not passfile or passfile not in str(refused):
+                raise
+        if Path(passfile + NEXT).exists():
+            with contextlib.suppress(psycopg.OperationalError):
+                connection = super().connect(conninfo, **{**arguments, "passfile": passfile + NEXT})
+                _LOG.warning("the passwords were rotated: rename %s%s to %s", passfile, NEXT, passfile)
+                return connection
+        return super().connect(conninfo, **arguments)
 
     def read(self, query: str, parameters: Mapping[str, object], row: RowMaker[_R]) -> list[_R]:
         """The rows of one query, each made by *row*, outside of a pipeline."""

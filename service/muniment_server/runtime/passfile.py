@@ -1,17 +1,24 @@
-"""The passwords of the serving roles, in a libpq password file that only its owner may read."""
+"""The passwords of the serving roles, in a libpq password file that only its owner may read.
+
+A rotation fails no log-in: the coming passwords are in `PASSFILE.next` before they are set, servers look there when one
+is refused (see `RoleConnection.connect`), and the rotation ends by renaming that file.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from psycopg import conninfo as libpq
 from psycopg import pq
 
 from muniment_server.postgres import roles
-from muniment_server.postgres.migrate import missing_roles
+from muniment_server.postgres.migrate import alone, missing_roles
+from muniment_server.postgres.pool import NEXT
 from muniment_server.runtime.schema import migrate
 
 _ROOT = 0
@@ -27,22 +34,70 @@ def migrate_with_passfile(admin: str, passfile: Path, *, rotate: bool = False) -
 
     Existing roles keep their passwords unless *rotate*. Raises PassfileError or CannotMigrate.
     """
+    with alone(admin):
+        return _rotate(admin, passfile) if rotate else _migrate(admin, passfile)
+
+
+def prepare_rotation(admin: str, passfile: Path) -> list[str]:
+    """Write the coming passwords to `PASSFILE.next`, unless they are there; return what was done.
+
+    Nothing changes in the database of the conninfo *admin*: the passwords of *passfile* stay good until the rotation.
+    Raises PassfileError.
+    """
+    with alone(admin):
+        unknown = set(roles.SERVING) - _roles_in(passfile)
+        if unknown:
+            raise PassfileError(
+                f"{passfile} has no password for {', '.join(sorted(unknown))}: name the server's passfile"
+            )
+        return _prepare(passfile)
+
+
+def next_passfile(passfile: Path) -> Path:
+    """Where the coming passwords are: servers whose password is refused look there."""
+    return passfile.with_name(passfile.name + NEXT)
+
+
+def _migrate(admin: str, passfile: Path) -> list[str]:
     missing = missing_roles(admin)
-    known = _roles_in(passfile)
-    unknown = set(roles.SERVING) - missing - known
-    if unknown and not rotate:
+    unknown = set(roles.SERVING) - missing - _roles_in(passfile)
+    if unknown:
         raise PassfileError(
             f"{passfile} has no password for the existing roles {', '.join(sorted(unknown))}: "
             "name the passfile that has them, or give them new passwords with --rotate"
         )
-    changing = roles.SERVING if rotate else tuple(role for role in roles.SERVING if role in missing)
+    changing = [role for role in roles.SERVING if role in missing]
     if not changing:
         return migrate(admin)
-    passwords = {role: secrets.token_urlsafe(32) for role in changing}
-    part = _write(passfile, passwords, _lines(passfile))
+    passwords = _new_passwords(changing)
+    part = _write(passfile, passwords, _lines(passfile), like=passfile)
     done = migrate(admin, passwords=passwords)
-    part.replace(passfile)
+    _rename(part, passfile)
     return [*done, f"wrote {passfile}"]
+
+
+def _rotate(admin: str, passfile: Path) -> list[str]:
+    """Set the passwords of `PASSFILE.next`, and rename it. Interrupted at any point, one of the two files is right."""
+    prepared = _prepare(passfile)
+    coming = next_passfile(passfile)
+    done = migrate(admin, passwords=_passwords_in(coming))
+    _keep_rights(coming, like=passfile)  # it may have been copied here, or the passfile given to another account
+    _rename(coming, passfile)
+    return [*prepared, *done, f"wrote {passfile}"]
+
+
+def _prepare(passfile: Path) -> list[str]:
+    """Complete `PASSFILE.next`. Passwords that it has stay: servers may have copies, or they may already be set."""
+    coming = next_passfile(passfile)
+    lacking = [role for role in roles.SERVING if role not in _roles_in(coming)]
+    if not lacking:
+        return []
+    _rename(_write(coming, _new_passwords(lacking), _lines(coming) or _lines(passfile), like=passfile), coming)
+    return [f"wrote {coming}"]
+
+
+def _new_passwords(changing: Iterable[str]) -> dict[str, str]:
+    return {role: secrets.token_urlsafe(32) for role in changing}
 
 
 def with_passfile(url: str, passfile: Path | None) -> str:
@@ -57,20 +112,38 @@ def with_passfile(url: str, passfile: Path | None) -> str:
     return libpq.make_conninfo(primary, passfile=str(passfile)) if passfile else primary
 
 
-def _write(passfile: Path, passwords: Mapping[str, str], lines: list[str]) -> Path:
-    """Write the new file beside the old one, so that a complete file exists at all times. It keeps its owner."""
+def _write(file: Path, passwords: Mapping[str, str], lines: list[str], *, like: Path) -> Path:
+    """Write the new file beside the old one, so that a complete file exists at all times, with the rights of *like*."""
     lines = [line for line in lines if _role(line) not in passwords]
-    lines += [f"*:*:*:{role}:{password}" for role, password in passwords.items()]
-    part = passfile.with_name(passfile.name + ".part")
+    lines = [*(f"*:*:*:{role}:{password}" for role, password in passwords.items()), *lines]  # the first match counts
+    part = file.with_name(file.name + ".part")
     part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        if passfile.exists() and os.geteuid() == _ROOT:  # or the server's account could not read it any more
-            kept = passfile.stat()
-            os.fchown(file.fileno(), kept.st_uid, kept.st_gid)
-        file.write("\n".join(lines) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+        _keep_rights(part, like=like)
+        opened.write("\n".join(lines) + "\n")
+        opened.flush()
+        os.fsync(opened.fileno())
     return part
+
+
+def _keep_rights(file: Path, *, like: Path) -> None:
+    """Give *file* the owner and the mode of *like*, but no rights of others, with which libpq would ignore it."""
+    if not like.exists():
+        return
+    kept = like.stat()
+    if os.geteuid() == _ROOT:  # or the server's account could not read it any more
+        os.chown(file, kept.st_uid, kept.st_gid)
+    file.chmod(kept.st_mode & stat.S_IRWXU)
+
+
+def _rename(file: Path, to: Path) -> None:
+    """Rename *file* for good: it keeps its new name if the power fails."""
+    file.replace(to)
+    directory = os.open(to.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
 
 
 def _lines(passfile: Path) -> list[str]:
@@ -79,6 +152,12 @@ def _lines(passfile: Path) -> list[str]:
 
 def _roles_in(passfile: Path) -> set[str]:
     return {_role(line) for line in _lines(passfile)}
+
+
+def _passwords_in(passfile: Path) -> dict[str, str]:
+    """The passwords of the serving roles."""
+    found = {_role(line): line.split(":", 4)[-1] for line in reversed(_lines(passfile))}
+    return {role: re.sub(r"\\(.)", r"\1", found[role]) for role in roles.SERVING}
 
 
 def _role(line: str) -> str:
