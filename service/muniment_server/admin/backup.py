@@ -154,7 +154,7 @@ def verify(file: Path) -> None:
             with _working("Restoring"):
                 schema.migrate(admin)
                 _restore(admin, file)
-            findings = [*check_database(databases.without_user(admin), admin=admin, connections=0), _size(admin)]
+            findings = [*check_database(databases.without(admin, "user"), admin=admin, connections=0), _size(admin)]
     sys.exit(0 if report(findings) else 1)
 
 

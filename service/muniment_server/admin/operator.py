@@ -1,4 +1,4 @@
-"""What operators do in the database: host keys, history, audit log, purge, checks.
+"""What operators do in the database: host keys, tenants, history, audit log, journal, purge, reindexing and checks.
 
 The connection is an administrator's login that acts as the owner.
 """
@@ -289,7 +289,7 @@ class Operator:
             last = batch[-1]
 
     def size(self) -> Size:
-        """How much there is."""
+        """How many tenants and agents the database has."""
         return self._one("count_agents", Size)
 
     def epoch(self) -> Epoch:
@@ -396,7 +396,7 @@ class Operator:
         return row.tenant if row else None
 
     def _create_tenant(self, name: str) -> TenantNumber:
-        """Create a tenant under a lock: a unique index on names would not begin with the tenant."""
+        """Create a tenant. A lock replaces a unique index on names: every index begins with the tenant."""
         self._execute("lock_tenants")
         return self._tenant(name) or self._one("create_tenant", _Tenant, name=name).tenant
 

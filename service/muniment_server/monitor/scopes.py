@@ -67,7 +67,7 @@ class Scopes:
     ) -> dict[Token, HostIdentity | SessionIdentity]:
         """The holders of those tokens that are valid: keys that are not revoked, and open sessions. Never cached.
 
-        One query for each tenant and kind, so that each runs on the machine of its tenant. They share one round trip:
+        One query for each tenant and kind, because every query is restricted to one tenant. They share one round trip:
         tokens may be guesses, which name as many tenants as they like.
         """
         groups: dict[tuple[TenantNumber, TokenKind], list[bytes]] = {}

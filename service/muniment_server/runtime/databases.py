@@ -61,12 +61,12 @@ def served_database(config: DatabaseConfig, *, connections: int) -> Iterator[Ser
         return
     with _embedded(config.data_dir, {"max_connections": str(max(100, connections + _SPARE_CONNECTIONS))}) as embedded:
         migrate(embedded.conninfo(user=SUPERUSER))
-        yield ServedDatabase(without_user(embedded.conninfo(user=SUPERUSER)), embedded)
+        yield ServedDatabase(without(embedded.conninfo(user=SUPERUSER), "user"), embedded)
 
 
 @contextmanager
 def operators_database(config: DatabaseConfig) -> Iterator[str]:
-    """The administrator's conninfo. If the embedded database is not running, it is started for the block."""
+    """The administrator's conninfo. An embedded database that is not running is started and migrated for the block."""
     if config.url is not None:
         yield config.url
         return
@@ -128,7 +128,7 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
 def warnings_of(conninfo: str, *, connections: int) -> list[str]:
     """What may go wrong later: the servers of the database may run out of connections, or the clocks differ.
 
-    *connections* is how many a server that does not run yet may open; 0 if there is none.
+    *connections* is how many a server about to start may open; 0 if none is.
     """
     with _logged_in(conninfo, roles.CONTROL) as connection:
         return [*connection_budget.warnings(connection, connections), *clocks.warnings(connection)]
@@ -141,7 +141,7 @@ def _logged_in(conninfo: str, role: str) -> RoleConnection:
 
 
 def _is_shared(connection: RoleConnection, conninfo: str) -> bool:
-    """Whether another connection of the same role gets to the same backend as *connection*, or *connection* to others.
+    """Whether *connection* shares its backend with another one, or changes it between transactions.
 
     A pooler in transaction mode gives each transaction a backend that is idle.
     """
@@ -150,9 +150,9 @@ def _is_shared(connection: RoleConnection, conninfo: str) -> bool:
     return first != again or first == of_other
 
 
-def without_user(conninfo: str) -> str:
-    """*conninfo* without the user."""
-    given = {name: value for name, value in libpq.conninfo_to_dict(conninfo).items() if name != "user"}
+def without(conninfo: str, *names: str) -> str:
+    """*conninfo* without the parameters *names*."""
+    given = {name: value for name, value in libpq.conninfo_to_dict(conninfo).items() if name not in names}
     return libpq.make_conninfo("", **given)
 
 

@@ -233,7 +233,7 @@ def erase(
     revision: int | None,
     yes: bool,
 ) -> None:
-    """Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+    """Erase items of an agent for good, with all their revisions, at every level.
 
     Give one of --name, --tag, and --item with --revision. The command says the same whether or not there was anything
     to erase. Audit rows stay.

@@ -130,7 +130,7 @@ def close(host: HostClient, session_id: str | None) -> None:
 @with_output
 @with_host
 def list_(host: HostClient, output: Output, agent_id: str, include_closed: bool) -> None:
-    """List the sessions of an agent, newest first, up to the key's ceiling.
+    """List the sessions of an agent, newest first.
 
     \b
     Examples:
