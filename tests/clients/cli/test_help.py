@@ -11,7 +11,9 @@ from collections.abc import Iterator
 import click
 import pytest
 
+from muniment.cli.agent import agent
 from muniment.cli.root import Root, main
+from muniment.v1.agent_pb2 import AgentLimits
 from tests.support.commands import run, run_process
 
 _SECRET = re.compile(r"host.?key|token|password|secret")
@@ -67,6 +69,31 @@ def test_no_secret_is_an_argument(command):
     """Whoever can list processes reads their arguments. The file of a TLS key and the id of a host key are none."""
     names = [name for parameter in command.params for name in parameter.opts]
     assert [name for name in names if _SECRET.search(name) and name != "host_key_id"] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_summary_is_cut_off(command):
+    _, _, listed = command.get_help(click.Context(command)).partition("Commands:\n")
+    assert [line for line in listed.splitlines() if line.endswith("...")] == []
+
+
+@pytest.mark.parametrize("name", sorted(AgentLimits.DESCRIPTOR.fields_by_name))
+def test_the_help_of_a_limit_states_its_range(name):
+    [rules] = (rules for _, rules in AgentLimits.DESCRIPTOR.fields_by_name[name].GetOptions().ListFields())
+    [(_, bounds)] = rules.ListFields()
+    for command in ("create", "update"):
+        [option] = (each for each in agent.commands[command].params if each.name == name)
+        assert f": {bounds.gte:,} to {bounds.lte:,}" in option.help
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("memry", "memory"), ("docter", "doctor"), ("hostkey", "host-key"), ("agents", "agent")]
+)
+def test_a_mistyped_command_is_suggested(tmp_path, typed, meant):
+    refused = run(tmp_path, typed)
+
+    assert refused.returncode == 2
+    assert f"No such command '{typed}'. Did you mean '{meant}'?" in refused.stderr
 
 
 def test_the_summaries_agree_with_the_commands():
