@@ -12,10 +12,12 @@ import click
 import pytest
 
 from muniment.cli.agent import agent
+from muniment.cli.apply import LIMITS
 from muniment.cli.root import Root, main
-from muniment.v1.agent_pb2 import AgentLimits
 from tests.support.commands import run, run_process
+from tests.tour.readme import ROOT
 
+_RANGE = re.compile(r"(\w+) = \d+ \[\(buf\.validate\.field\)\.int\d\d = \{\s+gte: (\d+)\s+lte: (\d+)")
 _SECRET = re.compile(r"host.?key|token|password|secret")
 
 
@@ -77,17 +79,20 @@ def test_no_summary_is_cut_off(command):
     assert [line for line in listed.splitlines() if line.endswith("...")] == []
 
 
-@pytest.mark.parametrize("name", sorted(AgentLimits.DESCRIPTOR.fields_by_name))
-def test_the_help_of_a_limit_states_its_range(name):
-    [rules] = (rules for _, rules in AgentLimits.DESCRIPTOR.fields_by_name[name].GetOptions().ListFields())
-    [(_, bounds)] = rules.ListFields()
-    for command in ("create", "update"):
-        [option] = (each for each in agent.commands[command].params if each.name == name)
-        assert f": {bounds.gte:,} to {bounds.lte:,}" in option.help
+@pytest.mark.parametrize("command", ["create", "update"])
+def test_the_help_of_a_limit_states_the_range_in_the_contract(command):
+    ranges = _RANGE.findall((ROOT / "proto" / "muniment" / "v1" / "agent.proto").read_text(encoding="utf-8"))
+    shown = {
+        option.name: option.help or "" for option in agent.commands[command].params if isinstance(option, click.Option)
+    }
+
+    assert {*LIMITS} <= {name for name, _, _ in ranges}
+    for name, least, most in ranges:
+        assert f": {int(least):,} to {int(most):,}" in shown[name]
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("memry", "memory"), ("docter", "doctor"), ("hostkey", "host-key"), ("agents", "agent")]
+    ("typed", "meant"), [("memry", "memory"), ("migrat", "migrate"), ("hostkey", "host-key"), ("agents", "agent")]
 )
 def test_a_mistyped_command_is_suggested(tmp_path, typed, meant):
     refused = run(tmp_path, typed)
