@@ -65,6 +65,10 @@ def test_only_what_is_named_is_purged(database):
             operator.purgeable(tenant="acme", agent_id="nobody", kind=None, name=None)
         with pytest.raises(NoSuchTenant):
             operator.purgeable(tenant="nobody", agent_id=None, kind=None, name=None)
+        with pytest.raises(ValueError, match="an agent id requires a tenant"):
+            operator.purgeable(tenant=None, agent_id="alice", kind=None, name=None)
+        with pytest.raises(ValueError, match="an agent id requires a tenant"):
+            operator.close_sessions("tenant close-sessions", agent_id="alice")
 
         assert purged == [1, 0, 0, 1]
         assert before - left() == Counter({named: 2})

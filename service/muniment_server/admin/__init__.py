@@ -16,7 +16,7 @@ COMMANDS = Section(
             "muniment_server.admin.backup:write_journal", "Print what must stay erased and revoked after a restore."
         ),
         "host-key": Lazy("muniment_server.admin.host_key:host_key", "Create, list and revoke host keys."),
-        "tenant": Lazy("muniment_server.admin.tenant:tenant", "Freeze a tenant, or close its sessions."),
+        "tenant": Lazy("muniment_server.admin.tenant:tenant", "Limit a tenant, freeze it, or close its sessions."),
         "history": Lazy("muniment_server.admin.history:history", "Show every version of one item."),
         "audit": Lazy("muniment_server.admin.audit:audit", "Read the audit log."),
         "reindex": Lazy("muniment_server.admin.reindex:reindex", "Rebuild the search index."),

@@ -39,7 +39,9 @@ def database() -> None:
 @state_dir_option
 @with_output
 def adopt(output: Output, data_dir: Path, database_url: str | None, state_dir: Path | None, yes: bool) -> None:
-    """Use this database server from now on, and close all open sessions in it.
+    """Use this database server from now on.
+
+    The command closes all open sessions in it.
 
     `muniment serve` refuses a database server on a lower timeline than it has seen, or of another system, because it
     may lack raises of taint. This command lifts the refusal. Run it after each restore, too: a backup lacks the raises

@@ -258,6 +258,7 @@ class Operator:
         self, *, tenant: str | None, agent_id: str | None, kind: ItemKind | None, name: str | None
     ) -> Purgeable:
         """What to purge: everything, or what belongs to those that are named. Raises NoSuchTenant or NoSuchAgent."""
+        _require_tenant(tenant, agent_id)
         if tenant is None:
             return Purgeable(kind=kind, name=name)
         number = self._known_tenant(tenant)
@@ -309,6 +310,7 @@ class Operator:
 
         *command* is the method in the audit log. Raises NoSuchTenant and NoSuchAgent.
         """
+        _require_tenant(tenant, agent_id)
         number = None if tenant is None else self._known_tenant(tenant)
         agent = None if tenant is None or agent_id is None else self._agent(tenant, agent_id).agent
         return self._one("close_sessions", _Count, command=command, tenant=number, agent=agent).rows
@@ -418,6 +420,12 @@ class Operator:
     def _cursor(self, query: str, row: type[_R], parameters: dict[str, object]) -> Any:
         cursor: Any = self._connection.cursor(row_factory=row_of(row))
         return cursor.execute(_QUERIES[query], parameters)
+
+
+def _require_tenant(tenant: str | None, agent_id: str | None) -> None:
+    """Raise ValueError where an agent of no tenant would mean all agents of all tenants."""
+    if agent_id is not None and tenant is None:
+        raise ValueError("an agent id requires a tenant: two tenants may have agents of the same name")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from muniment.cli.failures import Failure
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 from muniment_server.admin.database import with_operator
-from muniment_server.admin.operator import Operator
+from muniment_server.admin.operator import NoSuchAgent, Operator
 
 
 @click.command
@@ -39,7 +39,7 @@ def reindex(operator: Operator, output: Output, tenant: str | None, agent: str |
             status.update(f"Indexed {done.agent_id} at {done.classification.name}")
             rows.append({"agent_id": done.agent_id, "classification": done.classification, "items": done.items})
     if not rows and agent is not None:
-        raise Failure("that tenant has no such agent", "list its agents: muniment agent list")
+        raise NoSuchAgent
     if not rows and tenant is not None:
         raise Failure("there is no such tenant, or it has no agents", "list the tenants: muniment host-key list")
     output.rows([row for row in rows if row["items"]], ("agent_id", "classification", "items"))

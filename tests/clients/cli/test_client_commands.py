@@ -201,8 +201,27 @@ def test_an_unreachable_server_is_reported_in_one_message(dev, folder, monkeypat
     monkeypatch.setattr("muniment.retries.FIRST_PAUSE", 60)  # nothing is tried again
     failed = run(folder, "agent", "list", MUNIMENT_ADDRESS="127.0.0.1:1", MUNIMENT_HOST_KEY="mun_h_1_x")
     assert failed.returncode == 1
-    assert "muniment serve" in failed.stderr
+    for hint in ("start it: muniment serve", "give --tls or --tls-ca FILE", "set MUNIMENT_ADDRESS"):
+        assert hint in failed.stderr
     assert "Traceback" not in failed.stderr
+
+
+def test_an_address_that_cannot_be_used_says_what_to_give(dev):
+    for address, hint in (
+        ("localhost", "localhost has no port: give HOST:PORT"),
+        ("10.1.2.3:50051", "give --tls, or --tls-ca FILE (MUNIMENT_TLS_CA)"),
+    ):
+        refused = run(dev.folder, "agent", "list", MUNIMENT_ADDRESS=address, MUNIMENT_HOST_KEY="mun_h_1_x")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert hint in refused.stderr
+
+
+def test_a_hint_for_a_missing_or_wrong_host_key_can_be_run_as_it_is(dev):
+    create = "muniment host-key create --tenant NAME --ceiling LEVEL"
+    assert create in run(dev.folder, "agent", "list", MUNIMENT_ADDRESS=dev.address).stderr
+    wrong = run(dev.folder, "agent", "list", MUNIMENT_ADDRESS=dev.address, MUNIMENT_HOST_KEY="mun_h_1_x").stderr
+    assert create in wrong
+    assert "the tenant is frozen" in wrong
 
 
 def test_a_host_key_goes_only_to_the_server_it_was_given_for(muniment):

@@ -50,15 +50,27 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
         "--profile/--no-profile", "user_profile_enabled", default=None, help="Enable or disable the user profile."
     )
     @click.option(
-        "--notes-limit", "memory_char_limit", type=int, help="The budget of the agent's notes, in code points."
+        "--notes-limit",
+        "memory_char_limit",
+        type=int,
+        help="The budget of the agent's notes, in code points: 0 to 1,000,000.",
     )
     @click.option(
-        "--profile-limit", "user_char_limit", type=int, help="The budget of the user profile, in code points."
+        "--profile-limit",
+        "user_char_limit",
+        type=int,
+        help="The budget of the user profile, in code points: 0 to 1,000,000.",
     )
-    @click.option("--calls-per-second", type=int, help="The calls a second at each level, and of each session.")
-    @click.option("--max-items", type=int, help="The items stored at each level.")
-    @click.option("--max-bytes", type=int, help="The bytes stored at each level, with revisions and index.")
-    @click.option("--max-revisions", type=int, help="The revisions of one item.")
+    @click.option(
+        "--calls-per-second", type=int, help="The calls a second at each level, and of each session: 1 to 1,000,000."
+    )
+    @click.option("--max-items", type=int, help="The items stored at each level: 0 to 1,000,000,000.")
+    @click.option(
+        "--max-bytes",
+        type=int,
+        help="The bytes stored at each level, with revisions and index: 0 to 1,125,899,906,842,624 (1 PiB).",
+    )
+    @click.option("--max-revisions", type=int, help="The revisions of one item: 1 to 100,000,000.")
     @functools.wraps(command)
     def with_options(**arguments: Any) -> None:
         settings = MemorySettings(**{name: arguments.pop(name) for name in SETTINGS})
@@ -199,7 +211,9 @@ def update(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_host
 def delete(host: HostClient, agent_id: str, yes: bool) -> None:
-    """Erase an agent and everything that belongs to it: items, versions, sessions, sharing. Audit rows stay.
+    """Erase an agent and all that it has.
+
+    Its items, versions, sessions and sharing are erased. Audit rows stay.
 
     \b
     Examples:
@@ -219,7 +233,13 @@ _KINDS = {kind.name.lower(): kind for kind in ItemKind}
 @click.option("--kind", type=click.Choice(list(_KINDS)), default="memory", show_default=True, help="The kind of items.")
 @click.option("--name", type=TEXT, help="The key of a memory, the id of a note or passage, the label of a block.")
 @click.option("--tag", type=TEXT, help="A tag that the items have, or had in any revision.")
-@click.option("--item", "item_id", metavar="ID", type=TEXT, help="The id of an item, as audit events name it.")
+@click.option(
+    "--item",
+    "item_id",
+    metavar="ID",
+    type=TEXT,
+    help="The id of an item: `muniment history … --json` and `muniment audit list … --json` show it.",
+)
 @click.option("--revision", type=int, help="With --item: the revision to erase. The others stay.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_host
@@ -233,7 +253,9 @@ def erase(
     revision: int | None,
     yes: bool,
 ) -> None:
-    """Erase items of an agent for good, with all their revisions, at every level.
+    """Erase items for good.
+
+    They are erased with all their revisions, at every level.
 
     Give one of --name, --tag, and --item with --revision. The command says the same whether or not there was anything
     to erase. Audit rows stay.
