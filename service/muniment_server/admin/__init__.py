@@ -13,7 +13,7 @@ COMMANDS = Section(
         "restore": Lazy("muniment_server.admin.backup:restore", "Restore a backup into a database without data."),
         "verify": Lazy("muniment_server.admin.backup:verify", "Check that a backup can be restored."),
         "journal": Lazy(
-            "muniment_server.admin.backup:write_journal", "Print what must stay erased and revoked after a restore."
+            "muniment_server.admin.backup:write_journal", "Write what must stay erased and revoked after a restore."
         ),
         "host-key": Lazy("muniment_server.admin.host_key:host_key", "Create, list and revoke host keys."),
         "tenant": Lazy("muniment_server.admin.tenant:tenant", "Limit a tenant, freeze it, or close its sessions."),

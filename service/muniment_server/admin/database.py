@@ -125,13 +125,14 @@ def _report_wrong_names() -> Iterator[None]:
 
 @contextmanager
 def existing_database(config: DatabaseConfig) -> Iterator[str]:
-    """The administrator's conninfo. Raises Failure if there is no database, rather than create one."""
+    """The administrator's conninfo. Raises Failure if there is no database, rather than create one; and NotReady."""
     if config.url is None and not has_cluster(config.data_dir):
         raise Failure(
             f"there is no database in {config.data_dir}",
             "choose another with --data-dir or --database-url, or create one: muniment serve",
         )
     with databases.operators_database(config) as admin:
+        databases.require_restored(admin)
         yield admin
 
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import psycopg
 
-from muniment_server.admin.journal import Entry, entries, replay
+from muniment_server.admin.journal import Entry, Journal, journal_of, replay
 from muniment_server.audit_log import repository as audit_log
 from muniment_server.audit_log.repository import AuditEvent
 from muniment_server.domain import tokens
@@ -30,7 +30,7 @@ from muniment_server.postgres import queries, roles
 from muniment_server.postgres.epochs import Epoch
 from muniment_server.postgres.pool import epoch_of, operator_conninfo
 from muniment_server.postgres.rows import row_of
-from muniment_server.runtime import clocks
+from muniment_server.runtime import clocks, restoring
 from muniment_server.search.embeddings import EMBEDDER
 from muniment_server.search.reindex import Reindexed, reindex
 
@@ -338,13 +338,16 @@ class Operator:
             load(self._connection)
             return self.close_sessions("restore")
 
-    def journal(self) -> list[Entry]:
-        """What was erased and revoked, oldest first: see `journal`."""
-        return entries(self._connection)
+    def journal(self) -> Journal:
+        """What was erased, revoked and frozen: see `journal`."""
+        return journal_of(self._connection)
 
-    def replay(self, given: Sequence[Entry]) -> int:
-        """Erase and revoke again what the database does not know of: see `journal`. Return how many entries."""
-        return replay(self._connection, given)
+    def end_restore(self, given: Sequence[Entry]) -> int:
+        """Repeat what the restored database does not know of, and let servers use it; return how many entries."""
+        with self._connection.transaction():
+            repeated = replay(self._connection, given)
+            restoring.end(self._connection)
+        return repeated
 
     def reindex(self, *, tenant: str | None = None, agent_id: str | None = None) -> Iterator[Reindexed]:
         """Rebuild the search index of all agents, of one *tenant*'s, or of one agent: see `search.reindex`."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
 from psycopg import conninfo as libpq
 
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
@@ -18,7 +19,7 @@ from muniment_server.monitor import grants
 from muniment_server.postgres import pool, roles
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.pool import NETWORK, RoleConnection, WrongRole, WrongSettings
-from muniment_server.runtime import clocks, connection_budget, log_settings
+from muniment_server.runtime import clocks, connection_budget, log_settings, restoring
 from muniment_server.runtime.configuration import DatabaseConfig
 from muniment_server.runtime.passfile import with_passfile
 from muniment_server.runtime.schema import migrate
@@ -79,6 +80,13 @@ def operators_database(config: DatabaseConfig) -> Iterator[str]:
         yield embedded.conninfo(user=SUPERUSER)
 
 
+def require_restored(admin: str) -> None:
+    """Raise NotReady if a restore into the database of the conninfo *admin* has not ended."""
+    with psycopg.connect(admin, autocommit=True) as connection:
+        for problem in restoring.problems(connection):
+            raise NotReady(problem)
+
+
 def require_ready(conninfo: str, *, connections: int, epochs: EpochGuard) -> None:
     """Verify the database as the control role. Raises NotReady."""
     _admit_one(conninfo, epochs)
@@ -110,6 +118,9 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
 
     Raises psycopg.OperationalError if a role cannot log in.
     """
+    with _logged_in(conninfo, roles.CONTROL) as connection:
+        if unfinished := restoring.problems(connection):
+            return unfinished
     for role in roles.SERVING:
         with _logged_in(conninfo, role) as connection:
             try:
