@@ -41,7 +41,7 @@ def storage(host: Caller) -> dict[int, Any]:
     return {one.classification: one for one in host.get_agent(agent_id="alice").storage}
 
 
-NEW = {
+NEW: dict[str, dict[str, Any]] = {
     "save_memory": {"key": "new", "content": "x"},
     "add_note": {"content": "x"},
     "update_block": {"label": "new", "content": "x"},
@@ -173,7 +173,7 @@ def test_an_expired_passage_no_longer_counts_when_the_import_is_refused(service:
     assert broken_invariants(service.database) == []
 
 
-RETRIES = {
+RETRIES: dict[str, dict[str, Any]] = {
     "save_memory": {"key": "plan", "content": "whale", "tags": ["t"]},
     "add_note": {"content": "whale", "note_id": str(uuid.uuid4())},
     "update_block": {"label": "plan", "content": "whale"},
@@ -221,12 +221,10 @@ def test_the_rest_of_an_import_is_stored_if_it_fits_beside_what_exists(at, host)
 def test_a_refusal_is_recorded(at, host, rpc):
     session = at(RESTRICTED)
     limit(host, max_items=1)
-    if rpc == "edit_notes":  # refused after its first write
-        request = {"edits": [{"add": {"content": "one"}}, {"add": {"content": "two"}}]}
-    else:
-        request = NEW[rpc]
+    if rpc != "edit_notes":  # it is refused after its first write
         session.save_memory(key="plan", content="x")
-    quota_of(failure_of(getattr(session, rpc), **request))
+    two_notes = {"edits": [{"add": {"content": "one"}}, {"add": {"content": "two"}}]}
+    quota_of(failure_of(getattr(session, rpc), **NEW.get(rpc, two_notes)))
 
     (event,) = [one for one in host.list_audit_events().audit_events if one.outcome == "QUOTA_EXCEEDED"]
     method = rpc.title().replace("_", "")
@@ -286,6 +284,22 @@ def test_a_lower_limit_holds_once_the_room_is_no_longer_taken_as_known(at, host,
     monkeypatch.setattr(quotas, "time", SimpleNamespace(monotonic=lambda: float("inf")))
 
     assert quota_of(failure_of(session.save_memory, key="three", content="x")) == "items"
+
+
+def test_reindex_counts_again_what_is_stored(service: Service):
+    session = service.session(RESTRICTED)
+    session.save_memory(key="plan", content="whale")
+    session.store_passage(content="whale")
+    counted = storage(service.host())
+    with service.database.as_owner() as owner:
+        owner.execute("UPDATE muniment_public.storage SET items = items + 1")
+        owner.execute("DELETE FROM muniment_restricted.storage")
+
+    with connect_operator(service.database.admin) as operator:
+        assert [*operator.broken_storage().values()] == [1, 0, 0, 1]
+        list(operator.reindex())
+        assert not any(operator.broken_storage().values())
+    assert storage(service.host()) == counted
 
 
 def test_after_everything_that_changes_what_is_stored_it_is_counted_right(service: Service, clock: Clock, monkeypatch):
