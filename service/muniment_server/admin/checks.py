@@ -248,6 +248,7 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
     try:
         with connect_operator(admin) as operator:
             broken, unindexed = operator.broken_ledgers(), operator.broken_index()
+            miscounted = operator.broken_storage()
             waiting, outdated = operator.waiting_chunks()
             agents, rows = operator.erasing()
             nearly_full = operator.nearly_full_agents()
@@ -269,9 +270,19 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
     else:
         yield _good("the search index matches the items")
     yield _check_embeddings(waiting, outdated)
+    yield from _check_counts(miscounted)
     yield from _check_limits(nearly_full)
     if agents:
         yield _good(f"{agents} deleted agents are being erased while a server runs: {rows} items and versions are left")
+
+
+def _check_counts(miscounted: Mapping[Classification, int]) -> Iterator[Finding]:
+    for level, count in miscounted.items():
+        if count:
+            agents = "1 agent at {} has" if count == 1 else f"{count:,} agents at {{}} have"
+            yield _bad(f"{agents.format(level.name)} wrong counts of what they store: run `muniment reindex`")
+    if not any(miscounted.values()):
+        yield _good("what each agent stores is counted right")
 
 
 def _check_limits(nearly_full: Mapping[Classification, Sequence[NearlyFull]]) -> Iterator[Finding]:

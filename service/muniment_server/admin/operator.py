@@ -350,7 +350,7 @@ class Operator:
         return repeated
 
     def reindex(self, *, tenant: str | None = None, agent_id: str | None = None) -> Iterator[Reindexed]:
-        """Rebuild the search index of all agents, of one *tenant*'s, or of one agent: see `search.reindex`."""
+        """Rebuild index and counts of all agents, of one *tenant*'s, or of one agent: see `search.reindex`."""
         return reindex(self._connection, tenant=tenant, agent_id=agent_id)
 
     def broken_ledgers(self) -> dict[Classification, int]:
@@ -360,6 +360,10 @@ class Operator:
     def broken_index(self) -> dict[Classification, int]:
         """How many entries of the search index are missing, stale or miscounted, by level."""
         return {level: self._broken(level, "broken_index") for level in Classification}
+
+    def broken_storage(self) -> dict[Classification, int]:
+        """How many agents have wrong counts of what they store, by level."""
+        return {level: self._broken(level, "broken_storage") for level in Classification}
 
     def waiting_chunks(self) -> tuple[int, int]:
         """How many chunks are queued for embedding, and how many have an embedding of another model."""

@@ -20,7 +20,8 @@ from muniment_server.admin.operator import NoSuchAgent, Operator
 def reindex(operator: Operator, output: Output, tenant: str | None, agent: str | None) -> None:
     """Rebuild the search index at every level, of all agents, the agents of a tenant, or one agent.
 
-    Run it after the language of an agent has changed, and when `muniment doctor` says so.
+    Also counts again what the agents store, which their limits bound. Run it after the language of an agent has
+    changed, and when `muniment doctor` says so.
 
     Embeddings are discarded, too. A running server makes them again; until then, only words find an item. Searches
     continue during the rebuild. A write to an item that is being indexed, or to the turn after it, waits for up to 5

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from muniment_server.domain.classification import Classification, meet
-from muniment_server.domain.errors import StaleSession
+from muniment_server.domain.errors import QuotaExceeded, StaleSession
 from muniment_server.domain.ids import AgentNumber, HostKeyId, IdSource, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.domain.tokens import Token, TokenKind
@@ -92,6 +92,9 @@ class Scopes:
             try:
                 yield scope
                 scope.require_audit()
+            except QuotaExceeded:
+                scope.record_refusal("QUOTA_EXCEEDED")
+                raise
             finally:
                 scope.end()
 

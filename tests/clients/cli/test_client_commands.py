@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from muniment.cli.agent import _of_limit
 from tests.support.answers import LEVELS
 from tests.support.commands import line_of, objects, on_a_terminal, run
 
@@ -32,6 +33,24 @@ def test_an_agent_is_made_shown_changed_listed_and_erased(muniment):
     gone = muniment("agent", "get", "bob")
     assert (gone.returncode, gone.stdout) == (1, "")
     assert "muniment agent create" in gone.stderr
+
+
+def test_what_an_agent_stores_is_shown_beside_its_limits(muniment):
+    muniment("agent", "create", "carol", "--max-items", "3", "--max-bytes", "1000")
+    muniment("memory", "save", "plan", "x", "--agent", "carol", "--taint", "restricted")
+    shown = muniment("agent", "get", "carol").stderr
+
+    assert "CONFIDENTIAL: 0 of 3 items, 0 of 1,000 bytes\n" in shown
+    assert "PUBLIC: 3 of 3 items, 768 of 1,000 bytes, at 80 % of a limit or above: raise it" in shown
+    refused = muniment("memory", "save", "new", "x", "--agent", "carol", "--taint", "public")
+    assert "muniment agent get NAME" in refused.stderr
+    assert "--max-items, --max-bytes or --max-revisions" in refused.stderr
+
+
+def test_one_of_what_an_agent_stores_is_singular():
+    assert _of_limit(1, 5, "item") == "1 of 5 items"
+    assert _of_limit(0, 1, "item") == "0 of 1 item"
+    assert _of_limit(1, None, "byte") == "1 byte"
 
 
 def test_items_are_erased_and_the_answer_is_the_same_if_there_are_none(muniment, token):

@@ -17,6 +17,7 @@ from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import LEVEL, TEXT
 
+_NEARLY_FULL = ", at 80 % of a limit or above: raise it (muniment agent update), delete items, or purge old versions"
 _COLUMNS = ("agent_id", "display_name", "language", "ceiling", "create_time", "update_time")
 
 
@@ -156,8 +157,16 @@ def get(host: HostClient, output: Output, agent_id: str) -> None:
     found = host.get_agent(agent_id)
     output.record(flat(found), (*_COLUMNS, *SETTINGS, *LIMITS))
     for stored in found.storage:
-        nearly_full = ", nearly full: raise its limits, delete items, or purge old versions" * stored.nearly_full
-        print_note(f"{stored.classification.name}: {stored.items:,} items, {stored.bytes:,} bytes{nearly_full}")
+        items = _of_limit(stored.items, found.limits.max_items, "item")
+        size = _of_limit(stored.bytes, found.limits.max_bytes, "byte")
+        print_note(f"{stored.classification.name}: {items}, {size}{_NEARLY_FULL * stored.nearly_full}")
+
+
+def _of_limit(number: int, most: int | None, unit: str) -> str:
+    """`1 of 5 items`, or `1 item` of an agent whose limit is not stated."""
+    counted = number if most is None else most
+    limited = f"{number:,}" if most is None else f"{number:,} of {most:,}"
+    return f"{limited} {unit if counted == 1 else unit + 's'}"
 
 
 @agent.command("list")

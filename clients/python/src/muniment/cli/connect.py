@@ -70,7 +70,10 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.TaintChanged: "start again",
     muniment.Overloaded: "try again in a moment",
     muniment.RateLimited: "try again in a second, or have a host raise the limit: muniment agent update --help",
-    muniment.QuotaExceeded: "delete what is not needed, or have a host raise the limit: muniment agent get NAME",
+    muniment.QuotaExceeded: (
+        "show what is stored: muniment agent get NAME; then delete what is not needed, or have a host raise the limit: "
+        "muniment agent update NAME --max-items, --max-bytes or --max-revisions"
+    ),
     muniment.StorageFull: "an operator can make room: see muniment doctor",
     muniment.Unavailable: "is it running? start it: muniment serve --dev (or make run). Does it use TLS? give --tls or "
     "--tls-ca FILE. Is it another one? set MUNIMENT_ADDRESS",
