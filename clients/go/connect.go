@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -107,6 +108,8 @@ func Connect(address string, options ...Option) (*Conn, error) {
 	return &Conn{pool: pool, timeout: s.timeout, once: s.once}, nil
 }
 
+var withoutPort = regexp.MustCompile(`^(dns:///)?(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)$`)
+
 func openChannel(address string, config *tls.Config) (*grpc.ClientConn, error) {
 	options := []grpc.DialOption{
 		grpc.WithConnectParams(reconnecting),
@@ -116,6 +119,8 @@ func openChannel(address string, config *tls.Config) (*grpc.ClientConn, error) {
 	switch {
 	case address == "":
 		return nil, errors.New("an address is needed")
+	case withoutPort.MatchString(address): // gRPC would try port 443
+		return nil, fmt.Errorf("%s has no port: give host:port, such as 127.0.0.1:50051, or unix:/path", address)
 	case config != nil:
 		options = append(options, grpc.WithTransportCredentials(credentials.NewTLS(config)))
 	case isLocal(address):

@@ -48,6 +48,16 @@ func TestInTheClearOnlyOnThisMachine(t *testing.T) {
 	}
 }
 
+func TestAnAddressWithoutAPort(t *testing.T) {
+	for _, address := range []string{"localhost", "127.0.0.1", "[::1]", "dns:///localhost", "example"} {
+		for _, options := range [][]muniment.Option{nil, {muniment.WithTLS(nil)}} {
+			if _, err := muniment.Connect(address, options...); err == nil || !strings.Contains(err.Error(), "has no port") {
+				t.Errorf("%q: %v", address, err)
+			}
+		}
+	}
+}
+
 func TestAnUnixSocket(t *testing.T) {
 	f := serveUnix(t)
 

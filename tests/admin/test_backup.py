@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
 import stat
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,14 @@ import muniment
 from muniment import Classification, ItemKind
 from muniment.cli.failures import Failure
 from muniment_server.admin import development, dumps
-from muniment_server.admin.journal import from_line, to_line
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.journal import Journal, from_bytes, replay, to_bytes
+from muniment_server.admin.operator import Operator, connect_operator
 from muniment_server.domain.classification import Classification as Level
+from muniment_server.domain.ids import HostKeyId, RandomIds
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
+from muniment_server.monitor import grants
+from muniment_server.postgres import roles
+from muniment_server.runtime import restoring
 from muniment_server.runtime.databases import SUPERUSER, cluster_directory
 from tests.support.commands import (
     COMMAND,
@@ -34,7 +40,7 @@ from tests.support.commands import (
     run_process,
     wait_until,
 )
-from tests.support.databases import cloned
+from tests.support.databases import Database, cloned
 from tests.support.external_postgres import admin_url
 from tests.support.services import Service
 
@@ -89,14 +95,15 @@ def test_what_was_erased_and_revoked_after_a_backup_stays_so_when_it_is_restored
         host.erase_items("alice", ItemKind.MEMORY, name="plan")
     assert run(folder, "host-key", "revoke", key, *data).returncode == 0
     journal = folder / "muniment.journal"
-    journal.write_text(run(folder, "journal", *data).stdout)
+    assert run(folder, "journal", str(journal), *data).returncode == 0
     assert "plan" not in journal.read_text()
+    assert stat.S_IMODE(journal.stat().st_mode) == 0o600
     restored = ("--data-dir", str(folder / "restored"))
 
     done = run(folder, "restore", str(file), "--journal", str(journal), *restored)
 
     assert done.returncode == 0, done.stderr
-    assert "3 of 3 entries" in done.stderr
+    assert "3 of 3 entries of the journal were repeated." in done.stderr
     assert "no version" in run(folder, *HISTORY, *restored).stderr
     assert objects(run(folder, "host-key", "list", "--json", *restored))[0]["revoke_time"] is not None
     assert run(folder, "doctor", *restored).returncode == 0
@@ -120,30 +127,186 @@ def test_a_journal_is_replayed_once_and_only_in_its_own_database(
         dumps.load(older.admin, backup)
         host.erase_items(agent_id="alice", kind=1, item_id=str(item_id), revision=2)
         host.delete_agent(agent_id="bob")
-        with connect_operator(service.database.admin) as operator:
-            journal = [from_line(to_line(entry)) for entry in operator.journal()]
-        with connect_operator(older.admin) as operator:
-            assert operator.replay(journal) == len(journal) == 2
-            assert operator.replay(journal) == 0
+        journal = written(service).entries
+        with connect_operator(older.admin) as operator, older.as_owner() as owner:
+            assert replay(owner, journal) == len(journal) == 2
+            assert replay(owner, journal) == 0
             assert operator.erasing()[0] == 1
             assert not any(operator.broken_ledgers().values())
         with older.as_owner() as owner:
             query = "SELECT revision FROM muniment_confidential.revision WHERE agent = %s ORDER BY revision"
             assert owner.execute(query, [journal[0].agent]).fetchall() == [(1,), (3,)]
-        with cloned(postgres) as stranger, connect_operator(stranger.admin) as operator:
-            assert operator.replay(journal) == 0
+        with cloned(postgres) as stranger, stranger.as_owner() as owner:
+            assert replay(owner, journal) == 0
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", "text", '{"tenant": "x"}'])
-def test_a_file_that_is_no_journal_is_refused_before_anything_is_done(folder: Path, text: str):
+def written(service: Service) -> Journal:
+    """The journal of a database, as a file brings it back."""
+    with connect_operator(service.database.admin) as operator:
+        return from_bytes(to_bytes(operator.journal()))
+
+
+def test_of_keys_that_were_revoked_frozen_and_thawed_the_last_state_is_repeated(
+    postgres: EmbeddedPostgres, service: Service, tmp_path: Path
+):
+    """And the audit log gets no row of a key that the backup lacks."""
+    with connect_operator(service.database.admin) as operator:
+        keys = {tenant: new_key(operator, tenant) for tenant in ("frozen", "thawed", "gone")}
+        with (tmp_path / "muniment.dump").open("wb") as target:
+            dumps.dump(service.database.admin, target)
+        later = new_key(operator, "gone")
+        operator.freeze_host_keys("frozen")
+        operator.freeze_host_keys("thawed")
+        operator.thaw_host_keys("thawed")
+        operator.revoke_host_key(keys["gone"])
+        operator.revoke_host_key(later)
+    journal = written(service).entries
+    with cloned(postgres) as restored:
+        dumps.load(restored.admin, tmp_path / "muniment.dump")
+        with connect_operator(restored.admin) as operator:
+            assert (operator.end_restore(journal), len(journal)) == (4, 5)
+            found = {key.host_key_id: key for key in operator.host_keys()}
+        with restored.as_owner() as owner:
+            query = "SELECT FROM muniment_control.audit WHERE host_key_id = %s"
+            assert owner.execute(query, [later]).fetchall() == []
+
+    assert found[keys["frozen"]].freeze_time == journal[0].time
+    assert found[keys["thawed"]].freeze_time is None
+    assert found[keys["gone"]].revoke_time == journal[3].time
+
+
+def new_key(operator: Operator, tenant: str) -> HostKeyId:
+    """The id of a new host key."""
+    return HostKeyId(operator.create_host_key(tenant=tenant, ceiling=Level.PUBLIC, ids=RandomIds())[0])
+
+
+HEADER = {"format": "muniment journal", "version": 1, "database": "2026-11-23 12:00:00+00:00"}
+ERASED: dict[str, Any] = {
+    "tenant": 1, "event_id": "fedc0daf-bd2d-4138-9787-7b6d80b93273", "time": "2026-11-23 12:30:00+00:00", "agent": 7,
+    "level": 2, "host_key_id": None, "method": "EraseItems", "kind": 1,
+    "item_id": "d16cb731-cc92-4d30-995b-2090c148f6b1", "revision": None,
+}  # fmt: skip
+KEY = ERASED | {"agent": None, "kind": None, "item_id": None, "host_key_id": ERASED["item_id"]}
+
+
+def journal_with(*entries: dict[str, Any]) -> bytes:
+    """A journal whose hash is right, whatever its entries are."""
+    lines = [json.dumps(line) for line in (HEADER | {"time": "2026-11-23 13:00:00+00:00"}, *entries)]
+    text = "".join(f"{line}\n" for line in lines)
+    trailer = {"entries": len(entries), "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    return f"{text}{json.dumps(trailer)}\n".encode()
+
+
+JOURNAL = journal_with(ERASED, KEY | {"method": "host-key revoke"}, KEY | {"method": "tenant freeze"})
+NO_JOURNALS = {
+    "empty": b"",
+    "text": b"text",
+    "other JSON": b"[]\n{}\n",
+    "cut after the header": JOURNAL.splitlines(keepends=True)[0],
+    "cut at a line": b"".join(JOURNAL.splitlines(keepends=True)[:-1]),
+    "cut within the last line": JOURNAL[:-2],
+    "without a line": b"".join(JOURNAL.splitlines(keepends=True)[::2]),
+    "edited header": JOURNAL.replace(b"13:00", b"14:00"),
+    "edited": JOURNAL.replace(b'"agent": 7', b'"agent": 8'),
+    "no kind": journal_with(ERASED | {"kind": None}),
+    "unknown kind": journal_with(ERASED | {"kind": 5}),
+    "agent of letters": journal_with(ERASED | {"agent": "x"}),
+    "true agent": journal_with(ERASED | {"agent": True}),
+    "large revision": journal_with(ERASED | {"revision": 2**40}),
+    "revision 0": journal_with(ERASED | {"revision": 0}),
+    "large tenant": journal_with(ERASED | {"tenant": 2**63}),
+    "level 5": journal_with(ERASED | {"level": 5}),
+    "key 0": journal_with(ERASED | {"host_key_id": 0}),
+    "time without zone": journal_with(ERASED | {"time": "2026-11-23 12:30:00"}),
+    "unknown method": journal_with(ERASED | {"method": "SaveMemory"}),
+    "revocation of an item": journal_with(ERASED | {"method": "host-key revoke"}),
+    "another field": journal_with(ERASED | {"more": 1}),
+    "without a field": journal_with({name: ERASED[name] for name in ERASED if name != "revision"}),
+}
+
+
+@pytest.mark.parametrize("content", NO_JOURNALS.values(), ids=NO_JOURNALS)
+def test_a_file_that_is_no_whole_journal_is_refused_before_anything_is_done(folder: Path, content: bytes):
     journal = folder / "muniment.journal"
-    journal.write_text(text)
+    journal.write_bytes(content)
 
     done = run(folder, "restore", "absent.dump", "--journal", str(journal), "--data-dir", "restored")
 
     assert done.returncode == 1
-    assert "is not a journal" in done.stderr
+    assert "is no journal, is cut off, or was changed" in done.stderr
     assert not (folder / "restored").exists()
+    assert from_bytes(JOURNAL).entries
+
+
+def test_a_journal_of_another_database_is_refused_before_anything_is_done(folder, kept):
+    file, _ = kept
+    journal = folder / "muniment.journal"
+    journal.write_bytes(JOURNAL)
+
+    done = run(folder, "restore", str(file), "--journal", str(journal), "--data-dir", "restored")
+
+    assert done.returncode == 1
+    assert "of different databases" in done.stderr
+    assert not (folder / "restored").exists()
+
+
+def test_a_journal_is_replaced_only_by_one_that_has_all_its_entries(folder, data_dir, kept):
+    journal = folder / "muniment.journal"
+    command = ("journal", str(journal), "--data-dir", str(data_dir))
+    assert run(folder, *command).returncode == 0
+    assert run(folder, *command).returncode == 0
+    assert from_bytes(journal.read_bytes()).entries == ()
+    for content, problem in ((JOURNAL, "entries that the database lacks"), (b"other", "is no journal")):
+        journal.write_bytes(content)
+
+        refused = run(folder, *command)
+
+        assert refused.returncode == 1
+        assert problem in refused.stderr
+        assert journal.read_bytes() == content
+    assert not list(folder.glob("*.part"))
+
+
+def test_a_database_is_not_used_until_its_restore_has_ended(folder: Path, kept, monkeypatch):
+    """Neither by a server, nor by operators; and the doctor says so."""
+    file, _ = kept
+    data = ("--data-dir", str(folder / "restored"))
+    monkeypatch.setattr(Operator, "end_restore", lambda *_: sys.exit(143))
+    assert run(folder, "restore", str(file), *data).returncode == 143
+
+    doctor = run(folder, "doctor", *data)
+    history = run(folder, *HISTORY, *data)
+
+    unfinished = "a restore into this database has not ended: restore the backup into another database without data"
+    assert (doctor.returncode, history.returncode) == (1, 1)
+    assert f"✗ {unfinished}" in doctor.stdout
+    assert unfinished in history.stderr
+    serve = run_process(folder, "serve", *DEV, *data[1:], "--listen", "127.0.0.1:0")
+    assert serve.returncode == 1
+    assert unfinished in serve.stderr
+
+
+def test_servers_that_run_and_older_ones_refuse_a_marked_database_too(database: Database):
+    """By the grants, which they compare with the matrix every minute."""
+    with database.as_admin() as admin:
+        restoring.begin(admin)
+    with database.connect(roles.CONTROL) as connection:
+        found = grants.differences(connection)
+
+    assert found == ["not in the matrix: muniment_owner: owns on schema muniment_restoring"]
+
+
+def test_no_backup_is_restored_into_a_database_that_a_server_uses(
+    postgres: EmbeddedPostgres, service: Service, tmp_path: Path
+):
+    file = tmp_path / "muniment.dump"
+    with file.open("wb") as target:
+        dumps.dump(service.database.admin, target)
+    with cloned(postgres) as restored, restored.connect(roles.CONTROL):
+        with pytest.raises(Failure, match="a server uses the database"):
+            dumps.load(restored.admin, file)
+        with restored.as_owner() as owner:
+            assert restoring.problems(owner) == []
 
 
 def test_an_interrupted_restore_leaves_no_open_session(postgres: EmbeddedPostgres, service: Service, tmp_path: Path):
@@ -181,7 +344,8 @@ def test_a_backup_is_closed_to_others_and_replaces_nothing(folder, data_dir, kep
     assert file.read_bytes() == before
     in_use = run(folder, "restore", str(file), "--data-dir", str(data_dir))
     assert in_use.returncode == 1
-    assert "in use" in in_use.stderr
+    assert "the database has data already" in in_use.stderr
+    assert "nothing was changed" in in_use.stderr
     assert len(objects(run(folder, *HISTORY, "--data-dir", str(data_dir)))) == 3
 
 
@@ -206,7 +370,7 @@ def test_a_backup_is_tried_and_a_damaged_one_fails(folder, data_dir, kept):
     scratch.mkdir(mode=0o711)
     good = run_process(folder, "verify", str(file), TMPDIR=str(scratch))
     assert good.returncode == 0, good.stderr
-    assert "1 agents of 1 tenants" in good.stdout
+    assert "agents in the backup: 1; tenants: 1" in good.stdout
     damaged = bytearray(file.read_bytes())
     damaged[len(damaged) // 2 :] = os.urandom(len(damaged) - len(damaged) // 2)
     file.write_bytes(damaged)

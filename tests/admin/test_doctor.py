@@ -113,6 +113,15 @@ def test_a_lost_version_is_wrong(doctor, admin, dev):
         admin.execute("UPDATE muniment_public.item SET revision = revision - 1 WHERE name = 'torn'")
 
 
+def test_a_wrong_count_of_what_is_stored_is_wrong(doctor, admin, dev):
+    assert run(dev.folder, "agent", "create", "counted").returncode == 0
+    admin.execute("UPDATE muniment_public.storage SET items = items + 1")
+    try:
+        assert ["wrong counts of what they store: run `muniment reindex`" in wrong for wrong in doctor()] == [True]
+    finally:
+        admin.execute("UPDATE muniment_public.storage SET items = items - 1")
+
+
 def test_an_agent_that_is_nearly_full_is_named(doctor, dev):
     run(dev.folder, "agent", "create", "tiny", "--max-items", "4")
     run(dev.folder, "memory", "save", "plan", "CANARY", "--agent", "tiny", "--taint", "public")

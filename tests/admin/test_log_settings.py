@@ -116,7 +116,7 @@ def test_the_gate_closes(database, logging_all):
 
 def test_a_server_does_not_start(database, logging_all):
     logging_all("log_min_duration_statement = 100")
-    found = databases.problems_of(databases.without_user(database.admin), connections=10)
+    found = databases.problems_of(databases.without(database.admin, "user"), connections=10)
 
     assert [problem for problem in found if "log_min_duration_statement is 100 ms" in problem] != []
 
@@ -124,7 +124,7 @@ def test_a_server_does_not_start(database, logging_all):
 def test_the_serving_roles_log_no_parameters_of_what_fails(database, logging_all):
     """Whatever the database's setting: theirs is their own."""
     logging_all("log_parameter_max_length_on_error = -1")
-    found = databases.problems_of(databases.without_user(database.admin), connections=10)
+    found = databases.problems_of(databases.without(database.admin, "user"), connections=10)
 
     assert [problem for problem in found if "log_parameter" in problem] == []
     with database.connect(roles.CONTROL) as plain:

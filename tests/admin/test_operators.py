@@ -7,7 +7,7 @@ import time
 import pytest
 
 import muniment
-from tests.support.commands import line_of, objects, run
+from tests.support.commands import line_of, objects, on_a_terminal, run
 
 TENANT = ("--tenant", "development")
 OWN = ("--data-dir", ".muniment")
@@ -170,7 +170,7 @@ def test_a_tenant_that_does_not_exist_is_not_cut_off(operate, command):
 
 
 def test_an_agent_that_does_not_exist_is_not_cut_off(operate, acme):
-    assert "no such agent" in operate("tenant", "close-sessions", "acme", "--agent", "nobody").stderr
+    assert "no such tenant or agent" in operate("tenant", "close-sessions", "acme", "--agent", "nobody").stderr
 
 
 def test_a_quiet_host_key_can_be_captured(operate):
@@ -228,6 +228,21 @@ def test_the_audit_lists_one_session(operate, dev):
     assert run(dev.folder, "session", "close", opened["session_id"]).returncode == 0
     events = objects(operate("audit", "list", *TENANT, "--session", opened["session_id"], "--json"))
     assert [event["method"] for event in events] == ["CloseSession", "OpenSession"]
+
+
+def test_the_audit_shows_who_erased_what(operate, dev, muniment, agent):
+    muniment("memory", "save", "gone", "text", "--agent", agent, "--taint", "internal")
+    assert muniment("agent", "erase", agent, "--name", "gone", "--yes").returncode == 0
+    arguments = ("audit", "list", *TENANT, "--agent", agent, "--limit", "2")
+    [event] = [each for each in objects(operate(*arguments, "--json")) if each["item_id"]]
+
+    line = next(line for line in operate(*arguments).stdout.splitlines() if event["item_id"] in line)
+    assert line.split("\t")[-3:] == [event["host_key_id"], event["item_id"], ""]
+
+    _, shown = on_a_terminal(dev.folder, *arguments, *OWN, columns=120)
+    assert event["host_key_id"] in shown
+    assert event["item_id"] in shown
+    assert "session id" not in shown, "what is empty is left out where a row is a line for each column"
 
 
 def test_purge_removes_what_is_not_live_and_no_audit_event(operate, remember):
@@ -305,9 +320,9 @@ def test_purge_keeps_thirty_days_unless_forced_twice(operate, force):
 
 
 def test_a_missing_thing_is_reported(operate, folder):
-    assert "no such agent" in operate("history", *TENANT, "--agent", "nobody", "story").stderr
+    assert "no such tenant or agent" in operate("history", *TENANT, "--agent", "nobody", "story").stderr
     assert "no such tenant" in operate("audit", "list", "--tenant", "nobody").stderr
-    assert "no such agent" in operate("reindex", *TENANT, "--agent", "nobody").stderr
+    assert "no such tenant or agent" in operate("reindex", *TENANT, "--agent", "nobody").stderr
     assert "no such tenant" in operate("reindex", "--tenant", "nobody").stderr
     assert "--tenant" in operate("reindex", "--agent", "alice").stderr
     assert "no version" in operate("history", *TENANT, "--agent", "alice", "nothing").stderr

@@ -23,7 +23,7 @@ REFUSED = {
     "tenant thaw": ("development",),
     "tenant close-sessions": ("development",),
     "tenant limits": ("development",),
-    "journal": (),
+    "journal": ("late.journal",),
     "history": (*TENANT, "--agent", "alice", "plan"),
     "audit list": TENANT,
     "reindex": (),

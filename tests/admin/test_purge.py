@@ -36,6 +36,34 @@ def test_an_expired_and_replaced_version_is_purged_too(database):
         assert owner.execute("SELECT content FROM muniment_public.revision WHERE kind = 1").fetchall() == [("new",)]
 
 
+@pytest.mark.parametrize(("erased", "overwritten"), [(2, []), (3, ["two"])], ids=["in the middle", "the newest"])
+def test_a_version_next_to_an_erased_one_is_purged(database, erased, overwritten):
+    """Of the erasure of the newest version, only the time of the erasure is known."""
+    clock = Clock(database)
+    with serving(database) as service:
+        session, began = service.session(Classification.PUBLIC), datetime.now(UTC)
+        for content in ("one", "two", "three"):
+            session.save_memory(key="plan", content=content)
+        session.save_memory(key="other", content="live")
+        clock.advance(days=1)
+        with database.as_owner() as owner:
+            (item_id,) = owner.execute(
+                "SELECT DISTINCT item_id FROM muniment_public.revision WHERE name = 'plan'"
+            ).fetchone()
+        service.host().erase_items(agent_id="alice", kind=1, item_id=str(item_id), revision=erased)
+
+    def left(before: datetime) -> list[str]:
+        with connect_operator(database.admin) as operator:
+            list(operator.purge(Purgeable(), before=before))
+        with database.as_owner() as owner:
+            query = "SELECT content FROM muniment_public.revision WHERE kind = 1 ORDER BY name DESC, revision"
+            return [content for (content,) in owner.execute(query)]
+
+    live = ["live"] if erased == 3 else ["three", "live"]
+    assert left(began + timedelta(hours=1)) == [*overwritten, *live]
+    assert left(began + timedelta(days=2)) == live
+
+
 def test_only_what_is_named_is_purged(database):
     levels = (Classification.PUBLIC, Classification.RESTRICTED)
     with serving(database) as service:
@@ -65,6 +93,10 @@ def test_only_what_is_named_is_purged(database):
             operator.purgeable(tenant="acme", agent_id="nobody", kind=None, name=None)
         with pytest.raises(NoSuchTenant):
             operator.purgeable(tenant="nobody", agent_id=None, kind=None, name=None)
+        with pytest.raises(ValueError, match="an agent id requires a tenant"):
+            operator.purgeable(tenant=None, agent_id="alice", kind=None, name=None)
+        with pytest.raises(ValueError, match="an agent id requires a tenant"):
+            operator.close_sessions("tenant close-sessions", agent_id="alice")
 
         assert purged == [1, 0, 0, 1]
         assert before - left() == Counter({named: 2})

@@ -82,7 +82,7 @@ def test_no_session_opens_or_is_raised_above_the_ceiling_of_its_agent(host, ceil
 
 
 @pytest.mark.parametrize(("key", "ceiling"), UP)
-def test_for_a_key_below_its_ceiling_an_agent_does_not_exist(shared, tenant, host, key, ceiling):
+def test_c23_for_a_key_below_its_ceiling_an_agent_does_not_exist(shared, tenant, host, key, ceiling):
     """Whatever the agent holds: here, nothing above PUBLIC."""
     low = shared.host(tenant, key)
     host.create_agent(agent_id="high", ceiling=ceiling)

@@ -139,7 +139,7 @@ def test_the_eraser_goes_on_after_an_error_and_logs_only_its_kind(service, caplo
         wait_until(lambda: operator.erasing() == (0, 0), "it goes on")
         erased.set()
         assert [record.getMessage() for record in caplog.records if record.name == "muniment.eraser"] == [
-            "erasing goes on later: RuntimeError"
+            "erasing failed and will be retried: RuntimeError"
         ]
 
 

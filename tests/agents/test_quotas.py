@@ -23,6 +23,7 @@ BLOCKS = 3
 """The items that an agent has from its start, at PUBLIC."""
 REVISION_BYTES = 256
 CHUNK_BYTES = 1500
+LATER = datetime.now(UTC) + timedelta(days=1)
 
 
 def limit(host: Caller, **limits: int) -> None:
@@ -40,7 +41,7 @@ def storage(host: Caller) -> dict[int, Any]:
     return {one.classification: one for one in host.get_agent(agent_id="alice").storage}
 
 
-NEW = {
+NEW: dict[str, dict[str, Any]] = {
     "save_memory": {"key": "new", "content": "x"},
     "add_note": {"content": "x"},
     "update_block": {"label": "new", "content": "x"},
@@ -142,6 +143,94 @@ def test_a_passage_that_is_there_may_be_stored_again_and_an_import_says_how_far_
     assert session.list_passages().passages[0].passage_id == name
 
 
+def test_an_expired_item_counts_until_it_is_replaced(service: Service, clock: Clock):
+    session, host, name = service.session(RESTRICTED), service.host(), str(uuid.uuid4())
+    limit(host, max_items=2)
+    soon = datetime.now(UTC) + timedelta(minutes=1)
+    session.save_memory(key="plan", content="old", expire_time=soon)
+    session.store_passage(content="old", passage_id=name, expire_time=soon)
+    clock.advance(hours=1)
+    session = service.session(RESTRICTED)
+
+    assert quota_of(failure_of(session.save_memory, key="other", content="x")) == "items"
+    session.save_memory(key="plan", content="new")
+    session.store_passage(content="new", passage_id=name)
+    assert storage(host)[RESTRICTED].items == 2
+
+
+def test_an_expired_passage_no_longer_counts_when_the_import_is_refused(service: Service, clock: Clock):
+    session, host, names = service.session(RESTRICTED), service.host(), [str(uuid.uuid4()) for _ in range(3)]
+    session.store_passage(content="whale", passage_id=names[0])
+    soon = datetime.now(UTC) + timedelta(minutes=1)
+    session.import_passages(*({"content": "old", "passage_id": name, "expire_time": soon} for name in names[1:]))
+    clock.advance(hours=1)
+
+    session = service.session(RESTRICTED)
+    refused = session.observe_import(*({"content": "another", "passage_id": name} for name in names))
+
+    assert reason_of(refused) == "PASSAGE_EXISTS"
+    assert storage(host)[RESTRICTED].items == 1
+    assert broken_invariants(service.database) == []
+
+
+RETRIES: dict[str, dict[str, Any]] = {
+    "save_memory": {"key": "plan", "content": "whale", "tags": ["t"]},
+    "add_note": {"content": "whale", "note_id": str(uuid.uuid4())},
+    "update_block": {"label": "plan", "content": "whale"},
+    "store_passage": {"content": "whale", "passage_id": str(uuid.uuid4())},
+}
+
+
+@pytest.mark.parametrize("rpc", RETRIES)
+def test_a_write_that_changes_nothing_succeeds_at_every_limit(at, host, rpc):
+    session = at(RESTRICTED)
+    limit(host, max_revisions=1)  # so low that each write is checked
+    first = getattr(session, rpc)(**RETRIES[rpc])
+    limit(host, max_items=1, max_bytes=0, max_revisions=1)
+
+    assert getattr(session, rpc)(**RETRIES[rpc]) == first
+
+
+def test_only_the_own_level_decides_whether_a_save_changes_something(at, host):
+    session = at(RESTRICTED)
+    at(CONFIDENTIAL).save_memory(key="plan", content="whale")
+    limit(host, max_items=0)
+
+    assert quota_of(failure_of(session.save_memory, key="plan", content="whale")) == "items"
+
+
+@pytest.mark.parametrize("changed", [{"content": "x"}, {"tags": ["x"]}, {"expire_time": LATER}])
+def test_a_save_that_changes_something_is_refused_at_the_limit(at, host, changed):
+    session = at(RESTRICTED)
+    limit(host, max_revisions=1)
+    session.save_memory(key="plan", content="whale")
+
+    assert quota_of(failure_of(session.save_memory, **({"key": "plan", "content": "whale"} | changed))) == "revisions"
+
+
+def test_the_rest_of_an_import_is_stored_if_it_fits_beside_what_exists(at, host):
+    session, name = at(RESTRICTED), str(uuid.uuid4())
+    limit(host, max_items=2)
+    session.store_passage(content="whale " * 500, passage_id=name)
+    limit(host, max_bytes=storage(host)[RESTRICTED].bytes + 100)
+
+    session.import_passages({"content": "whale " * 500, "passage_id": name}, {"content": "new"})
+
+
+@pytest.mark.parametrize("rpc", [*NEW, "edit_notes"])
+def test_a_refusal_is_recorded(at, host, rpc):
+    session = at(RESTRICTED)
+    limit(host, max_items=1)
+    if rpc != "edit_notes":  # it is refused after its first write
+        session.save_memory(key="plan", content="x")
+    two_notes = {"edits": [{"add": {"content": "one"}}, {"add": {"content": "two"}}]}
+    quota_of(failure_of(getattr(session, rpc), **NEW.get(rpc, two_notes)))
+
+    (event,) = [one for one in host.list_audit_events().audit_events if one.outcome == "QUOTA_EXCEEDED"]
+    method = rpc.title().replace("_", "")
+    assert (event.method, event.classification, event.session_id) == (method, RESTRICTED, session.session_id)
+
+
 def test_an_edit_of_notes_that_does_not_fit_as_a_whole_changes_nothing(at, host):
     session = at(RESTRICTED)
     limit(host, max_items=1)
@@ -195,6 +284,22 @@ def test_a_lower_limit_holds_once_the_room_is_no_longer_taken_as_known(at, host,
     monkeypatch.setattr(quotas, "time", SimpleNamespace(monotonic=lambda: float("inf")))
 
     assert quota_of(failure_of(session.save_memory, key="three", content="x")) == "items"
+
+
+def test_reindex_counts_again_what_is_stored(service: Service):
+    session = service.session(RESTRICTED)
+    session.save_memory(key="plan", content="whale")
+    session.store_passage(content="whale")
+    counted = storage(service.host())
+    with service.database.as_owner() as owner:
+        owner.execute("UPDATE muniment_public.storage SET items = items + 1")
+        owner.execute("DELETE FROM muniment_restricted.storage")
+
+    with connect_operator(service.database.admin) as operator:
+        assert [*operator.broken_storage().values()] == [1, 0, 0, 1]
+        list(operator.reindex())
+        assert not any(operator.broken_storage().values())
+    assert storage(service.host()) == counted
 
 
 def test_after_everything_that_changes_what_is_stored_it_is_counted_right(service: Service, clock: Clock, monkeypatch):

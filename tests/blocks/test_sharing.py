@@ -703,7 +703,7 @@ def test_blocks_are_not_for_hosts(host, share, owner, rpc):
     assert owner(PUBLIC).get_block(label="plan").block.content == "text"
 
 
-def test_c36_a_host_shares_blocks_among_the_agents_up_to_its_ceiling_and_sees_no_others(shared, tenant, host):
+def test_c23_a_host_shares_blocks_among_the_agents_up_to_its_ceiling_and_sees_no_others(shared, tenant, host):
     low = shared.host(tenant, INTERNAL)
     for agent_id in ("low-owner", "low-reader"):
         low.create_agent(agent_id=agent_id)

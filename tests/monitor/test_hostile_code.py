@@ -65,7 +65,8 @@ class Anything:
 
 
 PARAMETERS: Mapping[str, object] = {
-    "kind": 1, "tier": 1, "name": "plan", "names": ["plan", CANARY, PASSAGE_ID], "tags": [], "content": "hostile",
+    "kind": 1, "tier": 1, "name": "plan", "names": ["plan", CANARY, PASSAGE_ID], "sizes": [1, 1, 1],
+    "tags": [], "content": "hostile",
     "after": "", "after_label": "", "after_owner": "", "before_create": FOREVER, "before_event": FOREVER,
     "before_name": "~", "before_time": FOREVER, "before_id": uuid.UUID(int=2**128 - 1), "limit": 100, "overhead": 0,
     "page_bytes": 1 << 20, "owner_agent_id": None, "thread": None, "start_time": None, "end_time": None,

@@ -31,7 +31,7 @@ def connected(database: Database, size: int = 1) -> Iterator[RoleDatabase]:
 def ask(connections: RoleDatabase, role: str) -> None:
     """Use a connection of *role* once."""
     with connections.connection(role, Deadline(5)) as connection:
-        connection.ask()
+        connection.ping()
 
 
 def backends(database: Database) -> int:

@@ -60,6 +60,9 @@ def low(impatient: Service) -> list[Caller]:
             session.update_block(label=name, content="low plan")
             session.store_passage(passage_id=passage_id, content="low plan")
     impatient.agent("bob")
+    for agent_id in ("low", "lower"):
+        impatient.host(ceiling=CONFIDENTIAL).create_agent(agent_id=agent_id)
+    impatient.session(PUBLIC, agent_id="low").save_memory(key="plan", content="low plan")
     impatient.host().create_shared_block(owner_agent_id="bob", label="shared", content="")
     impatient.host().attach_block(owner_agent_id="bob", label="shared", agent_id="alice")
     return sessions
@@ -204,21 +207,21 @@ def _of_a_host(arena: Service, level: Classification) -> list[tuple[str, dict[st
 
 def _of_agents() -> list[tuple[str, dict[str, Any]]]:
     return [
-        ("create_shared_block", {"owner_agent_id": "alice", "label": "plan"}),
-        ("create_shared_block", {"owner_agent_id": "alice", "label": "new", "content": "text"}),
-        ("attach_block", {"owner_agent_id": "alice", "label": "plan", "agent_id": "bob"}),
-        ("list_block_consumers", {"owner_agent_id": "alice", "label": "plan"}),
-        ("detach_block", {"owner_agent_id": "alice", "label": "plan", "agent_id": "bob"}),
-        ("delete_shared_block", {"owner_agent_id": "alice", "label": "plan"}),
+        ("create_shared_block", {"owner_agent_id": "low", "label": "plan"}),
+        ("create_shared_block", {"owner_agent_id": "low", "label": "new", "content": "text"}),
+        ("attach_block", {"owner_agent_id": "low", "label": "plan", "agent_id": "lower"}),
+        ("list_block_consumers", {"owner_agent_id": "low", "label": "plan"}),
+        ("detach_block", {"owner_agent_id": "low", "label": "plan", "agent_id": "lower"}),
+        ("delete_shared_block", {"owner_agent_id": "low", "label": "plan"}),
         ("create_agent", {"agent_id": "carol"}),
         ("create_shared_block", {"owner_agent_id": "carol", "label": "carols", "content": "text"}),
-        ("attach_block", {"owner_agent_id": "carol", "label": "carols", "agent_id": "alice"}),
+        ("attach_block", {"owner_agent_id": "carol", "label": "carols", "agent_id": "low"}),
         ("delete_agent", {"agent_id": "carol"}),
-        ("get_agent", {"agent_id": "alice"}),
-        ("update_agent", {"agent_id": "alice", "display_name": "Alice"}),
-        ("erase_items", {"agent_id": "alice", "kind": 1, "name": "plan"}),
+        ("get_agent", {"agent_id": "low"}),
+        ("update_agent", {"agent_id": "low", "display_name": "Alice"}),
+        ("erase_items", {"agent_id": "low", "kind": 1, "name": "plan"}),
         ("list_agents", {}),
-        ("list_sessions", {"agent_id": "alice"}),
+        ("list_sessions", {"agent_id": "low"}),
         ("list_audit_events", {}),
     ]
 

@@ -145,7 +145,7 @@ def _raise(arena: Service, session: Caller) -> None:
         key = connection.execute("SELECT host_key_id FROM vault.host_key LIMIT 1").fetchone()
         raised = connection.execute(
             HOST_QUERIES["raise_taint"].encode(),
-            {**_who(arena, session), "taint": 2, "reason": None, "host_key_id": key.host_key_id},  # type: ignore[union-attr]
+            {**_who(arena, session), "taint": 2, "reason": None, "ceiling": 4, "host_key_id": key.host_key_id},  # type: ignore[union-attr]
         )
         assert raised.rowcount == 1
 

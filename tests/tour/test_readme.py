@@ -25,7 +25,7 @@ from tests.tour.readme import PYTHON_README, README, ROOT, TOUR, Step, normal, s
 
 TEXT = README.read_text(encoding="utf-8")
 TOUR_TEXT = TOUR.read_text(encoding="utf-8")
-WAYS = {"", "server", "install", "production"}
+WAYS = {"", "server", "install", "production", "client"}
 """The blocks of the README by their second word: each has a test below."""
 
 
@@ -110,7 +110,7 @@ def test_the_python_example_is_that_of_the_client():
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="NOT RUN: no openssl to make certificates with")
 def test_production(folder, environment):
     """The block that ends in a server of TLS, over a Postgres that it did not start."""
-    (block,) = (step for step in steps(section("Install and operate", TEXT), "production") if step.way)
+    block, call = (step for step in steps(section("Install and operate", TEXT), "production", "client") if step.way)
     make_certificate(folder, "ca", "-addext", "basicConstraints=critical,CA:TRUE")
     make_certificate(folder, "server", "-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "subjectAltName=IP:127.0.0.1")
     with EmbeddedPostgres(folder / "elsewhere", roles=roles.ALL) as postgres:
@@ -122,6 +122,7 @@ def test_production(folder, environment):
         }
         with serving(block.text, folder, environment) as (said, address):
             (key,) = re.findall(r"mun_h_\S+", said)
+            walk([call], folder, environment | {"ADDRESS": address, "KEY": key})
             with muniment.connect(address, host_key=key, tls=muniment.TLS(ca=str(folder / "ca.pem"))) as host:
                 host.create_agent("alice")
                 with pytest.raises(muniment.CeilingExceeded):

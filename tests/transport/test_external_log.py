@@ -290,7 +290,7 @@ def test_c63_attaching_a_block_whose_declaration_ends_meanwhile_logs_no_label(se
     service.agent("bob")
     host.create_shared_block(**shared)
     with service.database.connect(roles.CONTROL) as control, control.transaction():
-        ending = {"tenant": 1, "change_id": uuid.uuid4(), "host_key_id": uuid.uuid4(), **shared}
+        ending = {"tenant": 1, "ceiling": 4, "change_id": uuid.uuid4(), "host_key_id": uuid.uuid4(), **shared}
         control.execute(HOST_QUERIES["delete_shared_block"], ending)
         attaching, outcomes = in_background(host.attach_block, agent_id="bob", **shared)
         wait_until_blocked(service)

@@ -94,6 +94,15 @@ def test_calls_that_store_texts_are_refused_while_the_disk_is_full(filled):
     assert reason_of(session.observe_import({"content": "text"})) == "STORAGE_FULL"
 
 
+def test_a_closed_session_learns_nothing_of_a_full_disk(filled):
+    session, host = filled.service.session(PUBLIC), filled.service.host()
+    session.list_memories()  # so that the server remembers it
+    host.close_session(session_id=session.session_id)
+    filled.fill()
+
+    assert {reason(session.__getattr__(name), **fields) for name, fields in STORING.items()} == {"CREDENTIAL_INVALID"}
+
+
 def test_reads_deletions_and_what_hosts_do_with_sessions_go_on(filled):
     session, host = filled.service.session(PUBLIC), filled.service.host()
     session.save_memory(key="plan", content="text")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,9 +13,11 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2
 
+from muniment.v1.passage_service_pb2 import ImportPassagesRequest, StorePassageRequest
 from muniment_server.domain.errors import Refusal, Unauthenticated, Unavailable
 from muniment_server.domain.ids import AgentNumber, SessionId, TenantNumber
 from muniment_server.domain.principals import SessionIdentity
+from muniment_server.monitor.policy import Method
 from muniment_server.transport import admission, rates
 from muniment_server.transport.rates import Buckets, CountCalls, Rates
 from tests.support.answers import CONFIDENTIAL, PUBLIC, RESTRICTED, detail
@@ -145,9 +148,62 @@ def test_a_lower_limit_takes_effect_once_it_is_no_longer_remembered(slow, monkey
     calls(session, ROOM)
 
     monkeypatch.setattr(admission, "_REMEMBERED_SECONDS", 0.0)
-    calls(session, ROOM - 1)
+    calls(session, ROOM)
 
     assert refused(session)
+
+
+@pytest.mark.parametrize("passages", [[], ["first"]], ids=["nothing sent", "one passage"])
+def test_an_import_that_ends_after_a_raise_does_not_count_below(slow, passages):
+    """The raised session chooses when it ends."""
+    importing, low = slow.session(PUBLIC), slow.session(PUBLIC)
+    going_on = threading.Event()
+    answer = open_import(importing, passages, going_on)
+    slow.host().raise_taint(session_id=importing.session_id, taint=RESTRICTED)
+    going_on.set()
+    with contextlib.suppress(grpc.RpcError):
+        answer.result()
+
+    calls(low, ROOM)
+
+    assert refused(low)
+
+
+def open_import(session: Caller, passages: list[str], going_on: threading.Event) -> Any:
+    """Begin an import that sends *passages*, and ends later."""
+    begun = threading.Event()
+
+    def messages() -> Iterator[bytes]:
+        for content in passages:
+            yield ImportPassagesRequest(passage=StorePassageRequest(content=content)).SerializeToString()
+        begun.set()
+        going_on.wait(20)
+
+    call: Any = session.channel.stream_unary("/muniment.v1.PassageService/ImportPassages")
+    answer = call.future(messages(), metadata=session.metadata, timeout=20)
+    assert begun.wait(20)
+    time.sleep(0.5)  # for the server to take it up
+    return answer
+
+
+def test_what_an_agent_owes_is_forgotten_after_ten_seconds(stopped):
+    counting = Rates(stopped)
+    for _ in range(30 * ROOM):
+        counting.count_ended(_identity(1, per_second=1))
+    assert not counting.has_room(_identity(2, per_second=1))
+
+    stopped.seconds += ROOM + 1
+
+    assert counting.has_room(_identity(2, per_second=1))
+
+
+def test_a_new_limit_begins_anew(stopped):
+    counting = Rates(stopped)
+    for _ in range(ROOM):
+        counting.count_ended(_identity(1, per_second=1))
+
+    assert not counting.has_room(_identity(2, per_second=1))
+    assert counting.has_room(_identity(2, per_second=2))
 
 
 @pytest.mark.parametrize("error", [Unauthenticated(), Unavailable()], ids=lambda error: type(error).__name__)
@@ -177,6 +233,7 @@ def _identity(number: int, per_second: int = 0) -> SessionIdentity:
 def _end(interceptor: Any, session: SessionIdentity, error: Exception) -> None:
     class Called:
         principal = session
+        method = Method.outside_the_contract("Called", for_sessions=True)
 
     def fail(_: Any) -> Any:
         raise error

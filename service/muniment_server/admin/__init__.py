@@ -13,10 +13,10 @@ COMMANDS = Section(
         "restore": Lazy("muniment_server.admin.backup:restore", "Restore a backup into a database without data."),
         "verify": Lazy("muniment_server.admin.backup:verify", "Check that a backup can be restored."),
         "journal": Lazy(
-            "muniment_server.admin.backup:write_journal", "Print what must stay erased and revoked after a restore."
+            "muniment_server.admin.backup:write_journal", "Write what must stay erased and revoked after a restore."
         ),
         "host-key": Lazy("muniment_server.admin.host_key:host_key", "Create, list and revoke host keys."),
-        "tenant": Lazy("muniment_server.admin.tenant:tenant", "Freeze a tenant, or close its sessions."),
+        "tenant": Lazy("muniment_server.admin.tenant:tenant", "Limit a tenant, freeze it, or close its sessions."),
         "history": Lazy("muniment_server.admin.history:history", "Show every version of one item."),
         "audit": Lazy("muniment_server.admin.audit:audit", "Read the audit log."),
         "reindex": Lazy("muniment_server.admin.reindex:reindex", "Rebuild the search index."),

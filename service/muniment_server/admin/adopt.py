@@ -39,12 +39,14 @@ def database() -> None:
 @state_dir_option
 @with_output
 def adopt(output: Output, data_dir: Path, database_url: str | None, state_dir: Path | None, yes: bool) -> None:
-    """Use this database server from now on, and close all open sessions in it.
+    """Use this database server from now on.
+
+    The command closes all open sessions in it.
 
     `muniment serve` refuses a database server on a lower timeline than it has seen, or of another system, because it
-    may lack raises of taint. This command lifts the refusal. Run it after each restore, too: a backup lacks the raises
-    made after it, which the server cannot notice. If several servers use the database, run it for the state directory
-    of each. Run it as the user that the server runs as.
+    may lack raises of taint. This command lifts the refusal. Run it after a restore by other means than `muniment
+    restore`, too: a backup lacks the raises made after it, which the server cannot notice. If several servers use the
+    database, run it for the state directory of each. Run it as the user that the server runs as.
 
     Conversations keep the taint that this database has. Hosts must open the new sessions at the level that the model
     has seen.

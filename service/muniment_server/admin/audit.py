@@ -7,15 +7,15 @@ from uuid import UUID
 
 import click
 
-from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, with_output
 from muniment.cli.parameters import TEXT
 from muniment_server.admin.database import with_operator
-from muniment_server.admin.operator import NoSuchTenant, Operator
+from muniment_server.admin.operator import Operator
 
 _COLUMNS = (
     "time", "classification", "method", "outcome", "agent_id", "session_id", "kind", "result_count", "reason",
+    "host_key_id", "item_id", "revision",
 )  # fmt: skip
 
 
@@ -45,8 +45,5 @@ def list_(operator: Operator, output: Output, tenant: str, agent: str | None, se
       muniment audit list --tenant acme --agent alice --json
       muniment audit list --tenant acme --session 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77
     """
-    try:
-        events = operator.audit_events(tenant=tenant, agent_id=agent, session_id=session, limit=limit)
-    except NoSuchTenant:
-        raise Failure("there is no such tenant", "list the tenants: muniment host-key list") from None
+    events = operator.audit_events(tenant=tenant, agent_id=agent, session_id=session, limit=limit)
     output.rows(map(asdict, events), _COLUMNS)

@@ -6,7 +6,7 @@ import functools
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import click
 from rich.console import Console
 
-from muniment.cli.failures import Failure
+from muniment.cli.failures import Failure, report_file_errors
 from muniment.cli.output import print_note
 from muniment_server.admin import dumps
 from muniment_server.admin.checks import Finding, Verdict, check_database, report
@@ -29,7 +29,7 @@ from muniment_server.admin.database import (
     state_dir_option,
     with_operator,
 )
-from muniment_server.admin.journal import Entry, from_line, to_line
+from muniment_server.admin.journal import Entry, Journal, from_bytes, to_bytes
 from muniment_server.admin.operator import Operator, connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import roles
@@ -41,8 +41,8 @@ _STANDARD = Path("-")
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-def _ends_in_order(command: Callable[..., None]) -> Callable[..., None]:
-    """SIGTERM ends *command* as Ctrl-C does: it leaves no part of a backup, and no temporary database."""
+def _cleans_up_on_sigterm(command: Callable[..., None]) -> Callable[..., None]:
+    """Make SIGTERM end *command* as Ctrl-C does: no partial backup and no temporary database remain."""
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
@@ -65,7 +65,7 @@ def _end(number: int, _: FrameType | None) -> NoReturn:
 @data_dir_option
 @database_url_option
 @state_dir_option
-@_ends_in_order
+@_cleans_up_on_sigterm
 def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path | None) -> None:
     """Write everything in the database to FILE, as of one moment, while the server goes on.
 
@@ -79,7 +79,9 @@ def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path
       muniment backup muniment.dump --database-url postgresql://postgres@db.example/muniment
     """
     if file == _STANDARD and sys.stdout.isatty():
-        raise Failure("a backup is no text for a terminal", "name a file, or redirect standard output")
+        raise Failure(
+            "a backup is binary, and standard output is a terminal", "name a file, or redirect standard output"
+        )
     config = DatabaseConfig(data_dir, database_url, state_dir=state_dir)
     with report_database_errors(), existing_database(config) as admin:
         require_newest_server(admin, config)
@@ -91,7 +93,7 @@ def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path
                     dumps.dump(admin, target)
     if file != _STANDARD:
         size = file.stat().st_size / 1024 / 1024
-        print_note(f"{file} has {size:.1f} MiB. Try it: muniment verify {file}")
+        print_note(f"{file}: {size:.1f} MiB. Check it: muniment verify {file}")
 
 
 @click.command
@@ -101,7 +103,7 @@ def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path
 @passfile_option
 @state_dir_option
 @click.option("--journal", type=_FILE, help="Erase and revoke again what this file lists: see `muniment journal`.")
-@_ends_in_order
+@_cleans_up_on_sigterm
 def restore(
     file: Path,
     data_dir: Path,
@@ -114,9 +116,10 @@ def restore(
 
     A backup lacks the raises of taint that came after it, so no session goes on: hosts must open new ones at the level
     that the model has seen. With --database-url, which must name an administrator, the passwords of the serving roles
-    are written to --passfile. If the server's state directory knows another database, run `muniment database adopt`.
+    are written to --passfile. For each --state-dir that knows the old database, run `muniment database adopt`.
 
-    If it is interrupted, start again with another database without data.
+    No server may use the database meanwhile, and none uses it if the restore is interrupted: start again with another
+    database without data.
 
     \b
     Examples:
@@ -124,20 +127,23 @@ def restore(
       muniment restore muniment.dump --database-url postgresql://postgres@db.example/new --passfile passfile
     """
     config = DatabaseConfig(data_dir, database_url, passfile, state_dir)
-    entries = [] if journal is None else _entries(journal)
-    with report_database_errors(), file.open("rb"), _migrated_database(config) as admin, _working("Restoring"):
-        closed = _restore(admin, file)
-        replayed = _replay(admin, entries)
-    print_note(f"The database is ready. {closed} open sessions were closed.")
-    if journal is not None:
-        print_note(f"{replayed} of {len(entries)} entries of the journal were newer than the backup.")
+    given = None if journal is None else _read_journal(journal)
+    with report_database_errors(), file.open("rb"):
+        if given is not None and given.database != dumps.first_migration(file):
+            raise Failure(f"{journal} and {file} are of different databases", "give the journal of the same database")
+        with _migrated_database(config) as admin, _working("Restoring"):
+            closed, repeated = _restore(admin, file, () if given is None else given.entries)
+    print_note(f"The database is ready. {closed} open {'session was' if closed == 1 else 'sessions were'} closed.")
+    if given is not None:
+        _report_replay(given, repeated)
 
 
 @click.command
 @click.argument("file", type=_FILE)
-@_ends_in_order
+@_cleans_up_on_sigterm
 def verify(file: Path) -> None:
-    """Restore the backup FILE into a temporary database, check that as `muniment doctor` does, and remove it.
+    """Restore the backup FILE into a temporary database, check that database as `muniment doctor` does,
+    and remove it.
 
     The database is below TMPDIR, with the text of all levels, until the command ends. Exits with 1 if there are
     problems.
@@ -153,47 +159,67 @@ def verify(file: Path) -> None:
             admin = embedded.conninfo(user=databases.SUPERUSER)
             with _working("Restoring"):
                 schema.migrate(admin)
-                _restore(admin, file)
-            findings = [*check_database(databases.without_user(admin), admin=admin, connections=0), _size(admin)]
+                _restore(admin, file, ())
+            findings = [*check_database(databases.without(admin, "user"), admin=admin, connections=0), _size(admin)]
     sys.exit(0 if report(findings) else 1)
 
 
 @click.command("journal")
+@click.argument("file", type=_FILE)
 @with_operator
-def write_journal(operator: Operator) -> None:
-    """Print what was erased, deleted with its agent, or revoked: for the restore of a backup that is older.
+@_cleans_up_on_sigterm
+def write_journal(operator: Operator, file: Path) -> None:
+    """Write to FILE what was erased, deleted with its agent, revoked or frozen: for the restore of an older backup.
 
-    Print it often, and keep it where the backups are. It has ids only, no names and no content.
+    Run it often, and keep FILE where the backups are. It has ids only, no names and no content. The journal that is
+    there is replaced once the new one is complete, and only if that has all its entries.
 
     \b
     Examples:
-      muniment journal > muniment.journal
+      muniment journal muniment.journal
       muniment restore muniment.dump --data-dir restored --journal muniment.journal
     """
-    for entry in operator.journal():
-        click.echo(to_line(entry))
+    journal = operator.journal()
+    if file.exists() and not set(_read_journal(file).entries) <= set(journal.entries):
+        raise Failure(
+            f"{file} has entries that the database lacks",
+            "keep it, and choose another name: it is of another database, or a backup was restored without it",
+        )
+    with dumps.new_file(file, replaces=True) as target:
+        target.write(to_bytes(journal))
 
 
-def _entries(file: Path) -> list[Entry]:
-    """The entries of a journal. Raises Failure."""
+def _read_journal(file: Path) -> Journal:
+    """The journal in *file*. Raises Failure."""
     try:
-        return [from_line(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    except (ValueError, TypeError, KeyError):
-        raise Failure(f"{file} is not a journal", "write one: muniment journal > muniment.journal") from None
+        with report_file_errors():
+            return from_bytes(file.read_bytes())
+    except ValueError:
+        raise Failure(
+            f"{file} is no journal, is cut off, or was changed",
+            "give the last complete journal; do not overwrite it: the erasures since the backup may be nowhere else",
+        ) from None
 
 
-def _replay(admin: str, entries: list[Entry]) -> int:
-    with connect_operator(admin) as operator:
-        return operator.replay(entries)
+def _report_replay(journal: Journal, repeated: int) -> None:
+    others = "" if repeated == len(journal.entries) else ": the backup had the others, or lacks what they name"
+    print_note(f"{repeated} of {len(journal.entries)} entries of the journal were repeated{others}.")
+    newest = f", and its newest entry of {journal.entries[-1].time:%Y-%m-%d %H:%M:%SZ}" if journal.entries else ""
+    print_note(
+        f"The journal is of {journal.time:%Y-%m-%d %H:%M:%SZ}{newest}: what was erased or revoked later is back."
+    )
 
 
-def _restore(admin: str, file: Path) -> int:
-    """Load *file* into a migrated database without data, and migrate that; return how many sessions were closed."""
+def _restore(admin: str, file: Path, entries: Sequence[Entry]) -> tuple[int, int]:
+    """Load *file* into a migrated database without data, migrate that, and repeat *entries*.
+
+    Returns how many sessions were closed, and how many entries were repeated.
+    """
     dumps.load(admin, file)
     with connect_operator(admin) as operator:
         closed = operator.add_closed_sessions(lambda connection: dumps.load_sessions(connection, file))
-    schema.migrate(admin)
-    return closed
+        schema.migrate(admin)
+        return closed, operator.end_restore(entries)
 
 
 @contextmanager
@@ -215,7 +241,7 @@ def _migrated_database(config: DatabaseConfig) -> Iterator[str]:
 def _size(admin: str) -> Finding:
     with connect_operator(admin) as operator:
         size = operator.size()
-    return Finding(Verdict.GOOD, f"the backup has {size.agents} agents of {size.tenants} tenants")
+    return Finding(Verdict.GOOD, f"agents in the backup: {size.agents}; tenants: {size.tenants}")
 
 
 @contextmanager

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import resource
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from os import W_OK, X_OK
-from os import access as may
 from pathlib import Path
 
 import click
@@ -98,7 +97,7 @@ def _check_embedded_database(config: DatabaseConfig, data_dir: Path) -> Iterator
     try:
         yield _check_running(data_dir)
         with embedded_database(data_dir) as admin:
-            conninfo = databases.without_user(admin)
+            conninfo = databases.without(admin, "user")
             yield from _check_epoch(config, conninfo)
             yield from check_database(conninfo, admin=admin, connections=0)
     except EmbeddedPostgresError as error:
@@ -108,7 +107,7 @@ def _check_embedded_database(config: DatabaseConfig, data_dir: Path) -> Iterator
 def _check_directory(data_dir: Path) -> Finding:
     if not data_dir.exists():
         return _worth_knowing(f"{data_dir} does not exist yet: `muniment serve` creates it")
-    if not data_dir.is_dir() or not may(data_dir, W_OK | X_OK):
+    if not data_dir.is_dir() or not os.access(data_dir, os.W_OK | os.X_OK):
         return _bad(f"{data_dir} is not writable: give it to this user (chown), or choose another with --data-dir")
     if not has_cluster(data_dir):
         return _worth_knowing(f"{data_dir} has no database yet: `muniment serve` creates it")
@@ -142,7 +141,7 @@ def _check_external_database(config: DatabaseConfig, url: str) -> Iterator[Findi
         if config.passfile is not None:
             require_passfile(config.passfile)
             yield _good(f"{config.passfile} is closed to other users")
-        conninfo = with_passfile(_without_login(url), config.passfile)
+        conninfo = with_passfile(databases.without(url, "user", "password"), config.passfile)
         if config.passfile is not None and next_passfile(config.passfile).exists():
             require_passfile(next_passfile(config.passfile))
             conninfo, finding = _check_rotation(conninfo, config.passfile)
@@ -162,11 +161,6 @@ def _check_rotation(conninfo: str, passfile: Path) -> tuple[str, Finding]:
     if any(_login_problem(conninfo, roles.CONTROL)) and not any(_login_problem(rotated, roles.CONTROL)):
         return rotated, _bad(f"the passwords were rotated: rename {coming} to {passfile}")
     return conninfo, _good(f"{coming} has the passwords of a coming rotation")
-
-
-def _without_login(url: str) -> str:
-    given = libpq.conninfo_to_dict(url)
-    return libpq.make_conninfo("", **{name: value for name, value in given.items() if name not in {"user", "password"}})
 
 
 def _check_epoch(config: DatabaseConfig, conninfo: str) -> Iterator[Finding]:
@@ -254,6 +248,7 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
     try:
         with connect_operator(admin) as operator:
             broken, unindexed = operator.broken_ledgers(), operator.broken_index()
+            miscounted = operator.broken_storage()
             waiting, outdated = operator.waiting_chunks()
             agents, rows = operator.erasing()
             nearly_full = operator.nearly_full_agents()
@@ -275,9 +270,19 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
     else:
         yield _good("the search index matches the items")
     yield _check_embeddings(waiting, outdated)
+    yield from _check_counts(miscounted)
     yield from _check_limits(nearly_full)
     if agents:
         yield _good(f"{agents} deleted agents are being erased while a server runs: {rows} items and versions are left")
+
+
+def _check_counts(miscounted: Mapping[Classification, int]) -> Iterator[Finding]:
+    for level, count in miscounted.items():
+        if count:
+            agents = "1 agent at {} has" if count == 1 else f"{count:,} agents at {{}} have"
+            yield _bad(f"{agents.format(level.name)} wrong counts of what they store: run `muniment reindex`")
+    if not any(miscounted.values()):
+        yield _good("what each agent stores is counted right")
 
 
 def _check_limits(nearly_full: Mapping[Classification, Sequence[NearlyFull]]) -> Iterator[Finding]:

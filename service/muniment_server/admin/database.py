@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from psycopg import conninfo as libpq
 
 from muniment.cli.failures import Failure, report_file_errors
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.operator import NoSuchAgent, NoSuchTenant, connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, conninfo_of_running
 from muniment_server.postgres import roles
 from muniment_server.postgres.epochs import EpochGuard, WrongEpoch
@@ -102,7 +102,7 @@ def with_operator(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def with_options(*, data_dir: Path, database_url: str | None, state_dir: Path | None, **arguments: Any) -> None:
         config = DatabaseConfig(data_dir, database_url, state_dir=state_dir)
-        with report_database_errors(), existing_database(config) as admin:
+        with report_database_errors(), _report_wrong_names(), existing_database(config) as admin:
             require_newest_server(admin, config)
             with connect_operator(admin) as operator:
                 command(operator=operator, **arguments)
@@ -111,14 +111,28 @@ def with_operator(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
+def _report_wrong_names() -> Iterator[None]:
+    """Turn the name of a tenant or an agent that does not exist into a Failure."""
+    list_tenants = "list the tenants: muniment host-key list"
+    try:
+        yield
+    except NoSuchTenant:
+        raise Failure("there is no such tenant", list_tenants) from None
+    except NoSuchAgent:
+        list_agents = "list a tenant's agents: muniment agent list"
+        raise Failure("there is no such tenant or agent", f"{list_tenants}; {list_agents}") from None
+
+
+@contextmanager
 def existing_database(config: DatabaseConfig) -> Iterator[str]:
-    """The administrator's conninfo. Raises Failure if there is no database, rather than create one."""
+    """The administrator's conninfo. Raises Failure if there is no database, rather than create one; and NotReady."""
     if config.url is None and not has_cluster(config.data_dir):
         raise Failure(
             f"there is no database in {config.data_dir}",
             "choose another with --data-dir or --database-url, or create one: muniment serve",
         )
     with databases.operators_database(config) as admin:
+        databases.require_restored(admin)
         yield admin
 
 
@@ -196,4 +210,7 @@ def _hint(error: psycopg.Error) -> str:
         return "prepare the database first: muniment migrate"
     if "password" in str(error):
         return "check user and password: the server uses --passfile, other commands ~/.pgpass or PGPASSWORD"
-    return "check that it is running, and that host, port and database name are right"
+    return (
+        "check that it is running, and that host, port and database name are right; "
+        "create a database that is missing: createdb NAME"
+    )

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,10 +24,13 @@ from psycopg import sql
 from muniment.cli.failures import Failure
 from muniment_server.embedded_postgres import find_bindir
 from muniment_server.postgres import roles
+from muniment_server.runtime import restoring
 
 _SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS)
 _DUMPED_FROM = re.compile(rb"Dumped from database version: (\d+)")
 _HAS_DATA = "SELECT FROM vault.tenant LIMIT 1"
+_IS_SERVED = "SELECT FROM pg_catalog.pg_stat_activity WHERE datname = current_database() AND usename = ANY(%s) LIMIT 1"
+_FIRST_MIGRATION = re.compile(rb"^1\t[^\t\n]+\t([^\t\n]+)", re.MULTILINE)
 _SESSIONS = re.compile(rb"^\d+; \d+ \d+ TABLE DATA vault session .*$", re.MULTILINE)
 _COPY_SESSIONS = b"COPY vault.session "
 _END_OF_COPY = b"\\.\n"
@@ -41,20 +45,26 @@ def dump(admin: str, target: IO[bytes]) -> None:
 
 
 def load(admin: str, file: Path) -> None:
-    """Replace the schema of the database of the conninfo *admin*, which has no data, by what the dump *file* has.
+    """Load the dump *file* into the database of the conninfo *admin*, in the place of its schema.
 
-    Its sessions are left out, because they are open: see `load_sessions`. Raises Failure, also if the database has
-    data. After that the database may be without a schema: `muniment migrate`.
+    The sessions are left out, because they are open: see `load_sessions`. The database is marked from before the first
+    change on, so that no server uses it: see `restoring`. Raises Failure, for one if the database has data.
     """
     entries = _entries(file)
     without_sessions, found = _SESSIONS.subn(b"", entries)
     if not found:
         raise Failure(f"{file} has no sessions", "check that it is a backup by `muniment backup`")
     with psycopg.connect(admin) as connection:
-        _require_as_new(_major(connection), entries)
+        _require_same_or_newer(_major(connection), entries)
         connection.execute("LOCK TABLE vault.tenant IN SHARE MODE")  # none is made until the schema is gone
         if connection.execute(_HAS_DATA).fetchone() is not None:
-            raise Failure("the database is in use", "restore into a new data directory, or into a new database")
+            raise Failure(
+                "the database has data already",
+                "restore into a new data directory (--data-dir), or into a new database; nothing was changed",
+            )
+        if connection.execute(_IS_SERVED, [list(roles.SERVING)]).fetchone() is not None:
+            raise Failure("a server uses the database", "stop it until the restore has ended; nothing was changed")
+        restoring.begin(connection)
         for name in _SCHEMAS:
             connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
     with tempfile.NamedTemporaryFile(prefix="muniment-restore-") as chosen:
@@ -67,12 +77,11 @@ def load(admin: str, file: Path) -> None:
 
 
 def load_sessions(connection: psycopg.Connection[Any], file: Path) -> None:
-    """Copy the sessions of the dump *file* over *connection*, in whose transaction they can be closed. Raises Failure.
+    """Copy the sessions of the dump *file* over *connection*, so that its transaction can close them. Raises Failure.
 
-    Were they loaded before, whatever interrupts a restore would leave tokens that open conversations at an old taint.
+    `load` leaves them out: an interrupted restore would leave tokens that open conversations at an old taint.
     """
-    command = [str(_program("pg_restore", find_bindir())), "--data-only", "--schema=vault", "--table=session"]
-    with subprocess.Popen([*command, "--file=-", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(_rows_of(file, "session"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         for line in process.stdout:
@@ -87,19 +96,39 @@ def load_sessions(connection: psycopg.Connection[Any], file: Path) -> None:
         raise _failure("pg_restore", errors)
 
 
+def first_migration(file: Path) -> datetime:
+    """When the database that the dump *file* is of got its first migration: see `journal`. Raises Failure."""
+    listed = subprocess.run(_rows_of(file, "migration"), capture_output=True, check=False)
+    found = _FIRST_MIGRATION.search(listed.stdout)
+    if listed.returncode != 0 or found is None:
+        raise _failure("pg_restore", listed.stderr)
+    return datetime.fromisoformat(found[1].decode())
+
+
+def _rows_of(file: Path, table: str) -> list[str]:
+    """The command that prints the rows of a table of the schema vault."""
+    command = [str(_program("pg_restore", find_bindir())), "--data-only", "--schema=vault", f"--table={table}"]
+    return [*command, "--file=-", str(file)]
+
+
 @contextmanager
-def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A new file for the block, which only its owner may read. It gets its name once it is complete and on disk."""
-    _require_absent(path)
+def new_file(path: Path, *, replaces: bool = False) -> Iterator[IO[bytes]]:
+    """A file for the block, which only its owner may read. It gets its name once it is complete and on disk.
+
+    Raises Failure if there is one of that name, unless it *replaces* that.
+    """
+    if not replaces:
+        _require_absent(path)
     with contextlib.ExitStack() as undo:
         descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)
-        part = Path(name)  # of this backup alone: another one to the same name may be under way
+        part = Path(name)  # of this command alone: another one to the same name may be under way
         undo.callback(part.unlink, missing_ok=True)
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        _require_absent(path)
+        if not replaces:
+            _require_absent(path)
         part.replace(path)
 
 
@@ -159,7 +188,7 @@ def _entries(file: Path) -> bytes:
     return listed.stdout
 
 
-def _require_as_new(major: int, entries: bytes) -> None:
+def _require_same_or_newer(major: int, entries: bytes) -> None:
     """Raise Failure unless Postgres *major* can load the dump with those *entries*."""
     found = _DUMPED_FROM.search(entries)
     if found is not None and int(found[1]) > major:

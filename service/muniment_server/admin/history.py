@@ -10,7 +10,7 @@ from muniment.cli.failures import Discreet, Failure
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 from muniment_server.admin.database import with_operator
-from muniment_server.admin.operator import NoSuchAgent, Operator
+from muniment_server.admin.operator import Operator
 from muniment_server.domain.errors import InvalidArgument
 from muniment_server.domain.items import ItemKind
 from muniment_server.items.wire import NAME_OF
@@ -43,10 +43,7 @@ def history(operator: Operator, output: Output, tenant: str, agent: str, kind: s
       muniment history --tenant acme --agent alice plan --json
       muniment history --tenant acme --agent alice --kind block personality
     """
-    try:
-        revisions = operator.history(tenant=tenant, agent_id=agent, kind=KINDS[kind], name=stored_name(kind, name))
-    except NoSuchAgent:
-        raise Failure("the tenant has no such agent", "list the tenants: muniment host-key list") from None
+    revisions = operator.history(tenant=tenant, agent_id=agent, kind=KINDS[kind], name=stored_name(kind, name))
     if not revisions:
         raise Failure(f"there is no version of that {kind}", "names are case-sensitive; purged versions are gone")
     output.rows(map(asdict, revisions), _COLUMNS)

@@ -90,24 +90,36 @@ old_revision AS (
        AND (%(agent)s::bigint IS NULL OR old_revision.agent = %(agent)s)
        AND (%(kind)s::smallint IS NULL OR old_revision.kind = %(kind)s)
        AND (%(name)s::text IS NULL OR old_revision.name = %(name)s)
-       AND (EXISTS (
-               SELECT
-                 FROM old_item
-                WHERE (old_item.tenant, old_item.agent, old_item.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
+       AND (
+               EXISTS (
+                   SELECT
+                     FROM old_item
+                    WHERE (old_item.tenant, old_item.agent, old_item.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
+               )
+            OR ( -- overwritten before that time: the next version that is left is older
+                   SELECT newer.update_time
+                     FROM revision AS newer
+                    WHERE (newer.tenant, newer.agent, newer.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
+                      AND newer.revision > old_revision.revision
+                    ORDER BY newer.revision
+                    LIMIT 1
+               ) < %(before)s
+            OR (old_revision.tenant, old_revision.agent, old_revision.item_id, old_revision.revision + 1) IN ( -- the next one was erased
+                   SELECT audit.tenant, audit.agent, audit.item_id, audit.revision
+                     FROM muniment_control.audit
+                    WHERE audit.method = 'EraseItems'
+                      AND audit.outcome = 'OK'
+                      AND audit.time < %(before)s
+               )
+            OR ( -- expired, and a new item has replaced its row
+                   old_revision.expire_time < %(before)s
+               AND NOT EXISTS (
+                       SELECT
+                         FROM item
+                        WHERE (item.tenant, item.agent, item.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
+                   )
+               )
            )
-        OR EXISTS ( -- overwritten before that time: the next version is older
-               SELECT
-                 FROM revision AS newer
-                WHERE (newer.tenant, newer.agent, newer.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
-                  AND newer.revision = old_revision.revision + 1
-                  AND newer.update_time < %(before)s
-           )
-        OR old_revision.expire_time < %(before)s -- expired, and a new item has replaced its row
-       AND NOT EXISTS (
-               SELECT
-                 FROM item
-                WHERE (item.tenant, item.agent, item.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
-           ))
  RETURNING old_revision.tenant, old_revision.agent, octet_length(old_revision.content) AS bytes
 ),
 forgotten AS (
@@ -207,6 +219,30 @@ wrong AS (
 )
 SELECT (SELECT count(*) FROM unknown) + (SELECT count(*) FROM stale) + (SELECT count(*) FROM not_queued)
        + (SELECT count(*) FROM orphaned) + (SELECT count(*) FROM wrong) AS broken;
+
+-- name: broken_storage
+-- Agents whose counts of what they store differ from the rows, at the level of the search path. Deleted agents do not count.
+WITH counted AS (
+    SELECT item.tenant, item.agent, (item.delete_time IS NULL)::integer AS items, (item.kind = 4)::integer AS versions,
+           CASE WHEN item.kind = 4 THEN octet_length(item.content) ELSE 0 END AS bytes
+      FROM item
+     UNION ALL
+    SELECT revision.tenant, revision.agent, 0, 1, octet_length(revision.content)
+      FROM revision
+     UNION ALL
+    SELECT storage.tenant, storage.agent, -storage.items, -storage.versions, -storage.bytes
+      FROM storage
+),
+wrong AS (
+    SELECT counted.tenant, counted.agent
+      FROM counted
+     GROUP BY counted.tenant, counted.agent
+    HAVING (sum(counted.items), sum(counted.versions), sum(counted.bytes)) <> (0, 0, 0)
+)
+SELECT count(*) AS broken
+  FROM wrong
+       JOIN vault.agent USING (tenant, agent)
+ WHERE agent.delete_time IS NULL;
 
 -- name: count_waiting
 -- How many chunks are queued for embedding, and how many have an embedding of another model, at the level of the search path.

@@ -1,18 +1,27 @@
-"""What was erased and revoked, so that the restore of an older backup can repeat it.
+"""What was erased, revoked and frozen, so that the restore of an older backup can repeat it.
 
-An entry is a row of the audit log: it has ids only, no names and no content. The number of a tenant is random, so the
-journal of another database finds nothing to erase.
+An entry is a row of the audit log: it has ids only, no names and no content. Tenants are numbered 1, 2, … in every
+database, so a journal names its database, by the time at which its first migration was applied. A backup has that too.
+
+```
+{"format": "muniment journal", "version": 1, "database": "2026-11-23 …", "time": "2026-11-24 …"}
+{"tenant": 1, "event_id": "fedc…", "time": "2026-11-23 …", …, "method": "DeleteAgent", …}
+{"entries": 1, "sha256": "9f86…"}
+```
+
+The hash is that of the lines above it. It is no signature: whoever edits a journal with intent can compute it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 import psycopg
@@ -20,16 +29,35 @@ from psycopg.types.json import Jsonb
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, TenantNumber
+from muniment_server.domain.items import ItemKind
 from muniment_server.postgres import queries
 from muniment_server.postgres.rows import row_of
 
+_R = TypeVar("_R")
 _QUERIES = {**queries.load("muniment_server.agents", "erasing.sql"), **queries.load(__package__, "journal.sql")}
 _ERASING_STEPS = ("unindex_erased", "erase_items_of_call", "erase_revisions_of_call")
+_FORMAT = {"format": "muniment journal", "version": 1}
+_OPTIONAL = ("agent", "host_key_id", "kind", "item_id", "revision")
+_ONE_KEY = ({"host_key_id"}, {"host_key_id"})
+_FIELDS_OF = {
+    "EraseItems": ({"agent", "kind", "item_id"}, set(_OPTIONAL)),
+    "DeleteAgent": ({"agent"}, {"agent", "host_key_id"}),
+    "host-key revoke": _ONE_KEY,
+    "tenant freeze": _ONE_KEY,
+    "tenant thaw": _ONE_KEY,
+}
+"""Which of the optional fields an entry of each method must have, and which it may have."""
+_REPEATED_BY = {
+    "DeleteAgent": "delete_agent_again",
+    "host-key revoke": "revoke_again",
+    "tenant freeze": "freeze_again",
+    "tenant thaw": "thaw_again",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An item or a revision that was erased, an agent that was deleted, or a host key that was revoked."""
+    """An item or a revision that was erased, an agent that was deleted, or a host key: revoked, frozen or thawed."""
 
     tenant: TenantNumber
     event_id: UUID
@@ -38,28 +66,86 @@ class Entry:
     level: Classification
     host_key_id: UUID | None
     method: str
-    kind: int | None
+    kind: ItemKind | None
     item_id: UUID | None
     revision: int | None
     """None: all of the item."""
 
 
-def to_line(entry: Entry) -> str:
-    """An entry as a JSON object."""
-    return json.dumps(asdict(entry), default=str)
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The entries of one database at one time, oldest first."""
+
+    database: datetime
+    """When its first migration was applied, which tells it from other databases."""
+    time: datetime
+    entries: tuple[Entry, ...]
 
 
-def from_line(line: str) -> Entry:
-    """The entry in a line. Raises ValueError, TypeError or KeyError."""
-    row = dict(json.loads(line))
-    ids = {name: row[name] and UUID(row[name]) for name in ("event_id", "host_key_id", "item_id")}
-    level, time = Classification(row["level"]), datetime.fromisoformat(row["time"])
-    return Entry(**{**row, **ids, "level": level, "time": time})
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    database: datetime
+    time: datetime
 
 
-def entries(connection: psycopg.Connection[Any]) -> list[Entry]:
-    """The journal of the database, oldest entry first. *connection* acts as the owner."""
-    return _rows(connection, "list_entries")
+def to_bytes(journal: Journal) -> bytes:
+    """A journal as a file has it."""
+    header = {**_FORMAT, "database": journal.database, "time": journal.time}
+    lines = b"".join(_line(each) for each in (header, *map(asdict, journal.entries)))
+    return lines + _line({"entries": len(journal.entries), "sha256": hashlib.sha256(lines).hexdigest()})
+
+
+def from_bytes(content: bytes) -> Journal:
+    """The journal in a file. Raises ValueError if that is cut off, was changed, or has an entry that none is."""
+    try:
+        header, *lines, _ = map(json.loads, content.splitlines())
+        database, time = (datetime.fromisoformat(header[name]) for name in ("database", "time"))
+        journal = Journal(database, time, tuple(map(_entry, lines)))
+    except (TypeError, KeyError, AttributeError) as error:  # those of values of another type
+        raise ValueError(str(error)) from None
+    if to_bytes(journal) != content:
+        raise ValueError("the lines are not those that were written")
+    return journal
+
+
+def _line(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, default=str).encode() + b"\n"
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    """The entry of a line. Raises ValueError, TypeError, KeyError or AttributeError."""
+    entry = Entry(
+        tenant=TenantNumber(_whole(row["tenant"], 63)),
+        event_id=UUID(row["event_id"]),
+        time=datetime.fromisoformat(row["time"]),
+        agent=None if row["agent"] is None else AgentNumber(_whole(row["agent"], 63)),
+        level=Classification(_whole(row["level"], 15)),
+        host_key_id=None if row["host_key_id"] is None else UUID(row["host_key_id"]),
+        method=row["method"],
+        kind=None if row["kind"] is None else ItemKind(_whole(row["kind"], 15)),
+        item_id=None if row["item_id"] is None else UUID(row["item_id"]),
+        revision=None if row["revision"] is None else _whole(row["revision"], 31),
+    )
+    required, allowed = _FIELDS_OF[entry.method]
+    found = {name for name in _OPTIONAL if getattr(entry, name) is not None}
+    if not required <= found <= allowed or entry.time.tzinfo is None:
+        raise ValueError(f"{entry.method} with {found}")
+    return entry
+
+
+def _whole(value: object, bits: int) -> int:
+    """*value*, a positive whole number of at most that many bits."""
+    if type(value) is not int or not 0 < value < 2**bits:
+        raise ValueError(f"{value!r} is out of range")
+    return value
+
+
+def journal_of(connection: psycopg.Connection[Any]) -> Journal:
+    """The journal of the database. *connection* acts as the owner."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        (origin,) = _rows(connection, "journal_origin", _Origin)
+        return Journal(origin.database, origin.time, tuple(_rows(connection, "list_entries", Entry)))
 
 
 def replay(connection: psycopg.Connection[Any], given: Sequence[Entry]) -> int:
@@ -69,13 +155,11 @@ def replay(connection: psycopg.Connection[Any], given: Sequence[Entry]) -> int:
     """
     rows = Jsonb([asdict(entry) for entry in given], dumps=partial(json.dumps, default=str))
     with connection.transaction():
-        added = _rows(connection, "add_entries", entries=rows)
+        added = sorted(_rows(connection, "add_entries", Entry, entries=rows), key=lambda entry: entry.time)
         for entry in added:
-            if entry.method == "host-key revoke":
-                _execute(connection, "revoke_again", entry)
-            elif entry.method == "DeleteAgent":
-                _execute(connection, "delete_agent_again", entry)
-        erased = sorted((entry for entry in added if entry.item_id is not None), key=_place)
+            if entry.method in _REPEATED_BY:
+                _execute(connection, _REPEATED_BY[entry.method], entry)
+        erased = sorted((entry for entry in added if entry.method == "EraseItems"), key=_place)
         for _, of_place in groupby(erased, _place):
             _erase(connection, list(of_place))
     return len(added)
@@ -102,7 +186,7 @@ def _execute(connection: psycopg.Connection[Any], query: str, entry: Entry, **mo
     connection.execute(_QUERIES[query], {**fields, **more})
 
 
-def _rows(connection: psycopg.Connection[Any], query: str, **parameters: object) -> list[Entry]:
-    cursor: Any = connection.cursor(row_factory=row_of(Entry))
-    found: list[Entry] = cursor.execute(_QUERIES[query], parameters).fetchall()
+def _rows(connection: psycopg.Connection[Any], query: str, row: type[_R], **parameters: object) -> list[_R]:
+    cursor: Any = connection.cursor(row_factory=row_of(row))
+    found: list[_R] = cursor.execute(_QUERIES[query], parameters).fetchall()
     return found

@@ -1,16 +1,24 @@
--- The journal of what must stay erased and revoked after a restore, as the owner.
+-- The journal of what must stay erased, revoked and frozen after a restore, as the owner.
+
+-- name: journal_origin
+-- Which database it is, by its first migration, and the time.
+SELECT migration.apply_time AS database, vault.clock() AS time
+  FROM vault.migration
+ WHERE migration.version = 1;
 
 -- name: list_entries
--- What was erased, deleted with its agent, or revoked, oldest first. The audit log has it.
+-- What was erased, deleted with its agent, revoked, frozen or thawed, oldest first. The audit log has it.
 SELECT audit.tenant, audit.event_id, audit.time, audit.agent, audit.level, audit.host_key_id, audit.method, audit.kind,
        audit.item_id, audit.revision
   FROM muniment_control.audit
  WHERE audit.outcome = 'OK'
-   AND (audit.method = 'EraseItems' AND audit.item_id IS NOT NULL OR audit.method IN ('DeleteAgent', 'host-key revoke'))
+   AND (audit.method = 'EraseItems' AND audit.item_id IS NOT NULL
+        OR audit.method IN ('DeleteAgent', 'host-key revoke', 'tenant freeze', 'tenant thaw'))
  ORDER BY audit.time, audit.tenant, audit.event_id;
 
 -- name: add_entries
--- Write the audit rows of entries that the audit log lacks. Tenants and agents that a backup lacks have nothing to erase.
+-- Write the audit rows of entries that the audit log lacks. An agent or a host key that the backup
+-- lacks is not back.
 INSERT INTO muniment_control.audit AS added (tenant, event_id, time, agent, level, host_key_id, method, outcome, kind, item_id,
                                              revision)
 SELECT entry.tenant, entry.event_id, entry.time, entry.agent, entry.level, entry.host_key_id, entry.method, 'OK', entry.kind,
@@ -19,13 +27,18 @@ SELECT entry.tenant, entry.event_id, entry.time, entry.agent, entry.level, entry
            tenant bigint, event_id uuid, time timestamptz, agent bigint, level smallint, host_key_id uuid, method text,
            kind smallint, item_id uuid, revision integer
        )
-       JOIN vault.tenant ON tenant.tenant = entry.tenant
- WHERE entry.agent IS NULL
-    OR EXISTS (
-           SELECT
-             FROM vault.agent
-            WHERE (agent.tenant, agent.agent) = (entry.tenant, entry.agent)
-       )
+ WHERE CASE
+           WHEN entry.agent IS NULL THEN EXISTS (
+               SELECT
+                 FROM vault.host_key
+                WHERE (host_key.tenant, host_key.host_key_id) = (entry.tenant, entry.host_key_id)
+           )
+           ELSE EXISTS (
+               SELECT
+                 FROM vault.agent
+                WHERE (agent.tenant, agent.agent) = (entry.tenant, entry.agent)
+           )
+       END
     ON CONFLICT (tenant, event_id) DO NOTHING
 RETURNING added.tenant, added.event_id, added.time, added.agent, added.level, added.host_key_id, added.method, added.kind,
           added.item_id, added.revision;
@@ -36,6 +49,18 @@ UPDATE vault.host_key AS revoked
  WHERE revoked.tenant = %(tenant)s
    AND revoked.host_key_id = %(host_key_id)s
    AND revoked.revoke_time IS NULL;
+
+-- name: freeze_again
+UPDATE vault.host_key AS frozen
+   SET freeze_time = %(time)s
+ WHERE frozen.tenant = %(tenant)s
+   AND frozen.host_key_id = %(host_key_id)s;
+
+-- name: thaw_again
+UPDATE vault.host_key AS thawed
+   SET freeze_time = NULL
+ WHERE thawed.tenant = %(tenant)s
+   AND thawed.host_key_id = %(host_key_id)s;
 
 -- name: delete_agent_again
 -- As DeleteAgent does, but for the sessions, which a restore closes.

@@ -1,4 +1,4 @@
-"""What operators do in the database: host keys, history, audit log, purge, checks.
+"""What operators do in the database: host keys, tenants, history, audit log, journal, purge, reindexing and checks.
 
 The connection is an administrator's login that acts as the owner.
 """
@@ -14,7 +14,7 @@ from uuid import UUID
 
 import psycopg
 
-from muniment_server.admin.journal import Entry, entries, replay
+from muniment_server.admin.journal import Entry, Journal, journal_of, replay
 from muniment_server.audit_log import repository as audit_log
 from muniment_server.audit_log.repository import AuditEvent
 from muniment_server.domain import tokens
@@ -30,7 +30,7 @@ from muniment_server.postgres import queries, roles
 from muniment_server.postgres.epochs import Epoch
 from muniment_server.postgres.pool import epoch_of, operator_conninfo
 from muniment_server.postgres.rows import row_of
-from muniment_server.runtime import clocks
+from muniment_server.runtime import clocks, restoring
 from muniment_server.search.embeddings import EMBEDDER
 from muniment_server.search.reindex import Reindexed, reindex
 
@@ -258,6 +258,7 @@ class Operator:
         self, *, tenant: str | None, agent_id: str | None, kind: ItemKind | None, name: str | None
     ) -> Purgeable:
         """What to purge: everything, or what belongs to those that are named. Raises NoSuchTenant or NoSuchAgent."""
+        _require_tenant(tenant, agent_id)
         if tenant is None:
             return Purgeable(kind=kind, name=name)
         number = self._known_tenant(tenant)
@@ -289,7 +290,7 @@ class Operator:
             last = batch[-1]
 
     def size(self) -> Size:
-        """How much there is."""
+        """How many tenants and agents the database has."""
         return self._one("count_agents", Size)
 
     def epoch(self) -> Epoch:
@@ -309,6 +310,7 @@ class Operator:
 
         *command* is the method in the audit log. Raises NoSuchTenant and NoSuchAgent.
         """
+        _require_tenant(tenant, agent_id)
         number = None if tenant is None else self._known_tenant(tenant)
         agent = None if tenant is None or agent_id is None else self._agent(tenant, agent_id).agent
         return self._one("close_sessions", _Count, command=command, tenant=number, agent=agent).rows
@@ -336,16 +338,19 @@ class Operator:
             load(self._connection)
             return self.close_sessions("restore")
 
-    def journal(self) -> list[Entry]:
-        """What was erased and revoked, oldest first: see `journal`."""
-        return entries(self._connection)
+    def journal(self) -> Journal:
+        """What was erased, revoked and frozen: see `journal`."""
+        return journal_of(self._connection)
 
-    def replay(self, given: Sequence[Entry]) -> int:
-        """Erase and revoke again what the database does not know of: see `journal`. Return how many entries."""
-        return replay(self._connection, given)
+    def end_restore(self, given: Sequence[Entry]) -> int:
+        """Repeat what the restored database does not know of, and let servers use it; return how many entries."""
+        with self._connection.transaction():
+            repeated = replay(self._connection, given)
+            restoring.end(self._connection)
+        return repeated
 
     def reindex(self, *, tenant: str | None = None, agent_id: str | None = None) -> Iterator[Reindexed]:
-        """Rebuild the search index of all agents, of one *tenant*'s, or of one agent: see `search.reindex`."""
+        """Rebuild index and counts of all agents, of one *tenant*'s, or of one agent: see `search.reindex`."""
         return reindex(self._connection, tenant=tenant, agent_id=agent_id)
 
     def broken_ledgers(self) -> dict[Classification, int]:
@@ -355,6 +360,10 @@ class Operator:
     def broken_index(self) -> dict[Classification, int]:
         """How many entries of the search index are missing, stale or miscounted, by level."""
         return {level: self._broken(level, "broken_index") for level in Classification}
+
+    def broken_storage(self) -> dict[Classification, int]:
+        """How many agents have wrong counts of what they store, by level."""
+        return {level: self._broken(level, "broken_storage") for level in Classification}
 
     def waiting_chunks(self) -> tuple[int, int]:
         """How many chunks are queued for embedding, and how many have an embedding of another model."""
@@ -396,7 +405,7 @@ class Operator:
         return row.tenant if row else None
 
     def _create_tenant(self, name: str) -> TenantNumber:
-        """Create a tenant under a lock: a unique index on names would not begin with the tenant."""
+        """Create a tenant. A lock replaces a unique index on names: every index begins with the tenant."""
         self._execute("lock_tenants")
         return self._tenant(name) or self._one("create_tenant", _Tenant, name=name).tenant
 
@@ -418,6 +427,12 @@ class Operator:
     def _cursor(self, query: str, row: type[_R], parameters: dict[str, object]) -> Any:
         cursor: Any = self._connection.cursor(row_factory=row_of(row))
         return cursor.execute(_QUERIES[query], parameters)
+
+
+def _require_tenant(tenant: str | None, agent_id: str | None) -> None:
+    """Raise ValueError where an agent of no tenant would mean all agents of all tenants."""
+    if agent_id is not None and tenant is None:
+        raise ValueError("an agent id requires a tenant: two tenants may have agents of the same name")
 
 
 @contextmanager

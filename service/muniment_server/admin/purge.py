@@ -18,7 +18,7 @@ from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.history import KINDS, stored_name
-from muniment_server.admin.operator import NoSuchAgent, NoSuchTenant, Operator, Purgeable
+from muniment_server.admin.operator import Operator, Purgeable
 from muniment_server.domain.classification import Classification
 
 _T = TypeVar("_T")
@@ -108,12 +108,9 @@ def _purgeable(
     if name is not None and (agent_id is None or kind is None):
         raise click.UsageError("--name needs --agent and --kind")
     stored = stored_name(kind, name) if kind is not None and name is not None else None
-    try:
-        return operator.purgeable(
-            tenant=tenant, agent_id=agent_id, kind=KINDS[kind] if kind is not None else None, name=stored
-        )
-    except (NoSuchTenant, NoSuchAgent):
-        raise Failure("there is no such tenant or agent", "list the tenants: muniment host-key list") from None
+    return operator.purgeable(
+        tenant=tenant, agent_id=agent_id, kind=KINDS[kind] if kind is not None else None, name=stored
+    )
 
 
 def _extent(tenant: str | None, agent_id: str | None, kind: str | None) -> str:

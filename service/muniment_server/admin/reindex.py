@@ -9,7 +9,7 @@ from muniment.cli.failures import Failure
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 from muniment_server.admin.database import with_operator
-from muniment_server.admin.operator import Operator
+from muniment_server.admin.operator import NoSuchAgent, Operator
 
 
 @click.command
@@ -20,7 +20,8 @@ from muniment_server.admin.operator import Operator
 def reindex(operator: Operator, output: Output, tenant: str | None, agent: str | None) -> None:
     """Rebuild the search index at every level, of all agents, the agents of a tenant, or one agent.
 
-    Run it after the language of an agent has changed, and when `muniment doctor` says so.
+    Also counts again what the agents store, which their limits bound. Run it after the language of an agent has
+    changed, and when `muniment doctor` says so.
 
     Embeddings are discarded, too. A running server makes them again; until then, only words find an item. Searches
     continue during the rebuild. A write to an item that is being indexed, or to the turn after it, waits for up to 5
@@ -39,7 +40,7 @@ def reindex(operator: Operator, output: Output, tenant: str | None, agent: str |
             status.update(f"Indexed {done.agent_id} at {done.classification.name}")
             rows.append({"agent_id": done.agent_id, "classification": done.classification, "items": done.items})
     if not rows and agent is not None:
-        raise Failure("that tenant has no such agent", "list its agents: muniment agent list")
+        raise NoSuchAgent
     if not rows and tenant is not None:
         raise Failure("there is no such tenant, or it has no agents", "list the tenants: muniment host-key list")
     output.rows([row for row in rows if row["items"]], ("agent_id", "classification", "items"))

@@ -26,16 +26,18 @@ from muniment_server.admin.database import (
 )
 from muniment_server.admin.levels import LEVEL
 from muniment_server.domain.classification import Classification
+from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
 from muniment_server.runtime import supervisor
 from muniment_server.runtime.address import AddressInUse
 from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.child import ChildFailed
+from muniment_server.runtime.child_main import LOG_FORMAT
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, ServerConfig, Tls
 from muniment_server.runtime.supervisor import RunningServer
 
-_FORMAT = "%(asctime)s %(name)s %(levelname)s %(message)s"
 _FILE = click.Path(path_type=Path)
-_MAX_SOCKET_PATH_BYTES = 106
+_MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
+"""A worker first binds `PATH~`."""
 
 
 @click.command
@@ -130,7 +132,7 @@ def serve(
       muniment serve --listen 0.0.0.0:443 --tls-cert server.pem --tls-key server.key
       muniment serve --database-url postgresql://db.example/muniment --passfile /etc/muniment/passfile
     """
-    logging.basicConfig(level=logging.INFO, format=_FORMAT)
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     with report_startup_errors():
         config = ServerConfig(
             database=DatabaseConfig(data_dir, database_url, passfile, state_dir),
@@ -226,9 +228,8 @@ def _print_lines(console: Console, lines: Iterable[str]) -> None:
 
 def _environment(address: str, key: str, config: ServerConfig) -> Iterator[str]:
     """The environment that commands need. No line depends on another, or runs a command."""
-    if (
-        sys.prefix != sys.base_prefix or shutil.which("muniment") is None
-    ):  # no virtual environment is active in another terminal
+    # Another terminal has no active virtual environment, and perhaps no `muniment` on its PATH.
+    if sys.prefix != sys.base_prefix or shutil.which("muniment") is None:
         yield f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"'
     yield f"export MUNIMENT_ADDRESS={shlex.quote(address)}"
     yield f"export MUNIMENT_HOST_KEY={key}"

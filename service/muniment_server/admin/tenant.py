@@ -7,16 +7,14 @@ from dataclasses import asdict
 
 import click
 
-from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 from muniment_server.admin.database import with_operator
-from muniment_server.admin.operator import NoSuchAgent, NoSuchTenant, Operator
+from muniment_server.admin.operator import Operator
 
 _UNDER_WAY_SECONDS = 2.0
 """How long calls that were accepted before a freeze may take to open a session."""
-_NO_TENANT = ("there is no such tenant", "list the tenants: muniment host-key list")
 
 _LIMIT = click.IntRange(-1, 2**63 - 1)
 
@@ -38,7 +36,9 @@ def tenant() -> None:
 @with_output
 @with_operator
 def freeze(operator: Operator, output: Output, name: str) -> None:
-    """Refuse all host keys of a tenant from now on, and close its sessions. Nothing is deleted.
+    """Cut a tenant off until `thaw`.
+
+    The command refuses all host keys of the tenant from now on, and closes its sessions. Nothing is deleted.
 
     Callers get UNAUTHENTICATED, as with a revoked key. `muniment tenant thaw` ends it; sessions stay closed. A key that
     is created meanwhile is not frozen.
@@ -47,13 +47,10 @@ def freeze(operator: Operator, output: Output, name: str) -> None:
     Examples:
       muniment tenant freeze acme
     """
-    try:
-        keys = operator.freeze_host_keys(name)
-        closed = operator.close_sessions("tenant freeze", tenant=name)
-        time.sleep(_UNDER_WAY_SECONDS)
-        closed += operator.close_sessions("tenant freeze", tenant=name)
-    except NoSuchTenant:
-        raise Failure(*_NO_TENANT) from None
+    keys = operator.freeze_host_keys(name)
+    closed = operator.close_sessions("tenant freeze", tenant=name)
+    time.sleep(_UNDER_WAY_SECONDS)
+    closed += operator.close_sessions("tenant freeze", tenant=name)
     row = {"tenant": name, "frozen_keys": keys, "closed_sessions": closed}
     output.record(row, tuple(row))
 
@@ -69,11 +66,7 @@ def thaw(operator: Operator, output: Output, name: str) -> None:
     Examples:
       muniment tenant thaw acme
     """
-    try:
-        keys = operator.thaw_host_keys(name)
-    except NoSuchTenant:
-        raise Failure(*_NO_TENANT) from None
-    row = {"tenant": name, "thawed_keys": keys}
+    row = {"tenant": name, "thawed_keys": operator.thaw_host_keys(name)}
     output.record(row, tuple(row))
 
 
@@ -90,12 +83,7 @@ def close_sessions(operator: Operator, output: Output, name: str, agent: str | N
       muniment tenant close-sessions acme
       muniment tenant close-sessions acme --agent alice
     """
-    try:
-        closed = operator.close_sessions("tenant close-sessions", tenant=name, agent_id=agent)
-    except NoSuchTenant:
-        raise Failure(*_NO_TENANT) from None
-    except NoSuchAgent:
-        raise Failure("the tenant has no such agent", "list its agents: muniment agent list") from None
+    closed = operator.close_sessions("tenant close-sessions", tenant=name, agent_id=agent)
     row = {"tenant": name, "closed_sessions": closed}
     output.record(row, tuple(row))
     print_note("Their next calls fail.")
@@ -110,11 +98,11 @@ def close_sessions(operator: Operator, output: Output, name: str, agent: str | N
 @with_output
 @with_operator
 def limits(operator: Operator, output: Output, name: str, **given: int | None) -> None:
-    """Show what a tenant's hosts may give to its agents together, after setting the limits that are given.
+    """Show a tenant's limits, after setting those given.
 
-    They bound what hosts hand out by CreateAgent and UpdateAgent, and refuse no session. An agent's limit holds for
-    each of the four levels, and counts here once. What agents already have stays, also if it is more. -1 removes a
-    limit.
+    They bound what its hosts may give to its agents together by CreateAgent and UpdateAgent, and refuse no session. An
+    agent's limit holds for each of the four levels, and counts here once. What agents already have stays, also if it is
+    more. -1 removes a limit.
 
     \b
     Examples:
@@ -122,10 +110,7 @@ def limits(operator: Operator, output: Output, name: str, **given: int | None) -
       muniment tenant limits acme --max-agents 500 --max-bytes 100000000000
       muniment tenant limits acme --max-agents -1
     """
-    try:
-        if any(limit is not None for limit in given.values()):
-            operator.limit_tenant(name, given)
-        row = asdict(operator.tenant_limits(name))
-    except NoSuchTenant:
-        raise Failure(*_NO_TENANT) from None
+    if any(limit is not None for limit in given.values()):
+        operator.limit_tenant(name, given)
+    row = asdict(operator.tenant_limits(name))
     output.record(row, tuple(row))

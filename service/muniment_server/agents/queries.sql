@@ -214,8 +214,8 @@ SELECT updated.agent_id, updated.display_name, updated.language, updated.ceiling
   FROM updated;
 
 -- name: mark_agent
--- The first step of DeleteAgent: waits for sessions being opened, refuses later ones. It leaves the id alone, which would wait
--- for the agent's writers: they hold their sessions, which the second step waits for.
+-- The first step of DeleteAgent: waits for sessions that are being opened, and refuses later ones. It does not change the id
+-- yet: that would wait for the agent's writers, whose sessions only the second step waits for.
 UPDATE vault.agent AS marked
    SET delete_time = vault.clock()
  WHERE marked.tenant = %(tenant)s
@@ -248,7 +248,7 @@ SELECT conversation.conversation_id
 
 -- name: delete_agent
 -- The last step of DeleteAgent: frees the id, closes the sessions and ends the sharing. The eraser deletes the rest later. The
--- new id is no valid one; the audit log shows it, as it does once the agent is erased. No row: no such agent.
+-- new id is not a valid one; the audit log shows it, as it does once the agent is erased. No row: no such agent.
 WITH deleted AS (
     UPDATE vault.agent AS deleted
        SET agent_id = '~' || deleted.agent

@@ -20,7 +20,10 @@ FIRST_BLOCKS: Mapping[str, str] = {"personality": "", "relationships": "", "curr
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An owner of items. Nothing here is derived from items. Limits are in Unicode code points."""
+    """An owner of items. Nothing here is derived from items.
+
+    The `…_char_limit`s are in Unicode code points, `max_bytes` in bytes, and the other limits are counts.
+    """
 
     agent_id: str
     display_name: str

@@ -37,7 +37,7 @@ def room_for_change(scope: HostScope, agent_id: str, limits: AgentLimits) -> Ite
     """A transaction that changes the *limits* of an agent that are not None. Raises TenantQuotaExceeded."""
     wanted = _summed(limits)
     with scope.transaction():
-        if wanted:  # the others wait for nobody
+        if wanted:  # no other change needs the lock
             _require_room(scope, agent_id, wanted)
         yield
 

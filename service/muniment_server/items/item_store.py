@@ -27,7 +27,7 @@ from muniment_server.domain.errors import (
     WriteLevelMismatch,
 )
 from muniment_server.domain.items import PAGE_BYTES, Item, ItemKind, Version
-from muniment_server.items.quotas import require_room
+from muniment_server.items.quotas import LookUp, require_room
 from muniment_server.items.rows import Deleted, ListedItem, Saved, StoredPassage
 from muniment_server.monitor.session_scope import Pending, Query, SessionScope, Statement, WriteLock
 from muniment_server.search import index
@@ -127,7 +127,7 @@ def save(scope: SessionScope, new: NewVersion) -> Item:
     """Create or replace the own-level version; return what is stored. Raises EtagStale, QuotaExceeded, or
     InvalidArgument if it expires in the past.
     """
-    require_room(scope.look_up, scope.room, new.kind, [new.name], [new.content])
+    _require_room(scope, scope.look_up, new)
     query, then = save_statements(scope, new)
     return saved_item(new, scope.write(query, *then)[0])
 
@@ -143,7 +143,7 @@ def delete(scope: SessionScope, kind: ItemKind, name: str, *, etag: Version | No
 
 def save_locked(scope: SessionScope, lock: WriteLock, new: NewVersion) -> Pending[Saved]:
     """The same as `save`, under a write lock. The result goes to `saved_item` after the commit."""
-    require_room(lock.look_up, scope.room, new.kind, [new.name], [new.content])
+    _require_room(scope, lock.look_up, new)
     query, then = save_statements(scope, new)
     return lock.write(query, *then)
 
@@ -230,12 +230,17 @@ def store_passages(scope: SessionScope, batch: Sequence[NewPassage]) -> list[Sto
     """Store passages in order, up to the first refused one; return one row for each. Raises QuotaExceeded."""
     rows = [_passage_row(scope, position, passage) for position, passage in enumerate(batch)]
     entries = [_passage_entry(row, passage) for row, passage in zip(rows, batch, strict=True)]
-    names, contents = [row["name"] for row in rows], [passage.content for passage in batch]
-    require_room(scope.look_up, scope.room, ItemKind.PASSAGE, names, contents)
+    contents = {row["name"]: row["content"] for row in rows}
+    require_room(scope.look_up, scope.room, ItemKind.PASSAGE, contents)
     change_id = scope.new_uuid()
     parameters = {"passages": json.dumps(rows, default=str), "count": len(rows), "change_id": change_id}
     then = (*index.update(scope, ItemKind.PASSAGE, entries, change_id), *_fold(scope, change_id))
     return scope.write(Query("store_passages", StoredPassage, parameters), *then)
+
+
+def _require_room(scope: SessionScope, look_up: LookUp, new: NewVersion) -> None:
+    contents = {new.name: new.content}
+    require_room(look_up, scope.room, new.kind, contents, tags=new.tags, expire_time=new.expire_time)
 
 
 def _fold(scope: SessionScope, change_id: UUID) -> Sequence[Statement]:

@@ -15,9 +15,11 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
        ) AS found ON TRUE;
 
 -- name: get_room
--- What the session's agent has stored at the session's level, and its limits. Of the names to be written: how many are there
--- already, so that no new item is made of them, and the highest revision.
-SELECT agent.max_items, agent.max_bytes, agent.max_revisions, total.items, total.bytes, own.known, own.revision
+-- What the session's agent has stored at the session's level, its limits, and what becomes of the names to be written: how many
+-- have an item already, also an expired one, which is replaced; how many are changed, by how many bytes, and the highest
+-- revision of these. Passages are never changed, nor is an item with the same content, tags and expire time.
+SELECT agent.max_items, agent.max_bytes, agent.max_revisions, total.items, total.bytes,
+       written.existing, written.changed, written.changed_bytes, written.revision
   FROM session
        CROSS JOIN agent
        CROSS JOIN (
@@ -26,12 +28,23 @@ SELECT agent.max_items, agent.max_bytes, agent.max_revisions, total.items, total
              FROM storage_size
        ) AS total
        CROSS JOIN LATERAL (
-           SELECT count(DISTINCT visible.name) AS known, coalesce(max(visible.revision), 0) AS revision
-             FROM visible
-            WHERE visible.kind = %(kind)s
-              AND visible.name = ANY(%(names)s)
-              AND (visible.level = session.taint OR visible.kind = 4)
-       ) AS own;
+           SELECT count(*) FILTER (WHERE own_item.name IS NOT NULL OR live.same IS NOT NULL) AS existing,
+                  count(*) FILTER (WHERE live.same IS NOT TRUE) AS changed,
+                  coalesce(sum(given.size) FILTER (WHERE live.same IS NOT TRUE), 0)::bigint AS changed_bytes,
+                  coalesce(max(live.revision) FILTER (WHERE NOT live.same), 0) AS revision
+             FROM unnest(%(names)s::text[], %(sizes)s::bigint[]) AS given (name, size)
+                  LEFT JOIN own_item
+                         ON (own_item.kind, own_item.name) = (%(kind)s, given.name)
+                  CROSS JOIN LATERAL (
+                      SELECT max(visible.revision) AS revision,
+                             bool_or(visible.kind = 4
+                                     OR (visible.content, visible.tags, visible.expire_time)
+                                        IS NOT DISTINCT FROM (%(content)s::text, %(tags)s::text[], %(expire_time)s::timestamptz)) AS same
+                        FROM visible
+                       WHERE (visible.kind, visible.name) = (%(kind)s, given.name)
+                         AND (visible.level = session.taint OR visible.kind = 4)
+                  ) AS live
+       ) AS written;
 
 -- name: list_items
 -- One page by name, each name at its highest visible level; the tag filter comes after the shadow. Nulls: nothing more.

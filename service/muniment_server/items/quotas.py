@@ -1,15 +1,17 @@
 """Whether there is room for what a session writes.
 
-What an agent stores is counted with each change. Before a write it is summed up, unless it was lately and there was
-plenty of room: so a limit is exceeded by what is written at the same moment at most, and an agent far from its limits
+Each change records what it adds. Before a write the sum is read, unless it was read in the last 10 seconds and was far
+below the limits. So a limit is exceeded at most by writes made at the same moment, and an agent far below its limits
 pays nothing.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
 
 from muniment_server.domain.errors import ByteQuotaExceeded, ItemQuotaExceeded, RevisionQuotaExceeded
 from muniment_server.domain.items import ItemKind
@@ -19,7 +21,7 @@ from muniment_server.monitor.session_scope import Query
 _KNOWN_SECONDS = 10.0
 _PLENTY_ITEMS = 20_000
 _PLENTY_BYTES = 256 << 20
-"""More than all servers together store for one agent while the room is taken as known."""
+"""Room that needs no second look: more than all servers together store for one agent in _KNOWN_SECONDS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +31,13 @@ class _Room:
     max_revisions: int
     items: int
     bytes: int
-    known: int
-    """How many of the names are there already."""
+    existing: int
+    """How many of the names have an item already."""
+    changed: int
+    """For how many of them something would be stored."""
+    changed_bytes: int
     revision: int
-    """The highest revision among them."""
+    """The highest revision that would be replaced."""
 
     @property
     def is_plenty(self) -> bool:
@@ -43,30 +48,42 @@ class _Room:
         )
 
 
+LookUp: TypeAlias = Callable[[Query[_Room]], list[_Room]]
+"""Runs a query as the session, with or without a write lock."""
+
+
 def require_room(
-    look_up: Callable[[Query[_Room]], list[_Room]],
+    look_up: LookUp,
     known: KnownRoom,
     kind: ItemKind,
-    names: Sequence[str],
-    contents: Sequence[str],
+    contents: Mapping[str, str],
+    *,
+    tags: Sequence[str] = (),
+    expire_time: datetime | None = None,
 ) -> None:
-    """Check that one item for each name may be written, by a query at the level of the session, if need be.
+    """Check that the limits allow an item for each name in *contents*. What changes nothing is always allowed.
+
+    Asks the database unless there was plenty of room lately.
 
     Raises ItemQuotaExceeded, ByteQuotaExceeded or RevisionQuotaExceeded.
     """
     if known.until > time.monotonic():
         return
-    (room,) = look_up(Query("get_room", _Room, {"kind": kind, "names": list(names)}))
-    new = len(names) - room.known
+    parameters = {
+        "kind": kind,
+        "names": list(contents),
+        "sizes": [len(content.encode()) for content in contents.values()],
+        "content": None if kind is ItemKind.PASSAGE else next(iter(contents.values())),
+        "tags": list(tags),
+        "expire_time": expire_time,
+    }
+    (room,) = look_up(Query("get_room", _Room, parameters))
+    new = len(contents) - room.existing
     if new and room.items + new > room.max_items:
         raise ItemQuotaExceeded
-    if (new or kind is not ItemKind.PASSAGE) and room.bytes + sum(map(_size, contents)) > room.max_bytes:
+    if room.changed and room.bytes + room.changed_bytes > room.max_bytes:
         raise ByteQuotaExceeded
-    if room.revision >= room.max_revisions and kind is not ItemKind.PASSAGE:
+    if room.revision >= room.max_revisions:
         raise RevisionQuotaExceeded
     if room.is_plenty:
         known.until = time.monotonic() + _KNOWN_SECONDS
-
-
-def _size(content: str) -> int:
-    return len(content.encode())

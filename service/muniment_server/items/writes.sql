@@ -218,12 +218,13 @@ stored AS ( -- inserted by name, for the same reason
  RETURNING own.name, own.level, own.item_id, own.revision, own.change_id, own.content, own.tags, own.thread, own.author,
            own.event_time, own.create_time, own.expire_time
 ),
-counted AS (
+counted AS ( -- also if items have expired and none is stored
     INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
-    SELECT %(tenant)s, session.agent, %(change_id)s, count(*) - (SELECT count(*) FROM expired), count(*), sum(octet_length(stored.content))
+    SELECT %(tenant)s, session.agent, %(change_id)s, added.items - removed.items, added.items, added.bytes
       FROM session
-           CROSS JOIN stored
-     GROUP BY session.agent
+           CROSS JOIN (SELECT count(*) AS items, coalesce(sum(octet_length(stored.content)), 0) AS bytes FROM stored) AS added
+           CROSS JOIN (SELECT count(*) AS items FROM expired) AS removed
+     WHERE (added.items, removed.items) <> (0, 0)
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision)

@@ -19,7 +19,7 @@ _MAX_CACHED = 10_000
 
 
 def bearer_token(metadata: Iterable[tuple[str, str | bytes]]) -> Token | None:
-    """The one bearer token in the metadata of a call. None: there is none, or more than one, or it is malformed."""
+    """The bearer token of a call. None unless the metadata has exactly one, well formed."""
     values = [value for name, value in metadata if name == "authorization"]
     if len(values) != 1 or not isinstance(values[0], str) or not values[0].startswith(_SCHEME):
         return None
@@ -37,7 +37,7 @@ class Credentials:
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
         self._holders: OrderedDict[Token, tuple[HostIdentity | SessionIdentity, float]] = OrderedDict()
-        """And when they were looked up."""
+        """The holder of each token, and when it was looked up, in seconds of the monotonic clock."""
         self._lock = threading.Lock()
 
     def remembered(self, token: Token, *, seconds: float) -> HostIdentity | SessionIdentity | None:

@@ -32,11 +32,11 @@ class Call:
     method: Method
     grpc_context: grpc.ServicerContext
     receive: Callable[[], bytes | None]
-    """The next message; None at the end. Waits for those of a stream only."""
+    """Returns the next message, or None at the end. Only a stream waits for its messages."""
     deadline: Deadline
     scopes: Scopes
     token: Token | None
-    """The credential as the caller sent it. None: there is none, or it is malformed."""
+    """The credential as the caller sent it. None if it is missing or malformed."""
     principal: HostIdentity | SessionIdentity | None = None
     request_bytes: bytes | None = None
     """The one message of a call that is not a stream. Kept, so that the call can be run again."""

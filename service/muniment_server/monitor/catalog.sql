@@ -81,7 +81,7 @@ SELECT pg_get_userbyid(pg_class.relowner), pg_class.relname, 'owns'
   FROM pg_catalog.pg_class
  WHERE pg_get_userbyid(pg_class.relowner) = ANY(%(serving)s);
 
--- name: footing
+-- name: preconditions
 -- What the privileges depend on: owners, views, pinned levels, triggers, functions, roles, as (subject, object, fact).
 WITH schema AS (
     SELECT pg_namespace.oid, pg_namespace.nspname, pg_namespace.nspowner, pg_namespace.nspacl

@@ -16,7 +16,7 @@ from psycopg.rows import tuple_row
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import queries, roles
-from muniment_server.postgres.migrate import OLDEST_SERVER, newest_version
+from muniment_server.postgres.migrate import OLDEST_POSTGRES, newest_version
 from muniment_server.postgres.rows import row_of
 
 _QUERIES = queries.load(__package__, "catalog.sql")
@@ -61,6 +61,10 @@ _OPEN_SESSIONS = ("reads vault.conversation", "reads vault.session", "where clos
 _VALID = ("where revoke_time IS NULL", "where freeze_time IS NULL", _NOT_EXPIRED)
 
 
+RESERVED_CONNECTIONS = 10
+"""Connections that are left to operators."""
+
+
 class Fact(NamedTuple):
     """One privilege, or one property that a privilege depends on."""
 
@@ -86,7 +90,7 @@ class _Server:
 class _Schema:
     version: int
     oldest_server: int
-    """The version of the schema that the oldest server needs that may go on."""
+    """The schema version of the oldest Muniment server that may keep running."""
     grants: list[str]
 
 
@@ -101,12 +105,12 @@ def problems(connection: psycopg.Connection[Any], *, connections: int, durable: 
 def differences(connection: psycopg.Connection[Any], *, of_newer: Collection[str] | None = None) -> list[str]:
     """How the grants in the catalog differ from the matrix.
 
-    If the schema is newer than this server, *of_newer* has the grants that its migration recorded: none but those may
-    be there, and none that is in the matrix too may be missing.
+    If the schema is newer than this server, *of_newer* holds the grants that its migration recorded. Then any other
+    grant is reported, and so is a missing one that both the matrix and *of_newer* contain.
     """
     names = {"roles": list(roles.ALL), "serving": list(roles.SERVING)}
     found: set[str] = set()
-    for query in ("rights", "footing"):
+    for query in ("rights", "preconditions"):
         found.update(str(Fact(*row)) for row in _cursor(connection, tuple_row).execute(_QUERIES[query], names))
     expected = set(grant_names())
     allowed = expected if of_newer is None else set(of_newer)
@@ -117,17 +121,17 @@ def differences(connection: psycopg.Connection[Any], *, of_newer: Collection[str
 def _server_problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool) -> Iterator[str]:
     server = _cursor(connection, row_of(_Server)).execute(_QUERIES["server"]).fetchone()
     assert server is not None  # one row for the current database
-    if server.server_version < OLDEST_SERVER:
-        yield "the server is older than PostgreSQL 15: upgrade it"
+    if server.server_version < OLDEST_POSTGRES:
+        yield "the database server is older than PostgreSQL 15: upgrade it"
     if server.is_standby:
-        yield "the server is a standby: name the primary, because every statement reads the taint"
+        yield "the database server is a standby: name the primary, because every statement reads the taint"
     if not server.is_utf8:
         yield "the database is not in UTF8: create one with ENCODING 'UTF8'"
     if not server.folds_case:
         yield "the database's locale cannot fold case: create one with the locale C.UTF-8"
     if durable and not server.is_durable:
         yield "fsync, full_page_writes or synchronous_commit is off: an acknowledged write could be lost; turn them on"
-    if connections > server.max_connections - 10:
+    if connections > server.max_connections - RESERVED_CONNECTIONS:
         yield (
             f"up to {connections} connections are needed and max_connections is {server.max_connections}: "
             "raise it, or start fewer workers or threads"

@@ -154,5 +154,5 @@ class EgressFilter:
     @staticmethod
     def _check(call: Call, message: Message, limit: Classification) -> None:
         if not egress.may_leave(message, limit):
-            _LOG.critical("%s: held back a response above the caller's level", call.method.name)
+            _LOG.critical("%s: withheld a message whose label is missing or above the caller", call.method.name)
             raise EgressViolation

@@ -12,6 +12,7 @@ from muniment_server.domain.errors import (
     MunimentError,
     SessionNotFound,
     StaleSession,
+    StorageFull,
     TaintChanged,
     Unauthenticated,
 )
@@ -33,7 +34,7 @@ class RetryOnTaintChange:
     first message, or not at all.
     """
 
-    _UNCONFIRMED = (InvalidArgument, InvalidPageToken, TaintChanged, SessionNotFound, MethodUnknown)
+    _UNCONFIRMED = (InvalidArgument, InvalidPageToken, TaintChanged, SessionNotFound, MethodUnknown, StorageFull)
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials

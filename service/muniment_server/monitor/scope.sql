@@ -31,6 +31,14 @@ SELECT visible.*
  WHERE visible.tenant = %(tenant)s
    AND visible.agent = (SELECT session.agent FROM session);
 
+-- name: own_item
+-- The agent's items at the level of the role that are not deleted, also those that have expired. Without their texts.
+SELECT item.kind, item.name
+  FROM item
+ WHERE item.tenant = %(tenant)s
+   AND item.agent = (SELECT session.agent FROM session)
+   AND item.delete_time IS NULL;
+
 -- name: shared_visible
 -- The live versions of the blocks that other agents share with the session's agent.
 SELECT shared_visible.*

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from muniment_server.domain.classification import Classification, meet
-from muniment_server.domain.errors import StaleSession
+from muniment_server.domain.errors import QuotaExceeded, StaleSession
 from muniment_server.domain.ids import AgentNumber, HostKeyId, IdSource, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.domain.tokens import Token, TokenKind
@@ -67,7 +67,7 @@ class Scopes:
     ) -> dict[Token, HostIdentity | SessionIdentity]:
         """The holders of those tokens that are valid: keys that are not revoked, and open sessions. Never cached.
 
-        One query for each tenant and kind, so that each runs on the machine of its tenant. They share one round trip:
+        One query for each tenant and kind, because every query is restricted to one tenant. They share one round trip:
         tokens may be guesses, which name as many tenants as they like.
         """
         groups: dict[tuple[TenantNumber, TokenKind], list[bytes]] = {}
@@ -92,6 +92,9 @@ class Scopes:
             try:
                 yield scope
                 scope.require_audit()
+            except QuotaExceeded:
+                scope.record_refusal("QUOTA_EXCEEDED")
+                raise
             finally:
                 scope.end()
 

@@ -108,7 +108,8 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     errors.ByteQuotaExceeded: _Entry(
         StatusCode.RESOURCE_EXHAUSTED,
         "QUOTA_EXCEEDED",
-        "the agent would store more bytes at this level than it may: have max_bytes raised, or what is deleted purged",
+        "the agent would store more bytes at this level than it may: have the host raise max_bytes, or"
+        " an operator purge deleted items",
     ),
     errors.RevisionQuotaExceeded: _Entry(
         StatusCode.RESOURCE_EXHAUSTED,

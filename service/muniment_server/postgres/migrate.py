@@ -22,14 +22,14 @@ from psycopg import sql
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import roles
 
-OLDEST_SERVER = 150000
+OLDEST_POSTGRES = 150000
 """Postgres 15 introduced `security_invoker` views."""
 
 SEARCH_MIGRATION = "0006_search"
 """Changes how items are indexed, which is done in Python: see `search.reindex`."""
 _LOCK = 0x6D756E69  # "muni"
 _PASSFILE_LOCK = 0x70617373  # "pass"
-_OLDEST_SERVER_OF_MIGRATION = re.compile(r"^-- oldest server: (\d+)$", re.MULTILINE)
+_OLDEST_POSTGRES_OF_MIGRATION = re.compile(r"^-- oldest server: (\d+)$", re.MULTILINE)
 _RECORD_COLUMNS = "ADD COLUMN oldest_server integer, ADD COLUMN grants text[]"
 """Not a numbered migration: servers of 0.1.0 would refuse the schema after it."""
 
@@ -49,7 +49,7 @@ class Migration:
     @property
     def oldest_server(self) -> int:
         """The oldest version of the schema that a server may need to go on beside this one."""
-        stated = _OLDEST_SERVER_OF_MIGRATION.search(self.text)
+        stated = _OLDEST_POSTGRES_OF_MIGRATION.search(self.text)
         return int(stated[1]) if stated else self.version
 
 
@@ -119,7 +119,7 @@ def missing_roles(admin: str) -> set[str]:
 
 
 def _check_server(connection: psycopg.Connection) -> None:
-    if connection.info.server_version < OLDEST_SERVER:
+    if connection.info.server_version < OLDEST_POSTGRES:
         raise CannotMigrate("this server is too old: Muniment needs PostgreSQL 15 or later")
 
 

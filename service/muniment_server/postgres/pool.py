@@ -84,7 +84,7 @@ class RoleConnection(psycopg.Connection[Any]):
 
     statement_timeout: int = 0
     answered_at: float = 0.0
-    """When it was last asked whether it answers, by `time.monotonic`."""
+    """When it was last pinged, by `time.monotonic`."""
     epoch: Epoch | None = None
     _prepared_statements: PreparedStatements | None = None
 
@@ -139,7 +139,7 @@ class RoleConnection(psycopg.Connection[Any]):
             )
             raise WrongSettings
 
-    def ask(self) -> None:
+    def ping(self) -> None:
         """Run a statement that does nothing. It fails, or hangs, if the server does not answer."""
         self.execute(_QUERIES["answer"])
         self.answered_at = time.monotonic()
@@ -254,10 +254,10 @@ class Database:
                 raise PoolTimeout
 
     def _is_alive(self, connection: RoleConnection) -> bool:
-        """Whether *connection* answers. It is asked only if another has broken since it last did: then all may have."""
+        """Whether *connection* answers. It is pinged only if another has broken since: then all may have."""
         if connection.answered_at < self._broke_at:
             try:
-                connection.ask()
+                connection.ping()
             except psycopg.Error:
                 return False
         return True

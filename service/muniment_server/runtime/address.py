@@ -38,7 +38,7 @@ def of_worker(listen: str) -> str:
 
 
 def take_over(own: str, listen: str) -> None:
-    """Give a worker's Unix socket its path, in place of that of the worker before, which callers can still use."""
+    """Move a worker's Unix socket to its final path. Connections to the previous worker stay usable."""
     if own != listen:
         Path(own.removeprefix("unix:")).rename(listen.removeprefix("unix:"))
 

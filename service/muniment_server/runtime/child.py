@@ -21,7 +21,7 @@ _LOG = logging.getLogger("muniment.supervisor")
 _KILL_AFTER_DRAIN = 5.0
 """How many seconds after the drain a process that is still running is killed."""
 _LEAVE_SECONDS = 15 * 60.0
-"""Longer than a worker that leaves waits for its callers, and then drains."""
+"""How long a leaving worker may take, in seconds: longer than it waits for its callers and then drains."""
 
 
 class ChildFailed(RuntimeError):
@@ -32,7 +32,7 @@ class Child:
     """A worker or the embedder. It is restarted when it dies. It loads its code while the database starts."""
 
     def __init__(self, name: str, config: ServerConfig, *, replaces: bool = False) -> None:
-        """*replaces* True starts one that takes over from another. It is not restarted until it is ready."""
+        """If *replaces*, the process takes over from another, and is not restarted until it has been ready."""
         self.starts = 1
         """How often the process was started."""
         self._name = name
@@ -85,7 +85,7 @@ class Child:
         return self._process.poll() is not None
 
     def kill_if_overdue(self) -> None:
-        """Kill a process that was asked to leave or to stop, and takes longer than any caller can be the reason for."""
+        """Kill the process if it was asked to leave or to stop and has exceeded its time limit."""
         if time.monotonic() > self._end_by and not self.has_ended:
             _LOG.error("%s did not end in time: killing it", self._name)
             self._process.kill()

@@ -17,6 +17,8 @@ from muniment_server.runtime.assignment import LEAVE, READY, Assignment
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.stop_signal import StopSignal
 
+LOG_FORMAT = "%(asctime)s %(name)s %(levelname)s %(message)s"
+
 
 class Orders(NamedTuple):
     """What the supervisor wants of a child."""
@@ -29,7 +31,7 @@ class Orders(NamedTuple):
 
 def receive_orders() -> Orders | None:
     """Wait for the assignment. None if the supervisor exited before it sent one."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     for library in ("psycopg", "grpc"):  # they would log messages of the database, and headers that do not decode
         logging.getLogger(library).setLevel(logging.CRITICAL + 1)
     forbid_core_dumps()

@@ -21,7 +21,10 @@ class _Time:
 
 
 def warnings(connection: psycopg.Connection[Any]) -> list[str]:
-    """Warns if the clocks differ by more than a minute. One that is ahead ends sessions and expires items early."""
+    """A warning if the clocks differ by more than a minute, else nothing.
+
+    A database clock that is ahead ends sessions and expires items early.
+    """
     found = connection.cursor(row_factory=class_row(_Time)).execute(_QUERIES["time"]).fetchone()
     assert found is not None  # a query without FROM has one row
     difference = found.time - datetime.now(UTC)
@@ -29,4 +32,4 @@ def warnings(connection: psycopg.Connection[Any]) -> list[str]:
         return []
     direction = "ahead of" if difference > timedelta() else "behind"
     seconds = round(abs(difference).total_seconds())
-    return [f"the clock of the database is {seconds} s {direction} this machine's: set both by NTP"]
+    return [f"the clock of the database is {seconds} s {direction} this machine's: synchronize both with NTP"]

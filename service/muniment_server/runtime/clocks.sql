@@ -1,5 +1,5 @@
--- The time.
+-- The clock of the database.
 
 -- name: time
--- What the database takes for the time.
+-- The database's time.
 SELECT vault.clock() AS time;

@@ -12,9 +12,9 @@ from muniment_server.domain.classification import Classification
 from muniment_server.postgres import roles
 from muniment_server.transport.pools import Limits
 
-_MAX_CONNECTIONS = 80
+_DEFAULT_CONNECTIONS = 80
 """Fits into the 100 that Postgres accepts by default."""
-_FEWEST_CONNECTIONS = 9
+_FEWEST_PER_WORKER = 9
 """A worker's: one for each role, and more for the control role, which every call needs."""
 
 
@@ -39,11 +39,12 @@ class DatabaseConfig:
     url: str | None = None
     passfile: Path | None = None
     state_dir: Path | None = None
-    """Where the highest epoch of the database is kept. None: in *data_dir* for an embedded one, else nowhere."""
+    """Where the highest epoch of the database is kept. If None, it is kept in *data_dir* for an embedded database, and
+    nowhere for any other."""
 
     @property
     def epoch_directory(self) -> Path | None:
-        """The directory of the highest epoch: see `postgres.epochs`. None: the epoch does not survive a restart."""
+        """The directory of the highest epoch: see `postgres.epochs`. None if the epoch does not survive a restart."""
         if self.state_dir is None and self.url is None:
             return self.data_dir / "state"
         return self.state_dir
@@ -92,7 +93,7 @@ class ServerConfig:
     @property
     def worker_connections(self) -> Mapping[str, int]:
         """How many connections one worker may open as each role."""
-        most = self.max_connections or max(_MAX_CONNECTIONS, self._fewest_connections)
+        most = self.max_connections or max(_DEFAULT_CONNECTIONS, self._fewest_connections)
         return self.limits.connections((most - len(roles.LEVELS)) // self._most_workers)
 
     @property
@@ -106,7 +107,7 @@ class ServerConfig:
 
     @property
     def _fewest_connections(self) -> int:
-        return self._most_workers * _FEWEST_CONNECTIONS + len(roles.LEVELS)
+        return self._most_workers * _FEWEST_PER_WORKER + len(roles.LEVELS)
 
     @property
     def limits(self) -> Limits:

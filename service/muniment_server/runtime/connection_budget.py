@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from psycopg.rows import class_row
 
+from muniment_server.monitor.grants import RESERVED_CONNECTIONS
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.pool import RoleConnection
 
-RESERVED = 10
-"""Connections that are left to operators."""
 _QUERIES = queries.load(__package__, "connection_budget.sql")
 
 
@@ -26,19 +25,19 @@ class _Budgets:
 
 
 def application_name(connections: int) -> str:
-    """The name of the connections of one server, which may open so many *connections*."""
+    """The application_name of one server's connections. It states how many it may open: *connections*."""
     return f"muniment/{connections}/{secrets.token_hex(4)}"
 
 
 def warnings(connection: RoleConnection, connections: int) -> list[str]:
-    """Warns if the servers that run, and one more with so many *connections*, may open more than there are."""
+    """A warning if the running servers, and one more that may open *connections*, could exceed max_connections."""
     found = (
         connection.cursor(row_factory=class_row(_Budgets))
         .execute(_QUERIES["budgets"], {"role": roles.CONTROL})
         .fetchone()
     )
     assert found is not None  # an aggregate without GROUP BY has one row
-    most = found.max_connections - RESERVED
+    most = found.max_connections - RESERVED_CONNECTIONS
     if found.connections + connections <= most:
         return []
     return [

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
 from psycopg import conninfo as libpq
 
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
@@ -18,7 +19,7 @@ from muniment_server.monitor import grants
 from muniment_server.postgres import pool, roles
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.pool import NETWORK, RoleConnection, WrongRole, WrongSettings
-from muniment_server.runtime import clocks, connection_budget, log_settings
+from muniment_server.runtime import clocks, connection_budget, log_settings, restoring
 from muniment_server.runtime.configuration import DatabaseConfig
 from muniment_server.runtime.passfile import with_passfile
 from muniment_server.runtime.schema import migrate
@@ -61,12 +62,12 @@ def served_database(config: DatabaseConfig, *, connections: int) -> Iterator[Ser
         return
     with _embedded(config.data_dir, {"max_connections": str(max(100, connections + _SPARE_CONNECTIONS))}) as embedded:
         migrate(embedded.conninfo(user=SUPERUSER))
-        yield ServedDatabase(without_user(embedded.conninfo(user=SUPERUSER)), embedded)
+        yield ServedDatabase(without(embedded.conninfo(user=SUPERUSER), "user"), embedded)
 
 
 @contextmanager
 def operators_database(config: DatabaseConfig) -> Iterator[str]:
-    """The administrator's conninfo. If the embedded database is not running, it is started for the block."""
+    """The administrator's conninfo. An embedded database that is not running is started and migrated for the block."""
     if config.url is not None:
         yield config.url
         return
@@ -77,6 +78,13 @@ def operators_database(config: DatabaseConfig) -> Iterator[str]:
     with _embedded(config.data_dir, {}) as embedded:
         migrate(embedded.conninfo(user=SUPERUSER))
         yield embedded.conninfo(user=SUPERUSER)
+
+
+def require_restored(admin: str) -> None:
+    """Raise NotReady if a restore into the database of the conninfo *admin* has not ended."""
+    with psycopg.connect(admin, autocommit=True) as connection:
+        for problem in restoring.problems(connection):
+            raise NotReady(problem)
 
 
 def require_ready(conninfo: str, *, connections: int, epochs: EpochGuard) -> None:
@@ -110,6 +118,9 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
 
     Raises psycopg.OperationalError if a role cannot log in.
     """
+    with _logged_in(conninfo, roles.CONTROL) as connection:
+        if unfinished := restoring.problems(connection):
+            return unfinished
     for role in roles.SERVING:
         with _logged_in(conninfo, role) as connection:
             try:
@@ -128,7 +139,7 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
 def warnings_of(conninfo: str, *, connections: int) -> list[str]:
     """What may go wrong later: the servers of the database may run out of connections, or the clocks differ.
 
-    *connections* is how many a server that does not run yet may open; 0 if there is none.
+    *connections* is how many a server about to start may open; 0 if none is.
     """
     with _logged_in(conninfo, roles.CONTROL) as connection:
         return [*connection_budget.warnings(connection, connections), *clocks.warnings(connection)]
@@ -141,7 +152,7 @@ def _logged_in(conninfo: str, role: str) -> RoleConnection:
 
 
 def _is_shared(connection: RoleConnection, conninfo: str) -> bool:
-    """Whether another connection of the same role gets to the same backend as *connection*, or *connection* to others.
+    """Whether *connection* shares its backend with another one, or changes it between transactions.
 
     A pooler in transaction mode gives each transaction a backend that is idle.
     """
@@ -150,9 +161,9 @@ def _is_shared(connection: RoleConnection, conninfo: str) -> bool:
     return first != again or first == of_other
 
 
-def without_user(conninfo: str) -> str:
-    """*conninfo* without the user."""
-    given = {name: value for name, value in libpq.conninfo_to_dict(conninfo).items() if name != "user"}
+def without(conninfo: str, *names: str) -> str:
+    """*conninfo* without the parameters *names*."""
+    given = {name: value for name, value in libpq.conninfo_to_dict(conninfo).items() if name not in names}
     return libpq.make_conninfo("", **given)
 
 

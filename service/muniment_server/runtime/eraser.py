@@ -68,7 +68,7 @@ class Eraser:
             except _Interrupted:
                 pass
             except Exception as error:  # noqa: BLE001 - whatever it is, the rest must be erased later
-                _LOG.warning("erasing goes on later: %s", type(error).__name__)
+                _LOG.warning("erasing failed and will be retried: %s", type(error).__name__)
             time.sleep(_INTERVAL)
 
     def erase_all(self) -> None:

@@ -43,11 +43,11 @@ class LogFinding:
 
     text: str
     closes_gate: bool
-    """Whether it certainly logs parameters of the serving roles: at once, or as soon as a caller wants it.
+    """Whether it certainly logs parameters of the serving roles, at once or whenever a caller wants it to.
 
-    Serving with it would put RESTRICTED content where the host's other systems read. Any caller can make a statement
-    last, up to the longest that is allowed, by keeping a lock from it; so a duration below that is no protection.
-    The other settings concern connections that are not ours, or statements without content.
+    Serving with it would copy RESTRICTED content into a log that other systems read. A minimum duration is no
+    protection below LONGEST_STATEMENT, because any caller can delay a statement by holding a lock. Other settings
+    affect only other connections, or statements without content.
     """
 
 
@@ -101,7 +101,7 @@ def _by_duration(settings: Mapping[str, str]) -> Iterator[LogFinding]:
 
 
 def _on_error(settings: Mapping[str, str]) -> Iterator[LogFinding]:
-    """The serving roles set it to 0 for themselves: it is another value if that did not arrive."""
+    """Server connections set it to 0. Another value means that the setting did not reach Postgres."""
     if settings["log_parameter_max_length_on_error"] != "0":
         yield LogFinding(
             "log_parameter_max_length_on_error is not 0, so Postgres logs the parameters of failed statements: "

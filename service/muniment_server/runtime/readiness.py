@@ -12,14 +12,14 @@ from muniment_server.postgres.pool import Database
 from muniment_server.transport.server import Server
 
 _INTERVAL = 1.0
-_SECONDS = 5.0
+_READY_SECONDS = 5.0
 """A worker is ready if the database has answered within this time."""
 
 
 class Readiness:
-    """Asks the database something every second, and reports whether it answers and calls make progress.
+    """Pings the database every second, and reports whether it answers and calls make progress.
 
-    The two run on threads of their own: a database that hangs makes the question hang, but not the report.
+    Each has its own thread: if the database hangs, the ping hangs but the report does not.
     """
 
     def __init__(self, server: Server, database: Database) -> None:
@@ -28,15 +28,15 @@ class Readiness:
         self._answered = time.monotonic()
 
     def start(self) -> None:
-        """Start to ask and to report."""
-        threading.Thread(target=self._ask, name="ask-database", daemon=True).start()
+        """Start both threads."""
+        threading.Thread(target=self._ping, name="ping-database", daemon=True).start()
         threading.Thread(target=self._report, name="report-readiness", daemon=True).start()
 
-    def _ask(self) -> None:
+    def _ping(self) -> None:
         while True:
             try:
-                with self._database.connection(roles.CONTROL, Deadline(_SECONDS)) as connection:
-                    connection.ask()
+                with self._database.connection(roles.CONTROL, Deadline(_READY_SECONDS)) as connection:
+                    connection.ping()
                 self._answered = time.monotonic()
             except MunimentError:
                 pass  # the report says so
@@ -44,6 +44,6 @@ class Readiness:
 
     def _report(self) -> None:
         while True:
-            is_answered = time.monotonic() - self._answered < _SECONDS
+            is_answered = time.monotonic() - self._answered < _READY_SECONDS
             self._server.set_ready(is_answered and not self._server.is_stuck)
             time.sleep(_INTERVAL)

@@ -1,6 +1,6 @@
 """Replaces the workers and the embedder while the server serves: for new code, and for new TLS files.
 
-A reload is an iterator. The supervisor resumes it every now and then, and watches the processes meanwhile.
+A reload is a generator. The supervisor resumes it each time it has checked its processes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Reloads:
         self._requested = True
 
     def resume(self, start: Callable[[], Steps]) -> None:
-        """Do what can be done now of the reload that is running, or of one that *start* makes if it was requested."""
+        """Advance the running reload to its next pause. If none runs and one was requested, begin it with *start*."""
         if self._running is None and self._requested:
             self._requested, self._running = False, start()
         if self._running is not None:
@@ -129,7 +129,7 @@ def replace_embedder(embedders: list[Child], config: ServerConfig, assignment: A
 
 
 def _takes_over(new: Child, old: Child, children: list[Child]) -> Generator[None, None, bool]:
-    """Wait until *new* is ready. False: *old* was restarted meanwhile, which replaces it as well, and *new* was killed.
+    """Wait until *new* is ready; return whether it takes over. If *old* was restarted meanwhile, *new* is killed.
 
     Both would take over the path of a Unix socket, and callers find only the last one, which might be asked to leave.
     """

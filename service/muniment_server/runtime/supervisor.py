@@ -166,7 +166,7 @@ def _epochs(config: ServerConfig) -> Iterator[Path]:
     if directory is not None:
         yield directory.absolute()
         return
-    _LOG.warning("not fenced: after a restart, a database server that was overtaken would be used: give --state-dir")
+    _LOG.warning("not fenced: after a restart, the server would accept an old primary: give it a --state-dir")
     with tempfile.TemporaryDirectory(prefix="muniment-state-") as folder:
         yield Path(folder)
 

@@ -1,4 +1,4 @@
-"""Rebuilds the search index from the items, for an operator. See `reindex.sql`."""
+"""Rebuilds the search index and the counts of what is stored from the items, for an operator. See `reindex.sql`."""
 
 from __future__ import annotations
 
@@ -95,6 +95,7 @@ class _Rebuild:
             return 0
         self._execute("lock_all_items", {})
         self._execute("clear_index", {})
+        self._execute("count_storage", {})
         indexed = list(self._index_items())
         for kind, entries in indexed:  # after indexing: a passage is embedded together with the one before it
             statement = index.queue_statement(kind, entries)

@@ -1,4 +1,4 @@
--- Rebuilding the search index, as the owner, at the level of the search path.
+-- Rebuilding the search index, and the counts of what is stored, as the owner, at the level of the search path.
 
 -- name: use_schema
 -- Until the end of the transaction, unqualified names belong to one schema.
@@ -79,6 +79,30 @@ SELECT %(tenant)s, %(agent)s, delta.kind, delta.language, %(session_id)s, sum(de
   FROM delta
  GROUP BY delta.kind, delta.language
 HAVING (sum(delta.chunks), sum(delta.stems), sum(delta.grams)) <> (0, 0, 0);
+
+-- name: count_storage
+-- Adjust the counts of what one agent stores to its rows. The counts are not deleted, for the same reason.
+WITH delta AS (
+    SELECT (item.delete_time IS NULL)::integer AS items, (item.kind = 4)::integer AS versions,
+           CASE WHEN item.kind = 4 THEN octet_length(item.content) ELSE 0 END AS bytes
+      FROM item
+     WHERE item.tenant = %(tenant)s
+       AND item.agent = %(agent)s
+     UNION ALL
+    SELECT 0, 1, octet_length(revision.content)
+      FROM revision
+     WHERE revision.tenant = %(tenant)s
+       AND revision.agent = %(agent)s
+     UNION ALL
+    SELECT -storage.items, -storage.versions, -storage.bytes
+      FROM storage
+     WHERE storage.tenant = %(tenant)s
+       AND storage.agent = %(agent)s
+)
+INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
+SELECT %(tenant)s, %(agent)s, %(session_id)s, sum(delta.items), sum(delta.versions), sum(delta.bytes)
+  FROM delta
+HAVING (sum(delta.items), sum(delta.versions), sum(delta.bytes)) <> (0, 0, 0);
 
 -- name: lock_items
 -- A batch of the indexed items after a given one, by kind and name.

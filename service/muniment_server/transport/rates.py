@@ -5,7 +5,11 @@ in ten seconds.
 
 What this worker remembers of a session may be outdated: its taint may have been raised. If such a call were counted at
 the level that is remembered, what is above would slow down what is below. So a call counts for its session when it
-arrives, and for its agent and level when it has ended and a statement has confirmed the level.
+arrives, and for its agent and level when it has ended and a statement has confirmed the level. An import counts for its
+session only: when it ends, its session may be at another level than when it stored.
+
+Calls that run at the same moment may exceed the limit of the agent, by as many as may be under way. What they owe is
+forgotten after ten seconds.
 """
 
 from __future__ import annotations
@@ -39,9 +43,9 @@ class Buckets:
         return self._since(key, now) + 1 / rate <= now
 
     def take(self, key: Hashable, rate: int) -> None:
-        """Take a token. A bucket may hold less than none."""
+        """Take a token. A bucket may hold less than none, but is filled within ten seconds up to its first token."""
         now = self._clock()
-        self._empty_until[key] = self._since(key, now) + 1 / rate
+        self._empty_until[key] = min(self._since(key, now) + 1 / rate, now + _BURST_SECONDS)
         self._empty_until.move_to_end(key)
         while len(self._empty_until) > _MOST_BUCKETS or next(iter(self._empty_until.values())) <= now - _BURST_SECONDS:
             self._empty_until.popitem(last=False)
@@ -64,15 +68,14 @@ class Rates:
             return True
         with self._lock:
             rate = caller.calls_per_second
-            return self._of_sessions.has_room(caller.session_id, rate) and self._of_agents.has_room(
-                _at_level(caller), rate
-            )
+            of_session = self._of_sessions.has_room((caller.session_id, rate), rate)
+            return of_session and self._of_agents.has_room(_at_level(caller), rate)
 
     def count_arrived(self, caller: HostIdentity | SessionIdentity) -> None:
         """Count a call for its session."""
         if isinstance(caller, SessionIdentity):
             with self._lock:
-                self._of_sessions.take(caller.session_id, caller.calls_per_second)
+                self._of_sessions.take((caller.session_id, caller.calls_per_second), caller.calls_per_second)
 
     def count_ended(self, caller: HostIdentity | SessionIdentity) -> None:
         """Count a call for its agent, at the level that has been confirmed."""
@@ -82,12 +85,14 @@ class Rates:
 
 
 class CountCalls:
-    """The interceptor that counts calls which have ended, unless it is unknown at which level they ran."""
+    """The interceptor that counts calls once they have ended, but for imports and those of which no level is known."""
 
     def __init__(self, rates: Rates) -> None:
         self._rates = rates
 
     def __call__(self, call: Call, proceed: Proceed) -> Message:
+        if call.method.takes_stream:
+            return proceed(call)
         try:
             response = proceed(call)
         except Unauthenticated:
@@ -104,4 +109,5 @@ class CountCalls:
 
 
 def _at_level(session: SessionIdentity) -> Hashable:
-    return session.tenant, session.agent, session.taint
+    """The bucket of an agent at a level: another one once its limit has changed."""
+    return session.tenant, session.agent, session.taint, session.calls_per_second

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from muniment.cli.agent import _of_limit
 from tests.support.answers import LEVELS
 from tests.support.commands import line_of, objects, on_a_terminal, run
 
@@ -32,6 +33,24 @@ def test_an_agent_is_made_shown_changed_listed_and_erased(muniment):
     gone = muniment("agent", "get", "bob")
     assert (gone.returncode, gone.stdout) == (1, "")
     assert "muniment agent create" in gone.stderr
+
+
+def test_what_an_agent_stores_is_shown_beside_its_limits(muniment):
+    muniment("agent", "create", "carol", "--max-items", "3", "--max-bytes", "1000")
+    muniment("memory", "save", "plan", "x", "--agent", "carol", "--taint", "restricted")
+    shown = muniment("agent", "get", "carol").stderr
+
+    assert "CONFIDENTIAL: 0 of 3 items, 0 of 1,000 bytes\n" in shown
+    assert "PUBLIC: 3 of 3 items, 768 of 1,000 bytes, at 80 % of a limit or above: raise it" in shown
+    refused = muniment("memory", "save", "new", "x", "--agent", "carol", "--taint", "public")
+    assert "muniment agent get NAME" in refused.stderr
+    assert "--max-items, --max-bytes or --max-revisions" in refused.stderr
+
+
+def test_one_of_what_an_agent_stores_is_singular():
+    assert _of_limit(1, 5, "item") == "1 of 5 items"
+    assert _of_limit(0, 1, "item") == "0 of 1 item"
+    assert _of_limit(1, None, "byte") == "1 byte"
 
 
 def test_items_are_erased_and_the_answer_is_the_same_if_there_are_none(muniment, token):
@@ -201,8 +220,27 @@ def test_an_unreachable_server_is_reported_in_one_message(dev, folder, monkeypat
     monkeypatch.setattr("muniment.retries.FIRST_PAUSE", 60)  # nothing is tried again
     failed = run(folder, "agent", "list", MUNIMENT_ADDRESS="127.0.0.1:1", MUNIMENT_HOST_KEY="mun_h_1_x")
     assert failed.returncode == 1
-    assert "muniment serve" in failed.stderr
+    for hint in ("start it: muniment serve", "give --tls or --tls-ca FILE", "set MUNIMENT_ADDRESS"):
+        assert hint in failed.stderr
     assert "Traceback" not in failed.stderr
+
+
+def test_an_address_that_cannot_be_used_says_what_to_give(dev):
+    for address, hint in (
+        ("localhost", "localhost has no port: give HOST:PORT"),
+        ("10.1.2.3:50051", "give --tls, or --tls-ca FILE (MUNIMENT_TLS_CA)"),
+    ):
+        refused = run(dev.folder, "agent", "list", MUNIMENT_ADDRESS=address, MUNIMENT_HOST_KEY="mun_h_1_x")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert hint in refused.stderr
+
+
+def test_a_hint_for_a_missing_or_wrong_host_key_can_be_run_as_it_is(dev):
+    create = "muniment host-key create --tenant NAME --ceiling LEVEL"
+    assert create in run(dev.folder, "agent", "list", MUNIMENT_ADDRESS=dev.address).stderr
+    wrong = run(dev.folder, "agent", "list", MUNIMENT_ADDRESS=dev.address, MUNIMENT_HOST_KEY="mun_h_1_x").stderr
+    assert create in wrong
+    assert "the tenant is frozen" in wrong
 
 
 def test_a_host_key_goes_only_to_the_server_it_was_given_for(muniment):

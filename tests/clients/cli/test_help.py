@@ -11,9 +11,13 @@ from collections.abc import Iterator
 import click
 import pytest
 
+from muniment.cli.agent import agent
+from muniment.cli.apply import LIMITS
 from muniment.cli.root import Root, main
 from tests.support.commands import run, run_process
+from tests.tour.readme import ROOT
 
+_RANGE = re.compile(r"(\w+) = \d+ \[\(buf\.validate\.field\)\.int\d\d = \{\s+gte: (\d+)\s+lte: (\d+)")
 _SECRET = re.compile(r"host.?key|token|password|secret")
 
 
@@ -67,6 +71,34 @@ def test_no_secret_is_an_argument(command):
     """Whoever can list processes reads their arguments. The file of a TLS key and the id of a host key are none."""
     names = [name for parameter in command.params for name in parameter.opts]
     assert [name for name in names if _SECRET.search(name) and name != "host_key_id"] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_summary_is_cut_off(command):
+    _, _, listed = command.get_help(click.Context(command)).partition("Commands:\n")
+    assert [line for line in listed.splitlines() if line.endswith("...")] == []
+
+
+@pytest.mark.parametrize("command", ["create", "update"])
+def test_the_help_of_a_limit_states_the_range_in_the_contract(command):
+    ranges = _RANGE.findall((ROOT / "proto" / "muniment" / "v1" / "agent.proto").read_text(encoding="utf-8"))
+    shown = {
+        option.name: option.help or "" for option in agent.commands[command].params if isinstance(option, click.Option)
+    }
+
+    assert {*LIMITS} <= {name for name, _, _ in ranges}
+    for name, least, most in ranges:
+        assert f": {int(least):,} to {int(most):,}" in shown[name]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("memry", "memory"), ("migrat", "migrate"), ("hostkey", "host-key"), ("agents", "agent")]
+)
+def test_a_mistyped_command_is_suggested(tmp_path, typed, meant):
+    refused = run(tmp_path, typed)
+
+    assert refused.returncode == 2
+    assert f"No such command '{typed}'. Did you mean '{meant}'?" in refused.stderr
 
 
 def test_the_summaries_agree_with_the_commands():

@@ -96,7 +96,16 @@ def test_an_operators_command_says_where_it_comes_from(alone):
 
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "No such command 'serve'" in refused.stderr
-    assert "muniment-server" in refused.stderr
+    assert "in its repository, pip install ./clients/python '.[semantic]'" in refused.stderr
+
+
+def test_the_server_is_not_named_as_a_distribution_of_an_index(alone):
+    """Whoever owns that name there would be trusted."""
+    assert "muniment-server" not in alone("serve", "--dev").stderr
+
+
+def test_a_mistyped_command_is_suggested_without_the_server_too(alone):
+    assert "Did you mean 'memory'?" in alone("memry").stderr
 
 
 @pytest.mark.parametrize("absent", ["click", "rich", "yaml"])

@@ -20,7 +20,7 @@ LOCAL = [
     "127.0.0.1:50051",
     "127.8.8.8:50051",
     "localhost:50051",
-    "LocalHost",
+    "LocalHost:50051",
     "[::1]:50051",
     "dns:///localhost:50051",
     "dns:///127.0.0.1:50051",
@@ -116,6 +116,13 @@ def test_plaintext_never_leaves_this_machine(address):
     assert not is_local(address)
     with pytest.raises(ValueError, match=r"tls|address"):
         muniment.connect(address, token=TOKEN)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("address", ["localhost", "127.0.0.1", "[::1]", "dns:///localhost", "muniment.example"])
+def test_an_address_without_a_port_is_refused_at_once(address, tls):
+    with pytest.raises(ValueError, match=r"has no port: give HOST:PORT"):
+        muniment.connect(address, token=TOKEN, tls=tls)
 
 
 @pytest.mark.parametrize("address", ["muniment.example:443", "10.0.0.1:50051", "127.0.0.1:50051"])

@@ -26,6 +26,7 @@ def _at_a_ceiling(stage: Stage, ceiling: int) -> None:
     host.update_agent(agent_id=name, display_name="Ann")
     host.list_agents()
     host.list_agents(page_token="no token")
+    host.erase_items(agent_id=name, kind=3, name="personality")
     host.delete_agent(agent_id=name)
     host.get_agent(agent_id=name)
     host.update_agent(agent_id=name, display_name="Bea")

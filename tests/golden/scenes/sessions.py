@@ -25,22 +25,34 @@ def sessions(stage: Stage) -> None:
 
 def _at_a_ceiling(stage: Stage, ceiling: int) -> None:
     stage.say(f"A host up to {LEVELS[ceiling]}: everything at every level")
-    host = stage.host(ceiling)
+    host, agent = stage.host(ceiling), _up_to(ceiling)
+    host.create_agent(agent_id=agent)
+    host.create_agent(agent_id=f"{agent}-too-high", ceiling=RESTRICTED)
     for level in LEVELS:
-        host.open_session(agent_id="alice", taint=level)
-        opened = stage.open(level, "bob").session
+        host.open_session(agent_id="bob", taint=level)
+        host.get_session(session_id=stage.open(level, "bob").session.session_id)
+        host.open_session(agent_id=agent, taint=level)
+        if level > ceiling:
+            stage.host().open_session(agent_id=agent, taint=level)
+            continue
+        opened = stage.open(level, agent).session
         host.get_session(session_id=opened.session_id)
         host.raise_taint(session_id=opened.session_id, taint=ceiling, reason=f"to {LEVELS[ceiling]}")
         host.raise_taint(session_id=opened.session_id, taint=level)
         host.raise_taint(session_id=opened.session_id, taint=RESTRICTED)
+        stage.host().raise_taint(session_id=opened.session_id, taint=RESTRICTED)
         anew = host.reset_session(session_id=opened.session_id, reason="clean")
         host.close_session(session_id=opened.session_id)
         if anew:
             host.close_session(session_id=anew.session.session_id)
         host.close_session(session_id=opened.session_id)
-    host.list_sessions(agent_id="bob")
-    host.list_sessions(agent_id="bob", include_closed=True)
-    host.list_sessions(agent_id="never")
+    for name in (agent, "bob", "never"):
+        host.list_sessions(agent_id=name)
+        host.list_sessions(agent_id=name, include_closed=True)
+
+
+def _up_to(ceiling: int) -> str:
+    return f"up-to-{LEVELS[ceiling].lower()}"
 
 
 def _opened(stage: Stage) -> None:
@@ -91,7 +103,8 @@ def _themselves(stage: Stage) -> None:
 def _listed(stage: Stage) -> None:
     stage.say("Pages")
     for ceiling in LEVELS:
-        stage.host(ceiling).pages("ListSessions", agent_id="alice", page_size=20)
+        stage.host(ceiling).pages("ListSessions", agent_id=_up_to(ceiling), include_closed=True, page_size=3)
+    stage.host().pages("ListSessions", agent_id="alice", page_size=20)
     host = stage.host()
     first = host.list_sessions(agent_id="alice", page_size=1)
     host.list_sessions(agent_id="bob", page_size=1, page_token=first.next_page_token)

@@ -24,16 +24,19 @@ def sharing(stage: Stage) -> None:
 
 def _at_a_ceiling(stage: Stage, host: Actor) -> None:
     stage.say(f"A host up to {LEVELS[host.level]}")
-    shared = {"owner_agent_id": "owner", "label": f"shared-{host.level}"}
+    shared = {"owner_agent_id": f"owner-{host.level}", "label": "shared"}
+    for agent in (f"owner-{host.level}", f"reader-{host.level}"):
+        host.create_agent(agent_id=agent)
+    host.call("CreateSharedBlock", owner_agent_id="owner", label="plan")
     host.call("AttachBlock", agent_id="reader", **shared)
     host.call("CreateSharedBlock", content="told to all", **shared)
     host.call("CreateSharedBlock", **shared)
     for rpc in _LINKS:
-        host.call(rpc, agent_id="reader", **shared)
-        host.call(rpc, agent_id="reader", **shared)
+        host.call(rpc, agent_id=f"reader-{host.level}", **shared)
+        host.call(rpc, agent_id=f"reader-{host.level}", **shared)
         host.call("ListBlockConsumers", **shared)
-    host.call("AttachBlock", agent_id="reader", **shared)
-    host.call("AttachBlock", agent_id="owner", **shared)
+    host.call("AttachBlock", agent_id=f"reader-{host.level}", **shared)
+    host.call("AttachBlock", agent_id=f"owner-{host.level}", **shared)
     host.call("DeleteSharedBlock", **shared)
     host.call("DeleteSharedBlock", **shared)
     host.call("ListBlockConsumers", **shared)
@@ -99,9 +102,10 @@ def _consumers(stage: Stage) -> None:
         host.create_agent(agent_id=f"consumer{number}")
         host.attach_block(agent_id=f"consumer{number}", **plan)
     for ceiling in LEVELS:
-        token = stage.host(ceiling).pages("ListBlockConsumers", page_size=2, **plan)[0].next_page_token
-        stage.host(ceiling).list_block_consumers(owner_agent_id="other", label="plan", page_token=token)
-        host.list_block_consumers(page_token=token + "x", **plan)
+        stage.host(ceiling).list_block_consumers(**plan)
+    token = host.pages("ListBlockConsumers", page_size=2, **plan)[0].next_page_token
+    host.list_block_consumers(owner_agent_id="other", label="plan", page_token=token)
+    host.list_block_consumers(page_token=token + "x", **plan)
     host.delete_agent(agent_id="consumer1")
     host.list_block_consumers(**plan)
 

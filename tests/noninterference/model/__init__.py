@@ -135,6 +135,8 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
         """Copy into *known* what could not be predicted, if it agrees with the earlier answers."""
         if getattr(known, "next_page_token", "") and answer.next_page_token:
             known.next_page_token = answer.next_page_token
+        if rpc == "ListPassages":
+            _order(known.passages, answer.passages)
         for one, other in zip(list(items_in(known)), items_in(answer), strict=False):
             self._name(one, other)
             self._bind(rpc, one, other)
@@ -223,6 +225,20 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
 def _rename(items: ByName, names: dict[str, str]) -> None:
     for placeholder in names.keys() & items.keys():
         items[names[placeholder]] = items.pop(placeholder)
+
+
+def _order(known: Any, actual: Any) -> None:
+    """Order passages of one time as the answer does: by their ids, and those that the server made are not known yet."""
+    ids = [passage.passage_id for passage in actual]
+    unnamed = [passage for passage in actual if passage.passage_id not in {one.passage_id for one in known}]
+
+    def place(passage: Any) -> tuple[int, int, int]:
+        alike = [one for one in unnamed if (one.content, one.thread) == (passage.content, passage.thread)]
+        found = passage.passage_id if passage.passage_id in ids else alike[0].passage_id if alike else ""
+        times = (-passage.event_time.ToNanoseconds(), -passage.create_time.ToNanoseconds())
+        return (*times, ids.index(found) if found else len(ids))
+
+    known.sort(key=place)
 
 
 def _hold_detail_against(expected: Any, outcome: Outcome) -> None:

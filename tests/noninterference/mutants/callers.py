@@ -69,6 +69,7 @@ def _log_requests(self: Any, call: Any, proceed: Any) -> Any:
     return _validate(self, call, proceed)
 
 
+_BELOW = "AND agent.ceiling <= %(ceiling)s"
 _PAGES_AND_TEXT = (
     Mutant("M41 page tokens are not sealed", "model", (setting(hmac, "compare_digest", lambda a, b: bool(a)),)),
     Mutant("M42 page tokens are anybody's", "model", (setting(paging.Pager, "_mac", _mac_of(credential=b"all")),)),
@@ -112,18 +113,47 @@ _STATE = (
         "model",
         (
             setting(host_scope.HostScope, "require_ceiling", lambda *_, **__: None),
-            edit(HOSTS, "raise_taint", "greatest(session.taint, %(taint)s::smallint) <= (", "0 < ("),
+            edit(HOSTS, "raise_taint", "%(taint)s::smallint <= (", "0 < ("),
         ),
     ),
     Mutant(
-        "a host reads sessions above its ceiling",
-        "egress",
-        (edit(HOSTS, "get_session", "AND conversation.taint <= %(ceiling)s", ""),),
+        "a host reads sessions of agents above its ceiling",
+        "model",
+        (edit(HOSTS, "get_session", _BELOW, ""),),
     ),
     Mutant(
-        "a host closes sessions above its ceiling",
+        "a host closes sessions of agents above its ceiling",
         "model",
-        (edit(HOSTS, "close_session", "AND session.taint <= %(ceiling)s", ""),),
+        (edit(HOSTS, "close_session", _BELOW, ""),),
+    ),
+    Mutant(
+        "a host raises sessions of agents above its ceiling",
+        "model",
+        (edit(HOSTS, "raise_taint", _BELOW, ""),),
+    ),
+    Mutant(
+        "a host resets sessions of agents above its ceiling",
+        "model",
+        (edit(HOSTS, "lock_session", _BELOW, ""), edit(HOSTS, "reset_session", _BELOW, "")),
+    ),
+    Mutant("a host lists sessions of agents above its ceiling", "model", (edit(HOSTS, "list_sessions", _BELOW, ""),)),
+    Mutant("a host opens sessions of agents above its ceiling", "model", (edit(HOSTS, "open_session", _BELOW, ""),)),
+    Mutant("a host reads agents above its ceiling", "egress", (edit(HOSTS, "get_agent", _BELOW, ""),)),
+    Mutant("a host lists agents above its ceiling", "egress", (edit(HOSTS, "list_agents", _BELOW, ""),)),
+    Mutant(
+        "a host updates agents above its ceiling",
+        "egress",
+        (edit(HOSTS, "update_agent", "AND updated.ceiling <= %(ceiling)s", ""),),
+    ),
+    Mutant(
+        "the ceiling of the agent is not checked on open",
+        "model",
+        (edit(HOSTS, "open_session", "WHERE owner.ceiling >= %(taint)s", ""),),
+    ),
+    Mutant(
+        "the ceiling of the agent is not checked on raise",
+        "model",
+        (edit(HOSTS, "raise_taint", "AND owner.ceiling >= %(taint)s", ""),),
     ),
     Mutant("M51 the cache is never refreshed", "model", (setting(Credentials, "current", _remember_forever),)),
     Mutant(
@@ -189,8 +219,18 @@ OTHER = (
     ),
     Mutant(
         "hosts erase above their ceilings",
-        "model",
+        "",
         (edit(HOSTS, "order_erasure", "%(kind)s, host_key.ceiling, vault.clock()", "%(kind)s, 4, vault.clock()"),),
+        covered_by="an agent above the ceiling is not found",
+        about="erasing",
+    ),
+    Mutant(
+        "hosts erase above their ceilings, of agents above them",
+        "model",
+        (
+            edit(HOSTS, "order_erasure", "%(kind)s, host_key.ceiling, vault.clock()", "%(kind)s, 4, vault.clock()"),
+            edit(HOSTS, "order_erasure", _BELOW, ""),
+        ),
         about="erasing",
     ),
     Mutant(

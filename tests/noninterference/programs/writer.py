@@ -82,7 +82,7 @@ class Writer:
                 for level in LEVELS
                 if (tenant, agent) == (first, "alice") or self.rng.random() < 0.4
             ]
-        made += [(host[first, 4], "OpenSession", {"agent_id": "carol", "taint": level}) for level in LEVELS]
+        made.append((host[first, 4], "OpenSession", {"agent_id": "carol", "taint": 1}))
         for owner, consumer in (("bob", "alice"), ("alice", "bob"), ("carol", "bob")):
             block = {"owner_agent_id": owner, "label": self.rng.choice(LABELS)}
             made.append((host[first, 4], "CreateSharedBlock", block))

@@ -26,9 +26,13 @@ CONNECTIONS = 4
 # A proxy from the environment would see the credential in the clear, even on the way to loopback.
 PLAINTEXT_OPTIONS = (*OPTIONS, ("grpc.enable_http_proxy", 0))
 
-HOST = re.compile(r"(?:dns:///)?(?:\[(?P<ipv6>[0-9A-Fa-f:]+)\]|(?P<name>[A-Za-z0-9.-]+))(?::[0-9]+)?")
+HOST = re.compile(r"(?:dns:///)?(?:\[(?P<ipv6>[0-9A-Fa-f:]+)\]|(?P<name>[A-Za-z0-9.-]+))(?P<port>:[0-9]+)?")
 
 PEM = str | os.PathLike[str] | bytes
+
+
+class NotLocal(ValueError):
+    """Without TLS, the credential would cross a network in the clear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +62,14 @@ def open_channel(address: str, tls: bool | TLS) -> grpc.Channel:
 
 
 def _open_connection(address: str, tls: bool | TLS) -> grpc.Channel:
+    host = HOST.fullmatch(address)
+    if host is not None and host["port"] is None:  # gRPC would try port 443
+        raise ValueError(f"{address} has no port: give HOST:PORT, such as 127.0.0.1:50051, or unix:PATH")
     if tls:
         credentials = (tls if isinstance(tls, TLS) else TLS()).credentials()
         return grpc.secure_channel(address, credentials, OPTIONS)
     if not is_local(address):
-        raise ValueError(
+        raise NotLocal(
             "without tls, the address must be a loopback address or a unix socket:"
             " otherwise the credential would cross a network in the clear"
         )

@@ -118,7 +118,7 @@ class HostClient(SharedBlocks):
         revision: int = 0,
         timeout: float | None = None,
     ) -> None:
-        """Erase items of one kind for good, with all their revisions, at every level up to the key's ceiling.
+        """Erase items of one kind for good, with all their revisions, at every level.
 
         Give exactly one of *name*, the key of a memory, the id of a note or passage or the label of a block; *tag*,
         which any revision may have had; and *item_id*, as audit events name it, with the one *revision* to erase. The
@@ -158,14 +158,14 @@ class HostClient(SharedBlocks):
         return self._opened(self._calls(self._sessions.OpenSession, request, timeout))
 
     def get_session(self, session: AnySession, *, timeout: float | None = None) -> Session:
-        """One session of the tenant up to the key's ceiling, including closed ones."""
+        """One session of an agent up to the key's ceiling, including closed ones."""
         request = session_service_pb2.GetSessionRequest(session_id=_id_of(session))
         return _convert.session(self._calls(self._sessions.GetSession, request, timeout).session)
 
     def list_sessions(
         self, agent_id: str, *, include_closed: bool = False, page_size: int = 0, timeout: float | None = None
     ) -> Iterator[Session]:
-        """The sessions of an agent, newest first, up to the key's ceiling; pages are fetched as needed."""
+        """The sessions of an agent, newest first; pages are fetched as needed."""
 
         def fetch(token: str) -> session_service_pb2.ListSessionsResponse:
             request = session_service_pb2.ListSessionsRequest(
@@ -212,7 +212,7 @@ class HostClient(SharedBlocks):
         page_size: int = 0,
         timeout: float | None = None,
     ) -> Iterator[AuditEvent]:
-        """The audit log, newest first, up to the key's ceiling, with `start_time <= time < end_time`."""
+        """The audit log, newest first, with `start_time <= time < end_time`."""
 
         def fetch(token: str) -> audit_service_pb2.ListAuditEventsResponse:
             request = audit_service_pb2.ListAuditEventsRequest(

@@ -740,12 +740,11 @@ impl crate::Client {
             )
             .await
     }
-    /// Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+    /// Erase items of an agent for good, with all their revisions, at every level.
     ///
-    /// Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
-    /// The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
-    /// repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
-    /// ended.
+    /// Once the call returns, nothing of them can be read, not even by operators. The answer is the same whether or not
+    /// there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
+    /// each erased item, at its level, is added. The sharing of a block is not ended.
     ///
     /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
     pub async fn erase_items(
@@ -1006,12 +1005,11 @@ pub mod agent_service_client {
                 .insert(GrpcMethod::new("muniment.v1.AgentService", "DeleteAgent"));
             self.inner.unary(req, path, codec).await
         }
-        /// Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+        /// Erase items of an agent for good, with all their revisions, at every level.
         ///
-        /// Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
-        /// The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
-        /// repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
-        /// ended.
+        /// Once the call returns, nothing of them can be read, not even by operators. The answer is the same whether or not
+        /// there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
+        /// each erased item, at its level, is added. The sharing of a block is not ended.
         ///
         /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
         pub async fn erase_items(
@@ -5576,7 +5574,8 @@ impl crate::Client {
     ///
     /// If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
     /// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-    /// PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
+    /// PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
+    /// `AGENT_CEILING_EXCEEDED` if it is above the agent's.
     pub async fn open_session(
         &self,
         request: OpenSessionRequest,
@@ -5593,8 +5592,7 @@ impl crate::Client {
     }
     /// Get one session.
     ///
-    /// A session can get only itself. A host can get any session of its tenant at or below its ceiling,
-    /// including closed ones.
+    /// A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
     pub async fn get_session(
         &self,
         request: GetSessionRequest,
@@ -5609,7 +5607,7 @@ impl crate::Client {
             )
             .await
     }
-    /// List the sessions of an agent, newest first, up to the key's ceiling.
+    /// List the sessions of an agent, newest first.
     pub async fn list_sessions(
         &self,
         request: ListSessionsRequest,
@@ -5627,7 +5625,8 @@ impl crate::Client {
     /// Raise the taint of a session's conversation, and so of all its sessions.
     ///
     /// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-    /// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
+    /// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+    /// PERMISSION_DENIED as OpenSession does.
     pub async fn raise_taint(
         &self,
         request: RaiseTaintRequest,
@@ -5789,7 +5788,8 @@ pub mod session_service_client {
         ///
         /// If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
         /// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-        /// PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
+        /// PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
+        /// `AGENT_CEILING_EXCEEDED` if it is above the agent's.
         pub async fn open_session(
             &mut self,
             request: impl tonic::IntoRequest<super::OpenSessionRequest>,
@@ -5816,8 +5816,7 @@ pub mod session_service_client {
         }
         /// Get one session.
         ///
-        /// A session can get only itself. A host can get any session of its tenant at or below its ceiling,
-        /// including closed ones.
+        /// A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
         pub async fn get_session(
             &mut self,
             request: impl tonic::IntoRequest<super::GetSessionRequest>,
@@ -5842,7 +5841,7 @@ pub mod session_service_client {
                 .insert(GrpcMethod::new("muniment.v1.SessionService", "GetSession"));
             self.inner.unary(req, path, codec).await
         }
-        /// List the sessions of an agent, newest first, up to the key's ceiling.
+        /// List the sessions of an agent, newest first.
         pub async fn list_sessions(
             &mut self,
             request: impl tonic::IntoRequest<super::ListSessionsRequest>,
@@ -5870,7 +5869,8 @@ pub mod session_service_client {
         /// Raise the taint of a session's conversation, and so of all its sessions.
         ///
         /// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-        /// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
+        /// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+        /// PERMISSION_DENIED as OpenSession does.
         pub async fn raise_taint(
             &mut self,
             request: impl tonic::IntoRequest<super::RaiseTaintRequest>,

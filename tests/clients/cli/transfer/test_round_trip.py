@@ -268,14 +268,19 @@ def up_to_internal(dev, muniment):
     return {"MUNIMENT_ADDRESS": written["address"], "MUNIMENT_HOST_KEY": line_of(made)}
 
 
-def test_an_export_ends_at_the_ceiling_of_the_key(muniment, full, up_to_internal):
+def test_an_export_ends_at_the_ceiling_of_the_agent(muniment, full, up_to_internal):
     below = [line for line in exported(muniment, full) if json.loads(line)["level"] in {"public", "internal"}]
-    assert exported(muniment, full, **up_to_internal) == below
     assert exported(muniment, full, "--up-to", "internal") == below
+    muniment("export", full, "--up-to", "internal", "-o", "below.jsonl")
+    assert muniment("agent", "create", "bounded", **up_to_internal).returncode == 0
+    assert muniment("import", "bounded", "below.jsonl", **up_to_internal).returncode == 0
 
-    refused = muniment("export", full, "--up-to", "confidential", "-o", "no.jsonl", **up_to_internal)
+    assert {json.loads(line)["level"] for line in exported(muniment, "bounded")} == {"public", "internal"}
+    assert exported(muniment, "bounded", **up_to_internal) == exported(muniment, "bounded")
+    refused = muniment("export", "bounded", "--up-to", "confidential", "-o", "no.jsonl")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "CEILING_EXCEEDED" in refused.stderr
+    assert "AGENT_CEILING_EXCEEDED" in refused.stderr
+    assert "AGENT_NOT_FOUND" in muniment("export", full, "-o", "no.jsonl", **up_to_internal).stderr
 
 
 def test_an_import_above_the_ceiling_is_refused_before_anything_is_written(muniment, full, fresh, up_to_internal, dev):

@@ -56,12 +56,11 @@ type AgentServiceClient interface {
 	// All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
 	// batches. Audit events are kept. An agent created later with the same id does not inherit them.
 	DeleteAgent(ctx context.Context, in *DeleteAgentRequest, opts ...grpc.CallOption) (*DeleteAgentResponse, error)
-	// Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+	// Erase items of an agent for good, with all their revisions, at every level.
 	//
-	// Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
-	// The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
-	// repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
-	// ended.
+	// Once the call returns, nothing of them can be read, not even by operators. The answer is the same whether or not
+	// there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
+	// each erased item, at its level, is added. The sharing of a block is not ended.
 	//
 	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
 	EraseItems(ctx context.Context, in *EraseItemsRequest, opts ...grpc.CallOption) (*EraseItemsResponse, error)
@@ -164,12 +163,11 @@ type AgentServiceServer interface {
 	// All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
 	// batches. Audit events are kept. An agent created later with the same id does not inherit them.
 	DeleteAgent(context.Context, *DeleteAgentRequest) (*DeleteAgentResponse, error)
-	// Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+	// Erase items of an agent for good, with all their revisions, at every level.
 	//
-	// Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
-	// The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
-	// repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
-	// ended.
+	// Once the call returns, nothing of them can be read, not even by operators. The answer is the same whether or not
+	// there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
+	// each erased item, at its level, is added. The sharing of a block is not ended.
 	//
 	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
 	EraseItems(context.Context, *EraseItemsRequest) (*EraseItemsResponse, error)

@@ -40,19 +40,20 @@ type SessionServiceClient interface {
 	//
 	// If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
 	// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-	// PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
+	// PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
+	// `AGENT_CEILING_EXCEEDED` if it is above the agent's.
 	OpenSession(ctx context.Context, in *OpenSessionRequest, opts ...grpc.CallOption) (*OpenSessionResponse, error)
 	// Get one session.
 	//
-	// A session can get only itself. A host can get any session of its tenant at or below its ceiling,
-	// including closed ones.
+	// A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
 	GetSession(ctx context.Context, in *GetSessionRequest, opts ...grpc.CallOption) (*GetSessionResponse, error)
-	// List the sessions of an agent, newest first, up to the key's ceiling.
+	// List the sessions of an agent, newest first.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// Raise the taint of a session's conversation, and so of all its sessions.
 	//
 	// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-	// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
+	// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+	// PERMISSION_DENIED as OpenSession does.
 	RaiseTaint(ctx context.Context, in *RaiseTaintRequest, opts ...grpc.CallOption) (*RaiseTaintResponse, error)
 	// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 	//
@@ -145,19 +146,20 @@ type SessionServiceServer interface {
 	//
 	// If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
 	// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-	// PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
+	// PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
+	// `AGENT_CEILING_EXCEEDED` if it is above the agent's.
 	OpenSession(context.Context, *OpenSessionRequest) (*OpenSessionResponse, error)
 	// Get one session.
 	//
-	// A session can get only itself. A host can get any session of its tenant at or below its ceiling,
-	// including closed ones.
+	// A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
 	GetSession(context.Context, *GetSessionRequest) (*GetSessionResponse, error)
-	// List the sessions of an agent, newest first, up to the key's ceiling.
+	// List the sessions of an agent, newest first.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// Raise the taint of a session's conversation, and so of all its sessions.
 	//
 	// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-	// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
+	// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+	// PERMISSION_DENIED as OpenSession does.
 	RaiseTaint(context.Context, *RaiseTaintRequest) (*RaiseTaintResponse, error)
 	// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 	//

@@ -17,6 +17,7 @@ from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import LEVEL, TEXT
 
+_NEARLY_FULL = ", at 80 % of a limit or above: raise it (muniment agent update), delete items, or purge old versions"
 _COLUMNS = ("agent_id", "display_name", "language", "ceiling", "create_time", "update_time")
 
 
@@ -50,15 +51,27 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
         "--profile/--no-profile", "user_profile_enabled", default=None, help="Enable or disable the user profile."
     )
     @click.option(
-        "--notes-limit", "memory_char_limit", type=int, help="The budget of the agent's notes, in code points."
+        "--notes-limit",
+        "memory_char_limit",
+        type=int,
+        help="The budget of the agent's notes, in code points: 0 to 1,000,000.",
     )
     @click.option(
-        "--profile-limit", "user_char_limit", type=int, help="The budget of the user profile, in code points."
+        "--profile-limit",
+        "user_char_limit",
+        type=int,
+        help="The budget of the user profile, in code points: 0 to 1,000,000.",
     )
-    @click.option("--calls-per-second", type=int, help="The calls a second at each level, and of each session.")
-    @click.option("--max-items", type=int, help="The items stored at each level.")
-    @click.option("--max-bytes", type=int, help="The bytes stored at each level, with revisions and index.")
-    @click.option("--max-revisions", type=int, help="The revisions of one item.")
+    @click.option(
+        "--calls-per-second", type=int, help="The calls a second at each level, and of each session: 1 to 1,000,000."
+    )
+    @click.option("--max-items", type=int, help="The items stored at each level: 0 to 1,000,000,000.")
+    @click.option(
+        "--max-bytes",
+        type=int,
+        help="The bytes stored at each level, with revisions and index: 0 to 1,125,899,906,842,624 (1 PiB).",
+    )
+    @click.option("--max-revisions", type=int, help="The revisions of one item: 1 to 100,000,000.")
     @functools.wraps(command)
     def with_options(**arguments: Any) -> None:
         settings = MemorySettings(**{name: arguments.pop(name) for name in SETTINGS})
@@ -144,8 +157,16 @@ def get(host: HostClient, output: Output, agent_id: str) -> None:
     found = host.get_agent(agent_id)
     output.record(flat(found), (*_COLUMNS, *SETTINGS, *LIMITS))
     for stored in found.storage:
-        nearly_full = ", nearly full: raise its limits, delete items, or purge old versions" * stored.nearly_full
-        print_note(f"{stored.classification.name}: {stored.items:,} items, {stored.bytes:,} bytes{nearly_full}")
+        items = _of_limit(stored.items, found.limits.max_items, "item")
+        size = _of_limit(stored.bytes, found.limits.max_bytes, "byte")
+        print_note(f"{stored.classification.name}: {items}, {size}{_NEARLY_FULL * stored.nearly_full}")
+
+
+def _of_limit(number: int, most: int | None, unit: str) -> str:
+    """`1 of 5 items`, or `1 item` of an agent whose limit is not stated."""
+    counted = number if most is None else most
+    limited = f"{number:,}" if most is None else f"{number:,} of {most:,}"
+    return f"{limited} {unit if counted == 1 else unit + 's'}"
 
 
 @agent.command("list")
@@ -199,7 +220,9 @@ def update(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_host
 def delete(host: HostClient, agent_id: str, yes: bool) -> None:
-    """Erase an agent and everything that belongs to it: items, versions, sessions, sharing. Audit rows stay.
+    """Erase an agent and all that it has.
+
+    Its items, versions, sessions and sharing are erased. Audit rows stay.
 
     \b
     Examples:
@@ -219,7 +242,13 @@ _KINDS = {kind.name.lower(): kind for kind in ItemKind}
 @click.option("--kind", type=click.Choice(list(_KINDS)), default="memory", show_default=True, help="The kind of items.")
 @click.option("--name", type=TEXT, help="The key of a memory, the id of a note or passage, the label of a block.")
 @click.option("--tag", type=TEXT, help="A tag that the items have, or had in any revision.")
-@click.option("--item", "item_id", metavar="ID", type=TEXT, help="The id of an item, as audit events name it.")
+@click.option(
+    "--item",
+    "item_id",
+    metavar="ID",
+    type=TEXT,
+    help="The id of an item: `muniment history … --json` and `muniment audit list … --json` show it.",
+)
 @click.option("--revision", type=int, help="With --item: the revision to erase. The others stay.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_host
@@ -233,7 +262,9 @@ def erase(
     revision: int | None,
     yes: bool,
 ) -> None:
-    """Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+    """Erase items for good.
+
+    They are erased with all their revisions, at every level.
 
     Give one of --name, --tag, and --item with --revision. The command says the same whether or not there was anything
     to erase. Audit rows stay.

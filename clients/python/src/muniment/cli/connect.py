@@ -20,6 +20,7 @@ import click
 
 import muniment
 from muniment import Classification, HostClient, SessionClient
+from muniment._channel import NotLocal
 from muniment.cli.failures import Failure, report_file_errors
 from muniment.cli.parameters import LEVEL, TEXT
 from muniment.settings import DEVELOPMENT_FILE
@@ -36,8 +37,11 @@ _FORMS = {
     "language": "a language is a code such as en or pt-BR",
 }
 """The fields whose rule in the contract is a pattern, and the pattern in words."""
+_CREATE_HOST_KEY = "muniment host-key create --tenant NAME --ceiling LEVEL"
+_OPEN_SESSION = "muniment session open AGENT --taint LEVEL"
 _HINTS: dict[type[muniment.MunimentError], str] = {
-    muniment.Unauthenticated: "get another: muniment host-key create, or muniment session open",
+    muniment.Unauthenticated: f"get another: {_CREATE_HOST_KEY}, or {_OPEN_SESSION}; or the tenant is frozen: ask its "
+    "operator",
     muniment.PrincipalNotAllowed: "agents, sessions and sharing need MUNIMENT_HOST_KEY; items need a session",
     muniment.CeilingExceeded: "stay at or below the key's ceiling, or use a key with a higher one",
     muniment.AgentCeilingExceeded: "stay at or below the agent's ceiling: muniment agent get NAME",
@@ -66,9 +70,13 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.TaintChanged: "start again",
     muniment.Overloaded: "try again in a moment",
     muniment.RateLimited: "try again in a second, or have a host raise the limit: muniment agent update --help",
-    muniment.QuotaExceeded: "delete what is not needed, or have a host raise the limit: muniment agent get NAME",
+    muniment.QuotaExceeded: (
+        "show what is stored: muniment agent get NAME; then delete what is not needed, or have a host raise the limit: "
+        "muniment agent update NAME --max-items, --max-bytes or --max-revisions"
+    ),
     muniment.StorageFull: "an operator can make room: see muniment doctor",
-    muniment.Unavailable: "start it: muniment serve --dev (or make run), or name another with MUNIMENT_ADDRESS",
+    muniment.Unavailable: "is it running? start it: muniment serve --dev (or make run). Does it use TLS? give --tls or "
+    "--tls-ca FILE. Is it another one? set MUNIMENT_ADDRESS",
     muniment.DeadlineExceeded: "try again; a write may have been executed",
     muniment.MethodUnknown: "the server is older than this command: upgrade it",
     muniment.InternalError: "the server's log has the details",
@@ -193,7 +201,7 @@ def _with_session(command: Callable[..., None], words: str) -> Callable[..., Non
 def open_host(endpoint: Endpoint, tls: bool | muniment.TLS) -> HostClient:
     """A client with the host key. Raises Failure if the endpoint has none."""
     if endpoint.host_key is None:
-        raise Failure("there is no host key", "set MUNIMENT_HOST_KEY; create one: muniment host-key create")
+        raise Failure("there is no host key", f"set MUNIMENT_HOST_KEY; create one: {_CREATE_HOST_KEY}")
     return muniment.connect(endpoint.address, host_key=endpoint.host_key, tls=tls)
 
 
@@ -210,7 +218,7 @@ def _kept(endpoint: Endpoint, options: ServerOptions, words: str) -> AbstractCon
     if endpoint.token is None:
         raise Failure(
             "there is no session to act for",
-            f"give {words}, or set MUNIMENT_TOKEN: muniment session open",
+            f"give {words}, or set MUNIMENT_TOKEN: {_OPEN_SESSION}",
         )
     return muniment.connect(endpoint.address, token=endpoint.token, tls=options.tls)
 
@@ -257,6 +265,8 @@ def report_server_errors() -> Iterator[None]:
         raise Failure(_said_by(error), _hint(error)) from None
     except UnicodeError:
         raise Failure("the text is not in UTF-8", "convert it first: iconv -t UTF-8") from None
+    except NotLocal as error:
+        raise Failure(str(error), "give --tls, or --tls-ca FILE (MUNIMENT_TLS_CA)") from None
     except ValueError as error:
         raise Failure(str(error), "see --help") from None
 

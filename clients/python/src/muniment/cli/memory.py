@@ -118,7 +118,9 @@ def search(
 @with_output
 @with_session
 def list_(session: SessionClient, output: Output, tag: str | None) -> None:
-    """List the visible memories by key, each at its highest visible level.
+    """List the visible memories by key.
+
+    Each is shown at its highest visible level.
 
     \b
     Examples:

@@ -96,7 +96,8 @@ class Output:
             console.print(table)
             return
         for row in every:  # too narrow for a table: ids and levels must not be cut
-            console.print(_stacked(row, columns, query), "")
+            filled = [column for column in columns if _cell(row[column])]
+            console.print(_stacked(row, filled, query), "")
 
     def _lines(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
         for row in rows:

@@ -27,6 +27,11 @@ _COMMANDS = {
     "export": Lazy("muniment.cli.transfer.export:export", "Export all items of an agent to a file."),
     "import": Lazy("muniment.cli.transfer.import_:import_", "Import items from a file into an agent."),
 }
+# No name of a distribution: whoever owns it in a public index would be trusted.
+_WITHOUT_SERVER = (
+    "serve, migrate and the other operators' commands come with the server: "
+    "in its repository, pip install ./clients/python '.[semantic]'"
+)
 
 
 class Root(Group):
@@ -56,11 +61,11 @@ class Root(Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         try:
             return super().resolve_command(ctx, args)
-        except click.UsageError as error:
+        except click.NoSuchCommand as error:
+            near = click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx)
             if self.added:
-                raise
-            missing = "serve, migrate and the other operators' commands come with the server: muniment-server"
-            raise click.UsageError(f"{error.format_message()}\n{missing}", ctx) from None
+                raise near from None
+            raise click.UsageError(f"{near.format_message()}\n{_WITHOUT_SERVER}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section in self.sections:

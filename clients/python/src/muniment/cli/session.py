@@ -71,7 +71,9 @@ def open_(
 @with_output
 @with_host
 def raise_(host: HostClient, output: Output, session_id: str | None, taint: Classification, reason: str) -> None:
-    """Raise the taint of a session's conversation, and so of all its sessions. It never falls.
+    """Raise the taint of a session's conversation.
+
+    It rises for all sessions of the conversation, and never falls.
 
     Show the model anything more sensitive only after this has succeeded.
 
@@ -96,7 +98,9 @@ def raise_(host: HostClient, output: Output, session_id: str | None, taint: Clas
 @with_output
 @with_host
 def reset(host: HostClient, output: Output, session_id: str | None, reason: str, quiet: bool) -> None:
-    """Restart a conversation: close all its sessions, and open one at PUBLIC.
+    """Restart a conversation at PUBLIC.
+
+    The command closes all its sessions, and opens one at PUBLIC.
 
     With this command, you state that the model's context has been cleared.
 
@@ -130,7 +134,7 @@ def close(host: HostClient, session_id: str | None) -> None:
 @with_output
 @with_host
 def list_(host: HostClient, output: Output, agent_id: str, include_closed: bool) -> None:
-    """List the sessions of an agent, newest first, up to the key's ceiling.
+    """List the sessions of an agent, newest first.
 
     \b
     Examples:

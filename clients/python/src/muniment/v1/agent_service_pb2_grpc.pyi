@@ -62,12 +62,11 @@ class AgentServiceStub:
     batches. Audit events are kept. An agent created later with the same id does not inherit them.
     """
     EraseItems: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.EraseItemsRequest, _agent_service_pb2.EraseItemsResponse]
-    """Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+    """Erase items of an agent for good, with all their revisions, at every level.
 
-    Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
-    The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
-    repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
-    ended.
+    Once the call returns, nothing of them can be read, not even by operators. The answer is the same whether or not
+    there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
+    each erased item, at its level, is added. The sharing of a block is not ended.
 
     Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
     """
@@ -106,12 +105,11 @@ class AgentServiceAsyncStub(AgentServiceStub):
     batches. Audit events are kept. An agent created later with the same id does not inherit them.
     """
     EraseItems: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.EraseItemsRequest, _agent_service_pb2.EraseItemsResponse]  # type: ignore[assignment]
-    """Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+    """Erase items of an agent for good, with all their revisions, at every level.
 
-    Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
-    The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
-    repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
-    ended.
+    Once the call returns, nothing of them can be read, not even by operators. The answer is the same whether or not
+    there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
+    each erased item, at its level, is added. The sharing of a block is not ended.
 
     Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
     """
@@ -183,12 +181,11 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _agent_service_pb2.EraseItemsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agent_service_pb2.EraseItemsResponse, _abc.Awaitable[_agent_service_pb2.EraseItemsResponse]]:
-        """Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+        """Erase items of an agent for good, with all their revisions, at every level.
 
-        Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
-        The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
-        repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
-        ended.
+        Once the call returns, nothing of them can be read, not even by operators. The answer is the same whether or not
+        there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
+        each erased item, at its level, is added. The sharing of a block is not ended.
 
         Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
         """

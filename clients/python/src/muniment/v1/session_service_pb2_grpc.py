@@ -82,7 +82,8 @@ class SessionServiceServicer(object):
 
         If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
         raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-        PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
+        PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
+        `AGENT_CEILING_EXCEEDED` if it is above the agent's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -91,15 +92,14 @@ class SessionServiceServicer(object):
     def GetSession(self, request, context):
         """Get one session.
 
-        A session can get only itself. A host can get any session of its tenant at or below its ceiling,
-        including closed ones.
+        A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListSessions(self, request, context):
-        """List the sessions of an agent, newest first, up to the key's ceiling.
+        """List the sessions of an agent, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -109,7 +109,8 @@ class SessionServiceServicer(object):
         """Raise the taint of a session's conversation, and so of all its sessions.
 
         Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-        same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
+        same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+        PERMISSION_DENIED as OpenSession does.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

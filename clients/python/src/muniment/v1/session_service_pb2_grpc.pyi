@@ -42,21 +42,22 @@ class SessionServiceStub:
 
     If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
     raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-    PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
+    PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
+    `AGENT_CEILING_EXCEEDED` if it is above the agent's.
     """
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.GetSessionRequest, _session_service_pb2.GetSessionResponse]
     """Get one session.
 
-    A session can get only itself. A host can get any session of its tenant at or below its ceiling,
-    including closed ones.
+    A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
     """
     ListSessions: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.ListSessionsRequest, _session_service_pb2.ListSessionsResponse]
-    """List the sessions of an agent, newest first, up to the key's ceiling."""
+    """List the sessions of an agent, newest first."""
     RaiseTaint: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.RaiseTaintRequest, _session_service_pb2.RaiseTaintResponse]
     """Raise the taint of a session's conversation, and so of all its sessions.
 
     Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-    same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
+    same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+    PERMISSION_DENIED as OpenSession does.
     """
     ResetSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.ResetSessionRequest, _session_service_pb2.ResetSessionResponse]
     """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
@@ -83,21 +84,22 @@ class SessionServiceAsyncStub(SessionServiceStub):
 
     If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
     raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-    PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
+    PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
+    `AGENT_CEILING_EXCEEDED` if it is above the agent's.
     """
     GetSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.GetSessionRequest, _session_service_pb2.GetSessionResponse]  # type: ignore[assignment]
     """Get one session.
 
-    A session can get only itself. A host can get any session of its tenant at or below its ceiling,
-    including closed ones.
+    A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
     """
     ListSessions: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ListSessionsRequest, _session_service_pb2.ListSessionsResponse]  # type: ignore[assignment]
-    """List the sessions of an agent, newest first, up to the key's ceiling."""
+    """List the sessions of an agent, newest first."""
     RaiseTaint: _aio.UnaryUnaryMultiCallable[_session_service_pb2.RaiseTaintRequest, _session_service_pb2.RaiseTaintResponse]  # type: ignore[assignment]
     """Raise the taint of a session's conversation, and so of all its sessions.
 
     Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-    same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
+    same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+    PERMISSION_DENIED as OpenSession does.
     """
     ResetSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ResetSessionRequest, _session_service_pb2.ResetSessionResponse]  # type: ignore[assignment]
     """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
@@ -127,7 +129,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
 
         If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
         raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-        PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
+        PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
+        `AGENT_CEILING_EXCEEDED` if it is above the agent's.
         """
 
     @_abc_1.abstractmethod
@@ -138,8 +141,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_service_pb2.GetSessionResponse, _abc.Awaitable[_session_service_pb2.GetSessionResponse]]:
         """Get one session.
 
-        A session can get only itself. A host can get any session of its tenant at or below its ceiling,
-        including closed ones.
+        A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
         """
 
     @_abc_1.abstractmethod
@@ -148,7 +150,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_service_pb2.ListSessionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_service_pb2.ListSessionsResponse, _abc.Awaitable[_session_service_pb2.ListSessionsResponse]]:
-        """List the sessions of an agent, newest first, up to the key's ceiling."""
+        """List the sessions of an agent, newest first."""
 
     @_abc_1.abstractmethod
     def RaiseTaint(
@@ -159,7 +161,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         """Raise the taint of a session's conversation, and so of all its sessions.
 
         Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-        same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
+        same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+        PERMISSION_DENIED as OpenSession does.
         """
 
     @_abc_1.abstractmethod

@@ -63,7 +63,7 @@ class Agent:
     update_time: datetime
     limits: AgentLimits
     storage: tuple[AgentStorage, ...] = ()
-    """What it stores at each level up to the key's ceiling. Only `HostClient.get_agent` asks for it."""
+    """What it stores at each level up to its ceiling. Only `HostClient.get_agent` asks for it."""
 
 
 @dataclass(frozen=True, slots=True)

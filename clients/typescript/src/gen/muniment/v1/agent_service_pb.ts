@@ -494,12 +494,11 @@ export const AgentService: GenService<{
     output: typeof DeleteAgentResponseSchema;
   },
   /**
-   * Erase items of an agent for good, with all their revisions, at every level up to the key's ceiling.
+   * Erase items of an agent for good, with all their revisions, at every level.
    *
-   * Once the call returns, nothing of them can be read, not even by operators. Items above the ceiling are not touched.
-   * The answer is the same whether or not there was anything to erase. If the call fails, some items may be erased:
-   * repeat it. Audit events are kept; one for each erased item, at its level, is added. The sharing of a block is not
-   * ended.
+   * Once the call returns, nothing of them can be read, not even by operators. The answer is the same whether or not
+   * there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
+   * each erased item, at its level, is added. The sharing of a block is not ended.
    *
    * Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
    *

@@ -375,7 +375,8 @@ export const SessionService: GenService<{
    *
    * If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
    * raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-   * PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling.
+   * PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
+   * `AGENT_CEILING_EXCEEDED` if it is above the agent's.
    *
    * @generated from rpc muniment.v1.SessionService.OpenSession
    */
@@ -387,8 +388,7 @@ export const SessionService: GenService<{
   /**
    * Get one session.
    *
-   * A session can get only itself. A host can get any session of its tenant at or below its ceiling,
-   * including closed ones.
+   * A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
    *
    * @generated from rpc muniment.v1.SessionService.GetSession
    */
@@ -398,7 +398,7 @@ export const SessionService: GenService<{
     output: typeof GetSessionResponseSchema;
   },
   /**
-   * List the sessions of an agent, newest first, up to the key's ceiling.
+   * List the sessions of an agent, newest first.
    *
    * @generated from rpc muniment.v1.SessionService.ListSessions
    */
@@ -411,7 +411,8 @@ export const SessionService: GenService<{
    * Raise the taint of a session's conversation, and so of all its sessions.
    *
    * Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-   * same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open.
+   * same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+   * PERMISSION_DENIED as OpenSession does.
    *
    * @generated from rpc muniment.v1.SessionService.RaiseTaint
    */
