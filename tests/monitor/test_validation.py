@@ -1,4 +1,4 @@
-"""What a request that breaks the rules of the contract is told."""
+"""The violations that a request gets for the rules that it breaks."""
 
 from __future__ import annotations
 
