@@ -21,7 +21,7 @@ from muniment_server.monitor.authentication import Credentials
 from muniment_server.monitor.call import Call, Proceed
 
 _MAX_RUNS = 4
-"""Levels only rise, and there are four."""
+"""Including the first. Levels only rise, and there are four."""
 
 
 class RetryOnTaintChange:

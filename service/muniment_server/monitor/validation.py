@@ -28,6 +28,7 @@ _TEXTS = {
     "enum.not_in": "must be stated",
     "int32.gte": "must not be negative",
     "int32.gte_lte": "is out of range",
+    "int64.gte_lte": "is out of range",
     "duration.gte_lte": "is out of range",
     "repeated.max_items": "has too many entries",
 }
@@ -63,13 +64,17 @@ class Validator:
             list(self._rules.collect_violations(message_class()))  # compiles the rules now, not in the first call
 
     def parse(self, request_type: str, request: bytes) -> Message:
-        """The request in *request*. Raises InvalidArgument, which lists every rule that it breaks."""
+        """The message in *request*.
+
+        Raises InvalidArgument with every broken rule or, before any rule is checked, with the first repeated field that
+        has too many entries.
+        """
         try:
             message = self._parsers[request_type](request)
         except DecodeError:
             raise InvalidArgument(FieldViolation("", "is not a message of this method")) from None
-        for field in _crowded(message):
-            raise InvalidArgument(FieldViolation(field, _TEXTS["repeated.max_items"]))
+        if (crowded := next(_crowded(message), None)) is not None:
+            raise InvalidArgument(FieldViolation(crowded, _TEXTS["repeated.max_items"]))
         violations = self._rules.collect_violations(message)
         if violations:
             raise InvalidArgument(*map(_violation, violations))

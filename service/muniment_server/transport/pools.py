@@ -40,9 +40,9 @@ class Limits:
     running_streams: int = 1
     """Streams that store at once. Those that wait for their callers are not counted."""
     max_in_flight: int = 512
-    """Calls that run or wait, of sessions and of hosts each, apart from long ones and streams."""
+    """Calls that run or wait, of sessions and of hosts each, apart from long ones, erasures and streams."""
     max_bytes: int = 32 * _MIB
-    """Requests and answers in memory, for each of the four sorts of calls, beside those of calls that run."""
+    """Requests and answers in memory, for each of the five sorts of calls, beside those of calls that run."""
 
     def connections(self, most: int) -> Mapping[str, int]:
         """How many connections each role may open: one for each thread that may use it, or its part of *most*.
