@@ -46,6 +46,12 @@ def item_of(service: Service, level, name: str = "plan") -> str:
         return str(item_id)
 
 
+def erasures(service: Service) -> int:
+    with service.database.as_owner() as owner:
+        [(count,)] = owner.execute("SELECT count(*) FROM vault.erasure").fetchall()
+        return int(count)
+
+
 def broken(service: Service) -> tuple[int, int, int]:
     """How much is broken: ledgers and index, as the doctor counts it, and the counts of what is stored."""
     with connect_operator(service.database.admin) as operator:
@@ -168,6 +174,7 @@ def test_a_revision_is_erased_and_the_others_keep_their_numbers(service):
     low, host = service.host(ceiling=PUBLIC), service.host()
     service.lower("alice", PUBLIC)
     low.erase_items(agent_id="alice", kind=_MEMORY, item_id=item, revision=2)
+    service.lower("alice", RESTRICTED)
     assert versions(service, INTERNAL) == [1, 2, 3]
 
     for _ in range(2):
@@ -207,17 +214,18 @@ def test_audit_rows_say_which_items_at_their_levels_and_who_erased_them(service)
     items = {level: item_of(service, level) for level in (PUBLIC, RESTRICTED)}
     service.lower("alice", INTERNAL)
     service.host(ceiling=CONFIDENTIAL).erase_items(agent_id="alice", kind=_MEMORY, name="plan")
+    service.lower("alice", RESTRICTED)
     service.host().erase_items(agent_id="alice", kind=_MEMORY, name="plan")
 
     events = [event for event in service.host().list_audit_events().audit_events if event.method == "EraseItems"]
     found = [(event.classification, event.item_id) for event in events]
     assert sorted(found) == sorted(
-        [(CONFIDENTIAL, ""), (PUBLIC, items[PUBLIC]), (RESTRICTED, ""), (RESTRICTED, items[RESTRICTED])]
+        [(INTERNAL, ""), (PUBLIC, items[PUBLIC]), (RESTRICTED, ""), (RESTRICTED, items[RESTRICTED])]
     )
     assert {(event.agent_id, event.kind, event.outcome, event.reason) for event in events} == {("alice", 1, "OK", "")}
     assert len({event.host_key_id for event in events}) == 2
     seen_below = service.host(ceiling=INTERNAL).list_audit_events().audit_events
-    assert [event.item_id for event in seen_below if event.method == "EraseItems"] == [items[PUBLIC]]
+    assert [event.item_id for event in seen_below if event.method == "EraseItems"] == []
 
 
 def test_without_its_audit_row_nothing_is_erased(service):
@@ -262,7 +270,7 @@ def test_an_item_that_a_writer_has_locked_is_erased_after_the_write(service):
     assert (rows(service, PUBLIC, "item"), versions(service, PUBLIC)) == (0, [])
 
 
-def test_the_eraser_sees_a_live_agent_by_an_order_only_and_only_up_to_its_ceiling(service):
+def test_the_eraser_sees_a_live_agent_by_an_erasure_only_and_only_up_to_its_ceiling(service):
     """The database's own guard, whatever the server asks for."""
     for level in LEVELS:
         at(service, level).save_memory(key="plan", content="text")
@@ -296,12 +304,76 @@ def test_the_eraser_sees_a_live_agent_by_an_order_only_and_only_up_to_its_ceilin
                 eraser.execute(statement.encode())
 
 
-def test_an_order_ends_with_its_call(service):
+def test_an_erasure_ends_with_its_call(service):
     at(service, PUBLIC).save_memory(key="plan", content="text")
     service.host().erase_items(agent_id="alice", kind=_MEMORY, name="plan")
 
-    with service.database.as_owner() as owner:
-        assert owner.execute("SELECT count(*) FROM vault.erasure").fetchone() == (0,)
+    assert erasures(service) == 0
+
+
+def test_an_erasure_ends_with_a_call_that_is_canceled(service):
+    at(service, PUBLIC).save_memory(key="plan", content="text")
+    with service.database.connect(roles.LEVELS[0]) as writer, writer.transaction():
+        writer.execute("SELECT FROM item WHERE name = 'plan' FOR UPDATE")
+        canceled = service.host().observe("EraseItems", agent_id="alice", kind=_MEMORY, name="plan", timeout=1)
+
+        assert canceled.code.name == "DEADLINE_EXCEEDED"
+        wait_until(lambda: erasures(service) == 0, "the erasure has ended")
+    assert versions(service, PUBLIC) == [1]
+
+
+@pytest.mark.parametrize("cut_off", ["freeze_time", "revoke_time", "expire_time"])
+def test_a_host_key_that_is_cut_off_erases_no_further_batch(service, cut_off):
+    """Whoever freezes a tenant stops what is under way."""
+    for level in (PUBLIC, INTERNAL):
+        at(service, level).save_memory(key="plan", content="text")
+    host, refusals = service.host(), []
+    erase = threading.Thread(
+        target=lambda: refusals.append(refusal(host.erase_items, agent_id="alice", kind=_MEMORY, name="plan")),
+        daemon=True,
+    )
+    with service.database.connect(roles.LEVELS[0]) as writer, writer.transaction():
+        writer.execute("SELECT FROM item WHERE name = 'plan' FOR UPDATE")
+        erase.start()
+        wait_until(lambda: erasures(service) == 1 and waiting(service), "the erasure waits for the writer")
+        with service.database.as_owner() as owner:
+            owner.execute(f"UPDATE vault.host_key SET {cut_off} = vault.clock()".encode())
+    erase.join(10)
+
+    assert refusals == ["UNAUTHENTICATED CREDENTIAL_INVALID"]
+    assert [versions(service, level) for level in (PUBLIC, INTERNAL)] == [[], [1]]
+    assert erasures(service) == 0
+
+
+def test_one_tenant_erases_while_another_has_much_to_erase(service, monkeypatch):
+    """An erasure gives way before each batch, and gives its connection back."""
+    monkeypatch.setattr(erasing, "_BATCH_ITEMS", 1)
+    session = at(service, PUBLIC)
+    for number in range(8):
+        session.save_memory(key=f"k{number}", content="text", tags=["pii"])
+    service.session(PUBLIC, tenant="globex", agent_id="bob").save_memory(key="plan", content="text")
+    stranger, erased = service.host(tenant="globex"), []
+    original = HostScope._run
+
+    def erase_another(scope, name, parameters, row=None):
+        if name == "log_erased" and not erased and scope.tenant != stranger_tenant(service):
+            erased.append(True)
+            threading.Thread(target=others.start, daemon=True).start()
+            wait_until(lambda: waiting_turns(service) > 0, "the other one waits for its turn")
+        return original(scope, name, parameters, row)
+
+    monkeypatch.setattr(HostScope, "_run", erase_another)
+    ended: list[str] = []
+
+    def erase(host, agent_id: str, **target) -> None:
+        host.erase_items(agent_id=agent_id, kind=_MEMORY, **target)
+        ended.append(agent_id)
+
+    others = threading.Thread(target=erase, args=(stranger, "bob"), kwargs={"name": "plan"}, daemon=True)
+    erase(service.host(), "alice", tag="pii")
+    others.join(10)
+
+    assert ended == ["bob", "alice"]
 
 
 @pytest.mark.parametrize(
