@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import unicodedata
 import uuid
 
 import psycopg
@@ -14,8 +15,9 @@ from muniment_server.monitor.host_scope import HostScope
 from muniment_server.postgres import roles
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, invalid, keys, refusal
 from tests.support.commands import wait_until
+from tests.support.concurrency import wait_until_blocked
 from tests.support.invariants import broken_invariants
-from tests.support.services import Service
+from tests.support.services import Service, shares_of
 
 _MEMORY, _NOTE, _BLOCK, _PASSAGE = 1, 2, 3, 4
 
@@ -44,6 +46,21 @@ def item_of(service: Service, level, name: str = "plan") -> str:
         query = f"SELECT item_id FROM muniment_{level.name.lower()}.item WHERE name = %s"
         [(item_id,)] = owner.execute(query.encode(), [name]).fetchall()
         return str(item_id)
+
+
+def largest_batch(service: Service, monkeypatch, **target) -> int:
+    """Erase, and return how many items were erased together at most."""
+    sizes: list[int] = []
+    original = HostScope._run
+
+    def record(scope, name, parameters, row=None):
+        if name == "log_erased":
+            sizes.append(len(parameters["item_ids"]))
+        return original(scope, name, parameters, row)
+
+    monkeypatch.setattr(HostScope, "_run", record)
+    service.host().erase_items(agent_id="alice", kind=_MEMORY, **target)
+    return max(sizes)
 
 
 def erasures(service: Service) -> int:
@@ -249,6 +266,46 @@ def test_many_items_are_erased_in_batches(service, monkeypatch):
     assert broken(service) == (0, 0, 0)
 
 
+def test_large_items_are_erased_in_smaller_batches(service, monkeypatch):
+    """A writer waits for the batch that has its item, and the raise of its taint for the writer."""
+    monkeypatch.setattr(erasing, "_BATCH_BYTES", 100)
+    session = at(service, PUBLIC)
+    for number in range(8):
+        session.save_memory(key=f"k{number}", content="x" * 50, tags=["pii"])
+    assert largest_batch(service, monkeypatch, tag="pii") == 2
+    assert keys(session.list_memories()) == []
+
+
+def test_many_revisions_of_one_item_are_erased_in_batches(service, monkeypatch):
+    monkeypatch.setattr(erasing, "_BATCH_REVISIONS", 3)
+    session = at(service, PUBLIC)
+    for number in range(10):
+        session.save_memory(key="plan", content=f"text {number}")
+    with service.database.as_owner() as owner:
+        owner.execute(
+            "CREATE FUNCTION few() RETURNS trigger LANGUAGE plpgsql AS"
+            " 'BEGIN ASSERT (SELECT count(*) FROM gone) <= 3; RETURN NULL; END';"
+            "CREATE TRIGGER few AFTER DELETE ON muniment_public.revision REFERENCING OLD TABLE AS gone"
+            " FOR EACH STATEMENT EXECUTE FUNCTION few()"
+        )
+    service.host().erase_items(agent_id="alice", kind=_MEMORY, name="plan")
+
+    assert (rows(service, PUBLIC, "item"), versions(service, PUBLIC)) == (0, [])
+    assert broken(service) == (0, 0, 0)
+
+
+def test_nothing_is_counted_if_nothing_is_erased(service):
+    at(service, PUBLIC).save_memory(key="plan", content="text")
+    with service.database.as_owner() as owner:
+        query = (
+            b"SELECT (SELECT count(*) FROM muniment_public.storage), (SELECT count(*) FROM muniment_restricted.storage)"
+        )
+        before = owner.execute(query).fetchone()
+        service.host().erase_items(agent_id="alice", kind=_MEMORY, item_id=str(uuid.uuid4()), revision=1)
+
+        assert owner.execute(query).fetchone() == before
+
+
 def test_an_item_that_a_writer_has_locked_is_erased_after_the_write(service):
     session = at(service, PUBLIC)
     for key in ("plan", "other"):
@@ -335,7 +392,7 @@ def test_a_host_key_that_is_cut_off_erases_no_further_batch(service, cut_off):
     with service.database.connect(roles.LEVELS[0]) as writer, writer.transaction():
         writer.execute("SELECT FROM item WHERE name = 'plan' FOR UPDATE")
         erase.start()
-        wait_until(lambda: erasures(service) == 1 and waiting(service), "the erasure waits for the writer")
+        wait_until_blocked(service)
         with service.database.as_owner() as owner:
             owner.execute(f"UPDATE vault.host_key SET {cut_off} = vault.clock()".encode())
     erase.join(10)
@@ -352,28 +409,36 @@ def test_one_tenant_erases_while_another_has_much_to_erase(service, monkeypatch)
     for number in range(8):
         session.save_memory(key=f"k{number}", content="text", tags=["pii"])
     service.session(PUBLIC, tenant="globex", agent_id="bob").save_memory(key="plan", content="text")
-    stranger, erased = service.host(tenant="globex"), []
-    original = HostScope._run
-
-    def erase_another(scope, name, parameters, row=None):
-        if name == "log_erased" and not erased and scope.tenant != stranger_tenant(service):
-            erased.append(True)
-            threading.Thread(target=others.start, daemon=True).start()
-            wait_until(lambda: waiting_turns(service) > 0, "the other one waits for its turn")
-        return original(scope, name, parameters, row)
-
-    monkeypatch.setattr(HostScope, "_run", erase_another)
     ended: list[str] = []
 
-    def erase(host, agent_id: str, **target) -> None:
-        host.erase_items(agent_id=agent_id, kind=_MEMORY, **target)
-        ended.append(agent_id)
+    def erase(tenant: str, **fields) -> None:
+        service.host(tenant).erase_items(kind=_MEMORY, **fields)
+        ended.append(tenant)
 
-    others = threading.Thread(target=erase, args=(stranger, "bob"), kwargs={"name": "plan"}, daemon=True)
-    erase(service.host(), "alice", tag="pii")
-    others.join(10)
+    other = threading.Thread(target=erase, args=("globex",), kwargs={"agent_id": "bob", "name": "plan"}, daemon=True)
+    original = HostScope._run
 
-    assert ended == ["bob", "alice"]
+    def begin_other(scope, name, parameters, row=None):
+        if name == "log_erased" and other.ident is None:
+            other.start()
+            wait_until(lambda: shares_of(service, "erasing")._root.waiting == 1, "the other one waits for its turn")
+        return original(scope, name, parameters, row)
+
+    monkeypatch.setattr(HostScope, "_run", begin_other)
+    erase("acme", agent_id="alice", tag="pii")
+    other.join(10)
+
+    assert ended == ["globex", "acme"]
+
+
+def test_names_and_tags_are_as_long_as_those_that_sessions_may_give_and_spelled_alike(service):
+    """A name in decomposed letters is longer than what is stored."""
+    key, tag = unicodedata.normalize("NFD", "각" * 200), unicodedata.normalize("NFD", "각" * 60)
+    session, host = at(service, PUBLIC), service.host()
+    for target in ({"name": key}, {"tag": tag}):
+        session.save_memory(key=key, content="text", tags=[tag])
+        host.erase_items(agent_id="alice", kind=_MEMORY, **target)
+        assert keys(session.list_memories()) == []
 
 
 @pytest.mark.parametrize(
