@@ -157,7 +157,8 @@ def test_every_relation_holds_the_tenant_and_the_session(relation: str):
     """By the session's id, or by the agent of the relation `session`."""
     body = RELATIONS[relation]
 
-    assert f" WHERE {relation.removesuffix('_locked').removesuffix('_by_term').removeprefix('own_')}.tenant = %(tenant)s AND " in body
+    view = relation.removesuffix("_locked").removesuffix("_by_term").removeprefix("own_")
+    assert f" WHERE {view}.tenant = %(tenant)s AND " in body
     assert len(_OF_THE_SESSION.findall(body)) == 1
     assert " OR " not in body
 
