@@ -1,4 +1,4 @@
-"""What a request that breaks the rules of the contract is told."""
+"""How a request that breaks the rules of the contract is refused."""
 
 from __future__ import annotations
 
