@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import unicodedata
 import uuid
 
 import psycopg
@@ -14,8 +15,9 @@ from muniment_server.monitor.host_scope import HostScope
 from muniment_server.postgres import roles
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, invalid, keys, refusal
 from tests.support.commands import wait_until
+from tests.support.concurrency import wait_until_blocked
 from tests.support.invariants import broken_invariants
-from tests.support.services import Service
+from tests.support.services import Service, failure_of, shares_of
 
 _MEMORY, _NOTE, _BLOCK, _PASSAGE = 1, 2, 3, 4
 
@@ -44,6 +46,27 @@ def item_of(service: Service, level, name: str = "plan") -> str:
         query = f"SELECT item_id FROM muniment_{level.name.lower()}.item WHERE name = %s"
         [(item_id,)] = owner.execute(query.encode(), [name]).fetchall()
         return str(item_id)
+
+
+def largest_batch(service: Service, monkeypatch, **target) -> int:
+    """Erase, and return how many items were erased together at most."""
+    sizes: list[int] = []
+    original = HostScope._run
+
+    def record(scope, name, parameters, row=None):
+        if name == "log_erased":
+            sizes.append(len(parameters["item_ids"]))
+        return original(scope, name, parameters, row)
+
+    monkeypatch.setattr(HostScope, "_run", record)
+    service.host().erase_items(agent_id="alice", kind=_MEMORY, **target)
+    return max(sizes)
+
+
+def erasures(service: Service) -> int:
+    with service.database.as_owner() as owner:
+        [(count,)] = owner.execute("SELECT count(*) FROM vault.erasure").fetchall()
+        return int(count)
 
 
 def broken(service: Service) -> tuple[int, int, int]:
@@ -168,6 +191,7 @@ def test_a_revision_is_erased_and_the_others_keep_their_numbers(service):
     low, host = service.host(ceiling=PUBLIC), service.host()
     service.lower("alice", PUBLIC)
     low.erase_items(agent_id="alice", kind=_MEMORY, item_id=item, revision=2)
+    service.lower("alice", RESTRICTED)
     assert versions(service, INTERNAL) == [1, 2, 3]
 
     for _ in range(2):
@@ -207,17 +231,18 @@ def test_audit_rows_say_which_items_at_their_levels_and_who_erased_them(service)
     items = {level: item_of(service, level) for level in (PUBLIC, RESTRICTED)}
     service.lower("alice", INTERNAL)
     service.host(ceiling=CONFIDENTIAL).erase_items(agent_id="alice", kind=_MEMORY, name="plan")
+    service.lower("alice", RESTRICTED)
     service.host().erase_items(agent_id="alice", kind=_MEMORY, name="plan")
 
     events = [event for event in service.host().list_audit_events().audit_events if event.method == "EraseItems"]
     found = [(event.classification, event.item_id) for event in events]
     assert sorted(found) == sorted(
-        [(CONFIDENTIAL, ""), (PUBLIC, items[PUBLIC]), (RESTRICTED, ""), (RESTRICTED, items[RESTRICTED])]
+        [(INTERNAL, ""), (PUBLIC, items[PUBLIC]), (RESTRICTED, ""), (RESTRICTED, items[RESTRICTED])]
     )
     assert {(event.agent_id, event.kind, event.outcome, event.reason) for event in events} == {("alice", 1, "OK", "")}
     assert len({event.host_key_id for event in events}) == 2
     seen_below = service.host(ceiling=INTERNAL).list_audit_events().audit_events
-    assert [event.item_id for event in seen_below if event.method == "EraseItems"] == [items[PUBLIC]]
+    assert [event.item_id for event in seen_below if event.method == "EraseItems"] == []
 
 
 def test_without_its_audit_row_nothing_is_erased(service):
@@ -241,6 +266,44 @@ def test_many_items_are_erased_in_batches(service, monkeypatch):
     assert broken(service) == (0, 0, 0)
 
 
+def test_large_items_are_erased_in_smaller_batches(service, monkeypatch):
+    """A writer waits for the batch that has its item, and the raise of its taint for the writer."""
+    monkeypatch.setattr(erasing, "_BATCH_BYTES", 100)
+    session = at(service, PUBLIC)
+    for number in range(8):
+        session.save_memory(key=f"k{number}", content="x" * 50, tags=["pii"])
+    assert largest_batch(service, monkeypatch, tag="pii") == 2
+    assert keys(session.list_memories()) == []
+
+
+def test_many_revisions_of_one_item_are_erased_in_batches(service, monkeypatch):
+    monkeypatch.setattr(erasing, "_BATCH_REVISIONS", 3)
+    session = at(service, PUBLIC)
+    for number in range(10):
+        session.save_memory(key="plan", content=f"text {number}")
+    with service.database.as_owner() as owner:
+        owner.execute(
+            "CREATE FUNCTION vault.few() RETURNS trigger LANGUAGE plpgsql AS"
+            " 'BEGIN ASSERT (SELECT count(*) FROM gone) <= 3; RETURN NULL; END';"
+            "CREATE TRIGGER few AFTER DELETE ON muniment_public.revision REFERENCING OLD TABLE AS gone"
+            " FOR EACH STATEMENT EXECUTE FUNCTION vault.few()"
+        )
+    service.host().erase_items(agent_id="alice", kind=_MEMORY, name="plan")
+
+    assert (rows(service, PUBLIC, "item"), versions(service, PUBLIC)) == (0, [])
+    assert broken(service) == (0, 0, 0)
+
+
+def test_nothing_is_counted_if_nothing_is_erased(service):
+    at(service, PUBLIC).save_memory(key="plan", content="text")
+    with service.database.as_owner() as owner:
+        query = b"SELECT count(*) FROM muniment_public.storage"
+        before = owner.execute(query).fetchone()
+        service.host().erase_items(agent_id="alice", kind=_MEMORY, item_id=str(uuid.uuid4()), revision=1)
+
+        assert owner.execute(query).fetchone() == before
+
+
 def test_an_item_that_a_writer_has_locked_is_erased_after_the_write(service):
     session = at(service, PUBLIC)
     for key in ("plan", "other"):
@@ -262,7 +325,7 @@ def test_an_item_that_a_writer_has_locked_is_erased_after_the_write(service):
     assert (rows(service, PUBLIC, "item"), versions(service, PUBLIC)) == (0, [])
 
 
-def test_the_eraser_sees_a_live_agent_by_an_order_only_and_only_up_to_its_ceiling(service):
+def test_the_eraser_sees_a_live_agent_by_an_erasure_only_and_only_up_to_its_ceiling(service):
     """The database's own guard, whatever the server asks for."""
     for level in LEVELS:
         at(service, level).save_memory(key="plan", content="text")
@@ -296,12 +359,84 @@ def test_the_eraser_sees_a_live_agent_by_an_order_only_and_only_up_to_its_ceilin
                 eraser.execute(statement.encode())
 
 
-def test_an_order_ends_with_its_call(service):
+def test_an_erasure_ends_with_its_call(service):
     at(service, PUBLIC).save_memory(key="plan", content="text")
     service.host().erase_items(agent_id="alice", kind=_MEMORY, name="plan")
 
-    with service.database.as_owner() as owner:
-        assert owner.execute("SELECT count(*) FROM vault.erasure").fetchone() == (0,)
+    assert erasures(service) == 0
+
+
+def test_an_erasure_ends_with_a_call_that_is_canceled(service):
+    at(service, PUBLIC).save_memory(key="plan", content="text")
+    with service.database.connect(roles.LEVELS[0]) as writer, writer.transaction():
+        writer.execute("SELECT FROM item WHERE name = 'plan' FOR UPDATE")
+        canceled = failure_of(service.host().erase_items, agent_id="alice", kind=_MEMORY, name="plan", timeout=1)
+
+        assert canceled.code.name == "DEADLINE_EXCEEDED"
+        wait_until(lambda: erasures(service) == 0, "the erasure has ended")
+    assert versions(service, PUBLIC) == [1]
+
+
+@pytest.mark.parametrize("cut_off", ["freeze_time", "revoke_time", "expire_time"])
+def test_a_host_key_that_is_cut_off_erases_no_further_batch(service, cut_off):
+    """Whoever freezes a tenant stops what is under way."""
+    for level in (PUBLIC, INTERNAL):
+        at(service, level).save_memory(key="plan", content="text")
+    host, refusals = service.host(), []
+    erase = threading.Thread(
+        target=lambda: refusals.append(refusal(host.erase_items, agent_id="alice", kind=_MEMORY, name="plan")),
+        daemon=True,
+    )
+    with service.database.connect(roles.LEVELS[0]) as writer, writer.transaction():
+        writer.execute("SELECT FROM item WHERE name = 'plan' FOR UPDATE")
+        erase.start()
+        wait_until_blocked(service)
+        with service.database.as_owner() as owner:
+            owner.execute(f"UPDATE vault.host_key SET {cut_off} = vault.clock()".encode())
+    erase.join(10)
+
+    assert refusals == ["UNAUTHENTICATED CREDENTIAL_INVALID"]
+    assert [versions(service, level) for level in (PUBLIC, INTERNAL)] == [[], [1]]
+    assert erasures(service) == 0
+
+
+def test_one_tenant_erases_while_another_has_much_to_erase(service, monkeypatch):
+    """An erasure gives way before each batch, and gives its connection back."""
+    monkeypatch.setattr(erasing, "_BATCH_ITEMS", 1)
+    session = at(service, PUBLIC)
+    for number in range(8):
+        session.save_memory(key=f"k{number}", content="text", tags=["pii"])
+    service.session(PUBLIC, tenant="globex", agent_id="bob").save_memory(key="plan", content="text")
+    ended: list[str] = []
+
+    def erase(tenant: str, **fields) -> None:
+        service.host(tenant).erase_items(kind=_MEMORY, **fields)
+        ended.append(tenant)
+
+    other = threading.Thread(target=erase, args=("globex",), kwargs={"agent_id": "bob", "name": "plan"}, daemon=True)
+    original = HostScope._run
+
+    def begin_other(scope, name, parameters, row=None):
+        if name == "log_erased" and other.ident is None:
+            other.start()
+            wait_until(lambda: shares_of(service, "erasing")._root.waiting == 1, "the other one waits for its turn")
+        return original(scope, name, parameters, row)
+
+    monkeypatch.setattr(HostScope, "_run", begin_other)
+    erase("acme", agent_id="alice", tag="pii")
+    other.join(10)
+
+    assert ended == ["globex", "acme"]
+
+
+def test_names_and_tags_are_as_long_as_those_that_sessions_may_give_and_spelled_alike(service):
+    """A name in decomposed letters is longer than what is stored."""
+    key, tag = unicodedata.normalize("NFD", "각" * 200), unicodedata.normalize("NFD", "각" * 60)
+    session, host = at(service, PUBLIC), service.host()
+    for target in ({"name": key}, {"tag": tag}):
+        session.save_memory(key=key, content="text", tags=[tag])
+        host.erase_items(agent_id="alice", kind=_MEMORY, **target)
+        assert keys(session.list_memories()) == []
 
 
 @pytest.mark.parametrize(

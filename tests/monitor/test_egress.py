@@ -239,6 +239,7 @@ def _call(principal, connection=None):
         method=GET,
         grpc_context=connection,
         receive=bytes,
+        give_way=lambda: None,
         token=None,
         deadline=Deadline(),
         scopes=Scopes(database, RandomIds(), audit_reads_from=Classification.CONFIDENTIAL),

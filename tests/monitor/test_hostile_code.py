@@ -412,7 +412,8 @@ def test_a_servicer_sees_of_its_call_only_what_it_may_use(stage: Stage, hostile:
     stage.reads(look)
 
     assert hostile.found == [
-        "audit_scope", "close_session", "end", "eraser_scope", "host_scope", "pager", "principal", "session_scope",
+        "audit_scope", "close_session", "closing_scope", "end", "eraser_scope", "host_scope", "pager", "principal",
+        "session_scope",
         [
             "end", "look_up", "look_up_both", "new_uuid", "record_read", "record_refusal", "require_audit", "room",
             "session", "taint", "write", "write_lock",
@@ -448,13 +449,14 @@ def test_a_principal_cannot_be_replaced(stage: Stage, hostile: Hostile, victim: 
 def test_a_session_opens_no_scope_of_hosts(stage: Stage, hostile: Hostile):
     def climb(context: CallContext) -> Any:
         hostile.tries(context.host_scope)
+        hostile.tries(context.closing_scope)
         hostile.tries(context.audit_scope)
         hostile.tries(context.eraser_scope)
         return ok()
 
     stage.reads(climb)
 
-    assert [type(error) for error in hostile.found] == [PolicyViolation] * 3
+    assert [type(error) for error in hostile.found] == [PolicyViolation] * 4
 
 
 def test_a_host_opens_no_scope_of_sessions(stage: Stage, hostile: Hostile):

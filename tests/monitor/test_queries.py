@@ -157,7 +157,8 @@ def test_every_relation_holds_the_tenant_and_the_session(relation: str):
     """By the session's id, or by the agent of the relation `session`."""
     body = RELATIONS[relation]
 
-    assert f" WHERE {relation.removesuffix('_locked').removesuffix('_by_term')}.tenant = %(tenant)s AND " in body
+    view = relation.removesuffix("_locked").removesuffix("_by_term").removeprefix("own_")
+    assert f" WHERE {view}.tenant = %(tenant)s AND " in body
     assert len(_OF_THE_SESSION.findall(body)) == 1
     assert " OR " not in body
 
@@ -246,7 +247,7 @@ def stand_ins(postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection[Any]]:
     with cloned(postgres) as database, database.as_admin() as admin, admin.transaction(force_rollback=True):
         admin.execute("CREATE SCHEMA stand_ins")
         for relation in RELATIONS.keys() - {"session_locked"}:
-            view = relation.removesuffix("_by_term")
+            view = relation.removesuffix("_by_term").removeprefix("own_")
             columns = "*, now() AS time" if relation == "session" else "*"
             select = f"SELECT {columns} FROM muniment_public.{view}"
             admin.execute(f"CREATE TABLE stand_ins.{relation} AS {select} WITH NO DATA".encode())

@@ -1,4 +1,4 @@
-"""The violations that a request gets for the rules that it breaks."""
+"""How a request that breaks the rules of the contract is refused."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ PARTITIONED = [query for query in named(SERVED) if query.name not in ONLY_WHOLE]
 @pytest.mark.parametrize("query", PARTITIONED, ids=str)
 def test_a_query_touches_one_partition(partitioned, query):
     plan = plan_of(partitioned, query)
-    if query.role == roles.ERASER:  # its views look the order of the item's tenant up: where is known when it runs
+    if query.role == roles.ERASER:  # its views look the erasure of the tenant up: where is known when it runs
         plan = plan.replace("erasure_part", "")
     found = partitions(plan)
 

@@ -174,10 +174,10 @@ def _erase(connection: psycopg.Connection[Any], entries: Sequence[Entry]) -> Non
     """Erase items of one place by the statements of EraseItems."""
     first = entries[0]
     item_ids = [entry.item_id for entry in entries]
-    connection.execute(_QUERIES["use_level"], {"schema": first.level.role})
+    connection.execute(_QUERIES["use_schema"], {"schema": first.level.role})
     _execute(connection, "order_again", first)
     for step in _ERASING_STEPS:
-        _execute(connection, step, first, item_ids=item_ids, change_id=uuid4())
+        _execute(connection, step, first, item_ids=item_ids, change_id=uuid4(), most=None)
     _execute(connection, "end_order", first)
 
 

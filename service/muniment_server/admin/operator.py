@@ -238,7 +238,7 @@ class Operator:
         number = self._known_tenant(tenant)
         every_level = HostIdentity(number, HostKeyId(UUID(int=0)), Classification.RESTRICTED)
         with self._connection.transaction():
-            self._execute("use_role_schema", schema=roles.AUDITOR)
+            self._execute("use_schema", schema=roles.AUDITOR)
             events, _ = audit_log.list_events(
                 AuditScope(self._connection, every_level),
                 agent_id=agent_id,
@@ -269,7 +269,7 @@ class Operator:
         """Remove, level by level, versions that were deleted, overwritten or expired before *before*."""
         for level in Classification:
             with self._connection.transaction():
-                self._execute("use_role_schema", schema=level.role)
+                self._execute("use_schema", schema=level.role)
                 counts = self._one("purge", _Counts, before=before, number=level, **asdict(what))
             yield Purged(level, counts.items, counts.revisions)
 
@@ -328,7 +328,7 @@ class Operator:
         found = {}
         for level in Classification:
             with self._connection.transaction():
-                self._execute("use_role_schema", schema=level.role)
+                self._execute("use_schema", schema=level.role)
                 found[level] = self._rows("nearly_full_agents", NearlyFull, part=NEARLY_FULL)
         return found
 
@@ -370,7 +370,7 @@ class Operator:
         counts = []
         for level in Classification:
             with self._connection.transaction():
-                self._execute("use_role_schema", schema=level.role)
+                self._execute("use_schema", schema=level.role)
                 counts.append(self._one("count_waiting", _Waiting, embedder=EMBEDDER))
         return sum(count.waiting for count in counts), sum(count.outdated for count in counts)
 
@@ -379,13 +379,13 @@ class Operator:
         left = 0
         for level in Classification:
             with self._connection.transaction():
-                self._execute("use_role_schema", schema=level.role)
+                self._execute("use_schema", schema=level.role)
                 left += self._one("count_erasing", _Count).rows
         return self._one("count_deleted_agents", _Count).rows, left
 
     def _broken(self, level: Classification, query: str) -> int:
         with self._connection.transaction():
-            self._execute("use_role_schema", schema=level.role)
+            self._execute("use_schema", schema=level.role)
             return self._one(query, _Broken).broken
 
     def _known_tenant(self, name: str) -> TenantNumber:

@@ -144,7 +144,7 @@ SELECT agent.tenant, agent.agent
    AND agent.agent_id = %(agent_id)s
    AND agent.delete_time IS NULL;
 
--- name: use_role_schema
+-- name: use_schema
 -- Resolve unqualified names in one schema until the end of the transaction.
 SELECT set_config('search_path', %(schema)s, true);
 

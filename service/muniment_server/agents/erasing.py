@@ -1,24 +1,29 @@
 """EraseItems: the deletion of items of a live agent with all their revisions, as the eraser.
 
-The call orders what it erases, erases level by level in batches, and then ends its order. Each batch is a transaction
+The call begins an erasure, erases level by level in batches, and then ends the erasure. Each batch is a transaction
 with its own audit rows, at one level: so even an agent's largest tag can be erased, and no writer waits for the rows of
-a level above its own. A batch takes no item that a writer has locked; such items are erased one by one, so that there
-is never a deadlock.
+a level above its own. Before each, calls of others have their turn, and the host key is checked again. A batch takes
+no item that a writer has locked; such items are erased one by one, so that there is never a deadlock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import AgentNotFound
-from muniment_server.domain.ids import AgentNumber, ItemId
+from muniment_server.domain.errors import AgentNotFound, Unauthenticated
+from muniment_server.domain.ids import AgentNumber, HostKeyId, ItemId
 from muniment_server.domain.items import ItemKind, Version
 from muniment_server.monitor.host_scope import HostScope
 
-_BATCH_ITEMS = 500
+_PAGE_ITEMS = 500
+_BATCH_ITEMS = 200
+_BATCH_BYTES = 1024 * 1024
+"""The content of one batch, give or take an item. Its writers wait for all of it, and raises of the taint for them."""
+_BATCH_REVISIONS = 500
 _BEFORE_ALL = UUID(int=0)
 
 
@@ -32,7 +37,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Erasure:
     """What the eraser may erase for one call."""
 
     agent: AgentNumber
@@ -41,87 +46,139 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
+class _Ended:
+    erasure_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    host_key_id: HostKeyId
+
+
+@dataclass(frozen=True, slots=True)
 class _Item:
     item_id: ItemId
 
 
 @dataclass(frozen=True, slots=True)
-class _Erasure:
-    erasure_id: UUID
+class _Found:
+    item_id: ItemId
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Batches:
+class _Erased:
+    revisions: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
     """The statements of one call at one level."""
 
-    scope: HostScope
-    order: Order
+    eraser_scope: Callable[[], AbstractContextManager[HostScope]]
+    erasure: Erasure
     kind: ItemKind
     level: Classification
     revision: int | None
     """Erases this revision only."""
 
-    def found(self, target: Target) -> Iterator[list[ItemId]]:
-        """The items of a name or a tag."""
+    def batches(self, target: Target) -> Iterator[list[ItemId]]:
+        """The items of a name or a tag, as many at once as are erased together."""
         after: UUID = _BEFORE_ALL
-        while page := self._ids("find_erased", name=target.name, tag=target.tag, after_id=after, limit=_BATCH_ITEMS):
-            yield page
-            after = page[-1]
+        while page := self._find(target, after):
+            yield from _batches(page)
+            after = page[-1].item_id
 
     def erase(self, items: Sequence[ItemId]) -> None:
         """Erase *items*: together those that are free, then one by one those that writers have locked."""
-        with self.scope.transaction():
-            self._use_level()
-            locked = self._rows("lock_free", item_ids=items)
-            present = self._rows("find_present", item_ids=items)
+        with self._transaction() as scope:
+            locked = self._ids(scope, "lock_free", items)
+            present = self._ids(scope, "find_present", items)
             busy = set(present) - set(locked)
-            self._erase_locked([item for item in items if item not in busy])
+            erased = self._erase_unlocked(scope, [item for item in items if item not in busy])
         for item in busy:
-            with self.scope.transaction():
-                self._use_level()
-                self.scope.execute("lock_one", agent=self.order.agent, item_ids=[item])
-                self._erase_locked([item])
+            with self._transaction() as scope:
+                scope.execute("lock_one", agent=self.erasure.agent, item_id=item)
+                erased = max(erased, self._erase_unlocked(scope, [item]))
+        while erased == _BATCH_REVISIONS:  # there may be more, for which no writer waits
+            with self._transaction() as scope:
+                erased = self._erase_revisions(scope, items)
 
-    def _erase_locked(self, items: Sequence[ItemId]) -> None:
-        """Erase items. Each step sees what the writers stored that the lock waited for."""
-        given = {"agent": self.order.agent, "kind": self.kind, "item_ids": list(items), "revision": self.revision}
-        change_ids = [self.scope.new_uuid() for _ in items]
-        self.scope.execute("log_erased", change_ids=change_ids, level=self.level, **given)
-        for step in ("unindex_erased", "erase_items_of_call", "erase_revisions_of_call"):
-            self.scope.execute(step, change_id=self.scope.new_uuid(), **given)
+    def _erase_unlocked(self, scope: HostScope, items: Sequence[ItemId]) -> int:
+        """Erase items that are locked or have no row left. Returns how many revisions were erased with them.
 
-    def _ids(self, query: str, **parameters: object) -> list[ItemId]:
-        with self.scope.transaction():
-            self._use_level()
-            return self._rows(query, kind=self.kind, **parameters)
+        Each step is a statement of its own, so that it sees what a writer committed while the lock was awaited.
+        """
+        change_ids = [scope.new_uuid() for _ in items]
+        scope.execute("log_erased", change_ids=change_ids, level=self.level, **self._given(items))
+        for step in ("unindex_erased", "erase_items_of_call"):
+            scope.execute(step, change_id=scope.new_uuid(), **self._given(items))
+        return self._erase_revisions(scope, items)
 
-    def _rows(self, query: str, **parameters: object) -> list[ItemId]:
-        rows = self.scope.rows(query, _Item, agent=self.order.agent, **parameters)
+    def _erase_revisions(self, scope: HostScope, items: Sequence[ItemId]) -> int:
+        given = {"change_id": scope.new_uuid(), "most": _BATCH_REVISIONS, **self._given(items)}
+        erased = scope.first("erase_revisions_of_call", _Erased, **given)
+        return erased.revisions if erased is not None else 0
+
+    def _given(self, items: Sequence[ItemId]) -> dict[str, object]:
+        agent = self.erasure.agent
+        return {"agent": agent, "kind": self.kind, "item_ids": list(items), "revision": self.revision}
+
+    def _find(self, target: Target, after: UUID) -> list[_Found]:
+        given = {"agent": self.erasure.agent, "kind": self.kind, "name": target.name, "tag": target.tag}
+        with self._transaction() as scope:
+            rows = scope.rows("find_erased", _Found, after_id=after, limit=_PAGE_ITEMS, **given)
+        return [row for row in rows if row is not None]
+
+    def _ids(self, scope: HostScope, query: str, items: Sequence[ItemId]) -> list[ItemId]:
+        rows = scope.rows(query, _Item, agent=self.erasure.agent, item_ids=items)
         return [row.item_id for row in rows if row is not None]
 
-    def _use_level(self) -> None:
-        self.scope.execute("use_level", schema=self.level.role)
+    @contextmanager
+    def _transaction(self) -> Iterator[HostScope]:
+        """A transaction at the level. Raises Unauthenticated if the host key is no longer valid."""
+        with self.eraser_scope() as scope, scope.transaction():
+            scope.execute("use_schema", schema=self.level.role)
+            if scope.first("find_valid_key", _Key) is None:
+                raise Unauthenticated
+            yield scope
 
 
-def order(scope: HostScope, agent_id: str, kind: ItemKind) -> Order:
+def begin(scope: HostScope, agent_id: str, kind: ItemKind) -> Erasure:
     """Let the eraser see items of one kind. Writes the audit row of the call. Raises AgentNotFound."""
-    ordered = scope.change("order_erasure", Order, agent_id=agent_id, kind=kind)
-    if ordered is None:
+    erasure = scope.change("begin_erasure", Erasure, agent_id=agent_id, kind=kind)
+    if erasure is None:
         raise AgentNotFound
-    return ordered
+    return erasure
 
 
-def erase(scope: HostScope, order: Order, kind: ItemKind, target: Target) -> None:
-    """Erase, as the eraser, what the order covers: level by level, up to its ceiling, the lowest first."""
-    for level in (level for level in Classification if level.can_flow_to(order.ceiling)):
+def erase(
+    eraser_scope: Callable[[], AbstractContextManager[HostScope]], erasure: Erasure, kind: ItemKind, target: Target
+) -> None:
+    """Erase, as the eraser, what the erasure covers: level by level, up to its ceiling, the lowest first.
+
+    Raises Unauthenticated once the host key is no longer valid.
+    """
+    for level in (level for level in Classification if level.can_flow_to(erasure.ceiling)):
         version = target.version
-        batches = _Batches(scope, order, kind, level, version.revision if version else None)
-        for items in [[version.item_id]] if version else batches.found(target):
-            batches.erase(items)
+        at_level = _Level(eraser_scope, erasure, kind, level, version.revision if version else None)
+        for items in [[version.item_id]] if version else at_level.batches(target):
+            at_level.erase(items)
 
 
-def end(scope: HostScope, order: Order) -> None:
-    """End the order. Raises AgentNotFound if the agent was deleted meanwhile."""
-    parameters = {"agent": order.agent, "erasure_id": order.erasure_id}
-    if scope.first("end_erasure", _Erasure, **parameters) is None:
+def end(scope: HostScope, erasure: Erasure) -> None:
+    """End the erasure. Raises AgentNotFound if the agent was deleted meanwhile."""
+    if scope.first("end_erasure", _Ended, agent=erasure.agent, erasure_id=erasure.erasure_id) is None:
         raise AgentNotFound
+
+
+def _batches(page: Sequence[_Found]) -> Iterator[list[ItemId]]:
+    batch: list[ItemId] = []
+    size = 0
+    for found in page:
+        if len(batch) == _BATCH_ITEMS or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(found.item_id)
+        size += found.bytes
+    yield batch

@@ -1,14 +1,30 @@
--- How EraseItems erases, as the eraser: at one level, whose schema is first in the search path, and within the order of
+-- How EraseItems erases, as the eraser: at one level, whose schema is first in the search path, and within the erasure of
 -- the call, which the views `erasing_…` check.
 
--- name: use_level
+-- name: use_schema
 -- Resolve unqualified names in the schema of one level until the end of the transaction.
 SELECT set_config('search_path', %(schema)s, true);
 
+-- name: find_valid_key
+-- The host key of the call. No row: it has been revoked or frozen, or has expired.
+SELECT host_key.host_key_id
+  FROM muniment_eraser.host_key
+ WHERE host_key.tenant = %(tenant)s
+   AND host_key.host_key_id = %(host_key_id)s;
+
 -- name: find_erased
--- The next items after an id that have, or in any revision had, a name or a tag. In the order of their ids, so that each
--- page reads on in the indexes where the last one ended.
-SELECT found.item_id
+-- The next items after an id that have, or in any revision had, a name or a tag, and their sizes. In the order of their ids,
+-- so that each page reads on in the indexes where the last one ended.
+SELECT found.item_id,
+       coalesce(
+           (
+               SELECT item.bytes
+                 FROM erasing_item AS item
+                WHERE item.tenant = %(tenant)s
+                  AND (item.agent, item.item_id) = (%(agent)s, found.item_id)
+           ),
+           0
+       ) AS bytes
   FROM (
            (
                SELECT item.item_id
@@ -49,8 +65,7 @@ SELECT item.item_id
 SELECT item.item_id
   FROM erasing_item AS item
  WHERE item.tenant = %(tenant)s
-   AND item.agent = %(agent)s
-   AND item.item_id = ANY(%(item_ids)s)
+   AND (item.agent, item.item_id) = (%(agent)s, %(item_id)s)
    FOR UPDATE;
 
 -- name: find_present
@@ -126,17 +141,32 @@ WITH erased AS (
 INSERT INTO erasing_storage AS freed (tenant, agent, change_id, items, versions, bytes)
 SELECT %(tenant)s, %(agent)s, %(change_id)s, -count(*) FILTER (WHERE erased.delete_time IS NULL),
        -count(*) FILTER (WHERE erased.kind = 4), -coalesce(sum(erased.bytes) FILTER (WHERE erased.kind = 4), 0)
-  FROM erased;
+  FROM erased
+HAVING count(*) FILTER (WHERE erased.delete_time IS NULL OR erased.kind = 4) > 0;
 
 -- name: erase_revisions_of_call
+-- Erase revisions of the items, the oldest first, and say how many.
 WITH erased AS (
     DELETE FROM erasing_revision AS erased
      WHERE erased.tenant = %(tenant)s
        AND (erased.agent, erased.kind) = (%(agent)s, %(kind)s)
-       AND erased.item_id = ANY(%(item_ids)s)
-       AND (%(revision)s::integer IS NULL OR erased.revision = %(revision)s)
+       AND (erased.item_id, erased.revision) IN (
+               SELECT revision.item_id, revision.revision
+                 FROM erasing_revision AS revision
+                WHERE revision.tenant = %(tenant)s
+                  AND (revision.agent, revision.kind) = (%(agent)s, %(kind)s)
+                  AND revision.item_id = ANY(%(item_ids)s)
+                  AND (%(revision)s::integer IS NULL OR revision.revision = %(revision)s)
+                ORDER BY revision.item_id, revision.revision
+                LIMIT %(most)s
+           )
  RETURNING erased.bytes
+),
+freed AS (
+    INSERT INTO erasing_storage AS freed (tenant, agent, change_id, items, versions, bytes)
+    SELECT %(tenant)s, %(agent)s, %(change_id)s, 0, -count(*), -sum(erased.bytes)
+      FROM erased
+    HAVING count(*) > 0
 )
-INSERT INTO erasing_storage AS freed (tenant, agent, change_id, items, versions, bytes)
-SELECT %(tenant)s, %(agent)s, %(change_id)s, 0, -count(*), -coalesce(sum(erased.bytes), 0)
+SELECT count(*) AS revisions
   FROM erased;

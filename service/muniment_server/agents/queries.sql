@@ -287,34 +287,31 @@ logged AS (
 SELECT deleted.agent
   FROM deleted;
 
--- name: order_erasure
--- The first step of EraseItems: lets the eraser see the agent's items of one kind, up to the ceiling that the key has now.
--- Orders that a failed call has left are forgotten after a day. No row: no such agent.
-WITH ordered AS (
-    INSERT INTO vault.erasure AS ordered (tenant, agent, erasure_id, kind, ceiling, create_time)
-    SELECT %(tenant)s, agent.agent, %(change_id)s::uuid, %(kind)s, host_key.ceiling, vault.clock()
+-- name: begin_erasure
+-- The first step of EraseItems: lets the eraser see the agent's items of one kind, up to the ceiling of the agent. Those that
+-- a killed server has left are forgotten after a day. No row: no such agent.
+WITH begun AS (
+    INSERT INTO vault.erasure AS begun (tenant, agent, erasure_id, kind, ceiling, create_time)
+    SELECT %(tenant)s, agent.agent, %(change_id)s::uuid, %(kind)s, agent.ceiling, vault.clock()
       FROM vault.agent
-           JOIN host_key
-                ON host_key.tenant = %(tenant)s
-               AND host_key.host_key_id = %(host_key_id)s
      WHERE agent.tenant = %(tenant)s
        AND agent.agent_id = %(agent_id)s
        AND agent.ceiling <= %(ceiling)s
        AND agent.delete_time IS NULL
- RETURNING ordered.agent, ordered.erasure_id, ordered.ceiling
+ RETURNING begun.agent, begun.erasure_id, begun.ceiling
 ),
 forgotten AS (
     DELETE FROM vault.erasure AS forgotten
      WHERE forgotten.tenant = %(tenant)s
        AND forgotten.create_time < vault.clock() - interval '1 day'
 ),
-logged AS ( -- at the ceiling: keys of lower ceilings see what became of the items that they may see
+logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind)
-    SELECT %(tenant)s, ordered.erasure_id, ordered.agent, ordered.ceiling, %(host_key_id)s, %(method)s, 'OK', %(kind)s
-      FROM ordered
+    SELECT %(tenant)s, begun.erasure_id, begun.agent, begun.ceiling, %(host_key_id)s, %(method)s, 'OK', %(kind)s
+      FROM begun
 )
-SELECT ordered.agent, ordered.erasure_id, ordered.ceiling
-  FROM ordered;
+SELECT begun.agent, begun.erasure_id, begun.ceiling
+  FROM begun;
 
 -- name: end_erasure
 -- The last step of EraseItems. No row: the agent has been deleted meanwhile, and erased.

@@ -77,9 +77,10 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         kind = ItemKind(request.kind)
         target = wire.target_from_proto(request, kind)
         with context.host_scope() as scope:
-            order = erasing.order(scope, request.agent_id, kind)
-        with context.eraser_scope() as scope:
-            erasing.erase(scope, order, kind, target)
-        with context.host_scope() as scope:
-            erasing.end(scope, order)
+            erasure = erasing.begin(scope, request.agent_id, kind)
+        try:
+            erasing.erase(context.eraser_scope, erasure, kind, target)
+        finally:
+            with context.closing_scope() as scope:
+                erasing.end(scope, erasure)
         return pb.EraseItemsResponse()

@@ -94,7 +94,7 @@ def agent_to_proto(agent: Agent) -> agent_pb2.Agent:
 def target_from_proto(request: agent_service_pb2.EraseItemsRequest, kind: ItemKind) -> Target:
     """What to erase. Raises InvalidArgument unless it is exactly one of a name, a tag and a revision."""
     if [bool(field) for field in (request.name, request.tag, request.item_id)].count(True) != 1:
-        raise InvalidArgument(FieldViolation("name", "or tag or item_id must be set, and only one of them"))
+        raise InvalidArgument(FieldViolation("name", "set exactly one of name, tag and item_id"))
     if bool(request.item_id) != bool(request.revision):
         raise InvalidArgument(FieldViolation("revision", "must be set together with item_id"))
     if request.item_id:

@@ -23,6 +23,7 @@ from muniment_server.postgres.deadline import Deadline
 
 _NO_DEADLINE = 365 * 24 * 3600.0
 """grpc reports a number near 2**63 if the caller set no deadline."""
+_CLOSING_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -37,6 +38,8 @@ class Call:
     scopes: Scopes
     token: Token | None
     """The credential as the caller sent it. None if it is missing or malformed."""
+    give_way: Callable[[], None]
+    """Lets the calls of others have their turn first."""
     principal: HostIdentity | SessionIdentity | None = None
     request_bytes: bytes | None = None
     """The one message of a call that is not a stream. Kept, so that the call can be run again."""
@@ -52,7 +55,7 @@ class Call:
         """The same call, as its servicer sees it."""
         assert self.token is not None
         assert self.principal is not None
-        return CallContext(self.scopes, self.method, self.deadline, self.token, self.principal)
+        return CallContext(self.scopes, self.method, self.deadline, self.token, self.principal, self.give_way)
 
 
 class CallContext:
@@ -61,7 +64,7 @@ class CallContext:
     Neither the call itself nor grpc's context is in its reach: it can change nothing that an interceptor relies on.
     """
 
-    __slots__ = ("_deadline", "_ended", "_method", "_principal", "_scopes", "_token")
+    __slots__ = ("_deadline", "_ended", "_give_way", "_method", "_principal", "_scopes", "_token")
 
     def __init__(
         self,
@@ -70,12 +73,14 @@ class CallContext:
         deadline: Deadline,
         token: Token,
         principal: HostIdentity | SessionIdentity,
+        give_way: Callable[[], None],
     ) -> None:
         self._scopes = scopes
         self._method = method
         self._deadline = deadline
         self._token = token
         self._principal = principal
+        self._give_way = give_way
         self._ended = False
 
     def end(self) -> None:
@@ -96,8 +101,13 @@ class CallContext:
         return self._scopes.of_host(self._host(), self._method, self._deadline)
 
     def eraser_scope(self) -> AbstractContextManager[HostScope]:
-        """What the calling host may erase by its order."""
+        """What the calling host may erase by its erasure. Calls of others may have their turn first."""
+        self._give_way()
         return self._scopes.of_host(self._host(), self._method, self._deadline, role=roles.ERASER)
+
+    def closing_scope(self) -> AbstractContextManager[HostScope]:
+        """The same as `host_scope`, for what must be done even after the caller has canceled the call."""
+        return self._scopes.of_host(self._host(), self._method, Deadline(_CLOSING_SECONDS))
 
     def audit_scope(self) -> AbstractContextManager[AuditScope]:
         """What the calling host may read of the audit log."""

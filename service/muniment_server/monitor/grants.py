@@ -48,7 +48,7 @@ _ERASING = (
         *(f"UPDATE ({column})" for column in ("prior", "embedder", "signs", "vector")),
     ),
 )  # fmt: skip
-"""The views of what hosts order to be erased, with their tables, and the eraser's rights."""
+"""The views of what hosts erase, with their tables, and the eraser's rights."""
 _CONTROL_VIEWS = (f"{roles.CONTROL}.session", f"{roles.CONTROL}.host_key")
 _HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link", "erasure")
 
@@ -222,7 +222,7 @@ def _control() -> Iterator[Fact]:
     yield Fact(role, f"{role}.session", "UPDATE (fence)")
     for name in ("agent", "conversation", "session", "shared_block", "block_link", "erasure"):
         yield Fact(role, f"vault.{name}", "INSERT")
-    for name in ("agent", "shared_block", "block_link", "erasure"):
+    for name in ("shared_block", "block_link", "erasure"):
         yield Fact(role, f"vault.{name}", "DELETE")
     for column in _AGENT_COLUMNS:
         yield Fact(role, "vault.agent", f"UPDATE ({column})")
@@ -248,7 +248,7 @@ def _auditor() -> Iterator[Fact]:
 
 
 def _eraser() -> Iterator[Fact]:
-    """No right on a table but the audit's: views show rows of deleted agents, and what hosts order, without content."""
+    """No right on a table but the audit's: views show rows of deleted agents, and what hosts erase, without content."""
     role = roles.ERASER
     for schema in (role, roles.CONTROL, *roles.LEVELS):
         yield Fact(role, f"schema {schema}", "USAGE")
@@ -260,11 +260,14 @@ def _eraser() -> Iterator[Fact]:
         reads = dict.fromkeys((f"reads {table}", "reads vault.agent"))
         yield from _view(schema, name, _BARRIER, "where delete_time IS NOT NULL", *reads)
     yield Fact(role, f"{roles.CONTROL}.audit", "INSERT")
+    yield Fact(role, f"{role}.host_key", "SELECT")
+    yield Fact(roles.OWNER, f"{role}.host_key", "owns")
+    yield from _view(role, "host_key", _BARRIER, "reads vault.host_key", *_VALID)
     yield from chain.from_iterable(map(_erasing, Classification))
 
 
 def _erasing(level: Classification) -> Iterator[Fact]:
-    """What the eraser may do at one level while a host whose ceiling is not lower has an order."""
+    """What the eraser may do at one level during an erasure whose ceiling is not lower."""
     schema = level.role
     for name, table, *rights in _ERASING:
         yield Fact(roles.OWNER, f"{schema}.erasing_{name}", "owns")

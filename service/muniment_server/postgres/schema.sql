@@ -1247,6 +1247,12 @@ CREATE VIEW muniment_eraser.conversation WITH (security_barrier='true') AS
            FROM vault.agent
           WHERE (((agent.tenant = conversation.tenant) AND (agent.agent = conversation.agent)) AND (agent.delete_time IS NOT NULL))));
 
+CREATE VIEW muniment_eraser.host_key WITH (security_barrier='true') AS
+ SELECT tenant,
+    host_key_id
+   FROM vault.host_key
+  WHERE ((revoke_time IS NULL) AND (freeze_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
+
 CREATE VIEW muniment_eraser.session WITH (security_barrier='true') AS
  SELECT ctid AS address,
     tenant,
@@ -3184,7 +3190,7 @@ GRANT SELECT ON TABLE muniment_confidential.session TO muniment_confidential;
 
 GRANT UPDATE(fence) ON TABLE muniment_confidential.session TO muniment_confidential;
 
-GRANT SELECT,INSERT,DELETE ON TABLE vault.agent TO muniment_control;
+GRANT SELECT,INSERT ON TABLE vault.agent TO muniment_control;
 
 GRANT SELECT(tenant) ON TABLE vault.agent TO muniment_auditor;
 
@@ -3493,6 +3499,8 @@ GRANT UPDATE(fence) ON TABLE muniment_control.session TO muniment_control;
 GRANT SELECT,DELETE ON TABLE muniment_eraser.agent TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_eraser.conversation TO muniment_eraser;
+
+GRANT SELECT ON TABLE muniment_eraser.host_key TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_eraser.session TO muniment_eraser;
 

@@ -29,7 +29,7 @@ from muniment_server.monitor.interceptors import Gate
 from muniment_server.monitor.policy import Flow, Method
 from muniment_server.monitor.status import status_of
 from muniment_server.transport.cutoff import Cutoff
-from muniment_server.transport.incoming import Behavior, Incoming, no_message
+from muniment_server.transport.incoming import Behavior, Incoming, nothing
 from muniment_server.transport.pools import CallPool, Limits, Pools
 from muniment_server.transport.rates import Rates
 from muniment_server.transport.shares import Claim, Shares
@@ -132,8 +132,7 @@ class Admission:
         assert route.method is not None
         keys, writes = _keys(principal), route.method.flow is Flow.WRITE
         may_call = route.method.allows(principal)
-        if route.method.takes_stream and may_call:
-            shares = self._pools.streams
+        if may_call and (shares := self._pools.shares_with_threads(route.method)) is not None:
             if (claim := shares.admit(keys, writes=True)) is None:
                 call.refuse(_OVERLOADED)
             else:
@@ -177,7 +176,7 @@ class Admitted:
         self._go_on(self._shares.finish(self._claim))
         if not self._claim.unfinished:
             self._cutoff.clear(self._call)
-            self._call.next_message = no_message
+            self._call.next_message = nothing
 
 
 class AdmittedCall(Admitted):
@@ -217,7 +216,7 @@ class AdmittedCall(Admitted):
 
 
 class AdmittedStream(Admitted):
-    """A stream of messages. It has a thread of its own, but runs only while it has a turn."""
+    """A call with a thread of its own, which runs only while it has a turn."""
 
     __slots__ = ("_stream",)
 
@@ -228,6 +227,7 @@ class AdmittedStream(Admitted):
     def begin(self) -> None:
         """Start its thread."""
         self._call.next_message = self._stream.next
+        self._call.give_way = self._stream.give_way
         try:
             threading.Thread(target=self._work, name="stream", daemon=True).start()
         except RuntimeError:  # no more threads

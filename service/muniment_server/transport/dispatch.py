@@ -19,7 +19,7 @@ from muniment_server.monitor.scopes import Scopes
 from muniment_server.monitor.status import status_of
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.transport.admission import Admission, Route
-from muniment_server.transport.incoming import Arrivals, Incoming
+from muniment_server.transport.incoming import Arrivals, Incoming, nothing
 from muniment_server.transport.reflection import Reflection
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -128,8 +128,9 @@ class Dispatcher(grpc.ServerInterceptor):
         if not context.add_callback(deadline.expire):
             context.abort_with_status(_EXPIRED)
         token = incoming.token if incoming is not None else bearer_token(context.invocation_metadata() or ())
-        receive = incoming.next_message if incoming is not None else lambda: None
-        return proceed(Call(method, context, receive, deadline, self._scopes, token))
+        receive = incoming.next_message if incoming is not None else nothing
+        give_way = incoming.give_way if incoming is not None else nothing
+        return proceed(Call(method, context, receive, deadline, self._scopes, token, give_way))
 
 
 def _servicer(handler: Handler) -> Proceed:

@@ -28,15 +28,15 @@ Behavior: TypeAlias = "Callable[[Incoming, grpc.ServicerContext], Any]"
 """Serves one call: returns its answer, or aborts."""
 
 
-def no_message() -> None:
-    """The next message of a call that has none."""
+def nothing() -> None:
+    """The next message of a call that has none, and how a call gives way that keeps its turn."""
     return None
 
 
 class Incoming:
     """One call, from the arrival of its headers to its end."""
 
-    __slots__ = ("_event", "_respond", "_serialize", "_state", "next_message", "token")
+    __slots__ = ("_event", "_respond", "_serialize", "_state", "give_way", "next_message", "token")
 
     def __init__(self, respond: Callable[..., None], event: Any, state: Any, serialize: _Serialize | None) -> None:
         self._respond = respond
@@ -45,8 +45,10 @@ class Incoming:
         self._serialize = serialize
         self.token: Token | None = None
         """The credential, once it has been read."""
-        self.next_message: Callable[[], bytes | None] = no_message
+        self.next_message: Callable[[], bytes | None] = nothing
         """Its next message; None at the end. Waits for those of a stream; that of any other call has arrived."""
+        self.give_way: Callable[[], None] = nothing
+        """Lets the calls of others have their turn first."""
 
     @property
     def metadata(self) -> Sequence[tuple[str, str | bytes]]:

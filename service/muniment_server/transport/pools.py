@@ -20,7 +20,9 @@ _LONG = frozenset({"SearchMemories", "SearchNotes", "SearchPassages", "RenderPro
 """Calls that may take long. They run on threads of their own, so that they cannot occupy all."""
 _LONG_CALLS_PER_THREAD = 32
 _ERASURES = 32
-"""Calls that erase, of which one runs: it lasts as long as there is much to erase."""
+"""Calls that erase, of which one runs. Each gives way before a batch."""
+_FOR_ERASING = 2
+"""The connections of the eraser: one for calls, one for deleted agents."""
 _MAX_STREAMS = 64
 _MIB = 1024 * 1024
 _MAX_ANSWER = 3 * _MIB
@@ -47,18 +49,21 @@ class Limits:
     def connections(self, most: int) -> Mapping[str, int]:
         """How many connections each role may open: one for each thread that may use it, or its part of *most*.
 
-        Each level has a fixed part, so that load at one level takes no connection from another.
+        Each level has a fixed part, so that load at one level takes no connection from another. The eraser has all that
+        it may use.
         """
         wanted = self._wanted()
         total = sum(wanted.values())
-        return wanted if total <= most else {role: max(1, most * count // total) for role, count in wanted.items()}
+        most -= _FOR_ERASING
+        parts = wanted if total <= most else {role: max(1, most * count // total) for role, count in wanted.items()}
+        return {**parts, roles.ERASER: _FOR_ERASING}
 
     def _wanted(self) -> Mapping[str, int]:
         of_sessions = self.threads + self.long_threads + self.running_streams
         beside_calls = 2  # to look tokens up, and to ask whether the database answers
         erasing = 1
         control = of_sessions + self.host_threads + erasing + beside_calls
-        single = {roles.CONTROL: control, roles.AUDITOR: self.host_threads, roles.ERASER: 1 + erasing}
+        single = {roles.CONTROL: control, roles.AUDITOR: self.host_threads}
         return {**dict.fromkeys(roles.LEVELS, of_sessions), **single}
 
 
@@ -113,10 +118,9 @@ class Pools:
     calls: CallPool
     hosts: CallPool
     long: CallPool
-    erasing: CallPool
-    """Erasures have a thread of their own: raising a taint must not wait for them."""
+    erasing: Shares
     streams: Shares
-    """Streams have threads of their own: see `streams`."""
+    """Erasures and streams have threads of their own: see `streams`."""
 
     @classmethod
     def of(cls, limits: Limits) -> Pools:
@@ -146,17 +150,23 @@ class Pools:
             long=CallPool(
                 "long", limits.long_threads, shares(limits.long_threads, long_calls, of_tenant=limits.long_threads)
             ),
-            erasing=CallPool("erasing", 1, shares(1, _ERASURES)),
+            erasing=shares(1, _ERASURES, max_answer=0),
             streams=shares(limits.running_streams, _MAX_STREAMS, of_one=1, max_answer=0),
         )
 
     def stop(self) -> None:
         """End the threads."""
-        for pool in (self.calls, self.hosts, self.long, self.erasing):
+        for pool in (self.calls, self.hosts, self.long):
             pool.stop()
 
+    def shares_with_threads(self, method: Method) -> Shares | None:
+        """The turns of calls with threads of their own. None: those of *method* have none."""
+        if method.takes_stream:
+            return self.streams
+        return self.erasing if method.name == "EraseItems" else None
+
     def pool_for(self, principal: HostIdentity | SessionIdentity, method: Method) -> CallPool:
-        """The pool for a call of *principal* that is not a stream of a session."""
+        """The pool for a call of *principal* that has no thread of its own."""
         if isinstance(principal, HostIdentity):
-            return self.erasing if method.name == "EraseItems" else self.hosts
+            return self.hosts
         return self.long if method.name in _LONG else self.calls

@@ -1,7 +1,7 @@
-"""Calls with a stream of messages.
+"""Calls with threads of their own, since they may last long: those with a stream of messages, and erasures.
 
-Each has a thread of its own, since it lasts as long as its caller likes. It holds a turn only while there is something
-to store, so a stream that waits for its caller delays no other.
+A stream holds a turn only while there is something to store, so one that waits for its caller delays no other. An
+erasure gives way before each batch.
 """
 
 from __future__ import annotations
@@ -53,6 +53,11 @@ class Stream:
         if not self._may_run.is_set():
             self.start(self._shares.take_turn(self._claim))
             self._may_run.wait()
+
+    def give_way(self) -> None:
+        """Give up the turn, and wait for the next one."""
+        self.pause()
+        self.resume()
 
     def pause(self) -> None:
         """Give up the turn, if there is one."""

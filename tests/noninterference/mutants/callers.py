@@ -220,7 +220,7 @@ OTHER = (
     Mutant(
         "hosts erase above their ceilings",
         "",
-        (edit(HOSTS, "order_erasure", "%(kind)s, host_key.ceiling, vault.clock()", "%(kind)s, 4, vault.clock()"),),
+        (edit(HOSTS, "begin_erasure", "%(kind)s, agent.ceiling, vault.clock()", "%(kind)s, 4, vault.clock()"),),
         covered_by="an agent above the ceiling is not found",
         about="erasing",
     ),
@@ -228,8 +228,8 @@ OTHER = (
         "hosts erase above their ceilings, of agents above them",
         "model",
         (
-            edit(HOSTS, "order_erasure", "%(kind)s, host_key.ceiling, vault.clock()", "%(kind)s, 4, vault.clock()"),
-            edit(HOSTS, "order_erasure", _BELOW, ""),
+            edit(HOSTS, "begin_erasure", "%(kind)s, agent.ceiling, vault.clock()", "%(kind)s, 4, vault.clock()"),
+            edit(HOSTS, "begin_erasure", _BELOW, ""),
         ),
         about="erasing",
     ),

@@ -116,7 +116,8 @@ impl ::prost::Name for AgentStorage {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AgentLimits {
     /// The calls a second of each session, and of all sessions at one level, at each worker of a server. Whoever has made
-    /// fewer may make up for the last 10 seconds. A change takes effect within a minute.
+    /// fewer may make up for the last 10 seconds. A change takes effect within a minute. An import counts for its session
+    /// only.
     ///
     /// The default is 2000.
     #[prost(int32, optional, tag = "1")]

@@ -213,7 +213,8 @@ func (x *AgentStorage) GetNearlyFull() bool {
 type AgentLimits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The calls a second of each session, and of all sessions at one level, at each worker of a server. Whoever has made
-	// fewer may make up for the last 10 seconds. A change takes effect within a minute.
+	// fewer may make up for the last 10 seconds. A change takes effect within a minute. An import counts for its session
+	// only.
 	//
 	// The default is 2000.
 	CallsPerSecond *int32 `protobuf:"varint,1,opt,name=calls_per_second,json=callsPerSecond,proto3,oneof" json:"calls_per_second,omitempty"`

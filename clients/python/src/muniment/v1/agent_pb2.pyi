@@ -125,7 +125,8 @@ class AgentLimits(message.Message):
     MAX_REVISIONS_FIELD_NUMBER: builtins.int
     calls_per_second: builtins.int
     """The calls a second of each session, and of all sessions at one level, at each worker of a server. Whoever has made
-    fewer may make up for the last 10 seconds. A change takes effect within a minute.
+    fewer may make up for the last 10 seconds. A change takes effect within a minute. An import counts for its session
+    only.
 
     The default is 2000.
     """
