@@ -193,7 +193,7 @@ def test_a_revoked_host_key_is_refused(shared, tenant, host):
 
 
 def test_sessions_outlive_the_host_key_that_opened_them(shared, tenant, host):
-    host.create_agent(agent_id="alice")
+    host.create_agent(agent_id="alice", ceiling=CONFIDENTIAL)
     key = new_host_key(shared.database, tenant, CONFIDENTIAL)
     opened = Caller(shared.channel, key).open_session(agent_id="alice", taint=PUBLIC)
     with shared.database.as_owner() as owner:

@@ -45,6 +45,11 @@ def ceiling_exceeded(service):
     return failure_of(service.host(ceiling=INTERNAL).open_session, agent_id="alice", taint=RESTRICTED)
 
 
+def agent_ceiling_exceeded(service):
+    service.host().create_agent(agent_id="alice", ceiling=INTERNAL)
+    return failure_of(service.host().open_session, agent_id="alice", taint=RESTRICTED)
+
+
 def agent_not_found(service):
     service.agent()
     return failure_of(service.host("globex").get_agent, agent_id="alice")
@@ -249,6 +254,7 @@ PROVOKED = {
     "CREDENTIAL_INVALID": (credential_invalid, grpc.StatusCode.UNAUTHENTICATED),
     "PRINCIPAL_NOT_ALLOWED": (principal_not_allowed, grpc.StatusCode.PERMISSION_DENIED),
     "CEILING_EXCEEDED": (ceiling_exceeded, grpc.StatusCode.PERMISSION_DENIED),
+    "AGENT_CEILING_EXCEEDED": (agent_ceiling_exceeded, grpc.StatusCode.PERMISSION_DENIED),
     "AGENT_NOT_FOUND": (agent_not_found, grpc.StatusCode.NOT_FOUND),
     "SESSION_NOT_FOUND": (session_not_found, grpc.StatusCode.NOT_FOUND),
     "MEMORY_NOT_FOUND": (memory_not_found, grpc.StatusCode.NOT_FOUND),
