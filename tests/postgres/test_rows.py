@@ -14,6 +14,7 @@ import pytest
 import muniment_server
 from muniment_server.monitor.queries import AUDIT_QUERIES, HOST_QUERIES, SESSION_QUERIES
 from muniment_server.postgres import queries, roles
+from tests.support.named_queries import ERASING
 
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 ROOT = Path(muniment_server.__file__).parent
@@ -26,6 +27,7 @@ EMBEDDER_QUERIES = queries.load("muniment_server.search", "embedding_queue.sql")
 TEXTS = {
     **{name: (text, "muniment_restricted") for name, text in {**SESSION_QUERIES, **EMBEDDER_QUERIES}.items()},
     **{name: (text, roles.CONTROL) for name, text in HOST_QUERIES.items()},
+    **{name: (HOST_QUERIES[name], roles.ERASER) for name in queries.load(*ERASING)},
     **{name: (text, roles.AUDITOR) for name, text in AUDIT_QUERIES.items()},
     **{name: (text, roles.OWNER) for name, text in OWNER_QUERIES.items()},
 }
@@ -97,7 +99,7 @@ def test_a_query_returns_the_fields_of_its_dataclass(migrated, use):
     text, role = TEXTS[use.query]
     row = getattr(importlib.import_module(use.module), use.row)
     with migrated.as_owner() if role == roles.OWNER else migrated.connect(role) as connection:
-        if role == roles.OWNER:
+        if role in {roles.OWNER, roles.ERASER}:
             connection.execute("SET search_path = muniment_restricted")
         prepared = connection.pgconn.prepare(b"it", numbered(text), None)
         assert prepared.error_message.decode() == ""
