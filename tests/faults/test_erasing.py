@@ -46,9 +46,9 @@ def test_a_server_that_was_killed_goes_on_erasing(server: ServerProcess) -> None
         host.delete_agent("large")
         host.create_agent("large")
         wait_until(lambda: counted(server, _LEFT) < _PASSAGES, "the erasing begins")
+        left = counted(server, _LEFT)
         server.kill()
         server.start()
-        left = counted(server, _LEFT)
         wait_until(lambda: counted(server, _DELETED) == 0, "the agent is erased", seconds=_SLOWEST)
 
         assert 0 < left < _PASSAGES

@@ -122,8 +122,8 @@ def test_a_reset_in_one_statement_would_show(race: Race, agent: str, owner: psyc
         spoiled(
             HOST_QUERIES,
             "reset_session",
-            "session.taint <= %(ceiling)s",
-            "session.taint <= %(ceiling)s FOR NO KEY UPDATE",
+            "agent.ceiling <= %(ceiling)s )",
+            "agent.ceiling <= %(ceiling)s ) FOR NO KEY UPDATE",
         ),
     ):
         runs, left = runs_until(Commits(owner, agent).left_open, race.run, most=1500)
