@@ -14,11 +14,11 @@ GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/ru
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test prove prove-abuse prove-deep test-clients test-python test-go test-typescript test-java test-rust check format bench \
-        bench-search eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust
+.PHONY: help run test prove prove-abuse prove-deep test-deploy test-clients test-python test-go test-typescript test-java test-rust check format bench \
+        bench-search load load-report noninterference eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust
 
 help: ## Print this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 run: .venv/.stamp ## Run a server with an embedded database: LISTEN=host:port DATA_DIR=folder
 	$(BIN)/muniment serve --dev --listen $(LISTEN) --data-dir $(DATA_DIR)
@@ -26,7 +26,7 @@ run: .venv/.stamp ## Run a server with an embedded database: LISTEN=host:port DA
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
 # Neighbors stay on one worker, which makes their fixtures once, until another has nothing left to do. One worker more than
 # there are cores: tests wait for servers to start and to stop.
-TEST := $(PYTEST) -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal -m 'not proof'
+TEST := $(PYTEST) -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal -m 'not proof and not deploy'
 # Each test goes where there is room, but for the groups in tests/support/scheduling.py.
 PROVE := $(PYTEST) --dist loadscope -m '(proof or scales) and not abuse'
 
@@ -38,17 +38,20 @@ test: .venv/.stamp ## Test each behavior once, in minutes: ARGS="-k name", ARGS=
 	$(TEST) $(ARGS)
 
 prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those that depend on chance: ARGS="tests/races"
-	$(PROVE) --runs 200 --kills 40 --programs 96 $(ARGS)
+	$(PROVE) --runs 200 --kills 40 --programs 96 --messages 50000 $(ARGS)
 
 # One after another: rates are compared, and other tests beside them would be part of the load.
 prove-abuse: .venv/.stamp ## Show that no caller can stop the others, in two minutes and with figures
 	$(BIN)/python -m pytest -q -s -n 0 tests/faults/test_abuse.py
 
 # -rP: the figures of each race, also where it passes.
-prove-deep: .venv/.stamp ## The same for hours, with a dated log to commit: ARGS="--seed 7"
+prove-deep: .venv/.stamp ## What `make prove` runs, repeated for hours, with a log to commit in tests/: ARGS="--seed 7"
 	@{ date -u '+%F %R UTC'; git describe --always --dirty; nproc; } | paste -sd' ' > $(DEEP_LOG)
-	$(PROVE) -rP --runs 2000 --kills 2000 --programs 1000 --queries 20000 $(ARGS) >> $(DEEP_LOG); \
+	$(PROVE) -rP --runs 2000 --kills 2000 --programs 1000 --queries 20000 --messages 1000000 $(ARGS) >> $(DEEP_LOG); \
 	    status=$$?; tail -n 1 $(DEEP_LOG); echo 'Its log: $(DEEP_LOG)'; exit $$status
+
+test-deploy: .venv/.stamp ## Build the images, and start all that service/deploy ships (root on Debian 12)
+	$(BIN)/python -m pytest -q -n 0 tests/deploy $(ARGS)
 
 test-clients: .venv/.stamp ## Test each client whose toolchain is installed, and that all of them see the same service
 	clients=$$($(BIN)/python -m tests.conformance --available) && \
@@ -102,10 +105,20 @@ format: .venv/.stamp ## Format the code, and fix what ruff can fix
 bench: .venv/.stamp ## Measure the server: ARGS="--help"
 	$(BIN)/python -m tests.bench $(ARGS)
 
-bench-search: .venv/.stamp ## Measure search among up to a million items: ARGS="--sizes 1e4,1e5 --svg search.svg"
+bench-search: .venv/.stamp ## Measure search among up to a million items (needs real texts: tests/README.md): ARGS="--help"
 	$(BIN)/python -m tests.bench_search $(ARGS)
 
-eval: .venv/.stamp ## Measure how well search finds, compared with FTS5 and ILIKE: ARGS="--svg eval.svg"
+load: .venv/.stamp ## Measure the server under a mixed load, in minutes (needs real texts: tests/README.md): ARGS="--help"
+	$(BIN)/python -m tests.load $(ARGS)
+
+load-report: .venv/.stamp .venv-peers/.stamp ## Write tests/load/report, in an hour at most (needs real texts: tests/README.md). Run nothing beside it
+	$(BIN)/python -m tests.load --sizes 1e3,1e4,1e5,1e6 --clients 1,16,64,256 --workers 2,1,4 --seconds 20 \
+	    --real-vectors 10000 --report tests/load/report $(ARGS)
+
+noninterference: .venv/.stamp ## Look for leaks in an agent memory, this one or a peer: ARGS="--help"
+	$(BIN)/python -m tests.noninterference.black_box $(ARGS)
+
+eval: .venv/.stamp ## Measure how well search finds, compared with FTS5 and ILIKE (needs real texts: tests/README.md): ARGS="--help"
 	$(BIN)/python -m tests.eval $(ARGS)
 
 trusted: .venv/.stamp ## Count what must be trusted
@@ -124,15 +137,19 @@ proto-baseline: .venv-gen/.stamp ## For a release: make this contract the baseli
 	proto/tools/contract.sh baseline
 
 lock: ## Resolve dependencies again (needs uv): ARGS="--upgrade"
-	$(UV) pip compile pyproject.toml --extra dev --extra semantic --no-emit-package muniment $(LOCK) -o service/requirements.lock $(ARGS)
+	$(UV) pip compile pyproject.toml --extra dev --extra semantic --extra tracing --no-emit-package muniment $(LOCK) -o service/requirements.lock $(ARGS)
 	$(UV) pip compile proto/requirements.in $(LOCK) -o proto/requirements.lock $(ARGS)
+	$(UV) pip compile tests/load/peers/requirements.in $(LOCK) -o tests/load/peers/requirements.lock $(ARGS)
+	for name in langgraph mem0; do $(UV) pip compile $(BLACK_BOX)/$$name.in $(LOCK) -o $(BLACK_BOX)/$$name.lock $(ARGS) || exit; done
+
+BLACK_BOX := tests/noninterference/black_box/environments
 
 # Hashes, and no address of any registry.
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-header
 
 clean: ## Remove environments and caches; keeps DATA_DIR
-	rm -rf .venv .venv-gen .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf .venv .venv-gen .venv-peers .venv-black-box .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 	rm -rf clients/go/bin clients/typescript/node_modules clients/typescript/dist clients/java/target
 	rm -rf clients/rust/Cargo.lock clients/rust/bin clients/rust/target
 	find service clients proto tests -name __pycache__ -type d -exec rm -rf {} +
@@ -145,6 +162,11 @@ clean: ## Remove environments and caches; keeps DATA_DIR
 
 .venv-gen/.stamp: proto/requirements.lock
 	$(call environment,.venv-gen,proto/requirements.lock)
+	@touch $@
+
+# What tests/load is compared with.
+.venv-peers/.stamp: tests/load/peers/requirements.lock
+	$(call environment,.venv-peers,tests/load/peers/requirements.lock)
 	@touch $@
 
 lock-rust: clients/rust/Cargo.lock ## Resolve the dependencies of the Rust client again

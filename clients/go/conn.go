@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 )
 
@@ -51,13 +52,15 @@ func (c *Conn) Invoke(ctx context.Context, method string, request, response any,
 		channel, giveBack := c.pool.take()
 		defer giveBack()
 		var sentTo peer.Peer
-		err := channel.Invoke(ctx, method, request, response, append(c.with(options), grpc.Peer(&sentTo))...)
+		var trailers metadata.MD
+		options := append(c.with(options), grpc.Peer(&sentTo), grpc.Trailer(&trailers))
+		err := channel.Invoke(ctx, method, request, response, options...)
 		// Without a peer there was no connection to send anything over.
 		sent := sentTo.Addr != nil
 		if sent && ctx.Err() == nil {
 			err = brokenOff(err)
 		}
-		return !c.once && passes(err) && (safe || !sent), errorOf(err)
+		return !c.once && passes(err) && (safe || !sent), errorOf(err, trailers)
 	})
 }
 
@@ -72,7 +75,7 @@ func (c *Conn) NewStream(
 	stream, err := channel.NewStream(ctx, desc, method, c.with(options)...)
 	if err != nil {
 		cancel()
-		return nil, errorOf(err)
+		return nil, errorOf(err, nil)
 	}
 	return &clientStream{ClientStream: stream, oneAnswer: !desc.ServerStreams, cancel: cancel}, nil
 }
@@ -100,7 +103,7 @@ type clientStream struct {
 
 func (s *clientStream) SendMsg(message any) error {
 	// An io.EOF says that the stream is over: RecvMsg says why.
-	return errorOf(s.ClientStream.SendMsg(message))
+	return errorOf(s.ClientStream.SendMsg(message), nil)
 }
 
 func (s *clientStream) RecvMsg(message any) error {
@@ -108,7 +111,10 @@ func (s *clientStream) RecvMsg(message any) error {
 	if err != nil || s.oneAnswer {
 		s.cancel()
 	}
-	return errorOf(err)
+	if err == nil {
+		return nil
+	}
+	return errorOf(err, s.Trailer())
 }
 
 // bearer sends a credential with each call. It is a function, so that nothing that prints or dumps a Conn shows it.

@@ -7,14 +7,19 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	munimentv1 "muniment/clients/go/gen/muniment/v1"
 )
 
-// domain is that of the reasons of the contract.
-const domain = "muniment.v1"
+const (
+	// domain is that of the reasons of the contract.
+	domain = "muniment.v1"
+	// requestID is the trailer with the id of the call.
+	requestID = "request-id"
+)
 
 // An Error is a call that failed. [ReasonOf] says why, [Detail] what the server says beside it.
 type Error struct {
@@ -25,11 +30,14 @@ type Error struct {
 	Reason string
 	// Message is for people and may change.
 	Message string
+	// RequestID identifies the call in the server's log; after retries, the last attempt. It is empty when no server
+	// answered.
+	RequestID string
 
 	status *status.Status
 }
 
-// Error is the reason, or else the code, and the message, with the fields that break a rule.
+// Error is the reason, or else the code, and the message, with the fields that break a rule and the request id.
 func (e *Error) Error() string {
 	what := e.Reason
 	if what == "" {
@@ -42,6 +50,9 @@ func (e *Error) Error() string {
 			broken = append(broken, violation.GetField()+": "+violation.GetDescription())
 		}
 		text += " (" + strings.Join(broken, "; ") + ")"
+	}
+	if e.RequestID != "" {
+		text += " (request " + e.RequestID + ")"
 	}
 	return text
 }
@@ -66,7 +77,7 @@ func ReasonOf(err error) munimentv1.ErrorReason {
 // Detail is the first detail of one kind that came with an error, if there is one.
 //
 // The server sends BudgetExceeded and ImportProgress of the contract, and of google.rpc (package errdetails)
-// BadRequest with the fields that break a rule, RetryInfo, and ErrorInfo, whose metadata has the incident of a fault.
+// BadRequest with the fields that break a rule, RetryInfo, and ErrorInfo.
 func Detail[T proto.Message](err error) (detail T, found bool) {
 	for _, each := range status.Convert(err).Details() {
 		if detail, found = each.(T); found {
@@ -85,8 +96,9 @@ func brokenOff(err error) error {
 	return status.Error(codes.Unavailable, status.Convert(err).Message())
 }
 
-// errorOf is the error that a failed call stands for. What has no status, such as io.EOF, is itself.
-func errorOf(err error) error {
+// errorOf is the error that a failed call stands for, with the trailers that came. What has no status, such as io.EOF,
+// is itself.
+func errorOf(err error, trailers metadata.MD) error {
 	failed, ok := status.FromError(err)
 	if !ok || failed == nil {
 		return err
@@ -94,6 +106,11 @@ func errorOf(err error) error {
 	failure := &Error{Code: failed.Code(), Message: failed.Message(), status: failed}
 	if info, found := Detail[*errdetails.ErrorInfo](failure); found && info.GetDomain() == domain {
 		failure.Reason = info.GetReason()
+		// A server of version 0.1.0 names faults alone.
+		failure.RequestID = info.GetMetadata()["incident"]
+	}
+	if sent := trailers.Get(requestID); len(sent) > 0 {
+		failure.RequestID = sent[0]
 	}
 	return failure
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +40,9 @@ type fake struct {
 	script  map[string][]*status.Status
 	replies map[string]proto.Message
 	heard   []call
+	// If answers are numbered, the request id of the first is 1.
+	numbered bool
+	answers  int
 }
 
 // A call is what the fake heard: the last part of the method's name, and the messages of its stream.
@@ -132,6 +136,9 @@ func (f *fake) reply(stream grpc.ServerStream, method protoreflect.MethodDescrip
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.heard = append(f.heard, heard)
+	if f.answers++; f.numbered {
+		stream.SetTrailer(metadata.Pairs("request-id", strconv.Itoa(f.answers)))
+	}
 	if failures := f.script[heard.method]; len(failures) > 0 {
 		f.script[heard.method] = failures[1:]
 		return failures[0].Err()

@@ -89,7 +89,7 @@ func repeat(ctx context.Context, attempt func() (again bool, err error)) error {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return errorOf(status.FromContextError(ctx.Err()).Err())
+			return errorOf(status.FromContextError(ctx.Err()).Err(), nil)
 		}
 	}
 }

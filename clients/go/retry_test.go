@@ -35,7 +35,7 @@ func retryAfter(delay time.Duration) *errdetails.RetryInfo {
 var sentOnce = []string{
 	"AddNote", "CloseSession", "CreateAgent", "CreateSharedBlock", "DeleteAgent", "DeleteBlock",
 	"DeleteMemory", "DeleteNote", "DeletePassage", "DeleteSharedBlock", "DetachBlock", "EditBlock", "EditNotes",
-	"OpenSession", "ResetSession", "StorePassage",
+	"OpenSession", "ResetSession", "StorePassage", "UndeleteItem",
 }
 
 func TestOnlyWhatIsSafeIsSentAgain(t *testing.T) {
@@ -167,8 +167,7 @@ func TestWhatWasLostOnItsWayIsNotSentAgain(t *testing.T) {
 			if err != nil {
 				return
 			}
-			lose(connection)
-			lost.Add(1)
+			lose(connection, &lost)
 		}
 	}()
 
@@ -180,8 +179,9 @@ func TestWhatWasLostOnItsWayIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// lose begins as HTTP/2 does, with empty settings, and breaks off when it has the agent's id.
-func lose(connection net.Conn) {
+// lose begins as HTTP/2 does, with empty settings, and breaks off when it has the agent's id. It counts the call before
+// it breaks off: once it has, the client may return before the count has grown.
+func lose(connection net.Conn, lost *atomic.Int32) {
 	defer connection.Close()
 	_, _ = connection.Write([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0})
 	var got []byte
@@ -193,6 +193,7 @@ func lose(connection net.Conn) {
 		}
 		got = append(got, part[:length]...)
 	}
+	lost.Add(1)
 }
 
 // It has not been canceled here, so nobody knows what became of it.

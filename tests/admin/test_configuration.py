@@ -25,6 +25,18 @@ def test_every_option_on_the_page_is_one_of_a_command():
     assert sorted(name for name in ON_PAGE - known if name.startswith("--")) == []
 
 
+@pytest.mark.parametrize(
+    ("option", "others"), [("--address", set()), ("--database-url", {"serve"})], ids=["clients", "operators"]
+)
+def test_the_page_says_which_commands_have_no_json(option, others):
+    """*option* is one that all commands of the table have; *others* have it and are not of the table."""
+    of_table = {name.removeprefix("muniment "): option_names(each) for name, each in COMMANDS.items()}
+    without = {name for name, names in of_table.items() if option in names and "--json" not in names} - others
+    rows = re.findall(r"^\|.*`--json`.* Not: (.*?)[.|]", PAGE, re.MULTILINE)
+
+    assert without in [set(re.findall(r"`([^`]+)`", row)) for row in rows]
+
+
 def test_the_defaults_of_the_server_are_on_the_page():
     serve = COMMANDS["muniment serve"]
     rows = {row[0]: row[1] for row in re.findall(r"^\| `(--[a-z-]+)[^|]*\|[^|]*\| ([^|]*?) \|", PAGE, re.MULTILINE)}

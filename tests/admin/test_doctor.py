@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import psycopg
 import pytest
@@ -11,7 +12,7 @@ from muniment_server.admin import checks
 from muniment_server.embedded_postgres import conninfo_of_running
 from muniment_server.postgres import roles
 from muniment_server.runtime import databases
-from tests.support.commands import run, run_process
+from tests.support.commands import objects, run, run_process
 
 
 @pytest.fixture
@@ -132,6 +133,15 @@ def test_an_agent_that_is_nearly_full_is_named(doctor, dev):
     assert "CANARY" not in found
 
 
+def test_an_agent_is_nearly_full_only_where_it_has_stored_something(doctor, dev):
+    """At PUBLIC it has its first blocks."""
+    run(dev.folder, "agent", "create", "barred", "--max-items", "0", "--max-bytes", "0")
+
+    found = run(dev.folder, "doctor", "--data-dir", ".muniment").stdout
+    [named] = [line for line in found.splitlines() if "barred" in line]
+    assert "at PUBLIC: 3 of 0 items, 768 of 0 bytes" in named
+
+
 def test_vectors_of_another_embedder_are_wrong(doctor, admin, dev):
     assert run(dev.folder, "memory", "save", "meant", "x", "--agent", "alice", "--taint", "public").returncode == 0
     admin.execute(
@@ -165,3 +175,27 @@ def test_a_database_that_cannot_be_reached_is_wrong(folder):
     done = run_process(folder, "doctor", "--database-url", "postgresql://127.0.0.1:1/muniment")
     assert done.returncode == 1
     assert done.stdout.count("cannot log in") == len(roles.SERVING)
+
+
+def test_its_findings_are_objects_with_json(dev, admin):
+    """The same ones, and the same exit status."""
+    shown = run_process(dev.folder, "doctor", "--data-dir", ".muniment").stdout
+    healthy = run_process(dev.folder, "doctor", "--data-dir", ".muniment", "--json")
+    admin.execute("ALTER ROLE muniment_auditor NOLOGIN")
+    try:
+        broken = run_process(dev.folder, "doctor", "--data-dir", ".muniment", "--json")
+    finally:
+        admin.execute("ALTER ROLE muniment_auditor LOGIN")
+
+    found = objects(healthy)
+    assert [_without_numbers(each["text"]) for each in found] == [
+        _without_numbers(line[2:]) for line in shown.splitlines()
+    ]
+    assert {each["verdict"] for each in found} <= {"GOOD", "WORTH_KNOWING"}
+    assert broken.returncode == 1
+    assert [each for each in map(json.loads, broken.stdout.splitlines()) if each["verdict"] == "BAD"]
+
+
+def _without_numbers(text: str) -> str:
+    """How much of the disk is free changes all the time."""
+    return re.sub(r"[\d,]+", "", text)

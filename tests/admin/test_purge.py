@@ -19,6 +19,8 @@ from tests.races.mutants import spoiled
 from tests.support.clock import Clock
 from tests.support.services import Caller, failure_of, reason_of, serving
 
+LATER = timedelta(days=365)
+
 
 def test_an_expired_and_replaced_version_is_purged_too(database):
     """Its row is the successor's by then: only its last version is left."""
@@ -106,7 +108,34 @@ def test_only_what_is_named_is_purged(database):
         assert {agent_id for agent_id, kind, _ in before - left() if kind == ItemKind.BLOCK} == {"alice", "bob"}
 
 
-LATER = timedelta(days=365)
+def purges_are_recorded_with_their_agents(database, tenant=None):
+    """So a host key below the ceiling of an agent does not learn that anything of it was purged."""
+    with serving(database) as service:
+        service.agent("hidden")
+        low = service.host(ceiling=Classification.INTERNAL)
+        low.create_agent(agent_id="low")
+        for agent_id in ("hidden", "low"):
+            session = service.session(Classification.INTERNAL, agent_id=agent_id)
+            session.save_memory(key="plan", content="one")
+            session.save_memory(key="plan", content="two")
+            service.host().close_session(session_id=session.session_id)
+        with connect_operator(database.admin) as operator:
+            what = operator.purgeable(tenant=tenant, agent_id=None, kind=None, name=None)
+            list(operator.purge(what, before=datetime.now(UTC) + LATER))
+        purge_sessions(database, before=datetime.now(UTC) + LATER, tenant=tenant)
+
+        def recorded(host: Caller) -> set[tuple[str, str]]:
+            events = host.list_audit_events().audit_events
+            return {(event.method, event.agent_id) for event in events if event.method.startswith("purge")}
+
+        purged = {("purge", "low"), ("purge sessions", "low")}
+        assert recorded(low) == purged
+        assert recorded(service.host()) == purged | {("purge", "hidden"), ("purge sessions", "hidden")}
+
+
+@pytest.mark.parametrize("tenant", [None, "acme"])
+def test_c23_what_is_purged_of_hidden_agents_is_hidden(database, tenant):
+    purges_are_recorded_with_their_agents(database, tenant)
 
 
 def purge_sessions(database, *, before, **owner):
@@ -177,22 +206,39 @@ def test_a_conversation_keeps_its_taint_without_its_sessions(database):
 
 @pytest.mark.proof
 @pytest.mark.parametrize(
-    ("holds", "right", "wrong"),
+    ("holds", "query", "right", "wrong"),
     [
         pytest.param(
+            purges_are_recorded_with_their_agents,
+            "purge",
+            "gen_random_uuid(), purged.agent,",
+            "gen_random_uuid(), NULL::bigint,",
+            id="the agent of a purge",
+        ),
+        pytest.param(
+            purges_are_recorded_with_their_agents,
+            "purge_sessions",
+            "gen_random_uuid(), found.agent,",
+            "gen_random_uuid(), NULL::bigint,",
+            id="the agent of purged sessions",
+        ),
+        pytest.param(
             only_the_closed_one_is_purged,
+            "purge_sessions",
             "least(%(before)s, vault.clock())",
             "%(before)s",
             id="the time of the database",
         ),
         pytest.param(
             only_the_closed_one_is_purged,
+            "purge_sessions",
             "WHERE least(session.close_time, session.expire_time) < least(%(before)s, vault.clock())",
             "WHERE session.create_time < %(before)s",
             id="closed or expired",
         ),
         pytest.param(
             the_taint_stays,
+            "purge_sessions",
             "RETURNING purged.tenant, purged.agent, purged.session_id, purged.conversation_id ), classified AS (",
             "RETURNING purged.tenant, purged.agent, purged.session_id, purged.conversation_id ),"
             " forgotten AS (DELETE FROM vault.conversation AS forgotten USING purged"
@@ -202,9 +248,9 @@ def test_a_conversation_keeps_its_taint_without_its_sessions(database):
         ),
     ],
 )
-def test_without_a_guard_of_the_purge_these_tests_fail(database, holds, right, wrong):
+def test_without_a_guard_of_the_purge_these_tests_fail(database, holds, query, right, wrong):
     with (
-        spoiled(operators._QUERIES, "purge_sessions", right, wrong),
+        spoiled(operators._QUERIES, query, right, wrong),
         pytest.raises((AssertionError, grpc.RpcError)),
     ):
         holds(database)
@@ -232,7 +278,7 @@ def test_the_token_and_the_id_of_a_purged_session_are_as_unknown_as_any(database
 
 
 def test_what_was_recorded_of_a_purged_session_stays_and_its_purge_is_recorded(database):
-    """One row for each level of each batch, with the operator, and the agent if one was named."""
+    """One row for each agent and level of each batch, with the operator."""
     with serving(database) as service:
         sessions = [closed_session(service, level) for level in (Classification.PUBLIC, Classification.RESTRICTED)]
         with connect_operator(database.admin) as operator:
@@ -270,7 +316,7 @@ def test_only_the_sessions_of_the_owner_that_is_named_are_purged_in_batches(data
     assert purge_sessions(database, before=before) == of["acme", "bob"]
     with connect_operator(database.admin) as operator:
         events = operator.audit_events(tenant="acme", limit=1000)
-    assert [event.agent_id for event in events if event.method == "purge sessions"] == [None] * 2 + ["alice"] * 3
+    assert [event.agent_id for event in events if event.method == "purge sessions"] == ["bob"] * 2 + ["alice"] * 3
 
 
 def test_a_session_that_another_transaction_holds_is_left_for_the_next_purge(database):

@@ -19,9 +19,9 @@ from psycopg import conninfo as libpq
 import muniment
 from muniment import Classification
 from muniment_server.postgres import pool, roles
-from muniment_server.postgres.pool import RoleConnection
+from muniment_server.postgres.pool import RoleConnection, next_passfile
 from muniment_server.runtime import passfile as passfiles
-from muniment_server.runtime.passfile import PassfileError, migrate_with_passfile, next_passfile, prepare_rotation
+from muniment_server.runtime.passfile import PassfileError, migrate_with_passfile, prepare_rotation
 from tests.support.commands import SYSTEM_POSTGRES, Server, line_of, run, run_process
 from tests.support.external_postgres import admin_url, migrate
 
@@ -287,7 +287,7 @@ def test_without_the_second_attempt_a_server_would_be_locked_out(
     migrate_with_passfile(admin, passfile, rotate=True)
 
     assert can_log_in(url, far)
-    monkeypatch.setattr(pool, "NEXT", ".absent")
+    monkeypatch.setattr(pool, "_NEXT", ".absent")
     assert not can_log_in(url, far)
 
 
@@ -365,6 +365,37 @@ def test_two_rotations_at_once_leave_a_passfile_that_is_right(url: str, passfile
 
         assert can_log_in(url, passfile, psycopg.connect)
         next_passfile(passfile).unlink(missing_ok=True)
+
+
+def test_a_passfile_may_be_a_symbolic_link(folder: Path, url: str, passfile: Path, admin: str, far: Path) -> None:
+    """It stays one. The coming passwords are beside the file that it names, where servers look for them."""
+    here, there = folder / "here", folder / "there"
+    here.symlink_to(passfile)
+    there.symlink_to(far)
+
+    assert prepare_rotation(admin, here) == [f"wrote {passfile}.next"]
+    distribute(passfile, far)
+    assert migrate_with_passfile(admin, here, rotate=True)[-1] == f"wrote {passfile}"
+
+    assert here.is_symlink()
+    assert can_log_in(url, here, psycopg.connect)
+    assert can_log_in(url, there)
+    assert sorted(folder.iterdir()) == [far, folder / "far.next", here, there]
+
+
+def test_a_refused_password_is_logged_once(
+    url: str, passfile: Path, admin: str, far: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    migrate_with_passfile(admin, passfile, rotate=True)
+    for _ in range(2):
+        for role in (roles.CONTROL, roles.ERASER):
+            with pytest.raises(psycopg.OperationalError):
+                RoleConnection.connect(libpq.make_conninfo(url, user=role, passfile=str(far)))
+
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the database refused the password of {role} in {far}: use the passfile that `muniment migrate` wrote last"
+        for role in (roles.CONTROL, roles.ERASER)
+    ]
 
 
 def test_a_rotation_is_prepared_for_the_passfile_of_the_servers(folder: Path, admin: str) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import socket
 
 import pytest
 
 import muniment
+from muniment_server.runtime.child_log import ChildLog
 from tests.support.certificates import make
-from tests.support.commands import run, run_process
+from tests.support.commands import run, run_process, wait_until
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
 
@@ -85,3 +88,31 @@ def test_mismatched_files_are_refused_before_anything_starts(folder, certificate
     assert done.returncode == 1
     assert advice in done.stderr
     assert not (folder / "none").exists()
+
+
+def test_a_handshake_that_fails_has_a_line_and_repeats_are_summed_up(served, certificates):
+    """gRPC's own lines are nowhere: they may quote what was sent."""
+    server = served(*pair(certificates), "--tls-client-ca", str(certificates / "ca.pem"))
+    host, _, port = server.address.rpartition(":")
+    for _ in range(5):
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(b"CANARY in the clear\n" * 10)
+            connection.recv(1000)
+
+    wait_until(lambda: "TLS handshake failed again" in server.errors.read_text(), "repeats are reported")
+    log = server.errors.read_text()
+    assert log.count("TLS handshake failed cause=WRONG_VERSION_NUMBER") == 1
+    assert "TLS handshake failed again cause=WRONG_VERSION_NUMBER times=4" in log
+    assert ".cc:" not in log
+    assert "CANARY" not in log
+
+
+def test_what_else_a_worker_writes_is_passed_on(tmp_path):
+    onto = io.StringIO()
+    lines = ["Traceback\n", "I1123 23:18:12.887150   11546 other.cc:3] CANARY\n", "Fatal Python error\n"]
+    (tmp_path / "stream").write_text("".join(lines))
+    stream = (tmp_path / "stream").open()
+    ChildLog(stream, onto)
+
+    wait_until(lambda: stream.closed, "the stream has been read")
+    assert onto.getvalue() == "Traceback\nFatal Python error\n"

@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PAIRS, PUBLIC, RESTRICTED, UP, refusal
+from tests.support.erasing import erase_all
 
 _MEMORY = 1
 
@@ -18,6 +19,7 @@ def calls_on(agent_id: str):
     yield "UpdateAgent", {"agent_id": agent_id, "limits": {"max_items": 1}}
     yield "DeleteAgent", {"agent_id": agent_id}
     yield "EraseItems", {"agent_id": agent_id, "kind": _MEMORY, "name": "plan"}
+    yield "UndeleteItem", {"agent_id": agent_id, "kind": _MEMORY, "name": "plan", "classification": PUBLIC}
     yield "OpenSession", {"agent_id": agent_id, "taint": PUBLIC}
     yield "OpenSession", {"agent_id": agent_id, "taint": RESTRICTED}
     yield "ListSessions", {"agent_id": agent_id, "include_closed": True}
@@ -101,8 +103,27 @@ def test_c23_for_a_key_below_its_ceiling_an_agent_does_not_exist(shared, tenant,
     assert (host.get_agent(agent_id="high").agent, host.get_session(session_id=session)) == before
 
 
-def test_the_audit_events_of_an_erased_agent_are_for_keys_that_reach_everything(service):
-    """Its ceiling is not known any more."""
+def test_c23_the_audit_events_of_an_erased_agent_are_for_keys_that_reach_its_ceiling(service):
+    """As they were before the eraser has run."""
+    low = service.host(ceiling=INTERNAL)
+    low.create_agent(agent_id="low")
+    service.host().create_agent(agent_id="high")
+    for agent_id in ("low", "high"):
+        service.host().delete_agent(agent_id=agent_id)
+    before = [(host, host.list_audit_events()) for host in (low, service.host())]
+
+    erase_all(service.database)
+
+    assert [(event.method, event.classification) for event in before[0][1].audit_events][:1] == [
+        ("DeleteAgent", PUBLIC)
+    ]
+    for host, listed in before:
+        found = host.list_audit_events().audit_events
+        assert [event.event_id for event in found] == [event.event_id for event in listed.audit_events]
+
+
+def test_the_audit_events_of_an_agent_of_unknown_ceiling_are_for_keys_that_reach_everything(service):
+    """It was erased by an earlier version, or the backup lacked it."""
     low = service.host(ceiling=INTERNAL)
     low.create_agent(agent_id="alice")
     service.host().create_agent(agent_id="high")

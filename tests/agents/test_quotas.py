@@ -241,6 +241,58 @@ def test_an_edit_of_notes_that_does_not_fit_as_a_whole_changes_nothing(at, host)
     assert not session.list_notes().notes
 
 
+@pytest.mark.parametrize(
+    ("limits", "content", "quota"),
+    [
+        ({"max_items": BLOCKS}, "", "items"),
+        ({"max_bytes": BLOCKS * REVISION_BYTES + 9}, "x" * 10, "bytes"),
+    ],
+)
+def test_a_shared_block_is_an_item_of_its_owner_as_any(at, host, limits, content, quota):
+    at(PUBLIC)
+    limit(host, **limits)
+
+    assert quota_of(failure_of(host.create_shared_block, owner_agent_id="alice", label="z", content=content)) == quota
+    assert storage(host)[PUBLIC].items == BLOCKS
+    assert "z" not in [block.label for block in at(PUBLIC).list_blocks().blocks]
+
+
+def test_a_block_that_fits_exactly_is_shared_and_one_that_exists_always_is(at, host):
+    at(PUBLIC)
+    limit(host, max_items=BLOCKS + 1, max_bytes=BLOCKS * REVISION_BYTES + 10)
+    host.create_shared_block(owner_agent_id="alice", label="z", content="x" * 10)
+    limit(host, max_items=0, max_bytes=0)
+    host.create_shared_block(owner_agent_id="alice", label="personality")
+
+    assert storage(host)[PUBLIC].items == BLOCKS + 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "quota"),
+    [
+        ({"max_items": 2, "max_bytes": 10}, None),
+        ({"max_items": 1}, "items"),
+        ({"max_bytes": 9}, "bytes"),
+    ],
+)
+def test_the_blocks_that_a_host_gives_a_new_agent_must_fit(host, limits, quota):
+    blocks = [{"label": label, "content": "x" * 5} for label in "ab"]
+    if quota is None:
+        host.create_agent(agent_id="alice", limits=limits, initial_blocks=blocks)
+        return
+
+    refused = failure_of(host.create_agent, agent_id="alice", limits=limits, initial_blocks=blocks)
+
+    assert quota_of(refused) == quota
+    assert list(host.list_agents().agents) == []
+
+
+def test_the_blocks_of_an_agent_that_is_given_none_always_fit(host):
+    host.create_agent(agent_id="alice", limits={"max_items": 0, "max_bytes": 0})
+
+    assert storage(host)[PUBLIC].items == BLOCKS
+
+
 def test_the_host_sees_what_is_stored_and_is_warned_before_it_is_full(at, host):
     limit_of_items = 5
     at(RESTRICTED)
@@ -252,6 +304,15 @@ def test_the_host_sees_what_is_stored_and_is_warned_before_it_is_full(at, host):
     assert [(*LEVELS,) == tuple(storage(host))] == [True]
     assert (storage(host)[RESTRICTED].items, storage(host)[RESTRICTED].nearly_full) == (4, True)
     assert (storage(host)[CONFIDENTIAL].items, storage(host)[CONFIDENTIAL].nearly_full) == (1, False)
+
+
+def test_an_agent_is_nearly_full_only_where_it_has_stored_something(host):
+    """At PUBLIC it has its first blocks."""
+    host.create_agent(agent_id="alice", limits={"max_items": 0, "max_bytes": 0})
+
+    assert {level: one.nearly_full for level, one in storage(host).items()} == {
+        level: level is PUBLIC for level in LEVELS
+    }
 
 
 def test_the_host_sees_the_levels_up_to_the_ceiling_of_the_agent(host):

@@ -15,7 +15,7 @@ from psycopg_pool import ConnectionPool
 from muniment.v1 import memory_pb2, memory_service_pb2
 from tests.bench.ping import serve
 
-_SELECT = """
+SELECT = """
 SELECT content
   FROM item
  WHERE tenant = %(tenant)s AND agent = %(agent)s AND kind = 1 AND name = %(key)s AND delete_time IS NULL
@@ -36,7 +36,7 @@ class Bare:
         """One memory; an error if there is none."""
         with self._pool.connection() as connection:
             row = connection.execute(
-                _SELECT, {"tenant": self._tenant, "agent": self._agent, "key": request.key}
+                SELECT, {"tenant": self._tenant, "agent": self._agent, "key": request.key}
             ).fetchone()
         assert row is not None
         return memory_service_pb2.GetMemoryResponse(memory=memory_pb2.Memory(key=request.key, content=row[0]))

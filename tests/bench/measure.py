@@ -50,12 +50,8 @@ def h2load(url: str, body: bytes, *, pids: Sequence[int], in_flight: int, second
     with tempfile.TemporaryDirectory() as folder:
         request, log = Path(folder, "request"), Path(folder, "log")
         request.write_bytes(b"\0" + struct.pack(">I", len(body)) + body)
-        connections = min(8, in_flight)
-        command = [
-            "h2load", "-c", str(connections), "-m", str(in_flight // connections), "-D", str(int(seconds)),
-            "-d", str(request), f"--log-file={log}", "-H", "te: trailers", "-H", "content-type: application/grpc",
-            "-H", f"authorization: Bearer {token}", url,
-        ]  # fmt: skip
+        command = h2load_command(url, request, in_flight=in_flight, seconds=seconds, token=token)
+        command.append(f"--log-file={log}")
         before = _cpu(pids)
         subprocess.run(command, check=True, capture_output=True)
         cpu = _cpu(pids) - before
@@ -64,6 +60,16 @@ def h2load(url: str, body: bytes, *, pids: Sequence[int], in_flight: int, second
     if bad:
         raise RuntimeError(f"{len(bad)} calls failed")
     return _result([int(row[2]) / 1e6 for row in rows], seconds=seconds, cpu=cpu)
+
+
+def h2load_command(url: str, request: Path, *, in_flight: int, seconds: float, token: str) -> list[str]:
+    """h2load's arguments, to keep *in_flight* calls in flight. *request* is a file with a gRPC message."""
+    connections = min(8, in_flight)
+    return [
+        "h2load", "-c", str(connections), "-m", str(in_flight // connections), "-D", str(int(seconds)),
+        "-d", str(request), "-H", "te: trailers", "-H", "content-type: application/grpc",
+        "-H", f"authorization: Bearer {token}", url,
+    ]  # fmt: skip
 
 
 def savers(address: str, token: str, *, pids: Sequence[int], in_flight: int, seconds: float) -> Result:

@@ -77,7 +77,7 @@ def serving(
 @contextmanager
 def running(module: str, *arguments: str, workers: int, threads: int) -> Iterator[tuple[str, list[int]]]:
     """Processes of one of the baselines, `ping` or `bare`, that share a port; its address, and their ids."""
-    address = f"127.0.0.1:{_free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", f"tests.bench.{module}", address, str(threads), *arguments],
@@ -101,7 +101,8 @@ def _children(pid: int) -> list[int]:
     return [int(child) for child in found if ".worker" in Path(f"/proc/{child}/cmdline").read_text()]
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A TCP port of the loopback address that nothing uses yet."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

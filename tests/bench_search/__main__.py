@@ -18,12 +18,12 @@ from rich.progress import Progress
 from rich.table import Table
 
 from muniment_server.domain.classification import Classification
+from tests.bench import picture
 from tests.bench.processes import serving
-from tests.bench_search import picture
 from tests.bench_search.corpus import Source, sizes
-from tests.bench_search.loading import SHARES, load
+from tests.bench_search.loading import SHARES, load, new_owners
 from tests.bench_search.measure import Bench, Times, index_bytes, times
-from tests.endtoend.locomo import DATA
+from tests.eval.folder import data_option
 
 _CONSOLE = Console(width=132)
 _MANY = 1000
@@ -52,12 +52,10 @@ class Row(NamedTuple):
 @click.command(epilog="Example: make bench-search ARGS='--sizes 1e4,1e5 --svg search.svg'")
 @click.option("--sizes", "wanted", default="1e4,1e5,1e6", show_default=True, help="Numbers of items.")
 @click.option("--queries", default=100, show_default=True, help="Searches of each kind; of ILIKE a tenth of it.")
-@click.option("--data", default=DATA, type=click.Path(path_type=Path), help="The folder with the texts.")
+@data_option
 @click.option("--svg", default=None, type=click.Path(path_type=Path), help="Where to draw how cost grows.")
 def main(wanted: str, queries: int, data: Path, svg: Path | None) -> None:
     """Measure search on this machine. A million items take most of an hour: they are loaded twice."""
-    if not (data / "locomo-dev.json").exists():
-        raise click.ClickException(f"no data at {data.resolve()}: name its folder with --data")
     rows: list[Row] = []
     with Progress(console=Console(stderr=True)) as progress:
         for items in sizes(wanted):
@@ -75,7 +73,7 @@ def _measured(source: Source, items: int, agents: int, queries: int, progress: P
         with serving(folder, workers=1, threads=4, words_alone=True) as service:
             task = progress.add_task(f"{items:,} items of {agents:,}", total=items)
             load(
-                service.conninfo, source.items(2 * items), agents=agents, count=items,
+                service.conninfo, source.items(2 * items), owners=new_owners(service.conninfo, agents), count=items,
                 done=lambda more: progress.advance(task, more),
             )  # fmt: skip
             kept = index_bytes(service) // items

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -57,43 +61,65 @@ class Owner(NamedTuple):
     level: Classification
 
 
+def new_owners(conninfo: Callable[[str], str], agents: int) -> list[Owner]:
+    """Create *agents* agents, `agent1` and so on, each with a session at every level."""
+    with _as_owner(conninfo) as owner:
+        return [Owner(row[0], row[1], row[2], Classification(row[3])) for row in owner.execute(_AGENTS, [agents])]
+
+
 def load(
-    conninfo: Callable[[str], str], contents: Iterable[str], *, agents: int, count: int, done: Callable[[int], None]
-) -> None:
-    """Remember *count* of *contents* for *agents* agents, `agent1` and so on.
+    conninfo: Callable[[str], str], contents: Iterable[str], *, owners: Sequence[Owner], count: int,
+    done: Callable[[int], None], loaders: int = 1,
+) -> None:  # fmt: skip
+    """Remember *count* of *contents*, dealt out evenly among the owners of each level, in *loaders* threads.
 
     After each batch, *done* receives its size.
 
     The rows are those that the service writes, but that the two indexes of words are made at the end.
     """
-    texts = iter(contents)
-    with psycopg.connect(operator_conninfo(conninfo("postgres")), autocommit=True, row_factory=namedtuple_row) as owner:
-        owners = [Owner(row[0], row[1], row[2], Classification(row[3])) for row in owner.execute(_AGENTS, [agents])]
-        for level in Classification:
-            _load_level(conninfo, owner, level, [one for one in owners if one.level is level], texts, count, done)
+    texts, lock, changes = iter(contents), threading.Lock(), itertools.count(1)
+
+    def batches(wanted: int) -> Iterator[list[str]]:
+        while wanted:
+            with lock:
+                batch = list(islice(texts, min(wanted, _BATCH)))
+            yield batch
+            wanted -= len(batch)
+
+    def load_one(one: Owner, wanted: int) -> None:
+        with _as_owner(conninfo) as owner, _as_level(conninfo, one.level) as writer:
+            for batch in batches(wanted):
+                _remember(owner, writer, one, batch)
+                if next(changes) % _FOLDED_ONCE_IN == 0:
+                    _run(writer, one, Statement("fold_stats", {"kind": ItemKind.MEMORY, "fold_id": uuid.uuid4()}))
+                done(len(batch))
+
+    with _as_owner(conninfo) as owner:
+        made_again = [_dropped(owner, level, name) for level in Classification for name in _WORDS]
+        with ThreadPoolExecutor(loaders) as pool:
+            list(pool.map(load_one, owners, _parts(owners, count)))
+        for statement in made_again:
+            owner.execute(statement)
         owner.execute("RESET ROLE")
         owner.execute("VACUUM ANALYZE")
 
 
-def _load_level(
-    conninfo: Callable[[str], str], owner: psycopg.Connection[Any], level: Classification, owners: Sequence[Owner],
-    texts: Iterator[str], count: int, done: Callable[[int], None],
-) -> None:  # fmt: skip
-    made_again = [_dropped(owner, level, name) for name in _WORDS]
-    with psycopg.connect(conninfo(level.role), autocommit=True, row_factory=namedtuple_row) as writer:
-        writer.execute("SET synchronous_commit = off")
-        changes = 0
-        for place, one in enumerate(owners):
-            left = _part(round(count * SHARES[level]), place, len(owners))
-            while batch := list(islice(texts, min(left, _BATCH))):
-                _remember(owner, writer, one, batch)
-                changes += 1
-                if changes % _FOLDED_ONCE_IN == 0:
-                    _run(writer, one, Statement("fold_stats", {"kind": ItemKind.MEMORY, "fold_id": uuid.uuid4()}))
-                left -= len(batch)
-                done(len(batch))
-    for statement in made_again:
-        owner.execute(statement)
+def _parts(owners: Sequence[Owner], count: int) -> Iterator[int]:
+    """How many items each owner gets: `_part` of those of its level."""
+    places, sizes = Counter[Classification](), Counter(one.level for one in owners)
+    for one in owners:
+        yield _part(round(count * SHARES[one.level]), places[one.level], sizes[one.level])
+        places[one.level] += 1
+
+
+def _as_owner(conninfo: Callable[[str], str]) -> psycopg.Connection[Any]:
+    return psycopg.connect(operator_conninfo(conninfo("postgres")), autocommit=True, row_factory=namedtuple_row)
+
+
+def _as_level(conninfo: Callable[[str], str], level: Classification) -> psycopg.Connection[Any]:
+    writer = psycopg.connect(conninfo(level.role), autocommit=True, row_factory=namedtuple_row)
+    writer.execute("SET synchronous_commit = off")
+    return writer
 
 
 def _remember(

@@ -723,6 +723,33 @@ def test_c23_a_host_shares_blocks_among_the_agents_up_to_its_ceiling_and_sees_no
     assert list(host.list_block_consumers(**block).agent_ids) == ["low-reader", "reader"]
 
 
+def test_c23_a_block_is_not_attached_to_an_agent_below_the_ceiling_of_its_owner(shared, tenant, host, session):
+    """Keys that reach the agent and not the owner would see the owner's id, and could not detach the block."""
+    low = shared.host(tenant, INTERNAL)
+    low.create_agent(agent_id="low")
+    host.create_shared_block(**PLAN, content="text")
+
+    assert refusal(host.attach_block, **PLAN, agent_id="low") == "PERMISSION_DENIED AGENT_CEILING_EXCEEDED"
+    assert refusal(host.attach_block, **PLAN, agent_id="never") == NO_AGENT
+    assert "plan" not in [block.label for block in session(INTERNAL, agent_id="low").list_blocks().blocks]
+    assert consumers(host) == []
+    [refused] = [event for event in events(host) if event.method == "AttachBlock"]
+    assert (refused.agent_id, refused.outcome) == ("low", "AGENT_CEILING_EXCEEDED")
+    assert refused.classification == RESTRICTED
+    assert "AttachBlock" not in {event.method for event in low.list_audit_events().audit_events}
+
+
+@pytest.mark.parametrize("ceiling", LEVELS)
+def test_a_block_is_attached_to_an_agent_with_the_ceiling_of_its_owner_or_a_higher_one(host, ceiling):
+    host.create_agent(agent_id="lower", ceiling=ceiling)
+    host.create_agent(agent_id="same", ceiling=ceiling)
+    host.create_shared_block(owner_agent_id="lower", label="plan")
+    for agent_id in ("same", "reader"):
+        host.attach_block(owner_agent_id="lower", label="plan", agent_id=agent_id)
+
+    assert list(host.list_block_consumers(owner_agent_id="lower", label="plan").agent_ids) == ["reader", "same"]
+
+
 # --- Audit
 
 

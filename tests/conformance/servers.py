@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import subprocess
 import tempfile
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from muniment_server.admin.operator import Operator, connect_operator
 from muniment_server.domain.classification import Classification
@@ -19,6 +22,8 @@ from muniment_server.runtime import databases
 from muniment_server.runtime.configuration import DatabaseConfig
 from tests.bench.processes import WORDS_ALONE
 from tests.support.commands import Server, environment_in
+
+JSON = Any
 
 TRANSPORTS = ("tls", "plaintext", "unix")
 OTHERS_KEYS = ("internal_host", "other_host")
@@ -59,6 +64,10 @@ class Target(ABC):
         """Whether the scenario of this file is played against it."""
         return True
 
+    def log_of(self, request_ids: Set[str]) -> dict[str, JSON] | None:
+        """The lines of the server's log about these calls. None if the log cannot be read."""
+        return None
+
 
 class Elsewhere(Target):
     """A server that others run, with the keys that the environment names."""
@@ -78,9 +87,12 @@ _tenants = itertools.count(1)
 class Ours(Target):
     """A server of ours. Each client gets a tenant of its own."""
 
-    def __init__(self, transport: str, address: str, ca_file: str | None, data_dir: Path, everything: bool) -> None:
+    def __init__(
+        self, transport: str, address: str, ca_file: str | None, folder: Path, log_file: Path, everything: bool
+    ) -> None:
         super().__init__(transport, address, ca_file)
-        self._data_dir = data_dir
+        self._data_dir = folder / "data"
+        self._log_file = log_file
         self._everything = everything or transport == "tls"
 
     def keys(self) -> Keys:
@@ -96,6 +108,17 @@ class Ours(Target):
 
     def plays(self, file: str) -> bool:
         return self._everything or file in _EVERY_WAY
+
+    def log_of(self, request_ids: Set[str]) -> dict[str, JSON]:
+        """Waits for lines that are being written; what is missing after ten seconds is not there."""
+        end = time.monotonic() + 10
+        while not request_ids <= (log := self._log()).keys() and time.monotonic() < end:
+            time.sleep(0.05)
+        return log
+
+    def _log(self) -> dict[str, JSON]:
+        lines = (json.loads(line) for line in self._log_file.read_text().splitlines() if line.endswith("}"))
+        return {line["request_id"]: line for line in lines if "request_id" in line}
 
 
 def _key(operator: Operator, tenant: str, ceiling: Classification) -> str:
@@ -121,12 +144,14 @@ def serving(transport: str, folder: Path, *, everything: bool = False) -> Iterat
     tls = ("--tls-cert", "server.pem", "--tls-key", "server.key") if transport == "tls" else ()
     if tls:
         _make_certificates(folder)
-    options = ("--data-dir", "data", "--workers", "1", "--listen", listen, *tls)
+    log = ("--log-format", "json", "--access-log")
+    options = ("--data-dir", "data", "--workers", "1", "--listen", listen, *log, *tls)
     # Vectors are made when there is time: with them, answers to the same calls may differ.
     server = Server(folder, *options, environment=environment_in(folder, PYTHONPATH=str(WORDS_ALONE)))
     try:
         address = server.address.replace("127.0.0.1", "localhost") if tls else server.address
-        yield Ours(transport, address, str(folder / "ca.pem") if tls else None, folder / "data", everything)
+        ca_file = str(folder / "ca.pem") if tls else None
+        yield Ours(transport, address, ca_file, folder, server.errors, everything)
     finally:
         server.end()
 

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from tests.conformance import transcripts
 from tests.conformance.clients import Client
@@ -57,8 +58,11 @@ class Suite:
             steps=sum(map(len, seen)),
             left_out=tuple(scenario.title for scenario in due if scenario not in scenarios),
         )
+        log = target.log_of(transcripts.request_ids(chain.from_iterable(seen)))
         for scenario, records in zip(scenarios, seen, strict=True):
             self._check(played, scenario, records)
+            if log is not None:
+                played.failures += transcripts.unlogged(scenario, records, log)
         return played
 
     def _check(self, played: Played, scenario: Scenario, records: Sequence[Record]) -> None:

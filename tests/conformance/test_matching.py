@@ -162,6 +162,44 @@ def test_the_same_answer_is_the_same_in_every_part():
     assert list(transcripts.failures(scenario, [REFUSED, REFUSED | {"step": 1}])) == []
 
 
+def test_each_call_has_a_request_id_of_its_own():
+    scenario = scenario_of({"name": "one", "expect": {"status": "NOT_FOUND"}}, {"expect": {"same_as": "one"}})
+    one, other = REFUSED | {"request_id": "r1"}, REFUSED | {"step": 1, "request_id": "r2"}
+
+    assert list(transcripts.failures(scenario, [one, other])) == []
+    assert masked(one) == masked(one | {"request_id": "r3"})
+
+
+@pytest.mark.parametrize(
+    ("request_id", "change"),
+    [("", {}), ("r2", {}), ("r1", {"method": "N"}), ("r1", {"code": "ABORTED"}), ("r1", {"reason": "Y"})],
+)
+def test_a_request_id_finds_the_call_in_the_log(request_id, change):
+    logged = {"method": "M", "code": "NOT_FOUND", "reason": "X_NOT_FOUND", "ms": 3}
+    found = transcripts.unlogged(scenario_of({}), [REFUSED | {"request_id": "r1"}], {"r1": logged})
+    assert list(found) == []
+
+    lost = transcripts.unlogged(scenario_of({}), [REFUSED | {"request_id": request_id}], {"r1": logged | change})
+    assert len(list(lost)) == 1
+
+
+def test_what_no_service_answered_is_in_no_log():
+    late = record(0, "DEADLINE_EXCEEDED", reason="", message="late", details=[], request_id="")
+
+    assert (
+        list(
+            transcripts.unlogged(
+                scenario_of({}),
+                [
+                    late,
+                ],
+                {},
+            )
+        )
+        == []
+    )
+
+
 @pytest.mark.parametrize(
     "stdout",
     [
@@ -180,7 +218,7 @@ def test_a_runner_that_does_not_play_every_step_is_broken(stdout):
 
 
 def test_a_runner_that_leaves_something_out_is_broken():
-    failed = {"status": "NOT_FOUND", "reason": "", "message": "", "details": []}
+    failed = {"status": "NOT_FOUND", "reason": "", "message": "", "details": [], "request_id": ""}
     step = {"scenario": "t", "step": 0}
     for whole in ({"status": "OK", "response": {}}, failed):
         assert transcripts.read(json.dumps(step | whole), [scenario_of({})]) == [[step | whole]]

@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -50,7 +50,7 @@ def _required(status: JSON) -> set[str]:
             return {"response"}
         case "UNRESOLVED":
             return set()
-    return {"status", "reason", "message", "details"}
+    return {"status", "reason", "message", "details", "request_id"}
 
 
 def failures(scenario: Scenario, records: Sequence[Record]) -> Iterator[str]:
@@ -64,6 +64,26 @@ def failures(scenario: Scenario, records: Sequence[Record]) -> Iterator[str]:
             yield f"{scenario.file}.yaml, {step.label} {step.call}: {difference}"
         if step.name:
             named[step.name] = record
+
+
+def request_ids(records: Iterable[Record]) -> set[str]:
+    """The ids of failed calls that the client knows."""
+    return {record["request_id"] for record in records if record.get("request_id")}
+
+
+def unlogged(scenario: Scenario, records: Sequence[Record], log: Mapping[str, Record]) -> Iterator[str]:
+    """Each failed call that the server's log, by request id, does not have as the client saw it.
+
+    Without an answer of the service, as after a deadline that the client noticed first, there is no id.
+    """
+    for step, record in zip(scenario.steps, records, strict=True):
+        request_id = record.get("request_id", "")
+        if not (record.get("reason") or request_id):
+            continue
+        seen = {"method": step.call.partition(".")[2], "code": record["status"], "reason": record["reason"]}
+        logged = {name: log.get(request_id, {}).get(name) for name in seen}
+        if logged != seen:
+            yield f"{scenario.file}.yaml, {step.label} {step.call}: the log has {logged} of {request_id!r}, not {seen}"
 
 
 def _differences(step: Step, record: Record, match: Match, named: dict[str, Record]) -> Iterator[str]:
@@ -84,8 +104,8 @@ def _differences(step: Step, record: Record, match: Match, named: dict[str, Reco
 
 
 def _answer(record: Record) -> Record:
-    """All that the service said, without where in the scenario it did."""
-    return {name: value for name, value in record.items() if name not in ("scenario", "step")}
+    """All that the service said, without where in the scenario it did, and without the id of that call alone."""
+    return {name: value for name, value in record.items() if name not in ("scenario", "step", "request_id")}
 
 
 def _at(path: str, response: JSON) -> JSON:
@@ -108,7 +128,8 @@ def masked(scenario: Scenario, records: Sequence[Record]) -> list[Record]:
 
 
 def _of_the_service(record: Record) -> Record:
-    """The record without what the client says of itself."""
+    """The record without what the client says of itself, and without the id of that call alone."""
+    record = {name: value for name, value in record.items() if name != "request_id"}
     if record["status"] == "DEADLINE_EXCEEDED":
         # Which side notices first is a matter of time.
         return {name: record[name] for name in ("scenario", "step", "status")}

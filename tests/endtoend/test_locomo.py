@@ -71,7 +71,7 @@ def test_every_key_is_its_highest_visible_version_or_as_if_it_never_existed(load
 def failure_of(session, key):
     with pytest.raises(MemoryNotFound) as failure:
         session.get_memory(key)
-    return str(failure.value), failure.value.code, failure.value.reason
+    return failure.value.summary, failure.value.code, failure.value.reason
 
 
 def test_searches_find_what_is_visible_and_never_anything_else(loaded):

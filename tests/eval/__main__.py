@@ -19,9 +19,9 @@ from rich.table import Table
 import muniment
 from muniment_server.runtime.embedder import Model
 from tests.bench.processes import Service, serving
-from tests.endtoend.locomo import DATA
 from tests.eval import picture
 from tests.eval.corpora import Corpus, corpora
+from tests.eval.folder import data_option
 from tests.eval.measures import NAMES, Scores, measured
 from tests.eval.systems import Fts5, Ilike, Muniment, System, WordsAlone
 
@@ -52,12 +52,10 @@ WORST_LANGUAGE = 0.06
 
 @click.command(epilog="Example: make eval ARGS='--only XQuAD'")
 @click.option("--only", default="", help="Only sets whose name, or agent, holds this. Floors are those of whole sets.")
-@click.option("--data", default=DATA, type=click.Path(path_type=Path), help="The folder with LoCoMo and XQuAD.")
+@data_option
 @click.option("--svg", default=None, type=click.Path(path_type=Path), help="Where to draw a picture.")
 def main(only: str, data: Path, svg: Path | None) -> None:
     """Measure search on this machine. Takes some minutes. Fails when a floor of a whole set is missed."""
-    if not (data / "locomo-dev.json").exists():
-        raise click.ClickException(f"no data at {data.resolve()}: name its folder with --data")
     every = corpora(data)
     chosen = [corpus for corpus in every if only in corpus.name or only in corpus.agent_id]
     if not chosen:

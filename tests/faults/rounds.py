@@ -98,6 +98,7 @@ class Rounds:
         host.erase_items(agent_id=agent, kind=1, name="erased")
         session = host.session(host.open_session(agent_id=agent, taint=1))
         self._memories(session)
+        host.undelete_item(agent_id=agent, kind=1, name="plan", classification=1)
         self._notes(session)
         self._blocks(host, session, agent, other)
         self._passages(session)

@@ -170,6 +170,7 @@ def test_an_act_of_a_host_without_its_audit_row_has_no_effect(service: Service, 
             host.observe("CloseSession", session_id=session.session_id).code,
             session.observe("CloseSession").code,
             host.observe("EraseItems", agent_id="alice", kind=1, name="plan").code,
+            host.observe("UndeleteItem", agent_id="alice", kind=1, name="gone", classification=PUBLIC).code,
             host.observe("DeleteAgent", agent_id="alice").code,
             host.observe("CreateSharedBlock", owner_agent_id="alice", label="new", content="text").code,
             host.observe("CreateSharedBlock", owner_agent_id="alice", label="personality").code,
@@ -178,6 +179,23 @@ def test_an_act_of_a_host_without_its_audit_row_has_no_effect(service: Service, 
             host.observe("DeleteSharedBlock", owner_agent_id="alice", label="shared").code,
         ]
 
-    assert codes == [grpc.StatusCode.INTERNAL] * 14
+    assert codes == [grpc.StatusCode.INTERNAL] * 15
     assert (_state(service, _HOSTS), _state(service, _EVERYTHING.replace("{level}", PUBLIC.role))) == before
     session.save_memory(key="plan", content="still here")
+
+
+@pytest.mark.parametrize("level", Classification)
+def test_an_undelete_without_its_audit_row_has_no_effect(
+    level: Classification, service: Service, at: At, host: Caller
+) -> None:
+    session = at(level)
+    session.save_memory(key="gone", content="text")
+    session.delete_memory(key="gone")
+    before = _state(service, _EVERYTHING.replace("{level}", level.role))
+    fields = {"agent_id": "alice", "kind": 1, "name": "gone", "classification": level}
+    with _no_audit(service, level.role):
+        code = host.observe("UndeleteItem", **fields).code
+
+    assert code is grpc.StatusCode.INTERNAL
+    assert _state(service, _EVERYTHING.replace("{level}", level.role)) == before
+    assert host.observe("UndeleteItem", **fields).code is grpc.StatusCode.OK

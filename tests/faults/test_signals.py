@@ -11,6 +11,7 @@ import time
 import pytest
 
 from muniment_server.runtime import child
+from muniment_server.runtime.configuration import child_environment
 from muniment_server.runtime.stop_signal import StopSignal
 
 _ROUNDS = """
@@ -100,7 +101,7 @@ def test_a_hangup_with_the_terminal_open_reloads():
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_to_all_processes_of_a_server_ends_no_child(number):
     """Ctrl-C in a terminal, or an init system that reloads a service. Only the supervisor acts on it."""
-    worker = child._start_process("worker")
+    worker = child._start_process("worker", child_environment())
     worker.send_signal(number)
     worker.communicate("")
 

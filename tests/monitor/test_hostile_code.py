@@ -177,6 +177,8 @@ def _fill(service: Service, caller: Caller, level: Classification) -> None:
     """Items of every kind whose text, names and tags say CANARY."""
     caller.save_memory(key="plan", content=f"{CANARY} at {level.name}", tags=[CANARY])
     caller.save_memory(key=CANARY, content=CANARY)
+    caller.save_memory(key="gone", content=CANARY)
+    caller.delete_memory(key="gone")
     caller.add_note(content=f"{CANARY} note")
     caller.update_block(label="plan", content=f"{CANARY} block")
     caller.store_passage(passage_id=PASSAGE_ID, content=f"{CANARY} passage", thread=CANARY)
@@ -213,6 +215,8 @@ def stage(postgres: EmbeddedPostgres, hostile: Hostile) -> Iterator[Stage]:
 _SERVER = "service/muniment_server"
 _SHOWS_NO_TEXT = {"get_room", "search_terms"}
 """The reads whose rows hold numbers, or words of the query, and no text of an item."""
+_OTHERS: Mapping[str, Mapping[str, object]] = {"get_deleted_item": {"name": "gone"}}
+"""Parameters of one query that differ from PARAMETERS."""
 VICTIMS = ("high", "neighbor", "stranger")
 
 
@@ -248,7 +252,7 @@ def test_a_read_that_names_another_session_reads_its_own(stage: Stage, hostile: 
     def steal(context: CallContext) -> Any:
         with context.session_scope() as scope:
             for kind in range(1, 5):
-                parameters = {**PARAMETERS, "kind": kind, **forged(stage, victim)}
+                parameters = {**PARAMETERS, **_OTHERS.get(query, {}), "kind": kind, **forged(stage, victim)}
                 hostile.tries(partial(scope.look_up, Query(query, Anything, parameters)))
         return ok()
 
@@ -267,7 +271,8 @@ def test_the_victim_itself_can_read_the_target(stage: Stage, hostile: Hostile, q
     def read(context: CallContext) -> Any:
         with context.session_scope() as scope:
             for kind in range(1, 5):
-                hostile.tries(partial(scope.look_up, Query(query, Anything, {**PARAMETERS, "kind": kind})))
+                parameters = {**PARAMETERS, **_OTHERS.get(query, {}), "kind": kind}
+                hostile.tries(partial(scope.look_up, Query(query, Anything, parameters)))
         return ok()
 
     stage.reads(read, stage.neighbor)
@@ -413,7 +418,7 @@ def test_a_servicer_sees_of_its_call_only_what_it_may_use(stage: Stage, hostile:
 
     assert hostile.found == [
         "audit_scope", "close_session", "closing_scope", "end", "eraser_scope", "host_scope", "pager", "principal",
-        "session_scope",
+        "session_scope", "undeleting_scope",
         [
             "end", "look_up", "look_up_both", "new_uuid", "record_read", "record_refusal", "require_audit", "room",
             "session", "taint", "write", "write_lock",

@@ -31,7 +31,7 @@ def test_a_noun_keeps_nothing_between_calls(path):
 @pytest.mark.parametrize(
     "code",
     [
-        inspect.getsource(passages._remember),
+        inspect.getsource(passages.prompts_remembered),
         "_seen = []\n\ndef get(scope):\n    _seen.append(scope.session())\n",
         "_seen = {}\n\ndef get(scope):\n    _seen[scope.taint] = scope\n",
         "_last = None\n\ndef get(scope):\n    global _last\n    _last = scope\n",

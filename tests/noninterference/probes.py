@@ -31,8 +31,9 @@ from muniment_server.postgres.pool import SINGLE, epoch_of
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.search import search
 from muniment_server.search.embedding_queue import START, embed_batch
+from tests.noninterference.replay import BEGINNING, embedding_of
 from tests.noninterference.values import METHODS
-from tests.noninterference.worlds import BEGINNING, PATHS, World, embedding_of
+from tests.noninterference.worlds import PATHS, World
 from tests.support.services import Outcome
 
 _numbers = itertools.count(1)

@@ -68,7 +68,7 @@ def _keeps_the_rule(of: str, name: str, value: Any) -> bool:
             return bool(0 <= value <= 1_000_000)
         case "tag_match" | "tier":
             return value in (0, 1, 2)
-        case "taint":
+        case "taint" | "classification":
             return bool(1 <= value <= 4)
         case "agent_id" | "conversation_id" | "owner_agent_id":
             return not value or _ID.fullmatch(value) is not None

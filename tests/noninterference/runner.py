@@ -1,16 +1,19 @@
 """Runs programs in two worlds that differ only above an observer, and compares what is observed below.
 
-In the *purge* form what happens above the observer happens in world A only; in the *paired* form it happens
-in both, with different data. The models say at which level an operation takes place, world by world.
+In the *purge* form what happens above the observer happens in world A only; in the *paired* form it happens in both,
+with different data. In the *alone* form what the sessions of other agents and tenants do happens in world A only, and
+all sessions of one agent are compared, at every level. The models say at which level an operation takes place, world
+by world.
 """
 
 from __future__ import annotations
 
-import logging
 import random
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import grpc
@@ -21,13 +24,22 @@ from tests.noninterference.model import Learned, Model
 from tests.noninterference.programs.alphabets import CANARY
 from tests.noninterference.programs.operations import Operation, Seen
 from tests.noninterference.programs.writer import Writer
+from tests.noninterference.replay import BEGINNING
+from tests.noninterference.server_process import Noticed
 from tests.noninterference.values import METHODS, Disagreement, Refusal, details_of
-from tests.noninterference.worlds import BEGINNING, World
+from tests.noninterference.worlds import World
 from tests.support.services import Outcome, reason_of
 
-Form = Literal["purge", "paired"]
+Form = Literal["purge", "paired", "alone"]
 Oracle = Literal["worlds", "model", "both"]
 LENGTH = 130
+_BESIDE = 4
+"""How many calls of sessions above the observer run beside those that are compared, at most."""
+_REPEATS = 2
+"""How often each of them is made."""
+_ALONE_ONCE_IN = 6
+_ALONE = ("first", "alice")
+"""The tenant and the agent that are compared in the *alone* form."""
 
 
 class Leak(AssertionError):
@@ -59,34 +71,14 @@ class Report:
     """Operations above the observer."""
     not_compared: int = 0
     """Hosts' reads that show what is above the observer."""
+    beside: int = 0
+    """Calls above the observer that ran beside those below."""
+    searches: int = 0
+    """Pairs of searches that found something, or could have."""
+    semantic: int = 0
+    """Those of them in which both worlds compared embeddings."""
     coverage: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Compared pairs by RPC, level of the caller (or HOST) and status."""
-
-
-class Alarms(logging.Handler):
-    """What the server logs: the egress filter's alarms, and canaries that have no business there."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.egress = 0
-        self.canaries = 0
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.egress += record.levelno >= logging.CRITICAL
-        self.canaries += CANARY in record.getMessage() or CANARY in str(record.exc_info)
-
-    def __enter__(self) -> Alarms:
-        logger = logging.getLogger("muniment")
-        self._before = logger.level, logger.propagate
-        logger.setLevel(logging.DEBUG)
-        logger.propagate = False
-        logger.addHandler(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        logger = logging.getLogger("muniment")
-        logger.removeHandler(self)
-        logger.level, logger.propagate = self._before
 
 
 class Program:
@@ -102,13 +94,17 @@ class Program:
         oracle: Oracle,
         report: Report,
         about: str = "",
+        beside: Executor | None = None,
     ) -> None:
+        """With *beside*, sessions above the observer call from its threads while those below are compared."""
         self._worlds = worlds
         self._seed = seed
         self._observer = observer
         self._form = form
         self._oracle = oracle
         self._report = report
+        self._beside = beside
+        self._running: list[Future[Outcome]] = []
         learned = Learned()
         self._models = (Model(learned), Model(learned))
         self._seen = (Seen(), Seen())
@@ -123,19 +119,25 @@ class Program:
         """Run it. Raises Leak, Fault or Disagreement, with the last operations."""
         time = BEGINNING
         self._report.programs += 1
-        with Alarms() as alarms:
-            try:
-                self._models[0].now = time
-                for token, rpc, fields in self._writer.beginning(time):
-                    self._step(self._writer.operation(token, rpc, fields))
-                for _ in range(length):
-                    self._step(self._writer.next())
-                if alarms.canaries:
-                    raise Fault("content in the log")
-            except AssertionError as error:
-                error.add_note("\n".join((f"program {self._seed}", *self._trail[-25:])))
-                error.egress = alarms.egress  # type: ignore[attr-defined]
-                raise
+        try:
+            self._models[0].now = time
+            for token, rpc, fields in self._writer.beginning(time):
+                self._step(self._writer.operation(token, rpc, fields))
+            for _ in range(length):
+                self._step(self._writer.next())
+            self._wait(0)
+        except AssertionError as error:
+            error.add_note("\n".join((f"program {self._seed}", *self._trail[-25:])))
+            error.egress = self._noticed().egress  # type: ignore[attr-defined]
+            raise
+        finally:
+            wait(self._running)
+        if self._noticed().canaries:
+            raise Fault("content in the log")
+
+    def _noticed(self) -> Noticed:
+        """What the servers have logged since the last program."""
+        return Noticed(*map(sum, zip(*(world.process.noticed() for world in self._worlds), strict=True)))
 
     def _make_hosts(self, seed: str) -> dict[tuple[str, int], str]:
         hosts = {}
@@ -163,6 +165,10 @@ class Program:
         self._trail.append(
             f"{'both ' if other == operation else 'A' + 'B' * (other is not None):5}{level or 'H'} {operation}"
         )
+        is_hosts = operation.token in self._models[0].hosts
+        if other is None and self._beside is not None and not is_hosts and operation.rpc != "CloseSession":
+            self._call_beside(operation, self._beside)
+            return
         expected, outcome = self._call(0, operation)
         self._trail[-1] += f"-> {reason_of(outcome) or outcome.code.name}"
         if other is None:
@@ -188,14 +194,39 @@ class Program:
         self._report.calls += 1
         return expected, outcome
 
+    def _call_beside(self, operation: Operation, beside: Executor) -> None:
+        """Call from other threads, while what follows is compared."""
+        self._report.hidden += 1
+        self._models[0].expect(operation.name, operation.token, operation.rpc, operation.requests)
+        call = partial(self._worlds[0].call, time=None, path=operation.path, requests=operation.requests)
+        for number in range(_REPEATS):
+            name = f"{operation.name}/{number}"
+            self._running.append(beside.submit(call, name, metadata=operation.metadata))
+        self._wait(_BESIDE)
+
+    def _wait(self, most: int) -> None:
+        """Wait until at most *most* calls run beside. None of them may fail for a reason that is not its own."""
+        while len(self._running) > most:
+            outcome = self._running.pop(0).result()
+            self._report.beside += 1
+            if outcome.code.name in {"INTERNAL", "UNKNOWN", "UNAVAILABLE", "DEADLINE_EXCEEDED"}:
+                raise Fault(f"a call beside others: {outcome.code.name}")
+
     def _visible(
         self, operation: Operation, other: Operation, level: int | None, expected: Any, expected_b: Any
     ) -> bool:
-        """Whether the law covers the answer: sessions' always; hosts' as far as they show nothing above."""
+        """Whether the law covers the answer: sessions' always; hosts' as far as they show nothing above.
+
+        What runs beside has no order that a model could foretell: then hosts' answers are not compared.
+        """
         if operation.token not in self._models[0].hosts:
             return (level or 0) <= self._observer
         tenant, ceiling = self._models[0].hosts[operation.token]
-        if operation.rpc in {"ListAuditEvents", "GetAgent"} and not isinstance(expected, Refusal):
+        if self._beside is not None:
+            same = False
+        elif self._form == "alone" and operation.rpc in {"ListAuditEvents", "GetAgent"}:
+            same = expected == expected_b and self._is_alone(operation, tenant)
+        elif operation.rpc in {"ListAuditEvents", "GetAgent"} and not isinstance(expected, Refusal):
             same = ceiling <= self._observer and tenant not in self._untrue_audits
         else:
             same = bool(expected == expected_b)
@@ -208,6 +239,11 @@ class Program:
             "HOST" if operation.token in self._models[0].hosts else Classification(level).name if level else "NOBODY"
         )
         self._report.coverage[operation.rpc, caller, reason_of(a) or a.code.name] += 1
+        if operation.rpc.startswith("Search") and a.code is b.code is grpc.StatusCode.OK:
+            output = GetMessageClass(METHODS[operation.rpc].output_type)
+            answers: Any = [output.FromString(one.response) for one in (a, b)]
+            self._report.searches += 1
+            self._report.semantic += all(answer.semantic for answer in answers)
         both_broken = a.code is b.code is grpc.StatusCode.INTERNAL  # each with an incident of its own: a fault
         if a != b and self._oracle != "model" and not both_broken:
             raise Leak(
@@ -234,6 +270,8 @@ class Program:
 
     def _in_b(self, operation: Operation) -> Operation | None:
         """What happens in world B in the place of *operation*; None: nothing."""
+        if self._form == "alone":
+            return self._alone_in_b(operation)
         if operation.token in self._models[0].hosts:
             return self._host_in_b(operation)
         a, b = (model.level(operation.token) for model in self._models)
@@ -246,12 +284,30 @@ class Program:
         ends = operation.rpc in {"CloseSession", "GetSession", "Nothing"}
         return operation if ends else self._writer.instead(operation, self._models[1], self._seen[1])
 
+    def _alone_in_b(self, operation: Operation) -> Operation | None:
+        model = self._models[0]
+        if (session := model.sessions.get(model.tokens.get(operation.token, ""))) is not None:
+            return operation if (session.tenant, session.agent.shown.agent_id) == _ALONE else None
+        if operation.token not in model.hosts or operation.rpc not in {"AttachBlock", "UndeleteItem"}:
+            return operation
+        is_alone = self._is_alone(operation, model.hosts[operation.token][0])
+        if operation.rpc == "AttachBlock" and is_alone:
+            raise Skip  # what is shared with the agent is not of others alone
+        return operation if is_alone or operation.rpc == "AttachBlock" else None
+
+    @staticmethod
+    def _is_alone(operation: Operation, tenant: str) -> bool:
+        """Whether a host asks for the agent that is compared in the *alone* form."""
+        return (tenant, getattr(operation.parsed(), "agent_id", "")) == _ALONE
+
     def _host_in_b(self, operation: Operation) -> Operation | None:
         if self._form == "paired":
             return operation
         match operation.rpc:
             case "OpenSession":
                 return operation if self._reached_by_opening(operation) <= self._observer else None
+            case "UndeleteItem":
+                return operation if self._reached_by_undeleting(operation) <= self._observer else None
             case "RaiseTaint" | "CloseSession" | "ResetSession":
                 return self._session_changed_in_b(operation)
         return operation
@@ -265,6 +321,15 @@ class Program:
             return 0
         conversation = agent.conversations.get(request.conversation_id)
         return max(int(request.taint), conversation.taint if conversation else 0)
+
+    def _reached_by_undeleting(self, operation: Operation) -> int:
+        """The level of an UndeleteItem. Refused earlier: none."""
+        tenant, ceiling = self._models[0].hosts[operation.token]
+        request = operation.parsed()
+        agent = self._models[0].agents.get((tenant, request.agent_id))
+        if agent is None or agent.shown.ceiling > ceiling or request.classification > agent.shown.ceiling:
+            return 0
+        return int(request.classification)
 
     def _session_changed_in_b(self, operation: Operation) -> Operation | None:
         tenant, ceiling = self._models[0].hosts[operation.token]
@@ -334,6 +399,8 @@ def run_programs(
         # RESTRICTED has nothing above it: its two worlds are equal, and what is held against it is the model.
         observer = rng.choices((1, 2, 3, 4), (3, 3, 4, 4))[0]
         form: Form = rng.choice(("purge", "paired"))
+        if number % _ALONE_ONCE_IN == _ALONE_ONCE_IN - 1:
+            observer, form = 4, "alone"
         Program(worlds, f"{seed}.{number}", observer=observer, form=form, oracle=oracle, report=report).run()
         progress(report)
     return report

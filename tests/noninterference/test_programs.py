@@ -10,8 +10,8 @@ from tests.noninterference.model import Learned, Model
 from tests.noninterference.programs.operations import Pen, Seen
 from tests.noninterference.programs.writer import Writer
 from tests.noninterference.reachable import BY_SESSION
+from tests.noninterference.replay import BEGINNING
 from tests.noninterference.values import FOR_BOTH, FOR_SESSIONS
-from tests.noninterference.worlds import BEGINNING
 
 _POLICIES = policies(SERVICES).values()
 _OF_SESSIONS = {method.name for method in _POLICIES if method.for_sessions and not method.for_hosts}

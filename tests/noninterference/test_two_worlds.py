@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
 import pytest
@@ -14,7 +15,7 @@ from tests.noninterference.model import agents
 from tests.noninterference.mutants.scheme import Mutant, applied, edit_scope
 from tests.noninterference.reachable import missing
 from tests.noninterference.runner import Form, Leak, Program, Report, run_programs
-from tests.noninterference.worlds import two_worlds, world
+from tests.noninterference.worlds import changed, two_worlds, world
 
 _FEW = AgentLimits(calls_per_second=1_000_000, max_items=6, max_bytes=9_000, max_revisions=2)
 """What every agent of a program is near, at each level."""
@@ -36,16 +37,39 @@ def test_two_worlds_that_differ_above_look_the_same_below(postgres, programs, se
 
     with capsys.disabled():
         print(f"\n{report.pairs:,} pairs compared and equal in {report.programs} programs, {report.calls:,} calls")
+        print(f"{report.semantic} of {report.searches} searches compared embeddings in both worlds")
         print(f"{more} more programs, for outcomes that had not come about")
     assert report.pairs >= 90 * programs
+    assert 3 * report.semantic >= report.searches
     if programs >= _MEET_EVERYTHING:
         assert missing(met) == []
 
 
+def few_limits(monkeypatch):
+    """Agents may store a few items, so that their server looks at what is stored before each write."""
+    monkeypatch.setattr(servicer, "DEFAULT_LIMITS", _FEW)
+
+
+def test_sessions_above_that_call_beside_change_nothing_below(postgres, programs, seed, capsys):
+    """In world A they call from other threads, while those below are compared; in world B they do not call."""
+    report = Report()
+    with two_worlds(postgres) as worlds, ThreadPoolExecutor() as beside:
+        for number in range(max(2, programs // 6)):
+            name = f"beside.{seed}.{number}"
+            Program(
+                worlds, name, observer=1 + number % 3, form="purge", oracle="worlds", report=report, beside=beside
+            ).run()
+
+    with capsys.disabled():
+        print(f"\n{report.beside:,} calls beside {report.pairs:,} pairs in {report.programs} programs")
+    assert report.beside >= 20 * report.programs
+    assert report.pairs >= 20 * report.programs
+
+
 @pytest.fixture
 def nearly_full(monkeypatch):
-    """Agents that may store a few items, and a server that looks at what is stored before each write."""
-    monkeypatch.setattr(servicer, "DEFAULT_LIMITS", _FEW)
+    """Such agents: in this process, and in the model."""
+    few_limits(monkeypatch)
     monkeypatch.setattr(agents, "LIMITS", asdict(_FEW))
 
 
@@ -60,7 +84,7 @@ def _run(worlds, seed: str, form: Form, observer: int) -> Report:
 def test_two_worlds_look_the_same_below_when_quotas_are_nearly_full(postgres, programs, seed):
     """The model does not foretell quotas: the worlds are compared alone."""
     refused: set[str] = set()
-    with two_worlds(postgres) as worlds:
+    with two_worlds(postgres) as worlds, changed(worlds, few_limits):
         for number in range(programs):
             form: Form = "purge" if number % 2 else "paired"
             report = _run(worlds, f"quotas.{seed}.{number}", form, 1 + number % 3)
@@ -88,7 +112,7 @@ _COUNTS_ALL_LEVELS = [
 @pytest.mark.proof
 @pytest.mark.usefixtures("nearly_full")
 def test_a_quota_over_all_levels_is_noticed(postgres):
-    with two_worlds(postgres, damage=_COUNTS_ALL_LEVELS) as worlds:
+    with two_worlds(postgres, damage=_COUNTS_ALL_LEVELS) as worlds, changed(worlds, few_limits):
         assert any(_leaks(worlds, f"mutant.{number}") for number in range(8))
 
 

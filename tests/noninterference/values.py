@@ -28,6 +28,7 @@ CODES = {
     "CEILING_EXCEEDED": "PERMISSION_DENIED",
     "AGENT_NOT_FOUND": "NOT_FOUND",
     "SESSION_NOT_FOUND": "NOT_FOUND",
+    "ITEM_EXISTS": "ALREADY_EXISTS",
     "MEMORY_NOT_FOUND": "NOT_FOUND",
     "NOTE_NOT_FOUND": "NOT_FOUND",
     "BLOCK_NOT_FOUND": "NOT_FOUND",
@@ -145,6 +146,8 @@ Levels = dict[int, Version]
 """The live versions of one name."""
 ByName = dict[str, Levels]
 """The items of one kind, by name."""
+Deleted = dict[tuple[str, int], list[Version]]
+"""The deleted items of one kind, by name and level: the one that was deleted last comes last."""
 
 
 @dataclass
@@ -163,6 +166,8 @@ class Agent:
     blocks: ByName = field(default_factory=dict)
     passages: ByName = field(default_factory=dict)
     shared: dict[str, list[Agent]] = field(default_factory=dict)
+    deleted: dict[int, Deleted] = field(default_factory=lambda: {1: {}, 3: {}, 4: {}})
+    """By kind."""
 
 
 @dataclass

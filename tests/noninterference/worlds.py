@@ -1,19 +1,16 @@
-"""Two worlds: two databases cloned from one template, two servers of one build, and nothing left to chance.
+"""Two worlds: two databases cloned from one template, two processes with a server of one build, nothing left to chance.
 
-Time and ids are injected, never masked: a mask would hide a leak. The time is one row that the harness sets
-before each operation; ids are HMAC(operation, n), so that an operation gets the same ids in both worlds
-whatever one of them has left out.
+Time and ids are injected (see `replay.py`). The time is one row that the harness sets before each operation; ids
+depend on the operation, so that an operation gets the same ids in both worlds whatever one of them has left out.
 """
 
 from __future__ import annotations
 
-import hmac
-import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import grpc
@@ -24,18 +21,14 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.search.embedding_queue import START, embed_batch
-from muniment_server.search.embeddings import Vector
 from muniment_server.transport.server import SERVICES
+from tests.noninterference.replay import OPERATION, derived, embedding_of, replayed
+from tests.noninterference.server_process import Change, ServerProcess, server_process
 from tests.support.databases import Database, cloned
-from tests.support.embedders import quick
-from tests.support.services import Outcome, serving
+from tests.support.services import Outcome, without_request_id
 
-BEGINNING = datetime(2030, 1, 1, tzinfo=UTC)
 PATHS = {method.name: f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods}
 STREAMS = {PATHS[rpc] for rpc in PATHS if rpc == "ImportPassages"}
-_KEY = b"the same in both worlds"
-_ALIKE = {"the": "meeting", "user": "budget", "name": "running"}
-"""Words of queries that no item holds, and what they mean."""
 
 _CLOCK = (
     "CREATE SCHEMA test_clock",
@@ -50,67 +43,46 @@ _CLOCK = (
 """The schema is none of ours, so that the comparison with the matrix of grants does not see it."""
 
 
-class ReplayedIds:
-    """Ids and secrets that are a function of the operation and of how many it has drawn."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.begin("")
-
-    def begin(self, operation: str) -> None:
-        """What is drawn from now on belongs to *operation*."""
-        with self._lock:
-            self._operation, self._drawn = operation, 0
-
-    def new_uuid(self) -> uuid.UUID:
-        return uuid.UUID(bytes=self._draw()[:16], version=4)
-
-    def new_number(self) -> int:
-        return int.from_bytes(self._draw()[:8]) >> 1 | 1
-
-    def new_secret(self) -> bytes:
-        return self._draw()
-
-    def _draw(self) -> bytes:
-        with self._lock:
-            self._drawn += 1
-            return derived(f"{self._operation}/{self._drawn}")
-
-
-def derived(name: str) -> bytes:
-    """32 bytes that depend on *name* only."""
-    return hmac.digest(_KEY, name.encode(), "sha256")
-
-
 @dataclass
 class World:
     """One served database."""
 
     database: Database
     owner: psycopg.Connection[Any]
-    ids: ReplayedIds
     channel: grpc.Channel
     embedders: Sequence[psycopg.Connection[Any]]
     """At each level, where vectors are made."""
+    other_process: ServerProcess | None = None
+    """Where the server runs, if it is not this one."""
     _calls: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def process(self) -> ServerProcess:
+        """Where the server runs."""
+        assert self.other_process is not None
+        return self.other_process
 
     def call(
         self,
         operation: str,
-        time: datetime,
+        time: datetime | None,
         path: str,
         requests: Sequence[bytes],
         metadata: Sequence[tuple[str, str]],
     ) -> Outcome:
-        """Call the method at *path* at *time*; return all that is observed, whether it succeeds or fails."""
-        self.ids.begin(operation)
-        self.owner.execute("UPDATE test_clock.now SET time = %s", [time])
+        """Call the method at *path* at *time*; return all that is observed, whether it succeeds or fails.
+
+        Without *time*, the time stays what it is, and other threads may call meanwhile.
+        """
+        if time is not None:
+            self.owner.execute("UPDATE test_clock.now SET time = %s", [time])
         streams = path in STREAMS
         if path not in self._calls:
             self._calls[path] = self.channel.stream_unary(path) if streams else self.channel.unary_unary(path)
         try:
             sent = iter(requests) if streams else requests[0]
-            response, call = self._calls[path].with_call(sent, metadata=tuple(metadata), timeout=20.0)
+            named = (*metadata, (OPERATION, operation))
+            response, call = self._calls[path].with_call(sent, metadata=named, timeout=20.0)
         except grpc.RpcError as error:
             return _outcome(error, b"")
         return _outcome(call, response)
@@ -137,34 +109,55 @@ class World:
         return key
 
 
-def embedding_of(text: str) -> Vector:
-    """The embedding of a text, the same in both worlds."""
-    return quick(text, _ALIKE)
-
-
 def _outcome(call: Any, response: bytes) -> Outcome:
     """Initial metadata are observed too: they stand before the trailers."""
     seen = (*(call.initial_metadata() or ()), *(call.trailing_metadata() or ()))
-    return Outcome(call.code(), call.details(), tuple((name, value) for name, value in seen), response)
+    return Outcome(call.code(), call.details(), without_request_id(seen), response)
 
 
 @contextmanager
 def world(postgres: EmbeddedPostgres, *, damage: Sequence[str] = ()) -> Iterator[World]:
-    """One world. *damage* is SQL run in it beforehand, as the superuser."""
-    ids = ReplayedIds()
+    """One world, served by this process. *damage* is SQL run in it beforehand, as the superuser."""
+    with _prepared(postgres, damage) as (database, owner), replayed(database) as service, ExitStack() as stack:
+        yield World(database, owner, service.channel, _embedders(database, stack))
+
+
+@contextmanager
+def two_worlds(postgres: EmbeddedPostgres, *, damage: Sequence[str] = ()) -> Iterator[tuple[World, World]]:
+    """Two worlds that nothing distinguishes yet, each served by a process of its own."""
+    with _elsewhere(postgres, damage, 0) as first, _elsewhere(postgres, damage, 1) as second:
+        yield first, second
+
+
+@contextmanager
+def changed(worlds: Iterable[World], change: Change) -> Iterator[None]:
+    """The code of the processes that serve *worlds* is changed, until the block ends."""
+    with ExitStack() as stack:
+        for one in worlds:
+            stack.enter_context(one.process.changed(change))
+        yield
+
+
+@contextmanager
+def _elsewhere(postgres: EmbeddedPostgres, damage: Sequence[str], number: int) -> Iterator[World]:
+    process = server_process(number)
+    with _prepared(postgres, damage) as (database, owner), ExitStack() as stack:
+        port = stack.enter_context(process.serving(database.admin))
+        channel = stack.enter_context(grpc.insecure_channel(f"127.0.0.1:{port}"))
+        yield World(database, owner, channel, _embedders(database, stack), process)
+
+
+@contextmanager
+def _prepared(postgres: EmbeddedPostgres, damage: Sequence[str]) -> Iterator[tuple[Database, psycopg.Connection[Any]]]:
+    """A database with a clock of its own, and *damage*."""
     with cloned(postgres) as database, database.as_owner() as owner:
         for statement in _CLOCK:
             owner.execute(statement)
         with database.as_admin() as admin:
             for statement in damage:
                 admin.execute(statement)
-        with serving(database, ids=ids, embed=embedding_of) as service, ExitStack() as stack:
-            embedders = [stack.enter_context(database.connect(level.role)) for level in Classification]
-            yield World(database, owner, ids, service.channel, embedders)
+        yield database, owner
 
 
-@contextmanager
-def two_worlds(postgres: EmbeddedPostgres, *, damage: Sequence[str] = ()) -> Iterator[tuple[World, World]]:
-    """Two worlds that nothing distinguishes yet."""
-    with world(postgres, damage=damage) as first, world(postgres, damage=damage) as second:
-        yield first, second
+def _embedders(database: Database, stack: ExitStack) -> Sequence[psycopg.Connection[Any]]:
+    return [stack.enter_context(database.connect(level.role)) for level in Classification]

@@ -92,7 +92,7 @@ SELECT ours.name, 'is a window with rights of its owner and none of those that m
   FROM ours
  WHERE relkind = 'v'
    AND NOT coalesce('security_invoker=true' = ANY(reloptions), false)
-   AND NOT ((relname IN ('session', 'agent', 'link', 'conversation') OR ours.name = 'muniment_eraser.host_key' OR relname LIKE 'erasable\_%' OR relname LIKE 'erasing\_%') AND coalesce('security_barrier=true' = ANY(reloptions), false))
+   AND NOT ((relname IN ('session', 'agent', 'link', 'conversation', 'deleted_item') OR ours.name = 'muniment_eraser.host_key' OR relname LIKE 'erasable\_%' OR relname LIKE 'erasing\_%') AND coalesce('security_barrier=true' = ANY(reloptions), false))
  UNION ALL
 SELECT ours.name, 'is a window that somebody may write: ' || acl.privilege_type
   FROM ours
@@ -107,6 +107,11 @@ SELECT ours.name, 'is a window that somebody may write: ' || acl.privilege_type
                    AND (ours.name LIKE 'muniment\_eraser.%' OR relname LIKE 'erasable\_%' OR relname LIKE 'erasing\_%')
                    OR acl.privilege_type = 'INSERT' AND relname IN ('erasing_stat', 'erasing_storage') AND 'check_option=cascaded' = ANY(reloptions)
                )
+       )
+   AND NOT ( -- a level's role moves the deleted rows of its own level back
+           acl.privilege_type = 'DELETE'
+           AND relname = 'deleted_item'
+           AND acl.grantee = relnamespace::regnamespace::text::regrole
        )
  UNION ALL
 SELECT ours.name, 'is a window with a write to a column other than its fence: ' || attname

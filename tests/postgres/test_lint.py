@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+import muniment_server
 from muniment_server.monitor.queries import HOST_FILES, SESSION_FILES
 from muniment_server.postgres import queries
-from tests.support.named_queries import EMBEDDER, RELATIONS, SERVED, once
-from tests.support.query_lint import main_statement, problems, problems_of_hosts
+from tests.support.named_queries import EMBEDDER, RELATIONS, SCOPE, SERVED, once
+from tests.support.query_lint import main_statement, problems, problems_of_hosts, problems_of_sessions
 
 SERVED_ONCE = once(SERVED)
 SESSIONS = once(SESSION_FILES)
@@ -89,6 +91,20 @@ def test_a_query_of_hosts_finds_no_agent_above_the_ceiling(query):
     assert [text for text in spoiled if not list(problems_of_hosts(text))] == []
 
 
+_AGENT = re.compile(r"\b\w+\.agent(?= (?:=|IS NOT DISTINCT FROM) \(SELECT session)|(?<=\()\w+\.agent(?=, [^)]*\) = )")
+
+
+@pytest.mark.parametrize("query", [*SESSIONS, *once({SCOPE: RELATIONS[SCOPE]})], ids=str)
+def test_c03_a_query_of_a_session_reads_the_items_of_its_agent_only(query):
+    """Taking any one of the predicates away shows."""
+    assert list(problems_of_sessions(query.text)) == []
+
+    spoiled = [
+        query.text[: at.start()] + "session.agent" + query.text[at.end() :] for at in _AGENT.finditer(query.text)
+    ]
+    assert [text for text in spoiled if not list(problems_of_sessions(text))] == []
+
+
 @pytest.mark.parametrize("query", SESSIONS, ids=str)
 def test_c03_every_query_of_a_session_passes_the_session_predicate(query):
     """By the literal predicate: any function on the column would lock every open session of the level."""
@@ -125,3 +141,13 @@ def test_what_passes_no_predicate_names_no_level_and_changes_vectors_only():
 def test_c01_a_query_on_items_names_no_level(query):
     """The same text serves every level, by the search path of its role."""
     assert "muniment_" not in query.text
+
+
+def test_c66_nothing_listens_or_notifies():
+    """Notifications pass between all roles of a database, whatever they may read."""
+    package = Path(muniment_server.__file__).parent
+    uses = re.compile(r"(?i)\b(LISTEN|NOTIFY|UNLISTEN|pg_notify)\b")
+    files = list(package.rglob("*.sql"))
+
+    assert len(files) > len(SERVED)
+    assert [str(file) for file in files if uses.search(file.read_text())] == []

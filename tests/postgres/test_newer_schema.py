@@ -101,14 +101,41 @@ def test_a_reload_migrates_only_if_the_running_servers_can_go_on(database):
         assert schema.migrate(database.admin, beside=_OWN) == ["applied 9999_later"]
 
 
-def test_the_schema_of_0_1_0_is_upgraded(postgres):
-    """Its servers recorded nothing."""
-    name, of_0_1_0 = "of_0_1_0", migrate.migrations()[:_OF_0_1_0]
+_AGENTS_OF_0_1_0 = """
+INSERT INTO vault.tenant (name) VALUES ('mixed'), ('low'), ('without keys');
+INSERT INTO vault.host_key (tenant, host_key_id, key_hash, ceiling, revoke_time)
+VALUES (1, gen_random_uuid(), 'a', 3, now()), (1, gen_random_uuid(), 'b', 1, NULL),
+       (2, gen_random_uuid(), 'c', 2, NULL);
+INSERT INTO vault.agent (tenant, agent, agent_id, display_name, language, memory_enabled, user_profile_enabled,
+                         memory_char_limit, user_char_limit)
+SELECT tenant, tenant, name, '', '', true, true, 1, 1 FROM vault.tenant
+"""
+
+
+def _schema_of_0_1_0(postgres, name) -> Database:
+    """A database as 0.1.0 made it. Its servers recorded nothing."""
+    of_0_1_0 = migrate.migrations()[:_OF_0_1_0]
     with psycopg.connect(postgres.conninfo(user="postgres", dbname="postgres"), autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name} TEMPLATE template0".encode())
     old = Database(postgres, name)
     with patch.object(migrate, "migrations", lambda: of_0_1_0), patch.object(migrate, "_record"):
         migrate.migrate(old.admin)
+    return old
+
+
+def test_agents_of_0_1_0_get_the_highest_ceiling_that_a_key_of_their_tenant_has_had(postgres):
+    old = _schema_of_0_1_0(postgres, "agents_of_0_1_0")
+    with old.as_owner() as owner:
+        owner.execute(_AGENTS_OF_0_1_0)
+    schema.migrate(old.admin)
+
+    with old.as_owner() as owner:
+        found = owner.execute("SELECT agent_id, ceiling FROM vault.agent").fetchall()
+    assert dict(found) == {"mixed": 3, "low": 2, "without keys": 4}
+
+
+def test_the_schema_of_0_1_0_is_upgraded(postgres):
+    old = _schema_of_0_1_0(postgres, "of_0_1_0")
 
     before = _problems(old)
     assert before == [] if _OWN == _OF_0_1_0 else "muniment migrate" in before[0]

@@ -15,7 +15,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import DeadlineExceeded, Unavailable
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
-from muniment_server.postgres.pool import SINGLE, Database
+from muniment_server.postgres.pool import SINGLE, Database, RoleConnection
 from muniment_server.postgres.prepared import PreparedStatements
 
 VALUES = {
@@ -154,3 +154,76 @@ def test_a_connection_that_breaks_before_or_during_a_read_is_replaced(database, 
 
     with database.connection(roles.CONTROL, Deadline()) as connection:
         assert connection.read("SELECT 1", {}, one) == [One(1)]
+
+
+@pytest.fixture
+def numbers(migrated):
+    """A connection that has a table of numbers."""
+    with RoleConnection.connect(migrated.admin, autocommit=True) as admin:
+        admin.execute("CREATE TEMPORARY TABLE written (number integer PRIMARY KEY)")
+        yield admin
+
+
+def written(connection):
+    return [number for (number,) in connection.execute("SELECT number FROM written ORDER BY number").fetchall()]
+
+
+INSERT = "INSERT INTO written VALUES (%(number)s) RETURNING number"
+
+
+def test_a_transaction_returns_the_rows_of_its_first_statement(numbers):
+    rows = numbers.write_all([(INSERT, {"number": 1}), (INSERT, {"number": 2})], tuple)
+
+    assert (rows, written(numbers)) == ([(1,)], [1, 2])
+
+
+@pytest.mark.parametrize("given", [(1, 1), (1, 2, 1), (None, 1)], ids=str)
+def test_of_a_transaction_that_fails_nothing_is_written_and_the_next_one_runs(numbers, given):
+    with pytest.raises(psycopg.errors.IntegrityError):
+        numbers.write_all([(INSERT, {"number": number}) for number in given], tuple)
+    assert written(numbers) == []
+
+    numbers.write_all([(INSERT, {"number": 3})], tuple)
+    assert written(numbers) == [3]
+
+
+def test_transactions_that_fail_prepare_their_statements_once(numbers):
+    """Callers who cancel their writes would otherwise fill the memory of the database."""
+    for number in (1, 1, 1, 2):
+        with contextlib.suppress(psycopg.errors.UniqueViolation):
+            numbers.write_all([(INSERT, {"number": number}), (INSERT, {"number": 1})], tuple)
+        numbers.rollback()  # as at the end of each call
+
+    prepared = numbers.execute("SELECT statement FROM pg_prepared_statements ORDER BY 1", prepare=False).fetchall()
+    assert prepared == [("BEGIN",), ("COMMIT",), (INSERT.replace("%(number)s", "$1"),), ("ROLLBACK",)]
+
+
+def test_a_transaction_may_be_larger_than_all_buffers_between(connection):
+    large = "x" * (8 << 20)
+
+    rows = connection.write_all([("SELECT %(text)s::text", {"text": large})] * 3, tuple)
+
+    assert rows == [(large,)]
+
+
+def test_a_transaction_is_canceled_when_its_deadline_expires(database):
+    deadline = Deadline()
+    threading.Timer(0.5, deadline.expire).start()
+
+    with pytest.raises(DeadlineExceeded):
+        sleep_in_a_transaction(database, deadline)
+
+
+def test_a_transaction_whose_connection_breaks_is_unavailable(database, migrated):
+    def terminate(connection):
+        with migrated.as_admin() as admin:
+            admin.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
+
+    with pytest.raises(Unavailable):
+        sleep_in_a_transaction(database, Deadline(), lambda connection: threading.Timer(0.5, terminate, [connection]))
+
+
+def sleep_in_a_transaction(database, deadline, meanwhile=lambda _: threading.Timer(0, int)):
+    with database.connection(roles.CONTROL, deadline) as connection:
+        meanwhile(connection).start()
+        connection.write_all([("SELECT 1", {}), ("SELECT pg_sleep(20)", {}), ("SELECT 2", {})], tuple)

@@ -62,7 +62,10 @@ def low(impatient: Service) -> list[Caller]:
     impatient.agent("bob")
     for agent_id in ("low", "lower"):
         impatient.host(ceiling=CONFIDENTIAL).create_agent(agent_id=agent_id)
-    impatient.session(PUBLIC, agent_id="low").save_memory(key="plan", content="low plan")
+    memories = impatient.session(PUBLIC, agent_id="low")
+    for key in ("plan", "gone"):
+        memories.save_memory(key=key, content="low plan")
+    memories.delete_memory(key="gone")
     impatient.host().create_shared_block(owner_agent_id="bob", label="shared", content="")
     impatient.host().attach_block(owner_agent_id="bob", label="shared", agent_id="alice")
     return sessions
@@ -220,6 +223,7 @@ def _of_agents() -> list[tuple[str, dict[str, Any]]]:
         ("get_agent", {"agent_id": "low"}),
         ("update_agent", {"agent_id": "low", "display_name": "Alice"}),
         ("erase_items", {"agent_id": "low", "kind": 1, "name": "plan"}),
+        ("undelete_item", {"agent_id": "low", "kind": 1, "name": "gone", "classification": PUBLIC}),
         ("list_agents", {}),
         ("list_sessions", {"agent_id": "low"}),
         ("list_audit_events", {}),

@@ -21,7 +21,7 @@ from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.postgres.pool import RoleConnection
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.search import Searcher
-from tests.bench_search.loading import load
+from tests.bench_search.loading import load, new_owners
 from tests.support.databases import Database, cloned
 from tests.support.plans import buffers
 from tests.support.services import new_host_key
@@ -66,7 +66,7 @@ def texts() -> Iterator[str]:
 def loaded(postgres: EmbeddedPostgres) -> Iterator[Database]:
     with cloned(postgres) as database:
         new_host_key(database, "acme", Classification.RESTRICTED)  # and so the tenant
-        load(database.conninfo, texts(), agents=2, count=ITEMS, done=lambda _: None)
+        load(database.conninfo, texts(), owners=new_owners(database.conninfo, 2), count=ITEMS, done=lambda _: None)
         yield database
 
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import uuid
 
-from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, in_future
+from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC, RESTRICTED, in_future
 from tests.support.services import failure_of
 
 MEMORY, USER = 1, 2
+TABLE = "muniment_confidential.item"
+DAMAGES = {
+    "ADD CONSTRAINT forced CHECK (content = '') NOT VALID": "DROP CONSTRAINT forced",
+    "ADD CONSTRAINT forced EXCLUDE (content WITH =) WHERE (delete_time IS NULL)": "DROP CONSTRAINT forced",
+    "ADD CONSTRAINT forced CHECK (content::integer > 0) NOT VALID": "DROP CONSTRAINT forced",
+    "RENAME COLUMN tags TO labels": "RENAME COLUMN labels TO tags",
+}
+"""What makes a write fail with a message that quotes what was sent, and what repairs it."""
 
 
 def new_canary():
@@ -144,6 +152,13 @@ def use_hosts_calls(service, host, canary):
     host.erase_items(agent_id="carol", kind=1, name=canary)
     host.erase_items(agent_id="carol", kind=1, tag=canary)
     failure_of(host.erase_items, agent_id="carol", kind=2, name=canary)
+    session = service.session(PUBLIC, agent_id="carol")
+    session.save_memory(key=canary, content=canary, tags=[canary])
+    session.delete_memory(key=canary)
+    deleted = {"agent_id": "carol", "kind": 1, "name": canary, "classification": PUBLIC}
+    host.undelete_item(**deleted)
+    failure_of(host.undelete_item, **deleted)
+    failure_of(host.undelete_item, **deleted | {"kind": 2})
     host.delete_agent(agent_id="carol")
 
 
@@ -163,3 +178,22 @@ def use_sharing(service, host, canary):
     failure_of(host.create_shared_block, owner_agent_id="alice", label=canary + " ", content=canary)
     host.delete_shared_block(**shared)
     failure_of(host.delete_shared_block, **shared)
+
+
+def break_everything(service, canary):
+    """Faults of many kinds, each in the middle of a write of each kind."""
+    session = service.session(CONFIDENTIAL)
+    session.save_memory(key=canary, content=canary)
+    writes = [
+        lambda: session.save_memory(key=canary + "3", content=canary),
+        lambda: session.add_note(content=canary),
+        lambda: session.edit_notes(edits=[{"add": {"content": canary}}]),
+        lambda: session.update_block(label=canary + "3", content=canary),
+        lambda: session.store_passage(content=canary, tags=[canary], thread=canary, author=canary),
+        lambda: session.import_passages({"content": canary, "tags": [canary], "thread": canary, "author": canary}),
+    ]
+    for damage, repair in DAMAGES.items():
+        with service.database.as_owner() as owner:
+            owner.execute(f"ALTER TABLE {TABLE} {damage}".encode())
+            assert [failure_of(write).code.name for write in writes] == ["INTERNAL"] * len(writes), damage
+            owner.execute(f"ALTER TABLE {TABLE} {repair}".encode())

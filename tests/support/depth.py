@@ -12,6 +12,7 @@ _COUNTS = {
     "kills": (4, "How many parts of a server are killed in tests/faults."),
     "programs": (8, "How many programs run in two worlds in tests/noninterference."),
     "queries": (600, "How many random queries are searched for in tests/search."),
+    "messages": (1000, "How many random requests are sent in tests/fuzz."),
 }
 """By its name, the default of each count, and what is counted."""
 
@@ -53,3 +54,8 @@ def seed(pytestconfig: pytest.Config) -> int:
 @pytest.fixture(scope="session")
 def queries(pytestconfig: pytest.Config) -> int:
     return int(pytestconfig.getoption("queries"))
+
+
+@pytest.fixture(scope="session")
+def messages(pytestconfig: pytest.Config) -> int:
+    return int(pytestconfig.getoption("messages"))

@@ -69,11 +69,12 @@ WITH act (method, acts_on, effects) AS (
            ('CreateAgent', 3, '{{version}}'), ('CreateSharedBlock', 3, '{{version}}'),
            ('UpdateBlock', 3, '{{version}}'), ('EditBlock', 3, '{{version}}'), ('DeleteBlock', 3, '{{deletion}}'),
            ('StorePassage', 4, '{{passage}}'), ('ImportPassages', 4, '{{passage}}'),
-           ('DeletePassage', 4, '{{deletion}}')
+           ('DeletePassage', 4, '{{deletion}}'),
+           ('UndeleteItem', NULL, '{{version,passage}}')
 ),
 told AS ( -- what the audit says of items that was done, by sessions and by hosts; first blocks are a host's
-    SELECT logged.tenant, logged.agent, logged.item_id, logged.revision, logged.event_id, logged.kind, act.acts_on,
-           act.effects
+    SELECT logged.tenant, logged.agent, logged.item_id, logged.revision, logged.event_id, logged.method, logged.kind,
+           coalesce(act.acts_on, logged.kind) AS acts_on, act.effects
       FROM (
                SELECT tenant, agent, event_id, method, outcome, kind, item_id, revision
                  FROM {level}.audit
@@ -86,6 +87,12 @@ told AS ( -- what the audit says of items that was done, by sessions and by host
            JOIN act USING (method)
            JOIN vault.agent USING (tenant, agent)
      WHERE logged.outcome = 'OK'
+       AND logged.item_id IS NOT NULL
+),
+undeleted AS (
+    SELECT DISTINCT tenant, agent, item_id, revision, kind
+      FROM told
+     WHERE method = 'UndeleteItem'
 ),
 passage AS ( -- one that expired is cleared out of the way of the next of its id, which is no deletion of anybody's
     SELECT item.*, item.delete_time IS NOT NULL AND item.expire_time IS NOT NULL
@@ -93,7 +100,8 @@ passage AS ( -- one that expired is cleared out of the way of the next of its id
       FROM {level}.item
      WHERE item.kind = 4
 ),
-done AS ( -- what was done, as the tables show it. Which event stored a passage that was deleted, they do not say
+done AS ( -- what was done, as the tables show it. Which event stored a passage that was deleted, or
+       -- deleted an item that is back, they do not say
     SELECT 'version' AS effect, tenant, agent, item_id, revision, change_id AS event_id, kind
       FROM {level}.revision
      UNION ALL
@@ -107,9 +115,13 @@ done AS ( -- what was done, as the tables show it. Which event stored a passage 
      WHERE delete_time IS NOT NULL
        AND NOT cleared
      UNION ALL
+    SELECT 'deletion', tenant, agent, item_id, CASE WHEN kind = 4 THEN revision ELSE revision - 1 END, NULL, kind
+      FROM undeleted
+     UNION ALL
     SELECT 'passage', tenant, agent, item_id, revision,
-           CASE WHEN delete_time IS NULL OR cleared THEN change_id END, kind
+           CASE WHEN undeleted.item_id IS NULL AND (delete_time IS NULL OR cleared) THEN change_id END, passage.kind
       FROM passage
+           LEFT JOIN undeleted USING (tenant, agent, item_id, revision)
 )
 SELECT 'a ' || done.effect || ' without its audit row' AS what, done.item_id
   FROM done

@@ -8,7 +8,7 @@ METHODS = sorted(method.name for service in SERVICES for method in service.metho
 FOR_HOSTS = {
     "CreateAgent", "GetAgent", "ListAgents", "UpdateAgent", "DeleteAgent", "EraseItems", "OpenSession", "ListSessions",
     "RaiseTaint", "ResetSession", "ListAuditEvents", "CreateSharedBlock", "DeleteSharedBlock", "AttachBlock",
-    "DetachBlock", "ListBlockConsumers",
+    "DetachBlock", "ListBlockConsumers", "UndeleteItem",
 }  # fmt: skip
 FOR_SESSIONS = {
     "SaveMemory", "GetMemory", "ListMemories", "SearchMemories", "DeleteMemory",

@@ -36,6 +36,7 @@ SERVED = {
 UNSCOPED = {
     ("muniment_server.monitor", "catalog.sql"): (roles.CONTROL,),
     ("muniment_server.postgres", "connection.sql"): roles.SERVING,
+    ("muniment_server.runtime", "census.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "clocks.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "connection_budget.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "log_settings.sql"): (roles.CONTROL,),

@@ -13,6 +13,13 @@ _KEYWORDS = {
 _VOLATILE = ("gen_random_uuid", "random", "nextval", "clock_timestamp", "timeofday", "txid_current", "uuid_generate")
 _TENANT = "%(tenant)s"
 _CEILING = "%(ceiling)s"
+_OF_AGENTS = frozenset(
+    {
+        "visible", "visible_chunk", "visible_stat", "visible_meaning", "storage_size", "deleted_item",
+        "item", "revision", "shelf", "chunk", "stat", "meaning", "storage",
+    }
+)  # fmt: skip
+"""What holds the rows of all agents of a tenant."""
 
 
 def problems(text: str) -> Iterator[str]:
@@ -38,6 +45,15 @@ def problems_of_hosts(text: str) -> Iterator[str]:
             yield f"{relation} is not held to the ceiling of its agent"
 
 
+def problems_of_sessions(text: str) -> Iterator[str]:
+    """What is wrong with the text of a query of sessions besides: the items of other agents do not exist."""
+    for relation, name, select in _relations(" ".join(text.split())):
+        alone = rf"\b{name}\.agent (?:=|IS NOT DISTINCT FROM) \(SELECT session\.agent FROM session\)"
+        with_others = rf"\({name}\.agent, [^)]*\) = \((?:session|own)\.agent, "
+        if relation in _OF_AGENTS and not re.search(f"{alone}|{with_others}", select):
+            yield f"{relation} is not held to the agent"
+
+
 def main_statement(text: str) -> str:
     """What stands behind the common table expressions."""
     return text[max((end for _, _, end in _expressions(text)), default=0) :]
@@ -46,16 +62,18 @@ def main_statement(text: str) -> str:
 def _relations(text: str) -> Iterator[tuple[str, str, str]]:
     """(relation, the name it goes by, the SELECT it stands in) of every table or view that the text reads or changes.
 
-    A common table expression of the same name counts only behind its end: inside of it, the name is the view's.
+    A common table expression of the same name counts only behind its end: inside of it, the name is the view's. What is
+    changed is never an expression.
     """
     expressions = {name: end for name, _, end in _expressions(text)}
-    pattern = r"\b(?:FROM|JOIN|UPDATE|DELETE FROM) ((?:\w+\.)?\w+)(?: AS (\w+))?(?=[\s;)]|$)"
+    pattern = r"\b(FROM|JOIN|UPDATE|DELETE FROM) ((?:\w+\.)?\w+)(?: AS (\w+))?(?=[\s;)]|$)"
     for match in re.finditer(pattern, text):
-        relation, alias = match[1], match[2]
+        verb, relation, alias = match.groups()
         before = text[: match.start()].rstrip()
         if re.search(r"FOR NO KEY$|FOR$|DO$|DISTINCT$", before) or relation.lower() in _KEYWORDS:
             continue
-        if expressions.get(relation, len(text)) <= match.start():
+        is_changed = verb in {"UPDATE", "DELETE FROM"}
+        if not is_changed and expressions.get(relation, len(text)) <= match.start():
             continue
         yield relation, alias or relation.split(".")[-1], _around(text, match.start())
 

@@ -12,6 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 _TOGETHER = {
     "tests/conformance/test_clients.py": "conformance",  # each client is compared with the first
     "tests/endtoend/test_bench_search.py": "",
+    "tests/endtoend/test_load.py": "",
     "tests/endtoend/test_locomo.py": "facts",
     "tests/endtoend/": "conversations",  # loaded once, in a minute
 }

@@ -28,7 +28,11 @@ from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.pool import Database as RoleDatabase
+from muniment_server.postgres.pool import RoleConnection
+from muniment_server.postgres.traced import TracedConnection
 from muniment_server.search.embeddings import Vector
+from muniment_server.telemetry.traces import Tracer
+from muniment_server.transport.call_log import REQUEST_ID
 from muniment_server.transport.pools import Limits, Pools
 from muniment_server.transport.server import SERVICES, Server
 from muniment_server.transport.shares import Shares
@@ -107,8 +111,8 @@ class Caller:
         try:
             response, call = stub.with_call(request, metadata=self.metadata, timeout=20.0)
         except grpc.RpcError as error:
-            return _failure(error)
-        return Outcome(call.code(), call.details(), tuple(call.trailing_metadata() or ()), response)
+            return failure(error)
+        return Outcome(call.code(), call.details(), _trailers(call), response)
 
 
 def _import_request(passage: dict[str, Any]) -> bytes:
@@ -189,11 +193,18 @@ def serving(
     epochs: EpochGuard | None = None,
     clock: Callable[[], float] = time.monotonic,
     disk: Path | None = None,
+    logs_all_calls: bool = False,
+    tracer: Tracer | None = None,
 ) -> Iterator[Service]:
     """Serve *database* on a free port, as if it were on the disk of *disk*. *embed* is asked for vectors of queries."""
     limits = limits or Limits()
     ids = ids or RandomIds()
-    connections = RoleDatabase(database.conninfo, pool_sizes=limits.connections(100), epochs=epochs)
+    connections = RoleDatabase(
+        database.conninfo,
+        pool_sizes=limits.connections(100),
+        epochs=epochs,
+        connection_class=RoleConnection if tracer is None else TracedConnection,
+    )
     scopes = Scopes(connections, ids, audit_reads_from=audit_reads_from)
     server = Server(
         scopes,
@@ -201,6 +212,8 @@ def serving(
         disk=Disk(disk, clock),
         limits=limits,
         open_reflection=open_reflection,
+        logs_all_calls=logs_all_calls,
+        tracer=tracer,
         clock=clock,
     )
     port = server.listen("127.0.0.1:0", None)
@@ -230,9 +243,18 @@ def in_flight(service: Service, pool: str = "calls") -> int:
     return shares_of(service, pool)._root.calls
 
 
-def _failure(error: Any) -> Outcome:
+def without_request_id(metadata: Iterable[tuple[str, str | bytes]]) -> tuple[tuple[str, str | bytes], ...]:
+    """All metadata but the id of the call, which is random: `test_call_log.py` holds that."""
+    return tuple((name, value) for name, value in metadata if name != REQUEST_ID)
+
+
+def _trailers(call: Any) -> tuple[tuple[str, str | bytes], ...]:
+    return without_request_id(call.trailing_metadata() or ())
+
+
+def failure(error: Any) -> Outcome:
     """What is observed of a call that failed. The stubs raise errors that are calls, too."""
-    return Outcome(error.code(), error.details(), tuple(error.trailing_metadata() or ()), b"")
+    return Outcome(error.code(), error.details(), _trailers(error), b"")
 
 
 def failure_of(call: Any, **fields: Any) -> Outcome:
@@ -240,7 +262,7 @@ def failure_of(call: Any, **fields: Any) -> Outcome:
     try:
         call(**fields)
     except grpc.RpcError as error:
-        return _failure(error)
+        return failure(error)
     raise AssertionError("the call succeeded")
 
 

@@ -22,6 +22,7 @@ LIMIT = 1600
 _CONNECTIONS = (
     "postgres/pool.py",
     "postgres/prepared.py",
+    "postgres/traced.py",
     "postgres/epochs.py",
     "postgres/roles.py",
     "postgres/transaction.py",

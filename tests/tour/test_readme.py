@@ -42,6 +42,15 @@ def test_the_quickstart_and_what_operators_do(folder, exported):
     walk([*steps(section("Quickstart", TEXT)), *steps(section("Install and operate", TEXT))], folder, exported)
 
 
+def test_what_operators_look_at_erase_and_bring_back_after_the_quickstart(folder, exported):
+    operations = (ROOT / "service" / "docs" / "operations.md").read_text(encoding="utf-8")
+    titles = ("Look at one agent", "Erase", "Undelete")
+    blocks = [step for title in titles for step in steps(section(title, operations))]
+
+    assert len(blocks) > len(titles)
+    walk([*steps(section("Quickstart", TEXT)), *blocks], folder, exported)
+
+
 def test_the_quickstart_has_eight_lines_at_most():
     lines = [line for step in steps(section("Quickstart", TEXT), "server") for line in step.text.splitlines()]
 

@@ -16,9 +16,11 @@ from muniment_server.transport.server import SERVICES
 from tests.support.answers import PUBLIC
 from tests.support.commands import wait_until
 from tests.support.concurrency import in_background, locked
-from tests.support.services import failure_of, pools_of, reason_of, serving, shares_of
+from tests.support.services import failure, failure_of, pools_of, reason_of, serving, shares_of
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+CHECK = "/grpc.health.v1.Health/Check"
+REFLECT = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 OURS = {service.full_name for service in SERVICES}
 
 
@@ -125,6 +127,21 @@ def test_health_is_not_watched(shared):
     assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
+@pytest.mark.parametrize("served", ["shared", "closed"])
+@pytest.mark.parametrize("path", [CHECK, REFLECT])
+@pytest.mark.parametrize("content", [b"\x0a\x05a", b"\x0a\x01\xff", b"\xff"], ids=["cut off", "no UTF-8", "noise"])
+def test_what_is_no_message_is_refused_like_any_other_and_leaves_no_traceback(request, caplog, served, path, content):
+    """If grpc parses it: INTERNAL or UNKNOWN, with the parser's text, and a traceback in the log for each call."""
+    stub: Any = request.getfixturevalue(served).channel.stream_stream(path)
+
+    with pytest.raises(grpc.RpcError) as caught:
+        list(stub(iter([content]), timeout=20))
+
+    refusal = failure(caught.value)
+    assert (refusal.code.name, reason_of(refusal)) == ("INVALID_ARGUMENT", "FIELD_INVALID")
+    assert "grpc" not in {line.name.partition(".")[0] for line in caplog.records}
+
+
 def test_reflection_in_development_is_open_to_all(shared):
     listed = {service.name for service in ask(shared.channel, list_services="").list_services_response.service}
 
@@ -171,7 +188,7 @@ def test_c53_closed_reflection_is_not_for_wrong_credentials_and_sessions(closed)
     session = closed.session(PUBLIC)
     unknown = session.token[:-9].replace("_s_", "_h_")
     errors = [refused(closed.channel, (("authorization", f"Bearer {token}"),)) for token in ("x", unknown)]
-    answers = {(error.code(), error.details(), tuple(error.trailing_metadata())) for error in errors}
+    answers = {failure(error) for error in errors}
 
     assert len(answers) == 1
     assert errors[0].code() is grpc.StatusCode.UNAUTHENTICATED

@@ -6,38 +6,9 @@ import logging
 
 import pytest
 
-from tests.support.answers import CONFIDENTIAL
-from tests.support.canaries import new_canary, postgres_log, use_everything
+from tests.support.canaries import break_everything, new_canary, postgres_log, use_everything
 from tests.support.methods import METHODS
-from tests.support.services import Caller, failure_of
-
-TABLE = "muniment_confidential.item"
-DAMAGES = {
-    "ADD CONSTRAINT forced CHECK (content = '') NOT VALID": "DROP CONSTRAINT forced",
-    "ADD CONSTRAINT forced EXCLUDE (content WITH =) WHERE (delete_time IS NULL)": "DROP CONSTRAINT forced",
-    "ADD CONSTRAINT forced CHECK (content::integer > 0) NOT VALID": "DROP CONSTRAINT forced",
-    "RENAME COLUMN tags TO labels": "RENAME COLUMN labels TO tags",
-}
-"""What makes a write fail with a message that quotes what was sent, and what repairs it."""
-
-
-def break_everything(service, canary):
-    """Faults of many kinds, each in the middle of a write of each kind."""
-    session = service.session(CONFIDENTIAL)
-    session.save_memory(key=canary, content=canary)
-    writes = [
-        lambda: session.save_memory(key=canary + "3", content=canary),
-        lambda: session.add_note(content=canary),
-        lambda: session.edit_notes(edits=[{"add": {"content": canary}}]),
-        lambda: session.update_block(label=canary + "3", content=canary),
-        lambda: session.store_passage(content=canary, tags=[canary], thread=canary, author=canary),
-        lambda: session.import_passages({"content": canary, "tags": [canary], "thread": canary, "author": canary}),
-    ]
-    for damage, repair in DAMAGES.items():
-        with service.database.as_owner() as owner:
-            owner.execute(f"ALTER TABLE {TABLE} {damage}".encode())
-            assert [failure_of(write).code.name for write in writes] == ["INTERNAL"] * len(writes), damage
-            owner.execute(f"ALTER TABLE {TABLE} {repair}".encode())
+from tests.support.services import Caller
 
 
 def test_every_method_is_called_with_the_canary(service, monkeypatch):
@@ -57,7 +28,7 @@ def test_every_method_is_called_with_the_canary(service, monkeypatch):
     use_everything(service, new_canary())
 
     assert called == set(METHODS), (
-        f"call with the canary, in use_everything() above or in what it uses: {set(METHODS) - called}"
+        f"call with the canary, in use_everything() or in what it uses: {set(METHODS) - called}"
     )
 
 

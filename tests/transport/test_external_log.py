@@ -117,6 +117,7 @@ def host_calls(session, word):
         "ResetSession": {"session_id": session.session_id, "reason": word},
         "CloseSession": {"session_id": session.session_id},
         "EraseItems": {"agent_id": word, "kind": 1, "name": word},
+        "UndeleteItem": {"agent_id": word, "kind": 1, "name": word, "classification": PUBLIC},
         "DeleteAgent": {"agent_id": word},
     }
 

@@ -16,6 +16,7 @@ from muniment_server.transport.pools import Limits
 from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC, detail, fields_of, in_future, invalid, refusal
 from tests.support.commands import wait_until
 from tests.support.concurrency import in_background, locked, wait_until_blocked
+from tests.support.log_lines import text_of
 from tests.support.services import failure_of, in_flight, reason_of, serving
 
 DRIVER_WORDS = re.compile(
@@ -167,10 +168,10 @@ def test_c50_a_fault_shows_an_incident_only(service, level, caplog):
     outcome = failure_of(session.list_memories)
     info = detail(outcome, error_details_pb2.ErrorInfo)
 
-    assert outcome.message == "internal error: the server's log describes it under this incident id"
+    assert outcome.message == "internal error: the server's log describes it under the request id"
     assert set(info.metadata) == {"incident"}
     assert not DRIVER_WORDS.search(outcome.message + str(info))
-    assert info.metadata["incident"] in caplog.text
+    assert info.metadata["incident"] in text_of(caplog)
 
 
 FORCED = {
@@ -196,7 +197,7 @@ def test_c14_no_text_of_the_driver_is_sent(service, fault, caplog):
     assert (outcome.code.name, reason_of(outcome)) == ("INTERNAL", "INTERNAL")
     assert not DRIVER_WORDS.search(outcome.message)
     assert not [value for _, value in outcome.trailers if "CANARY" in repr(value)]
-    assert "CANARY" not in caplog.text
+    assert "CANARY" not in text_of(caplog)
 
 
 def test_c81_a_transaction_that_the_database_rolled_back_for_another_is_retried(service, monkeypatch):

@@ -79,7 +79,7 @@ def test_every_method_that_stores_text_is_refused_on_a_full_disk():
     methods = policies(SERVICES).values()
     writes = {method.name for method in methods if method.flow is Flow.WRITE and not method.name.startswith("Delete")}
 
-    assert writes | {"CreateAgent", "CreateSharedBlock"} == STORES_TEXT
+    assert writes | {"CreateAgent", "CreateSharedBlock", "UndeleteItem"} == STORES_TEXT
 
 
 def test_calls_that_store_texts_are_refused_while_the_disk_is_full(filled):

@@ -10,7 +10,8 @@ from typing import Any
 import grpc
 import pytest
 
-from muniment_server.transport.incoming import Arrivals
+from muniment_server.domain.errors import Overloaded
+from muniment_server.transport.incoming import Arrivals, Rejection
 from tests.support.commands import wait_until
 
 METHOD = "/test.Echo/Echo"
@@ -68,15 +69,14 @@ def test_a_message_is_received_and_answered(arrivals):
 
 def test_a_call_is_refused_without_a_thread(arrivals):
     channel, arrived, _ = arrivals
-    status = grpc_status(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", (("reason", "x"),))
-    arrived.append(lambda call, _: call.refuse(status))
+    arrived.append(lambda call, _: call.refuse(Rejection(Overloaded())))
 
     with pytest.raises(grpc.RpcError) as raised:
         channel.unary_unary(METHOD)(b"text", timeout=10)
 
     error: Any = raised.value
-    assert (error.code(), error.details()) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "full")
-    assert dict(error.trailing_metadata() or ())["reason"] == "x"
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert dict(error.trailing_metadata() or ()).keys() == {"grpc-status-details-bin"}
 
 
 def test_a_caller_is_cut_off(arrivals):
@@ -165,14 +165,3 @@ def test_a_fault_on_the_serving_thread_ends_its_call_and_not_the_server(arrivals
 
     assert channel.unary_unary(METHOD)(b"text", timeout=10) == b"text"
     assert "CANARY" not in caplog.text
-
-
-def grpc_status(code, details, metadata):
-    """A status as grpc takes it."""
-
-    class Status(grpc.Status):
-        pass
-
-    status = Status()
-    status.code, status.details, status.trailing_metadata = code, details, metadata
-    return status

@@ -14,6 +14,8 @@ import pytest
 from muniment_server.transport import leaving
 from tests.faults.processes import wait_until
 
+_SO_LOCK_FILTER = 44
+
 
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
@@ -50,6 +52,15 @@ def test_it_waits_no_longer_than_asked_and_keeps_no_descriptors(listener):
         leaving.leave(listener.getsockname()[1], seconds=1.0)
 
     assert _descriptors_of(listener) == [listener.fileno()]
+
+
+def test_it_leaves_also_where_the_kernel_attaches_no_filter(listener):
+    """As some kernels do to all but root."""
+    listener.setsockopt(socket.SOL_SOCKET, _SO_LOCK_FILTER, 1)
+
+    leaving.leave(listener.getsockname()[1], seconds=1.0)
+
+    assert not _listens(listener)
 
 
 def _descriptors_of(listener: socket.socket) -> list[int]:

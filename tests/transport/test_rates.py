@@ -190,11 +190,11 @@ def test_what_an_agent_owes_is_forgotten_after_ten_seconds(stopped):
     counting = Rates(stopped)
     for _ in range(30 * ROOM):
         counting.count_ended(_identity(1, per_second=1))
-    assert not counting.has_room(_identity(2, per_second=1))
+    assert not counting.admit(_identity(2, per_second=1))
 
     stopped.seconds += ROOM + 1
 
-    assert counting.has_room(_identity(2, per_second=1))
+    assert counting.admit(_identity(2, per_second=1))
 
 
 def test_a_new_limit_begins_anew(stopped):
@@ -202,18 +202,18 @@ def test_a_new_limit_begins_anew(stopped):
     for _ in range(ROOM):
         counting.count_ended(_identity(1, per_second=1))
 
-    assert not counting.has_room(_identity(2, per_second=1))
-    assert counting.has_room(_identity(2, per_second=2))
+    assert not counting.admit(_identity(2, per_second=1))
+    assert counting.admit(_identity(2, per_second=2))
 
 
 @pytest.mark.parametrize("error", [Unauthenticated(), Unavailable()], ids=lambda error: type(error).__name__)
 def test_a_call_that_no_statement_has_confirmed_counts_for_its_session_only(stopped, error):
     counting, session = Rates(stopped), _identity(1)
     _end(CountCalls(counting), session, error)
-    counting.count_arrived(session)
+    counting.admit(session)
 
-    assert not counting.has_room(session)
-    assert counting.has_room(_identity(2))
+    assert not counting.admit(session)
+    assert counting.admit(_identity(2))
 
 
 def test_a_call_that_was_refused_for_a_rule_counts_for_its_agent(stopped):
@@ -221,7 +221,7 @@ def test_a_call_that_was_refused_for_a_rule_counts_for_its_agent(stopped):
     for _ in range(ROOM):
         _end(CountCalls(counting), _identity(1, per_second=1), Refusal())
 
-    assert not counting.has_room(_identity(2, per_second=1))
+    assert not counting.admit(_identity(2, per_second=1))
 
 
 def _identity(number: int, per_second: int = 0) -> SessionIdentity:
@@ -276,7 +276,7 @@ def test_calls_from_many_threads_are_all_counted(stopped):
 
     def count() -> None:
         for _ in range(100):
-            counting.count_arrived(session)
+            counting.admit(session)
 
     threads = [threading.Thread(target=count) for _ in range(10)]
     for thread in threads:
@@ -284,4 +284,4 @@ def test_calls_from_many_threads_are_all_counted(stopped):
     for thread in threads:
         thread.join()
 
-    assert not counting.has_room(session)
+    assert not counting.admit(session)

@@ -16,6 +16,7 @@ from tests.support.services import failure_of, reason_of, serving
 
 ID = str(uuid.UUID(int=1))
 USER = 2
+MEMORY = 1
 
 
 def field_invalid(service):
@@ -194,6 +195,16 @@ def block_exists(service):
     return failure_of(service.host().create_shared_block, **shared)
 
 
+def item_exists(service):
+    session = service.session(PUBLIC)
+    session.save_memory(key="k", content="text")
+    session.delete_memory(key="k")
+    session.save_memory(key="k", content="text")
+    return failure_of(
+        service.host().undelete_item, agent_id=service.agent(), kind=MEMORY, name="k", classification=PUBLIC
+    )
+
+
 def editing(service, **edit):
     """What comes of an edit of a block of three lines."""
     session = service.session(PUBLIC)
@@ -277,6 +288,7 @@ PROVOKED = {
     "BUDGET_EXCEEDED": (budget_exceeded, grpc.StatusCode.FAILED_PRECONDITION),
     "BLOCK_NOT_FOUND": (block_not_found, grpc.StatusCode.NOT_FOUND),
     "BLOCK_EXISTS": (block_exists, grpc.StatusCode.ALREADY_EXISTS),
+    "ITEM_EXISTS": (item_exists, grpc.StatusCode.ALREADY_EXISTS),
     "TEXT_NOT_FOUND": (text_not_found, grpc.StatusCode.FAILED_PRECONDITION),
     "TEXT_NOT_UNIQUE": (text_not_unique, grpc.StatusCode.FAILED_PRECONDITION),
     "LINE_OUT_OF_RANGE": (line_out_of_range, grpc.StatusCode.FAILED_PRECONDITION),

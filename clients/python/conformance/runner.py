@@ -116,6 +116,7 @@ def _failure(error: muniment.MunimentError) -> JSON:
         "reason": error.reason,
         "message": error.message,
         "details": [json_format.MessageToDict(each) for each in details],
+        "request_id": error.request_id,
     }
 
 

@@ -125,6 +125,7 @@ impl Player {
             "reason": error.reason_name().unwrap_or_default(),
             "message": error.message(),
             "details": details,
+            "request_id": error.request_id().unwrap_or_default(),
         }))
     }
 }
@@ -153,6 +154,7 @@ async fn send(
         "AgentService.UpdateAgent" => unary!(update_agent),
         "AgentService.DeleteAgent" => unary!(delete_agent),
         "AgentService.EraseItems" => unary!(erase_items),
+        "AgentService.UndeleteItem" => unary!(undelete_item),
         "AuditService.ListAuditEvents" => unary!(list_audit_events),
         "BlockService.ListBlocks" => unary!(list_blocks),
         "BlockService.GetBlock" => unary!(get_block),

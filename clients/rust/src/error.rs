@@ -9,6 +9,9 @@ use crate::v1::{BudgetExceeded, ErrorReason, ImportProgress};
 
 const DOMAIN: &str = "muniment.v1";
 
+/// The trailer with the id of the call.
+const REQUEST_ID: &str = "request-id";
+
 /// A call that failed.
 ///
 /// Neither `Debug` nor `Display` shows what is stored, though details may quote it.
@@ -71,7 +74,15 @@ impl Error {
         self.status.get_details_retry_info()?.retry_delay
     }
 
-    /// What finds a fault of the server in its log.
+    /// What identifies the call in the server's log; after retries, the last attempt. None: no server answered.
+    #[must_use]
+    pub fn request_id(&self) -> Option<String> {
+        let sent = self.status.metadata().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+        // A server of version 0.1.0 names faults alone.
+        sent.map(str::to_owned).or_else(|| self.incident())
+    }
+
+    /// Of a fault: the request id, as the status itself has it.
     #[must_use]
     pub fn incident(&self) -> Option<String> {
         self.error_info()?.metadata.remove("incident")
@@ -155,7 +166,7 @@ impl fmt::Display for Error {
         for violation in self.field_violations() {
             write!(f, "; {}: {}", violation.field, violation.description)?;
         }
-        Ok(())
+        self.request_id().map_or(Ok(()), |id| write!(f, " (request {id})"))
     }
 }
 
@@ -165,6 +176,7 @@ impl fmt::Debug for Error {
             .field("code", &self.code)
             .field("reason", &self.reason_name())
             .field("message", &self.message())
+            .field("request_id", &self.request_id())
             .field("source", &self.source())
             .finish_non_exhaustive()
     }

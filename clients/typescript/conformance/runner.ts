@@ -138,7 +138,8 @@ function outcomeOf(failure: unknown, mayBeLost = false): JsonObject {
     throw error;
   }
   const details = error.details.filter((detail) => !anyIs(detail, ErrorInfoSchema)).map(detailToJson);
-  return { status: statusName(error.code), reason: error.reason, message: error.rawMessage, details };
+  const { reason, rawMessage, requestId } = error;
+  return { status: statusName(error.code), reason, message: rawMessage, details, request_id: requestId };
 }
 
 function detailToJson(detail: Any): JsonValue {

@@ -15,8 +15,16 @@ import { type ImportProgress, ImportProgressSchema } from "./gen/muniment/v1/pas
 
 const DOMAIN = "muniment.v1";
 
+/** The trailer with the id of the call. */
+const REQUEST_ID = "request-id";
+
 /** The reasons of the contract, such as `"ETAG_STALE"`: those of {@link ErrorReason}, and whatever a newer server adds. */
 export type Reason = Exclude<keyof typeof ErrorReason, "UNSPECIFIED"> | (string & {});
+
+/** What is known of an error besides its status. */
+export interface MunimentErrorOptions extends ErrorOptions {
+  readonly requestId?: string;
+}
 
 /**
  * A call failed.
@@ -34,17 +42,22 @@ export class MunimentError extends Error {
 
   readonly #details: readonly Any[];
   readonly #incident: string;
+  readonly #requestId: string;
 
-  constructor(code: Code, rawMessage: string, details: readonly Any[] = [], options?: ErrorOptions) {
+  constructor(code: Code, rawMessage: string, details: readonly Any[] = [], options?: MunimentErrorOptions) {
     const info = find(details, ErrorInfoSchema);
     const reason = info?.domain === DOMAIN ? info.reason : "";
     const broken = violationsIn(details).map(({ field, description }) => `${field}: ${description}`);
-    super(`${reason || statusName(code)}: ${rawMessage}${broken.length > 0 ? ` (${broken.join("; ")})` : ""}`, options);
+    const incident = info?.metadata.incident ?? "";
+    const requestId = options?.requestId ?? incident; // a server of version 0.1.0 names faults alone
+    const behind = [broken.join("; "), requestId && `request ${requestId}`].filter(Boolean).map((text) => ` (${text})`);
+    super(`${reason || statusName(code)}: ${rawMessage}${behind.join("")}`, options);
     this.code = code;
     this.reason = reason;
     this.rawMessage = rawMessage;
     this.#details = details;
-    this.#incident = info?.metadata.incident ?? "";
+    this.#incident = incident;
+    this.#requestId = requestId;
   }
 
   /** All details of the status, packed, in its order. */
@@ -73,7 +86,12 @@ export class MunimentError extends Error {
     return delay && durationMs(delay);
   }
 
-  /** `INTERNAL`: finds the fault in the server's log. Empty: the server did not say. */
+  /** Identifies the call in the server's log; after retries, the last attempt. Empty: no server answered. */
+  get requestId(): string {
+    return this.#requestId;
+  }
+
+  /** `INTERNAL`: the request id, as the status itself has it. Empty: the server did not say. */
   get incident(): string {
     return this.#incident;
   }
@@ -90,7 +108,11 @@ export function errorOf(failure: ConnectError): MunimentError {
   const details = failure.details.map((detail) =>
     create(AnySchema, "desc" in detail ? {} : { typeUrl: `type.googleapis.com/${detail.type}`, value: detail.value }),
   );
-  return new MunimentError(code, failure.rawMessage, details, failure.cause ? { cause: failure.cause } : {});
+  const requestId = failure.metadata.get(REQUEST_ID);
+  return new MunimentError(code, failure.rawMessage, details, {
+    ...(failure.cause ? { cause: failure.cause } : {}),
+    ...(requestId ? { requestId } : {}),
+  });
 }
 
 /**

@@ -7,7 +7,7 @@
 export { type CallOptions, Code } from "@connectrpc/connect";
 export { type ClientOptions, connect } from "./connect.js";
 export type { TlsOptions } from "./connection.js";
-export { MunimentError, type Reason } from "./errors.js";
+export { MunimentError, type MunimentErrorOptions, type Reason } from "./errors.js";
 export * from "./gen/muniment/v1/agent_pb.js";
 export * from "./gen/muniment/v1/agent_service_pb.js";
 export * from "./gen/muniment/v1/audit_pb.js";

@@ -70,9 +70,10 @@ export function status<Desc extends DescMessage>(
   reason: string,
   detail?: { desc: Desc; value: MessageInitShape<Desc> },
   metadata: Record<string, string> = {},
+  trailers?: Record<string, string>,
 ): ConnectError {
   const info = { desc: ErrorInfoSchema, value: { reason, domain: "muniment.v1", metadata } };
-  return new ConnectError("a text", code, undefined, detail ? [info, detail] : [info]);
+  return new ConnectError("a text", code, trailers, detail ? [info, detail] : [info]);
 }
 
 /** What a call fails with. */

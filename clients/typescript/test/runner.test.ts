@@ -10,6 +10,8 @@ import { Fake, status } from "./fake.js";
 
 const RUNNER = new URL("../conformance/runner.js", import.meta.url).pathname;
 
+const NAMED = { "request-id": "r1" };
+
 /** The lines that the runner prints for the steps of one scenario. */
 async function played(address: string, steps: object[]): Promise<string[]> {
   const file = join(mkdtempSync(join(tmpdir(), "muniment-")), "scenarios.json");
@@ -34,7 +36,7 @@ test("the conformance runner prints a line for each step", async () => {
     router.service(NoteService, {
       addNote: (_, { requestHeader }) => {
         const value = { overByChars: requestHeader.get("authorization") === "Bearer h" ? 1 : 2 };
-        throw status(Code.FailedPrecondition, "BUDGET_EXCEEDED", { desc: BudgetExceededSchema, value });
+        throw status(Code.FailedPrecondition, "BUDGET_EXCEEDED", { desc: BudgetExceededSchema, value }, {}, NAMED);
       },
     });
     router.service(PassageService, {
@@ -63,7 +65,7 @@ test("the conformance runner prints a line for each step", async () => {
 
   const refused = (overByChars: number, step: number) =>
     `{"details":[{"@type":"type.googleapis.com/muniment.v1.BudgetExceeded","overByChars":${overByChars}}],` +
-    `"message":"a text","reason":"BUDGET_EXCEEDED","scenario":"s","status":"FAILED_PRECONDITION","step":${step}}`;
+    `"message":"a text","reason":"BUDGET_EXCEEDED","request_id":"r1","scenario":"s","status":"FAILED_PRECONDITION","step":${step}}`;
   assert.deepEqual(lines, [
     '{"response":{"session":{"createTime":"1970-01-01T00:00:01.500Z","taint":"CLASSIFICATION_PUBLIC"},"token":"h"},' +
       '"scenario":"s","status":"OK","step":0}',

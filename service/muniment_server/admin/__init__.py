@@ -1,4 +1,4 @@
-"""Operators' commands. They work on the database, not through a server, and are part of the command `muniment`."""
+"""Operators' commands, which are part of the command `muniment`. They work on the database, or read the metrics."""
 
 from muniment.cli.groups import Lazy, Section
 
@@ -6,6 +6,8 @@ COMMANDS = Section(
     "Operators' commands",
     {
         "serve": Lazy("muniment_server.admin.serve:serve", "Run a server."),
+        "status": Lazy("muniment_server.admin.status:status", "Show how a running server does."),
+        "top": Lazy("muniment_server.admin.top:top", "Watch a running server."),
         "migrate": Lazy("muniment_server.admin.migrate:migrate", "Prepare a database for the server."),
         "doctor": Lazy("muniment_server.admin.doctor:doctor", "Check this machine and the database."),
         "database": Lazy("muniment_server.admin.adopt:database", "Say which database server to use."),

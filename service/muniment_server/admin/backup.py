@@ -172,7 +172,8 @@ def write_journal(operator: Operator, file: Path) -> None:
     """Write to FILE what was erased, deleted with its agent, revoked or frozen: for the restore of an older backup.
 
     Run it often, and keep FILE where the backups are. It has ids only, no names and no content. The journal that is
-    there is replaced once the new one is complete, and only if that has all its entries.
+    there is replaced once the new one is complete, and only if that has all its entries. Keep journals of copies of the
+    database apart: a restore cannot tell them from its own.
 
     \b
     Examples:
@@ -202,7 +203,7 @@ def _read_journal(file: Path) -> Journal:
 
 
 def _report_replay(journal: Journal, repeated: int) -> None:
-    others = "" if repeated == len(journal.entries) else ": the backup had the others, or lacks what they name"
+    others = "" if repeated == len(journal.entries) else ": the backup had the others"
     print_note(f"{repeated} of {len(journal.entries)} entries of the journal were repeated{others}.")
     newest = f", and its newest entry of {journal.entries[-1].time:%Y-%m-%d %H:%M:%SZ}" if journal.entries else ""
     print_note(

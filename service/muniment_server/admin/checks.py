@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import resource
@@ -23,10 +24,11 @@ from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of
 from muniment_server.postgres import roles
 from muniment_server.postgres.disk import LEAST_FREE, free_bytes
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
+from muniment_server.postgres.pool import next_passfile
 from muniment_server.runtime import databases, log_settings
 from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
 from muniment_server.runtime.hardening import forbid_core_dumps
-from muniment_server.runtime.passfile import PassfileError, next_passfile, with_passfile
+from muniment_server.runtime.passfile import PassfileError, with_passfile
 from muniment_server.runtime.supervisor import embedder_is_installed
 
 _OLDEST_PYTHON = (3, 11)
@@ -54,11 +56,14 @@ class Finding:
         return f"{self.verdict.value} {self.text}"
 
 
-def report(findings: Iterable[Finding]) -> bool:
+def report(findings: Iterable[Finding], *, as_json: bool = False) -> bool:
     """Print *findings* as they are made; return whether none is bad."""
     healthy = True
     for finding in findings:
-        click.secho(str(finding), fg=_COLORS[finding.verdict])
+        if as_json:
+            click.echo(json.dumps({"verdict": finding.verdict.name, "text": finding.text}))
+        else:
+            click.secho(str(finding), fg=_COLORS[finding.verdict])
         healthy = healthy and finding.verdict is not Verdict.BAD
     return healthy
 
@@ -159,7 +164,7 @@ def _check_rotation(conninfo: str, passfile: Path) -> tuple[str, Finding]:
     coming = next_passfile(passfile)
     rotated = libpq.make_conninfo(conninfo, passfile=str(coming))
     if any(_login_problem(conninfo, roles.CONTROL)) and not any(_login_problem(rotated, roles.CONTROL)):
-        return rotated, _bad(f"the passwords were rotated: rename {coming} to {passfile}")
+        return rotated, _bad(f"the passwords were rotated: rename {coming} to {passfile.resolve()}")
     return conninfo, _good(f"{coming} has the passwords of a coming rotation")
 
 

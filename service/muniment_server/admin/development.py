@@ -14,8 +14,8 @@ FILE = "development.json"
 TENANT = "development"
 
 
-def write_credentials(data_dir: Path, *, address: str, admin: str) -> str:
-    """Write the address and a host key to `DIR/development.json` (0600); return the key. A valid key is kept."""
+def write_credentials(data_dir: Path, *, address: str, admin: str, metrics: str | None) -> str:
+    """Write the addresses and a host key to `DIR/development.json` (0600); return the key. A valid key is kept."""
     path = data_dir / FILE
     with connect_operator(admin) as operator:
         key = _stored_key(path)
@@ -24,9 +24,18 @@ def write_credentials(data_dir: Path, *, address: str, admin: str) -> str:
     part = path.with_name(FILE + ".part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump({"address": address, "host_key": key}, file)
+        json.dump({"address": address, "host_key": key, "metrics": metrics}, file)
     part.replace(path)
     return key
+
+
+def metrics_address(file: Path) -> str | None:
+    """Where the server that wrote *file* serves its metrics. None if it serves none. Raises OSError."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))["metrics"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
 
 
 def _stored_key(path: Path) -> str | None:

@@ -23,10 +23,13 @@ from muniment_server.runtime.configuration import DatabaseConfig
 @database_url_option
 @passfile_option
 @state_dir_option
-def doctor(data_dir: Path, database_url: str | None, passfile: Path | None, state_dir: Path | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each finding.")
+def doctor(
+    data_dir: Path, database_url: str | None, passfile: Path | None, state_dir: Path | None, as_json: bool
+) -> None:
     """Check this machine and the database; print each problem and what to do. Exits with 1 if there are problems.
 
-    ✓ is as it must be, ! is worth knowing, ✗ is a problem.
+    ✓ is as it must be, ! is worth knowing, ✗ is a problem. With --json, the verdict is GOOD, WORTH_KNOWING or BAD.
 
     Changes nothing. Starts a built-in database for the check if it is not running. With --database-url, the serving
     roles log in with the passwords in --passfile; the ledgers are checked only if the URL names an administrator.
@@ -34,9 +37,10 @@ def doctor(data_dir: Path, database_url: str | None, passfile: Path | None, stat
     \b
     Examples:
       muniment doctor
+      muniment doctor --json
       muniment doctor --data-dir /srv/muniment
       muniment doctor --database-url postgresql://postgres@db.example/muniment --passfile /etc/muniment/passfile
     """
     with report_file_errors():
-        healthy = report(examine(DatabaseConfig(data_dir, database_url, passfile, state_dir)))
+        healthy = report(examine(DatabaseConfig(data_dir, database_url, passfile, state_dir)), as_json=as_json)
     sys.exit(0 if healthy else 1)

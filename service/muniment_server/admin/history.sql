@@ -57,7 +57,8 @@ SELECT item_version.level AS classification, item_version.item_id, item_version.
 
 -- name: purge
 -- Remove versions that were deleted, overwritten or expired before a time, at the level of the search path: all, or those of
--- one tenant, agent, kind or name. Audit rows stay.
+-- one tenant, agent, kind or name. Audit rows stay. Each new one names its agent, since whoever reads it must reach the ceiling
+-- of that.
 WITH old_item AS (
     DELETE FROM item AS old_item
      WHERE (old_item.delete_time < %(before)s OR old_item.expire_time < %(before)s)
@@ -137,13 +138,13 @@ freed AS (
      GROUP BY forgotten.tenant, forgotten.agent
 ),
 purged AS (
-    SELECT tenant FROM old_item
+    SELECT old_item.tenant, old_item.agent FROM old_item
      UNION
-    SELECT tenant FROM old_revision
+    SELECT old_revision.tenant, old_revision.agent FROM old_revision
 ),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, kind, reason)
-    SELECT purged.tenant, gen_random_uuid(), %(agent)s, %(number)s, 'purge', 'OK', %(kind)s, 'by ' || session_user
+    SELECT purged.tenant, gen_random_uuid(), purged.agent, %(number)s, 'purge', 'OK', %(kind)s, 'by ' || session_user
       FROM purged
 )
 SELECT (SELECT count(*) FROM old_item) AS items, (SELECT count(*) FROM old_revision) AS revisions;

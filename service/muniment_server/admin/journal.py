@@ -1,7 +1,8 @@
 """What was erased, revoked and frozen, so that the restore of an older backup can repeat it.
 
 An entry is a row of the audit log: it has ids only, no names and no content. Tenants are numbered 1, 2, … in every
-database, so a journal names its database, by the time at which its first migration was applied. A backup has that too.
+database, so a journal names its database, by the time at which its first migration was applied. A backup has that too,
+and so has every copy that is restored from it.
 
 ```
 {"format": "muniment journal", "version": 1, "database": "2026-11-23 …", "time": "2026-11-24 …"}
@@ -9,14 +10,14 @@ database, so a journal names its database, by the time at which its first migrat
 {"entries": 1, "sha256": "9f86…"}
 ```
 
-The hash is that of the lines above it. It is no signature: whoever edits a journal with intent can compute it.
+The hash covers the lines above it. It shows damage, not forgery: anyone who edits a journal can compute it again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
@@ -35,6 +36,8 @@ from muniment_server.postgres.rows import row_of
 
 _R = TypeVar("_R")
 _QUERIES = {**queries.load("muniment_server.agents", "erasing.sql"), **queries.load(__package__, "journal.sql")}
+_BATCH_ENTRIES = 10_000
+"""How many entries one statement adds: a value of Postgres has at most 1 GiB, a jsonb array 256 MiB."""
 _ERASING_STEPS = ("unindex_erased", "erase_items_of_call", "erase_revisions_of_call")
 _FORMAT = {"format": "muniment journal", "version": 1}
 _OPTIONAL = ("agent", "host_key_id", "kind", "item_id", "revision")
@@ -77,7 +80,7 @@ class Journal:
     """The entries of one database at one time, oldest first."""
 
     database: datetime
-    """When its first migration was applied, which tells it from other databases."""
+    """When its first migration was applied, which tells it from other databases, but not from copies of it."""
     time: datetime
     entries: tuple[Entry, ...]
 
@@ -101,7 +104,7 @@ def from_bytes(content: bytes) -> Journal:
         header, *lines, _ = map(json.loads, content.splitlines())
         database, time = (datetime.fromisoformat(header[name]) for name in ("database", "time"))
         journal = Journal(database, time, tuple(map(_entry, lines)))
-    except (TypeError, KeyError, AttributeError) as error:  # those of values of another type
+    except (TypeError, KeyError, AttributeError, RecursionError) as error:  # values of another type, or nested too deep
         raise ValueError(str(error)) from None
     if to_bytes(journal) != content:
         raise ValueError("the lines are not those that were written")
@@ -144,6 +147,7 @@ def journal_of(connection: psycopg.Connection[Any]) -> Journal:
     """The journal of the database. *connection* acts as the owner."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        connection.execute(_QUERIES["lift_idle_timeout"])
         (origin,) = _rows(connection, "journal_origin", _Origin)
         return Journal(origin.database, origin.time, tuple(_rows(connection, "list_entries", Entry)))
 
@@ -151,11 +155,13 @@ def journal_of(connection: psycopg.Connection[Any]) -> Journal:
 def replay(connection: psycopg.Connection[Any], given: Sequence[Entry]) -> int:
     """Repeat those of the *given* entries that the database has not seen, in one transaction; return how many.
 
-    *connection* acts as the owner, of a database that no server uses.
+    What the database lacks, such as an agent that was created after the backup, is left alone. The audit log gets its
+    entries all the same, or the next journal would lack them. *connection* acts as the owner, of a database that no
+    server uses.
     """
-    rows = Jsonb([asdict(entry) for entry in given], dumps=partial(json.dumps, default=str))
     with connection.transaction():
-        added = sorted(_rows(connection, "add_entries", Entry, entries=rows), key=lambda entry: entry.time)
+        connection.execute(_QUERIES["lift_idle_timeout"])
+        added = sorted(_add(connection, given), key=lambda entry: entry.time)
         for entry in added:
             if entry.method in _REPEATED_BY:
                 _execute(connection, _REPEATED_BY[entry.method], entry)
@@ -163,6 +169,15 @@ def replay(connection: psycopg.Connection[Any], given: Sequence[Entry]) -> int:
         for _, of_place in groupby(erased, _place):
             _erase(connection, list(of_place))
     return len(added)
+
+
+def _add(connection: psycopg.Connection[Any], given: Sequence[Entry]) -> Iterator[Entry]:
+    """Add the *given* entries to the audit log; yield those that it did not have."""
+    for start in range(0, len(given), _BATCH_ENTRIES):
+        batch = given[start : start + _BATCH_ENTRIES]
+        connection.execute(_QUERIES["skip_tenant_numbers"], {"tenant": max(entry.tenant for entry in batch)})
+        rows = Jsonb([asdict(entry) for entry in batch], dumps=partial(json.dumps, default=str))
+        yield from _rows(connection, "add_entries", Entry, entries=rows)
 
 
 def _place(entry: Entry) -> tuple[int, int, int, int, int]:

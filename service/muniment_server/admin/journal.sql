@@ -16,9 +16,17 @@ SELECT audit.tenant, audit.event_id, audit.time, audit.agent, audit.level, audit
         OR audit.method IN ('DeleteAgent', 'host-key revoke', 'tenant freeze', 'tenant thaw'))
  ORDER BY audit.time, audit.tenant, audit.event_id;
 
+-- name: lift_idle_timeout
+-- Allow the transaction to be idle while the client reads or writes a large journal.
+SELECT set_config('idle_in_transaction_session_timeout', '0', true);
+
+-- name: skip_tenant_numbers
+-- Give no later tenant a number of the journal: it would see the audit rows of a tenant that the backup lacks.
+SELECT setval('vault.tenant_tenant_seq', greatest(tenant_tenant_seq.last_value, %(tenant)s))
+  FROM vault.tenant_tenant_seq;
+
 -- name: add_entries
--- Write the audit rows of entries that the audit log lacks. An agent or a host key that the backup
--- lacks is not back.
+-- Write the audit rows of entries that the audit log lacks.
 INSERT INTO muniment_control.audit AS added (tenant, event_id, time, agent, level, host_key_id, method, outcome, kind, item_id,
                                              revision)
 SELECT entry.tenant, entry.event_id, entry.time, entry.agent, entry.level, entry.host_key_id, entry.method, 'OK', entry.kind,
@@ -27,18 +35,6 @@ SELECT entry.tenant, entry.event_id, entry.time, entry.agent, entry.level, entry
            tenant bigint, event_id uuid, time timestamptz, agent bigint, level smallint, host_key_id uuid, method text,
            kind smallint, item_id uuid, revision integer
        )
- WHERE CASE
-           WHEN entry.agent IS NULL THEN EXISTS (
-               SELECT
-                 FROM vault.host_key
-                WHERE (host_key.tenant, host_key.host_key_id) = (entry.tenant, entry.host_key_id)
-           )
-           ELSE EXISTS (
-               SELECT
-                 FROM vault.agent
-                WHERE (agent.tenant, agent.agent) = (entry.tenant, entry.agent)
-           )
-       END
     ON CONFLICT (tenant, event_id) DO NOTHING
 RETURNING added.tenant, added.event_id, added.time, added.agent, added.level, added.host_key_id, added.method, added.kind,
           added.item_id, added.revision;
@@ -84,9 +80,12 @@ DELETE FROM vault.block_link AS detached
    AND detached.consumer = deleted.agent;
 
 -- name: order_again
--- Let the views `erasing_…` show items of one kind.
+-- Let the views `erasing_…` show items of one kind, if the backup has their agent.
 INSERT INTO vault.erasure AS ordered (tenant, agent, erasure_id, kind, ceiling)
-VALUES (%(tenant)s, %(agent)s, %(event_id)s, %(kind)s, %(level)s);
+SELECT agent.tenant, agent.agent, %(event_id)s, %(kind)s, %(level)s
+  FROM vault.agent
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent = %(agent)s;
 
 -- name: end_order
 DELETE FROM vault.erasure AS ended

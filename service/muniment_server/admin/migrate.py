@@ -16,6 +16,7 @@ from muniment_server.admin.database import (
     require_newest_server,
     state_dir_option,
 )
+from muniment_server.postgres.pool import next_passfile
 from muniment_server.runtime import passfile as passfiles
 from muniment_server.runtime import schema
 from muniment_server.runtime.configuration import DatabaseConfig
@@ -80,7 +81,7 @@ def _prepare_rotation(config: DatabaseConfig, admin: str, passfile: Path) -> Non
     done = passfiles.prepare_rotation(admin, passfile)
     for step in done:
         click.echo(step)
-    coming = passfiles.next_passfile(passfile)
+    coming = next_passfile(passfile)
     print_note(
         f"{'' if done else 'Nothing to do: '}{coming} has the coming passwords. "
         "Copy it to each server, beside its passfile. Then run this command with --rotate."

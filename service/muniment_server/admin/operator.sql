@@ -104,7 +104,8 @@ SELECT count(*) AS rows
 
 -- name: purge_sessions
 -- Remove a batch of sessions that were closed or expired before a time, in the order of their ids: all, or those of one tenant
--- or agent. No open one, whatever the time. Conversations stay, which keep the taint, and audit rows.
+-- or agent. No open one, whatever the time. Conversations stay, which keep the taint, and audit rows. Each audit row names
+-- its agent, since whoever reads it must reach the ceiling of that.
 WITH old_session AS (
     SELECT session.tenant, session.session_id
       FROM vault.session
@@ -123,14 +124,14 @@ purged AS (
  RETURNING purged.tenant, purged.agent, purged.session_id, purged.conversation_id
 ),
 classified AS (
-    SELECT purged.tenant, purged.session_id, conversation.taint
+    SELECT purged.tenant, purged.agent, purged.session_id, conversation.taint
       FROM purged
            JOIN vault.conversation USING (tenant, agent, conversation_id)
 ),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, reason)
-    SELECT found.tenant, gen_random_uuid(), %(agent)s, found.taint, 'purge sessions', 'OK', 'by ' || session_user
-      FROM (SELECT DISTINCT classified.tenant, classified.taint FROM classified) AS found
+    SELECT found.tenant, gen_random_uuid(), found.agent, found.taint, 'purge sessions', 'OK', 'by ' || session_user
+      FROM (SELECT DISTINCT classified.tenant, classified.agent, classified.taint FROM classified) AS found
 )
 SELECT classified.tenant, classified.session_id, classified.taint
   FROM classified
@@ -185,7 +186,7 @@ SELECT tenant.name AS tenant, agent.agent_id, stored.items, agent.max_items, sto
             WHERE (storage_size.tenant, storage_size.agent) = (agent.tenant, agent.agent)
        ) AS stored
  WHERE agent.delete_time IS NULL
-   AND (stored.items >= %(part)s * agent.max_items OR stored.bytes >= %(part)s * agent.max_bytes)
+   AND (stored.items >= greatest(%(part)s * agent.max_items, 1) OR stored.bytes >= greatest(%(part)s * agent.max_bytes, 1))
  ORDER BY tenant.name, agent.agent_id;
 
 -- name: count_agents

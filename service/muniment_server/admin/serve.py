@@ -31,10 +31,13 @@ from muniment_server.runtime import supervisor
 from muniment_server.runtime.address import AddressInUse
 from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.child import ChildFailed
-from muniment_server.runtime.child_main import LOG_FORMAT
-from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, ServerConfig, Tls
+from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, MetricsConfig, ServerConfig, Tls
+from muniment_server.runtime.metrics_endpoint import read_token
 from muniment_server.runtime.supervisor import RunningServer
+from muniment_server.telemetry import logs
+from muniment_server.telemetry.logs import LogFormat
 
+_LOG = logging.getLogger("muniment.supervisor")
 _FILE = click.Path(path_type=Path)
 _MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
 """A worker first binds `PATH~`."""
@@ -85,8 +88,8 @@ _MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
     show_default=True,
     help="How long calls in flight may take to finish when the server stops.",
 )
-@click.option("--tls-cert", type=_FILE, metavar="FILE", help="The server's certificate, in PEM.")
-@click.option("--tls-key", type=_FILE, metavar="FILE", help="The certificate's key, in PEM.")
+@click.option("--tls-cert", type=_FILE, metavar="FILE", help="The certificate that this server presents, in PEM.")
+@click.option("--tls-key", type=_FILE, metavar="FILE", help="The private key of this server's certificate, in PEM.")
 @click.option(
     "--tls-client-ca",
     type=_FILE,
@@ -94,7 +97,32 @@ _MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
     help="Require callers to present a certificate signed by this authority.",
 )
 @click.option(
-    "--dev", is_flag=True, help="Create a host key, print commands to try, and open reflection to all callers."
+    "--metrics",
+    metavar="ADDRESS",
+    help="Serve metrics for Prometheus: unix:PATH, or HOST:PORT with --metrics-token-file. The default with --dev is "
+    "DIR/metrics.sock.",
+)
+@click.option(
+    "--metrics-token-file", type=_FILE, metavar="FILE", help="The bearer token that readers of the metrics must send."
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to write the log: lines of text, or of JSON.",
+)
+@click.option("--access-log", is_flag=True, help="Log every call. Without it, only refusals are logged.")
+@click.option(
+    "--traces",
+    is_flag=True,
+    help="Export traces by OTLP, over gRPC, as the standard OTEL_ variables say; by default to localhost:4317.",
+)
+@click.option(
+    "--dev",
+    is_flag=True,
+    help="Create a host key, print commands to try, serve metrics at DIR/metrics.sock, and open reflection to all "
+    "callers.",
 )
 @click.option(
     "--audit-reads-from",
@@ -117,6 +145,11 @@ def serve(
     tls_cert: Path | None,
     tls_key: Path | None,
     tls_client_ca: Path | None,
+    metrics: str | None,
+    metrics_token_file: Path | None,
+    log_format: LogFormat,
+    access_log: bool,
+    traces: bool,
     dev: bool,
     audit_reads_from: Classification,
 ) -> None:
@@ -131,8 +164,10 @@ def serve(
       muniment serve --dev --data-dir .muniment --listen 127.0.0.1:0
       muniment serve --listen 0.0.0.0:443 --tls-cert server.pem --tls-key server.key
       muniment serve --database-url postgresql://db.example/muniment --passfile /etc/muniment/passfile
+      muniment serve --metrics unix:/run/muniment/metrics --log-format json
+      OTEL_EXPORTER_OTLP_ENDPOINT=https://collector.example:4317 muniment serve --traces
     """
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    logs.configure(log_format, "supervisor")
     with report_startup_errors():
         config = ServerConfig(
             database=DatabaseConfig(data_dir, database_url, passfile, state_dir),
@@ -145,6 +180,10 @@ def serve(
             tls=_tls(tls_cert, tls_key, tls_client_ca),
             development=dev,
             audit_reads_from=audit_reads_from,
+            log_format=log_format,
+            access_log=access_log,
+            traces=traces,
+            metrics=_metrics(metrics or (_development_metrics(data_dir) if dev else None), metrics_token_file),
         )
         _check_config(config)
         supervisor.run(config, on_ready=lambda running: _announce(config, running))
@@ -176,11 +215,34 @@ def _tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> 
     return checked_tls(certificate, key, client_ca)
 
 
+def _metrics(listen: str | None, token_file: Path | None) -> MetricsConfig | None:
+    """Where to serve metrics. Raises ConfigError, or OSError for a missing file."""
+    if listen is None:
+        if token_file is not None:
+            raise ConfigError("--metrics-token-file requires --metrics")
+        return None
+    return MetricsConfig(_absolute(listen), read_token(token_file) if token_file is not None else None)
+
+
+def _development_metrics(data_dir: Path) -> str | None:
+    """A socket in the data directory, where `muniment top` finds it. None if its path would be too long."""
+    path = data_dir.absolute() / "metrics.sock"
+    if len(os.fsencode(path)) <= SOCKET_PATH_BYTES:
+        return f"unix:{path}"
+    _LOG.info("metrics are not served: %s exceeds the limit of %d bytes: give --metrics", path, SOCKET_PATH_BYTES)
+    return None
+
+
 def _check_config(config: ServerConfig) -> None:
     """Check the combination of options. Raises ConfigError or PassfileError."""
     database = config.database
     if len(os.fsencode(config.listen.removeprefix("unix:"))) > _MAX_SOCKET_PATH_BYTES:
         raise ConfigError(f"the path of a Unix socket has at most {_MAX_SOCKET_PATH_BYTES} bytes: choose a shorter one")
+    if config.metrics is not None and len(os.fsencode(config.metrics.listen.removeprefix("unix:"))) > SOCKET_PATH_BYTES:
+        raise ConfigError(f"the path of a Unix socket has at most {SOCKET_PATH_BYTES} bytes: give a shorter --metrics")
+    _require_folder("--listen", config.listen)
+    if config.metrics is not None:
+        _require_folder("--metrics", config.metrics.listen, made_by_the_server=database.data_dir)
     if config.development and database.url is not None:
         raise ConfigError("--dev creates a host key in the built-in database: omit either --dev or --database-url")
     if database.url is None and database.passfile is not None:
@@ -189,16 +251,33 @@ def _check_config(config: ServerConfig) -> None:
         require_passfile(database.passfile)
 
 
+def _require_folder(option: str, listen: str, *, made_by_the_server: Path | None = None) -> None:
+    """Raise ConfigError if no socket can be made at *listen*, before anything else is made."""
+    if not listen.startswith("unix:"):
+        return
+    folder = Path(listen.removeprefix("unix:")).parent
+    if made_by_the_server is not None and folder == made_by_the_server.absolute():
+        return
+    if not folder.is_dir():
+        raise ConfigError(f"there is no folder {folder} for the socket: create it, or give another {option}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(f"no socket can be made in {folder}: make it writable, or give another {option}")
+
+
 def _announce(config: ServerConfig, running: RunningServer) -> None:
     """Print that the server is ready and, in development mode, what to try."""
     key = None
     if config.development and running.admin is not None:  # before the first line is printed: scripts wait for that line
         data_dir = config.database.data_dir
-        key = development.write_credentials(data_dir, address=running.address, admin=running.admin)
+        key = development.write_credentials(
+            data_dir, address=running.address, admin=running.admin, metrics=running.metrics
+        )
     workers = "1 worker" if running.workers == 1 else f"{running.workers} workers"
     Console(soft_wrap=True, highlight=False).print(
         f"Muniment serves on {running.address} with {workers}.", markup=False
     )
+    if running.metrics is not None:
+        Console(soft_wrap=True, highlight=False).print(f"Metrics are at {running.metrics}.", markup=False)
     if key is not None:
         _print_examples(running.address, key, config)
 

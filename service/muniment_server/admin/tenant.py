@@ -15,7 +15,6 @@ from muniment_server.admin.operator import Operator
 
 _UNDER_WAY_SECONDS = 2.0
 """How long calls that were accepted before a freeze may take to open a session."""
-
 _LIMIT = click.IntRange(-1, 2**63 - 1)
 
 
@@ -25,7 +24,7 @@ def tenant() -> None:
 
     \b
     Examples:
-      muniment tenant limits acme --max-agents 500 --max-bytes 100000000000
+      muniment tenant limits acme --max-agents 500 --max-bytes 2199023255552
       muniment tenant freeze acme
       muniment tenant close-sessions acme --agent alice
     """
@@ -101,13 +100,15 @@ def limits(operator: Operator, output: Output, name: str, **given: int | None) -
     """Show a tenant's limits, after setting those given.
 
     They bound what its hosts may give to its agents together by CreateAgent and UpdateAgent, and refuse no session. An
-    agent's limit holds for each of the four levels, and counts here once. What agents already have stays, also if it is
-    more. -1 removes a limit.
+    agent's limit holds for each of the four levels, and counts here once; without one, the default counts: 2,000 calls
+    a second, 1,000,000 items, 4 GiB. What agents already have stays, even if it is more. Nor do they bound what is
+    stored: an agent keeps what it has stored when a host lowers its limits and gives the rest to another. -1 removes a
+    limit.
 
     \b
     Examples:
       muniment tenant limits acme
-      muniment tenant limits acme --max-agents 500 --max-bytes 100000000000
+      muniment tenant limits acme --max-agents 500 --max-bytes 2199023255552
       muniment tenant limits acme --max-agents -1
     """
     if any(limit is not None for limit in given.values()):

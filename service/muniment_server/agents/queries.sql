@@ -33,7 +33,8 @@ own AS (
        AND agent.ceiling <= %(ceiling)s
        AND agent.delete_time IS NULL
 )
-SELECT bound.name, bound.most, coalesce(bound.given, 0)::bigint AS given, coalesce(bound.own, 0)::bigint AS own
+SELECT bound.name, bound.most, least(coalesce(bound.given, 0), 9223372036854775807)::bigint AS given,
+       coalesce(bound.own, 0)::bigint AS own
   FROM most
        CROSS JOIN given
        CROSS JOIN own
@@ -319,3 +320,61 @@ DELETE FROM vault.erasure AS ended
  WHERE ended.tenant = %(tenant)s
    AND (ended.agent, ended.erasure_id) = (%(agent)s, %(erasure_id)s)
 RETURNING ended.erasure_id;
+
+-- name: begin_undeletion
+-- The first step of UndeleteItem: opens a session at the item's level, in a conversation of its own with the same id, by which
+-- hosts do not see it. Its token is known to no one, and it ends with the call. No row: the key is not valid or its ceiling too low, or no such agent. session_id NULL: above the
+-- agent's ceiling.
+WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
+    SELECT agent.agent, agent.ceiling
+      FROM vault.agent
+     WHERE agent.tenant = %(tenant)s
+       AND agent.agent_id = %(agent_id)s
+       AND agent.ceiling <= %(ceiling)s
+       AND agent.delete_time IS NULL
+       AND %(level)s::smallint <= (
+               SELECT host_key.ceiling
+                 FROM host_key
+                WHERE host_key.tenant = %(tenant)s
+                  AND host_key.host_key_id = %(host_key_id)s
+           )
+       FOR SHARE
+),
+begun AS (
+    INSERT INTO vault.conversation AS begun (tenant, agent, conversation_id, taint, create_time)
+    SELECT %(tenant)s, owner.agent, %(session_id)s::text, %(level)s, vault.clock()
+      FROM owner
+     WHERE owner.ceiling >= %(level)s
+ RETURNING begun.agent, begun.conversation_id
+),
+opened AS (
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, token_hash, create_time, expire_time)
+    SELECT %(tenant)s, begun.agent, %(session_id)s::uuid, begun.conversation_id, %(token_hash)s, vault.clock(), vault.clock() + %(ttl)s
+      FROM begun
+ RETURNING opened.agent, opened.session_id
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, kind)
+    SELECT %(tenant)s, %(change_id)s, opened.agent, %(level)s, %(host_key_id)s, opened.session_id, %(method)s, 'OK', %(kind)s
+      FROM opened
+)
+SELECT owner.ceiling AS agent_ceiling, opened.session_id
+  FROM owner
+       LEFT JOIN opened ON TRUE;
+
+-- name: end_undeletion
+-- The last step of UndeleteItem. It ends no session that a host has opened. No row: it has been closed, with its agent.
+UPDATE vault.session AS ended
+   SET close_time = vault.clock()
+ WHERE ended.tenant = %(tenant)s
+   AND ended.session_id = %(session_id)s
+   AND ended.conversation_id = ended.session_id::text
+   AND ended.close_time IS NULL
+   AND EXISTS (
+           SELECT
+             FROM vault.agent
+            WHERE agent.tenant = %(tenant)s
+              AND agent.agent = ended.agent
+              AND agent.ceiling <= %(ceiling)s
+       )
+RETURNING ended.session_id;

@@ -9,7 +9,7 @@ from datetime import datetime
 from muniment_server.agents import tenant_limits
 from muniment_server.domain.budgets import MemorySettings
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import AgentExists, AgentNotFound
+from muniment_server.domain.errors import AgentExists, AgentNotFound, ByteQuotaExceeded, ItemQuotaExceeded
 from muniment_server.domain.ids import AgentNumber
 from muniment_server.domain.limits import AgentLimits
 from muniment_server.monitor.host_scope import HostScope
@@ -68,10 +68,12 @@ def create(
 ) -> Agent:
     """Create an agent with its PUBLIC *first_blocks* by label. *ceiling* None: that of the host key.
 
-    Settings and limits are complete. Raises CeilingExceeded, AgentExists or TenantQuotaExceeded.
+    Settings and limits are complete. Raises CeilingExceeded, AgentExists or QuotaExceeded.
     """
     if ceiling is not None:
         scope.require_ceiling(ceiling)
+    if first_blocks != FIRST_BLOCKS:  # which are empty, and fit whatever the limits are
+        _require_room(first_blocks, limits)
     with tenant_limits.room_for_new(scope, limits):
         created = scope.send(
             "create_agent",
@@ -93,6 +95,15 @@ def create(
     if agent is None:
         raise AgentExists
     return agent
+
+
+def _require_room(first_blocks: Mapping[str, str], limits: AgentLimits) -> None:
+    """Refuse blocks that sessions of a new agent with these limits could not write: see `items.quotas`."""
+    if limits.max_items is not None and len(first_blocks) > limits.max_items:
+        raise ItemQuotaExceeded
+    size = sum(len(content.encode()) for content in first_blocks.values())
+    if limits.max_bytes is not None and size > limits.max_bytes:
+        raise ByteQuotaExceeded
 
 
 def get(scope: HostScope, agent_id: str) -> Agent:

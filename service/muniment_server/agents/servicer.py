@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from muniment.v1 import agent_service_pb2 as pb
 from muniment.v1 import agent_service_pb2_grpc
-from muniment_server.agents import erasing, repository, wire
+from muniment_server.agents import erasing, repository, undeleting, wire
 from muniment_server.domain import text
 from muniment_server.domain.budgets import DEFAULT_MEMORY_SETTINGS
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.items import ItemKind
 from muniment_server.domain.limits import DEFAULT_LIMITS
 from muniment_server.items import paging
+from muniment_server.items.wire import name_from_proto
 from muniment_server.monitor.call import CallContext
 
 
@@ -84,3 +85,9 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
             with context.closing_scope() as scope:
                 erasing.end(scope, erasure)
         return pb.EraseItemsResponse()
+
+    def UndeleteItem(self, request: pb.UndeleteItemRequest, context: CallContext) -> pb.UndeleteItemResponse:
+        kind = ItemKind(request.kind)
+        name = name_from_proto(request.name, kind)
+        undeleting.undelete(context, request.agent_id, kind, name, Classification(request.classification))
+        return pb.UndeleteItemResponse()

@@ -63,8 +63,13 @@ def storage_to_proto(storage: Storage, agent: Agent) -> agent_pb2.AgentStorage:
         classification=level_to_proto(storage.classification),
         items=storage.items,
         bytes=storage.bytes,
-        nearly_full=storage.items >= NEARLY_FULL * agent.max_items or storage.bytes >= NEARLY_FULL * agent.max_bytes,
+        nearly_full=_is_nearly(storage.items, agent.max_items) or _is_nearly(storage.bytes, agent.max_bytes),
     )
+
+
+def _is_nearly(stored: int, most: int) -> bool:
+    """Whether what is stored is most of what may be. Nothing never is, even if nothing may be stored."""
+    return stored >= max(NEARLY_FULL * most, 1)
 
 
 def agent_to_proto(agent: Agent) -> agent_pb2.Agent:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from muniment_server.domain.errors import AgentNotFound, BlockExists, BlockNotAttached, SharedBlockNotFound
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import (
+    AgentCeilingExceeded,
+    AgentNotFound,
+    BlockExists,
+    BlockNotAttached,
+    ByteQuotaExceeded,
+    ItemQuotaExceeded,
+    SharedBlockNotFound,
+)
 from muniment_server.domain.ids import AgentNumber
 from muniment_server.monitor.host_scope import HostScope
 
@@ -18,6 +27,12 @@ class _Agent:
 @dataclass(frozen=True, slots=True)
 class _Created:
     owner: AgentNumber
+    is_new: bool
+    """Whether the block has got a PUBLIC version."""
+    max_items: int
+    max_bytes: int
+    items: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +49,11 @@ class _Link:
 
 
 @dataclass(frozen=True, slots=True)
+class _Attached(_Link):
+    above: Classification | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Detached(_Link):
     detached: AgentNumber | None
 
@@ -45,10 +65,13 @@ class _Consumer:
 
 
 def create(scope: HostScope, owner_agent_id: str, label: str, content: str) -> None:
-    """Declare a block as shared; create its PUBLIC version if there is none. Raises AgentNotFound, BlockExists."""
+    """Declare a block as shared; create its PUBLIC version if there is none.
+
+    Raises AgentNotFound, BlockExists, or QuotaExceeded if the limits of the agent have no room for it.
+    """
     with scope.transaction():
         owner = scope.send("lock_agent", _Agent, owner_agent_id=owner_agent_id)
-        created = scope.send(
+        created = scope.first(
             "create_shared_block",
             _Created,
             owner_agent_id=owner_agent_id,
@@ -57,10 +80,20 @@ def create(scope: HostScope, owner_agent_id: str, label: str, content: str) -> N
             item_id=scope.new_uuid(),
             change_id=scope.new_uuid(),
         )
+        if created is not None and created.is_new:
+            _require_room(created, content)
     if owner() is None:
         raise AgentNotFound
-    if created() is None:
+    if created is None:
         raise BlockExists
+
+
+def _require_room(created: _Created, content: str) -> None:
+    """Undo what was created if it is more than a session could have written: see `items.quotas`."""
+    if created.items + 1 > created.max_items:
+        raise ItemQuotaExceeded
+    if created.bytes + len(content.encode()) > created.max_bytes:
+        raise ByteQuotaExceeded
 
 
 def delete(scope: HostScope, owner_agent_id: str, label: str) -> None:
@@ -73,12 +106,16 @@ def delete(scope: HostScope, owner_agent_id: str, label: str) -> None:
 
 
 def attach(scope: HostScope, owner_agent_id: str, label: str, agent_id: str) -> None:
-    """Let an agent read a shared block. Raises AgentNotFound, SharedBlockNotFound."""
+    """Let an agent read a shared block. Raises AgentNotFound, SharedBlockNotFound or AgentCeilingExceeded."""
     parties = {"owner_agent_id": owner_agent_id, "agent_id": agent_id}
     with scope.transaction():
         scope.execute("lock_parties", **parties)
-        link = scope.send("attach_block", _Link, label=label, change_id=scope.new_uuid(), **parties)
-    _require_declared(link())
+        attached = scope.send("attach_block", _Attached, label=label, change_id=scope.new_uuid(), **parties)
+    row = attached()
+    _require_declared(row)
+    if row is not None and row.above is not None:
+        scope.record_refusal("AGENT_CEILING_EXCEEDED", level=row.above, agent_id=agent_id)
+        raise AgentCeilingExceeded
 
 
 def detach(scope: HostScope, owner_agent_id: str, label: str, agent_id: str) -> None:

@@ -12,7 +12,8 @@ SELECT agent.agent
 
 -- name: create_shared_block
 -- Declare a block as shared, under the lock of lock_agent; create its PUBLIC version if there is none.
--- No row: it is already declared, or content was given although there is a PUBLIC version.
+-- No row: it is already declared, or content was given although there is a PUBLIC version. Otherwise, with what its owner
+-- stored at PUBLIC before, and the limits of that.
 WITH owner AS MATERIALIZED (
     SELECT agent.agent
       FROM vault.agent
@@ -60,8 +61,17 @@ logged AS (
       FROM declared
            LEFT JOIN new_item ON TRUE
 )
-SELECT declared.owner
-  FROM declared;
+SELECT declared.owner, EXISTS (SELECT FROM new_item) AS is_new, agent.max_items, agent.max_bytes, stored.items, stored.bytes
+  FROM declared
+       JOIN vault.agent
+            ON agent.tenant = %(tenant)s
+           AND agent.agent = declared.owner
+       CROSS JOIN LATERAL (
+           SELECT coalesce(sum(storage_size.items), 0)::bigint AS items, coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
+             FROM muniment_public.storage_size
+            WHERE storage_size.tenant = %(tenant)s
+              AND storage_size.agent = declared.owner
+       ) AS stored;
 
 -- name: delete_shared_block
 -- End a declaration, and delete its links. Nulls: no such agent, not declared.
@@ -101,10 +111,11 @@ SELECT agent.agent
    FOR SHARE;
 
 -- name: attach_block
--- The second step of AttachBlock: let an agent read a shared block. The audit row names the agent that reads. Nulls: no
--- such agent, not declared.
+-- The second step of AttachBlock: let an agent read a shared block. The audit row names the agent that reads. `above` is the
+-- ceiling of the owner if that is above the other's: then keys that reach the reader would learn of an owner that does not
+-- exist for them. Nulls: no such agent, not declared, not above.
 WITH parties AS MATERIALIZED ( -- locked again, in the same order: an agent may be new since the first step
-    SELECT agent.agent, agent.agent_id
+    SELECT agent.agent, agent.agent_id, agent.ceiling
       FROM vault.agent
      WHERE agent.tenant = %(tenant)s
        AND agent.agent_id IN (%(owner_agent_id)s, %(agent_id)s)
@@ -115,20 +126,28 @@ WITH parties AS MATERIALIZED ( -- locked again, in the same order: an agent may 
 ),
 pair AS (
     SELECT (SELECT parties.agent FROM parties WHERE parties.agent_id = %(owner_agent_id)s) AS owner,
-           (SELECT parties.agent FROM parties WHERE parties.agent_id = %(agent_id)s) AS consumer
+           (SELECT parties.ceiling FROM parties WHERE parties.agent_id = %(owner_agent_id)s) AS owner_ceiling,
+           (SELECT parties.agent FROM parties WHERE parties.agent_id = %(agent_id)s) AS consumer,
+           (SELECT parties.ceiling FROM parties WHERE parties.agent_id = %(agent_id)s) AS consumer_ceiling
+),
+judged AS (
+    SELECT pair.owner, pair.consumer,
+           CASE WHEN pair.owner_ceiling > pair.consumer_ceiling THEN pair.owner_ceiling END AS above
+      FROM pair
 ),
 declared AS (
     SELECT shared_block.owner
       FROM vault.shared_block
      WHERE shared_block.tenant = %(tenant)s
-       AND (shared_block.owner, shared_block.label) = ((SELECT pair.owner FROM pair), %(label)s)
+       AND (shared_block.owner, shared_block.label) = ((SELECT judged.owner FROM judged), %(label)s)
 ),
 attached AS (
     INSERT INTO vault.block_link AS attached (tenant, owner, label, consumer)
-    SELECT %(tenant)s, declared.owner, %(label)s, pair.consumer
+    SELECT %(tenant)s, declared.owner, %(label)s, judged.consumer
       FROM declared
-           CROSS JOIN pair
-     WHERE pair.consumer IS NOT NULL
+           CROSS JOIN judged
+     WHERE judged.consumer IS NOT NULL
+       AND judged.above IS NULL
         ON CONFLICT DO NOTHING
  RETURNING attached.consumer
 ),
@@ -137,8 +156,8 @@ logged AS (
     SELECT %(tenant)s, %(change_id)s, attached.consumer, 1, %(host_key_id)s, 'AttachBlock', 'OK', 3
       FROM attached
 )
-SELECT pair.owner, pair.consumer, (SELECT declared.owner FROM declared) AS declared
-  FROM pair;
+SELECT judged.owner, judged.consumer, (SELECT declared.owner FROM declared) AS declared, judged.above
+  FROM judged;
 
 -- name: detach_block
 -- Stop letting an agent read a shared block. Nulls: no such agent, not declared, not attached.

@@ -22,6 +22,7 @@ MunimentError
 │   ├── NoteExists              the id belongs to a note with another content or tier
 │   ├── BlockExists             already shared, or already has a PUBLIC version
 │   ├── PassageExists           the id belongs to a passage with another content
+│   ├── ItemExists              live at its level: nothing to undelete
 │   ├── ConversationTainted     opened below the conversation's taint
 │   ├── WriteLevelMismatch      only lower versions are visible
 │   ├── EtagStale
@@ -64,6 +65,8 @@ class MunimentError(Exception):
 
     detail: object = None
     """A message of the contract to send with the status, set by the noun that raises the error. None sends none."""
+    cause: str = ""
+    """The SQLSTATE of the database's failure behind it, for the log. Never sent."""
 
 
 class Refusal(MunimentError):
@@ -160,6 +163,10 @@ class BlockExists(Refusal):
 
 class PassageExists(Refusal):
     """The passage id belongs to a visible passage with another content."""
+
+
+class ItemExists(Refusal):
+    """An item of the name is live at the level, so that no deleted one can come back."""
 
 
 class ConversationTainted(Refusal):

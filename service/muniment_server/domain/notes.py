@@ -158,9 +158,17 @@ def plan_edits(notes: NoteSet, tier: Tier, edits: Sequence[NoteEdit]) -> Plan:
     steps = tuple(draft.apply(edit, position) for position, edit in enumerate(edits))
     after = draft.usage()
     only_deletes = all(isinstance(edit, DeleteNote) for edit in edits)
-    if not only_deletes and after.used_chars > max(after.limit_chars, before.used_chars):
-        raise BudgetExceeded(before, would_be_chars=after.used_chars, entries=_largest(notes, tier))
+    if not only_deletes:
+        _require_budget(notes, before, after)
     return Plan(steps, after)
+
+
+def require_budget(notes: NoteSet, tier: Tier, note_id: str, content: str) -> None:
+    """Check that a deleted version may come back at the own level. Raises TierDisabled or BudgetExceeded."""
+    draft = _Draft(notes, tier)
+    before = draft.usage()
+    draft.undelete(note_id, content)
+    _require_budget(notes, before, draft.usage())
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +209,10 @@ class _Draft:
                 return self._update(note_id, content, etag, position)
             case DeleteNote(note_id, etag):
                 return self._delete(note_id, etag)
+
+    def undelete(self, note_id: str, content: str) -> None:
+        self._must_be_enabled()
+        self._write(note_id, content, 0)
 
     def _add(self, note_id: str, content: str, position: int) -> Step:
         self._must_be_enabled()
@@ -262,6 +274,12 @@ class _Draft:
         own = self._texts.get(note_id, {}).get(self._notes.taint)
         if own is not None:
             self._own.get(own.content, set()).discard(note_id)
+
+
+def _require_budget(notes: NoteSet, before: Usage, after: Usage) -> None:
+    """A tier over its budget may shrink, but not grow."""
+    if after.used_chars > max(after.limit_chars, before.used_chars):
+        raise BudgetExceeded(before, would_be_chars=after.used_chars, entries=_largest(notes, before.tier))
 
 
 def _largest(notes: NoteSet, tier: Tier) -> tuple[BudgetEntry, ...]:

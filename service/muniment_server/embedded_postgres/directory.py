@@ -10,6 +10,7 @@ lock                        held by the process that serves the directory
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -60,7 +61,8 @@ def make_directory(directory: Path, account: Account) -> None:
 
 def make_private(directory: Path, account: Account) -> None:
     """Create *directory* for the account, with mode 0700. Raises UnusableDirectory if another user owns it."""
-    directory.mkdir(mode=0o700, exist_ok=True)
+    with contextlib.suppress(FileExistsError):  # exist_ok would follow a link, which the kernel may forbid
+        directory.mkdir(mode=0o700)
     try:
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:

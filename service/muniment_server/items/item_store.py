@@ -176,7 +176,7 @@ def save_statements(scope: SessionScope, new: NewVersion) -> tuple[Query[Saved],
     if new.kind is not ItemKind.BLOCK:
         entry = index.entry(new.kind, new.name, change_id, new.content, tags=new.tags)
         then = tuple(index.update(scope, new.kind, [entry], change_id))
-    return Query("save_item", Saved, parameters), (*then, *_fold(scope, change_id))
+    return Query("save_item", Saved, parameters), (*then, *fold(scope, change_id))
 
 
 def saved_item(new: NewVersion, row: Saved) -> Item:
@@ -234,7 +234,7 @@ def store_passages(scope: SessionScope, batch: Sequence[NewPassage]) -> list[Sto
     require_room(scope.look_up, scope.room, ItemKind.PASSAGE, contents)
     change_id = scope.new_uuid()
     parameters = {"passages": json.dumps(rows, default=str), "count": len(rows), "change_id": change_id}
-    then = (*index.update(scope, ItemKind.PASSAGE, entries, change_id), *_fold(scope, change_id))
+    then = (*index.update(scope, ItemKind.PASSAGE, entries, change_id), *fold(scope, change_id))
     return scope.write(Query("store_passages", StoredPassage, parameters), *then)
 
 
@@ -243,7 +243,7 @@ def _require_room(scope: SessionScope, look_up: LookUp, new: NewVersion) -> None
     require_room(look_up, scope.room, new.kind, contents, tags=new.tags, expire_time=new.expire_time)
 
 
-def _fold(scope: SessionScope, change_id: UUID) -> Sequence[Statement]:
+def fold(scope: SessionScope, change_id: UUID) -> Sequence[Statement]:
     """Now and then, the statement that compacts what is counted."""
     return (Statement("fold_storage", {"fold_id": scope.new_uuid()}),) if change_id.int % _FOLD_ONCE_IN == 1 else ()
 

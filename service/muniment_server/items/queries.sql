@@ -137,3 +137,24 @@ SELECT agent.memory_enabled, agent.user_profile_enabled, agent.memory_char_limit
        CROSS JOIN agent
        LEFT JOIN visible AS note
               ON note.kind = 2;
+
+-- name: get_deleted_item
+-- The last item of one name at the own level, if it is deleted and has not expired; and whether one is live.
+-- item_id NULL: it is live, has expired, or there is none.
+SELECT live.item_id IS NOT NULL AS is_live, last.item_id, last.revision, last.tier, last.content, last.tags, last.author
+  FROM session
+       LEFT JOIN visible AS live
+              ON (live.kind, live.name, live.level) = (%(kind)s, %(name)s, session.taint)
+       LEFT JOIN LATERAL (
+           SELECT deleted_item.*
+             FROM deleted_item
+            WHERE (deleted_item.kind, deleted_item.name) = (%(kind)s, %(name)s)
+            ORDER BY deleted_item.delete_time DESC, deleted_item.create_time DESC, deleted_item.item_id
+            LIMIT 1
+       ) AS last
+              ON (last.expire_time IS NULL OR last.expire_time > session.time)
+             AND NOT EXISTS (
+                     SELECT
+                       FROM own_item
+                      WHERE (own_item.kind, own_item.name) = (%(kind)s, %(name)s)
+                 );

@@ -60,10 +60,11 @@ def require_room(
     *,
     tags: Sequence[str] = (),
     expire_time: datetime | None = None,
+    revision: int = 0,
 ) -> None:
     """Check that the limits allow an item for each name in *contents*. What changes nothing is always allowed.
 
-    Asks the database unless there was plenty of room lately.
+    *revision* is that of a deleted item that comes back. Asks the database unless there was plenty of room lately.
 
     Raises ItemQuotaExceeded, ByteQuotaExceeded or RevisionQuotaExceeded.
     """
@@ -83,7 +84,7 @@ def require_room(
         raise ItemQuotaExceeded
     if room.changed and room.bytes + room.changed_bytes > room.max_bytes:
         raise ByteQuotaExceeded
-    if room.revision >= room.max_revisions:
+    if max(room.revision, revision) >= room.max_revisions:
         raise RevisionQuotaExceeded
     if room.is_plenty:
         known.until = time.monotonic() + _KNOWN_SECONDS

@@ -108,3 +108,23 @@ class StoredPassage:
     event_time: datetime
     create_time: datetime
     expire_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedItem:
+    """The item that was deleted last of a name, unless one is live. item_id is None if there is none to bring back."""
+
+    is_live: bool
+    item_id: ItemId | None
+    revision: int
+    tier: Tier
+    content: str
+    tags: Sequence[str]
+    author: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Undeleted:
+    """Whether an item is back. If not, the transaction must not be committed."""
+
+    is_back: bool

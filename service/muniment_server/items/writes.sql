@@ -154,6 +154,54 @@ SELECT result.outcome, result.revealed
   FROM session
        CROSS JOIN result;
 
+-- name: undelete_item
+-- session: locked
+-- Bring one deleted item of the own level back, as its next revision; a passage as it was. The row is moved, because an INSERT that
+-- finds the name taken does nothing, while an UPDATE would fail. is_back FALSE: it is gone or has expired, or another item has its
+-- name. Then the transaction must not be committed.
+WITH moved AS (
+    DELETE FROM deleted_item AS moved
+     WHERE moved.tenant = %(tenant)s
+       AND moved.agent = (SELECT session.agent FROM session)
+       AND moved.item_id = %(item_id)s
+       AND (moved.expire_time IS NULL OR moved.expire_time > (SELECT session.time FROM session))
+ RETURNING moved.kind, moved.name, moved.item_id, moved.revision, moved.tier, moved.content, moved.tags, moved.thread,
+           moved.author, moved.event_time, moved.create_time, moved.expire_time
+),
+new AS (
+    INSERT INTO item AS new (tenant, agent, kind, name, item_id, revision, change_id, tier, content, tags, thread, author,
+                             event_time, create_time, update_time, expire_time)
+    SELECT %(tenant)s, session.agent, moved.kind, moved.name, moved.item_id, moved.revision + (moved.kind <> 4)::integer,
+           %(change_id)s::uuid, moved.tier, moved.content, moved.tags, moved.thread, moved.author, moved.event_time,
+           moved.create_time, session.time, moved.expire_time
+      FROM session
+           CROSS JOIN moved
+        ON CONFLICT (tenant, agent, kind, name, level) WHERE delete_time IS NULL DO NOTHING
+ RETURNING new.agent, new.kind, new.name, new.item_id, new.revision, new.change_id, new.content, new.tags, new.update_time,
+           new.expire_time
+),
+counted AS ( -- passages have no ledger: theirs have been counted all the time
+    INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
+    SELECT %(tenant)s, new.agent, new.change_id, 1, (new.kind <> 4)::integer,
+           CASE WHEN new.kind <> 4 THEN octet_length(new.content) ELSE 0 END
+      FROM new
+),
+ledger AS (
+    INSERT INTO revision AS ledger (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time, expire_time)
+    SELECT %(tenant)s, new.agent, new.item_id, new.revision, new.change_id, new.kind, new.name, new.content, new.tags,
+           new.update_time, new.expire_time
+      FROM new
+     WHERE new.kind <> 4
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision)
+    SELECT %(tenant)s, new.change_id, session.agent, session.session_id, %(method)s, new.kind, 'OK', new.item_id, new.revision
+      FROM session
+           CROSS JOIN new
+)
+SELECT EXISTS (SELECT FROM new) AS is_back
+  FROM session;
+
 -- name: store_passages
 -- session: locked
 -- Store the passages that do not exist yet, in order, up to the first refused one: its id belongs to another content, or it

@@ -1,8 +1,8 @@
 -- The relations that the queries of the auditor may name: see scope.sql.
 
 -- name: audit
--- The audit rows of the host's tenant, up to the ceiling of its key, but for those of agents above it. The ceiling of an erased
--- agent is not known any more, so it is taken to be the highest.
+-- The audit rows of the host's tenant, up to the ceiling of its key, but for those of agents above it. A ceiling that is not
+-- known is taken to be the highest: that of agents that were erased before ceilings were kept, or that a restored backup lacks.
 SELECT audit.*
   FROM audit
  WHERE audit.tenant = %(tenant)s
@@ -13,6 +13,12 @@ SELECT audit.*
                  FROM vault.agent
                 WHERE agent.tenant = %(tenant)s
                   AND agent.agent = audit.agent
+           ),
+           (
+               SELECT erased_agent.ceiling
+                 FROM muniment_control.erased_agent
+                WHERE erased_agent.tenant = %(tenant)s
+                  AND erased_agent.agent = audit.agent
            ),
            CASE WHEN audit.agent IS NULL THEN 1 ELSE 4 END
        ) <= %(ceiling)s;

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import grpc
 from google.protobuf.message import Message
 
+from muniment_server.domain.classification import Classification, meet
+from muniment_server.domain.ids import AgentNumber, SessionId
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.domain.tokens import Token
 from muniment_server.monitor.audit_scope import AuditScope
 from muniment_server.monitor.host_scope import HostScope
 from muniment_server.monitor.paging import Pager
-from muniment_server.monitor.policy import Method, PolicyViolation
+from muniment_server.monitor.policy import Flow, Method, PolicyViolation
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.postgres import roles
@@ -40,10 +42,14 @@ class Call:
     """The credential as the caller sent it. None if it is missing or malformed."""
     give_way: Callable[[], None]
     """Lets the calls of others have their turn first."""
+    request_id: str = ""
+    """The id of the call in the log."""
     principal: HostIdentity | SessionIdentity | None = None
     request_bytes: bytes | None = None
     """The one message of a call that is not a stream. Kept, so that the call can be run again."""
     request: Message | Iterator[Message] | None = None
+    error: Exception | None = None
+    """Why the call was refused, for the log."""
 
     @property
     def host(self) -> HostIdentity:
@@ -55,7 +61,8 @@ class Call:
         """The same call, as its servicer sees it."""
         assert self.token is not None
         assert self.principal is not None
-        return CallContext(self.scopes, self.method, self.deadline, self.token, self.principal, self.give_way)
+        level = getattr(self.request, "classification", 0)
+        return CallContext(self.scopes, self.method, self.deadline, self.token, self.principal, self.give_way, level)
 
 
 class CallContext:
@@ -64,7 +71,7 @@ class CallContext:
     Neither the call itself nor grpc's context is in its reach: it can change nothing that an interceptor relies on.
     """
 
-    __slots__ = ("_deadline", "_ended", "_give_way", "_method", "_principal", "_scopes", "_token")
+    __slots__ = ("_deadline", "_ended", "_give_way", "_level", "_method", "_principal", "_scopes", "_token")
 
     def __init__(
         self,
@@ -74,6 +81,7 @@ class CallContext:
         token: Token,
         principal: HostIdentity | SessionIdentity,
         give_way: Callable[[], None],
+        level: int,
     ) -> None:
         self._scopes = scopes
         self._method = method
@@ -81,6 +89,7 @@ class CallContext:
         self._token = token
         self._principal = principal
         self._give_way = give_way
+        self._level = level
         self._ended = False
 
     def end(self) -> None:
@@ -104,6 +113,16 @@ class CallContext:
         """What the calling host may erase by its erasure. Calls of others may have their turn first."""
         self._give_way()
         return self._scopes.of_host(self._host(), self._method, self._deadline, role=roles.ERASER)
+
+    def undeleting_scope(self, session_id: SessionId) -> AbstractContextManager[SessionScope]:
+        """What a session may write that the host has opened for this call, at the level that the request names.
+
+        Never above the host's ceiling. A noun that opened the session at another level finds it stale.
+        """
+        host = self._host()
+        level = meet(Classification(self._level), host.ceiling)
+        session = SessionIdentity(host.tenant, session_id, level, AgentNumber(0), 0)
+        return self._scopes.of_session(session, replace(self._method, flow=Flow.WRITE), self._deadline)
 
     def closing_scope(self) -> AbstractContextManager[HostScope]:
         """The same as `host_scope`, for what must be done even after the caller has canceled the call."""

@@ -5,7 +5,7 @@ It is the last guard. It fires only if another guard is broken.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -15,28 +15,24 @@ from google.protobuf.message import Message
 from muniment_server.domain.classification import Classification
 from muniment_server.monitor.policy import is_level, names_level
 
-_LEVELS = frozenset(map(int, Classification))
+_LEVELS = {int(level): level for level in Classification}
 _MANDATORY = "classification"
 """A field of this name is the label of an item or of a whole response. It is never absent."""
 
 
 def may_leave(message: Message, limit: Classification) -> bool:
     """Whether every label in *message* can flow to *limit*, and no item lacks its label."""
-    return all(_passes(field, value, limit) for field, value in _labels(message))
+    labels, parts = _plan(message.DESCRIPTOR)
+    for name in labels:
+        if not _passes(name, getattr(message, name), limit):
+            return False
+    return all(may_leave(child, limit) for field in parts for child in _children(message, field))
 
 
 def _passes(field: str, value: int, limit: Classification) -> bool:
     if value == 0:
         return field != _MANDATORY
-    return value in _LEVELS and Classification(value).can_flow_to(limit)
-
-
-def _labels(message: Message) -> Iterator[tuple[str, int]]:
-    for name in _plan(message.DESCRIPTOR)[0]:
-        yield name, getattr(message, name)
-    for field in _plan(message.DESCRIPTOR)[1]:
-        for child in _children(message, field):
-            yield from _labels(child)
+    return value in _LEVELS and _LEVELS[value].can_flow_to(limit)
 
 
 @cache
@@ -50,8 +46,8 @@ def _plan(descriptor: Descriptor) -> tuple[tuple[str, ...], tuple[FieldDescripto
     )
 
 
-def _children(message: Message, field: FieldDescriptor) -> Iterator[Any]:
+def _children(message: Message, field: FieldDescriptor) -> Iterable[Any]:
     if field.is_repeated:
-        yield from getattr(message, field.name)
-    elif message.HasField(field.name):
-        yield getattr(message, field.name)
+        children: Iterable[Any] = getattr(message, field.name)
+        return children
+    return (getattr(message, field.name),) if message.HasField(field.name) else ()

@@ -31,7 +31,7 @@ _AGENT_COLUMNS = (
 _LEVEL_TABLES = ("item", "revision", "shelf", "audit", "chunk", "stat", "meaning", "storage")
 _LEVEL_VIEWS = (
     "session", "agent", "link", "visible", "shared_visible", "visible_chunk", "visible_stat", "visible_meaning",
-    "storage_size",
+    "storage_size", "deleted_item",
 )  # fmt: skip
 LEVEL_RELATIONS = frozenset({*_LEVEL_TABLES, *_LEVEL_VIEWS})
 """The relations that a level's query finds by an unqualified name."""
@@ -204,6 +204,7 @@ def _level(level: Classification) -> Iterator[Fact]:
         yield Fact(role, f"{role}.{table}", "INSERT")
     for derived in ("chunk", "stat", "storage"):  # derived from items: can be rebuilt at any time
         yield Fact(role, f"{role}.{derived}", "DELETE")
+    yield Fact(role, f"{role}.deleted_item", "DELETE")  # to move a deleted item back: no other role sees these rows
     for column in _ITEM_COLUMNS:
         yield Fact(role, f"{role}.item", f"UPDATE ({column})")
     for column in ("prior", "embedder", "signs", "vector"):
@@ -245,10 +246,14 @@ def _auditor() -> Iterator[Fact]:
         yield Fact(role, f"{schema}.audit", "SELECT")
     for column in ("tenant", "agent", "agent_id", "ceiling"):
         yield Fact(role, "vault.agent", f"SELECT ({column})")
+    yield Fact(role, f"{roles.CONTROL}.erased_agent", "SELECT")
 
 
 def _eraser() -> Iterator[Fact]:
-    """No right on a table but the audit's: views show rows of deleted agents, and what hosts erase, without content."""
+    """It may add audit rows, and the ceilings of erased agents, and has no other right on a table.
+
+    Views show it the rows of deleted agents, and what hosts erase, without content.
+    """
     role = roles.ERASER
     for schema in (role, roles.CONTROL, *roles.LEVELS):
         yield Fact(role, f"schema {schema}", "USAGE")
@@ -259,7 +264,8 @@ def _eraser() -> Iterator[Fact]:
         yield from (Fact(role, f"{schema}.{name}", right) for right in ("SELECT", "DELETE"))
         reads = dict.fromkeys((f"reads {table}", "reads vault.agent"))
         yield from _view(schema, name, _BARRIER, "where delete_time IS NOT NULL", *reads)
-    yield Fact(role, f"{roles.CONTROL}.audit", "INSERT")
+    for table in ("audit", "erased_agent"):
+        yield Fact(role, f"{roles.CONTROL}.{table}", "INSERT")
     yield Fact(role, f"{role}.host_key", "SELECT")
     yield Fact(roles.OWNER, f"{role}.host_key", "owns")
     yield from _view(role, "host_key", _BARRIER, "reads vault.host_key", *_VALID)
@@ -302,6 +308,7 @@ def _level_views(level: Classification) -> Iterator[Fact]:
     yield from _view(role, "visible_stat", _INVOKER, *stats)
     yield from _view(role, "storage_size", _INVOKER, f"reads {role}.stat", f"reads {role}.storage")
     yield from _view(role, "visible_meaning", _INVOKER, *embeddings)
+    yield from _view(role, "deleted_item", _BARRIER, f"reads {role}.item", "where delete_time IS NOT NULL")
     yield from _view(role, "shared_visible", _INVOKER, _BARRIER, f"reads {role}.link", f"reads {role}.visible")
 
 
@@ -319,6 +326,6 @@ def _owned() -> Iterator[Fact]:
     for level in roles.LEVELS:
         for name in (*_LEVEL_TABLES, *_LEVEL_VIEWS):
             yield Fact(roles.OWNER, f"{level}.{name}", "owns")
-    for relation in (f"{roles.CONTROL}.audit", *_CONTROL_VIEWS):
+    for relation in (f"{roles.CONTROL}.audit", f"{roles.CONTROL}.erased_agent", *_CONTROL_VIEWS):
         yield Fact(roles.OWNER, relation, "owns")
     yield Fact(roles.OWNER, f"{roles.AUDITOR}.audit", "owns")

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
-import uuid
 from collections.abc import Iterator
-from typing import NoReturn
 
-import grpc
 from google.protobuf.message import Message
 
 from muniment_server.domain.classification import Classification
@@ -28,7 +24,6 @@ from muniment_server.monitor.authentication import Credentials
 from muniment_server.monitor.call import Call, Interceptor, Proceed
 from muniment_server.monitor.retry import RetryOnTaintChange
 from muniment_server.monitor.validation import Validator
-from muniment_server.postgres.driver_errors import location_of
 
 _LOG = logging.getLogger("muniment.calls")
 
@@ -52,27 +47,15 @@ def in_order(gate: Gate, credentials: Credentials, validator: Validator) -> tupl
 
 
 class MapErrors:
-    """Turns every error into a status of the fixed table. Logs codes and reasons, never what was sent."""
+    """Turns every error into a status of the fixed table, which says nothing of what was sent."""
 
     def __call__(self, call: Call, proceed: Proceed) -> Message:
-        start = time.monotonic()
         try:
             return proceed(call)
         except Exception as error:  # noqa: BLE001 - the one place where unforeseen errors become INTERNAL
-            self._abort(call, error, start)
-
-    def _abort(self, call: Call, error: Exception, start: float) -> NoReturn:
-        code, reason = status.code_of(error)
-        incident = uuid.uuid4() if code is grpc.StatusCode.INTERNAL else None
-        elapsed = round((time.monotonic() - start) * 1000)
-        if incident is None:
-            _LOG.info("%s %s %s %d ms", call.method.name, code.name, reason, elapsed)
-        else:
-            _LOG.error(
-                "%s INTERNAL %s incident %s\n%s", call.method.name, type(error).__name__, incident, location_of(error)
-            )
-        call.grpc_context.abort_with_status(status.status_of(error, incident=incident))
-        raise AssertionError("abort_with_status always raises")
+            call.error = error
+            call.grpc_context.abort_with_status(status.status_of(error, incident=call.request_id))
+            raise AssertionError("abort_with_status always raises") from None
 
 
 class Gate:

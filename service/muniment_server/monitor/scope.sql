@@ -39,6 +39,13 @@ SELECT item.kind, item.name
    AND item.agent = (SELECT session.agent FROM session)
    AND item.delete_time IS NULL;
 
+-- name: deleted_item
+-- The agent's items at the level of the role that are deleted, with their texts: UndeleteItem brings them back.
+SELECT deleted_item.*
+  FROM deleted_item
+ WHERE deleted_item.tenant = %(tenant)s
+   AND deleted_item.agent = (SELECT session.agent FROM session);
+
 -- name: shared_visible
 -- The live versions of the blocks that other agents share with the session's agent.
 SELECT shared_visible.*

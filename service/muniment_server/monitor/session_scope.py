@@ -70,7 +70,7 @@ class Pending(Generic[_R]):
 
     def row(self) -> _R:
         """The row. Raises StaleSession if there is none."""
-        row: _R = _rows(self._cursor)[0]
+        row: _R = _rows_or_stale(self._cursor.fetchall())[0]
         return row
 
 
@@ -127,14 +127,13 @@ class SessionScope:
         return self._read(query)
 
     def look_up_both(self, one: Query[_R], other: Query[_S]) -> tuple[list[_R], list[_S]]:
-        """The same for two queries, in one round trip."""
-        _require(one.name, READS)
-        _require(other.name, READS)
+        """Run two queries in one round trip. Otherwise as `look_up`."""
+        queries: tuple[Query[Any], Query[Any]] = (one, other)
+        for query in queries:
+            _require(query.name, READS)
         self._unaudited = True
-        with self._connection.pipeline():
-            first = self._execute(one.name, one.parameters, one.row)
-            second = self._execute(other.name, other.parameters, other.row)
-        return _found(first.fetchall()), _found(second.fetchall())
+        first, second = self._connection.read_all([(*self._bound(query), maker_of(query.row)) for query in queries])
+        return _found(first), _found(second)
 
     def record_read(self, kind: ItemKind | None, shown: Sequence[Version]) -> None:
         """Write the audit row of a read, at levels where reads are audited. *shown* is what the answer contains.
@@ -172,9 +171,9 @@ class SessionScope:
 
         Raises StaleSession.
         """
-        with self._transaction():
-            written = self._write(query, *then)
-        return _rows(written)
+        self._require_write_access(query.name, *(statement.name for statement in then))
+        statements = [self._bound(query), *map(self._bound, then)]
+        return _rows_or_stale(self._connection.write_all(statements, maker_of(query.row)))
 
     @contextmanager
     def write_lock(self) -> Iterator[WriteLock]:
@@ -201,22 +200,21 @@ class SessionScope:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._require_write_flow()
+        self._require_write_access()
         with transaction(self._connection):
             yield
 
-    def _require_write_flow(self) -> None:
+    def _require_write_access(self, *names: str) -> None:
         if self._flow is not Flow.WRITE:
             raise PolicyViolation(f"{self._method} writes, and its policy does not say so")
+        for name in names:
+            _require(name, WRITES)
 
     def _read(self, query: Query[_R]) -> list[_R]:
-        parameters = self._parameters(query.parameters)
-        return _found(self._connection.read(SESSION_QUERIES[query.name], parameters, maker_of(query.row)))
+        return _found(self._connection.read(*self._bound(query), maker_of(query.row)))
 
     def _write(self, query: Query[_R], *then: Statement) -> Any:
-        self._require_write_flow()
-        for name in (query.name, *(statement.name for statement in then)):
-            _require(name, WRITES)
+        self._require_write_access(query.name, *(statement.name for statement in then))
         cursor = self._execute(query.name, query.parameters, query.row)
         for statement in then:
             self._execute(statement.name, statement.parameters)
@@ -229,6 +227,10 @@ class SessionScope:
         """Run a named query in a pipeline; return its cursor."""
         cursor: Any = self._connection.cursor(row_factory=row_of(row)) if row else self._connection.cursor()
         return cursor.execute(SESSION_QUERIES[name], self._parameters(parameters))
+
+    def _bound(self, query: Query[Any] | Statement) -> tuple[str, Mapping[str, object]]:
+        """The text of a named statement, and its parameters as `_parameters` completes them."""
+        return SESSION_QUERIES[query.name], self._parameters(query.parameters)
 
     def _parameters(self, given: Mapping[str, object]) -> dict[str, object]:
         """*given*, with the parameters of this session and method, which override any of the same name."""
@@ -248,7 +250,7 @@ class WriteLock:
 
     def agent_id(self) -> str:
         """The id of the session's agent. Raises StaleSession."""
-        return str(_rows(self._locked)[0].agent_id)
+        return str(_rows_or_stale(self._locked.fetchall())[0].agent_id)
 
     def look_up(self, query: Query[_R]) -> list[_R]:
         """Run a query under the lock. Raises StaleSession."""
@@ -267,8 +269,7 @@ def _require(name: str, allowed: frozenset[str]) -> None:
         raise PolicyViolation(f"{name} is no {kind} of a noun: see READS and WRITES in monitor/queries.py")
 
 
-def _rows(cursor: Any) -> list[Any]:
-    rows: list[Any] = cursor.fetchall()
+def _rows_or_stale(rows: list[Any]) -> list[Any]:
     if not rows:
         raise StaleSession
     return rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import NamedTuple
 
 import grpc
@@ -77,6 +76,9 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     ),
     errors.PassageExists: _Entry(
         StatusCode.ALREADY_EXISTS, "PASSAGE_EXISTS", "the passage id is taken by another text"
+    ),
+    errors.ItemExists: _Entry(
+        StatusCode.ALREADY_EXISTS, "ITEM_EXISTS", "an item of this name is live at this level: nothing was undeleted"
     ),
     errors.ConversationTainted: _Entry(
         StatusCode.FAILED_PRECONDITION,
@@ -157,7 +159,7 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     errors.Unavailable: _Entry(StatusCode.UNAVAILABLE, "UNAVAILABLE", "the service cannot answer now: try again"),
 }
 _INTERNAL = _Entry(
-    StatusCode.INTERNAL, "INTERNAL", "internal error: the server's log describes it under this incident id"
+    StatusCode.INTERNAL, "INTERNAL", "internal error: the server's log describes it under the request id"
 )
 
 
@@ -167,12 +169,12 @@ def code_of(error: BaseException) -> tuple[StatusCode, str]:
     return entry.code, entry.reason
 
 
-def status_of(error: BaseException, *, incident: uuid.UUID | None = None) -> grpc.Status:
-    """The status that the caller receives for *error*. *incident* identifies a fault of the server in the log."""
+def status_of(error: BaseException, *, incident: str = "") -> grpc.Status:
+    """The status that the caller receives for *error*. Under *incident* a fault of the server is in the log."""
     entry = _entry(error)
     info = error_details_pb2.ErrorInfo(reason=entry.reason, domain=DOMAIN)
-    if incident is not None:
-        info.metadata["incident"] = str(incident)
+    if incident and entry is _INTERNAL:
+        info.metadata["incident"] = incident
     if isinstance(error, errors.QuotaExceeded):
         info.metadata["quota"] = error.quota
     return rpc_status.to_status(

@@ -10,16 +10,32 @@ from psycopg import errors
 from muniment_server.domain.errors import (
     Conflict,
     DeadlineExceeded,
+    MunimentError,
     StorageFull,
     Unavailable,
 )
 
+NO_SQLSTATE = "none"
+"""Stands for the SQLSTATE of a failure that has none, such as a lost connection."""
 
-def domain_error(error: Exception) -> Exception:
+
+def domain_error(error: psycopg.Error) -> Exception:
     """The domain error for what the driver or the pool raised. Anything unforeseen is returned as it is: INTERNAL.
 
     That includes every violated constraint: Postgres logs the row with it, so no caller may be able to cause one.
     """
+    found = _domain_error(error)
+    if isinstance(found, MunimentError):
+        found.cause = sqlstate_of(error)
+    return found
+
+
+def sqlstate_of(error: psycopg.Error) -> str:
+    """The SQLSTATE of what the driver or the pool raised, or NO_SQLSTATE."""
+    return error.sqlstate or NO_SQLSTATE
+
+
+def _domain_error(error: Exception) -> Exception:
     match error:
         case errors.QueryCanceled():
             return DeadlineExceeded()
@@ -34,6 +50,6 @@ def domain_error(error: Exception) -> Exception:
     return error
 
 
-def location_of(error: Exception) -> str:
+def location_of(error: BaseException) -> str:
     """The stack without the message: a driver's message may quote what was sent."""
     return "".join(traceback.StackSummary.from_list(traceback.extract_tb(error.__traceback__)).format())

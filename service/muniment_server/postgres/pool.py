@@ -6,10 +6,11 @@ The login is the authority: no connection setting carries any, and SET ROLE is n
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +24,11 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
-from muniment_server.postgres.driver_errors import domain_error
+from muniment_server.postgres.driver_errors import domain_error, sqlstate_of
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.prepared import PreparedStatements
+from muniment_server.telemetry import database_metrics as metrics
+from muniment_server.telemetry.traces import CallTrace
 
 _R = TypeVar("_R")
 
@@ -40,7 +43,7 @@ _MAX_CONNECTION_SECONDS = 1800.0
 _IDLE_SECONDS = 60.0
 """After so long without calls, a pool is empty."""
 _CANCEL_TIMEOUT = 2.0
-NEXT = ".next"
+_NEXT = ".next"
 """What the name of a passfile with the coming passwords ends in: see `runtime.passfile`."""
 _OPEN_TRANSACTION = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
 NETWORK = {"connect_timeout": 2, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
@@ -86,6 +89,8 @@ class RoleConnection(psycopg.Connection[Any]):
     answered_at: float = 0.0
     """When it was last pinged, by `time.monotonic`."""
     epoch: Epoch | None = None
+    trace: CallTrace | None = None
+    """The trace of the call that uses it, if the connection is a `TracedConnection`."""
     _prepared_statements: PreparedStatements | None = None
 
     @classmethod
@@ -94,18 +99,25 @@ class RoleConnection(psycopg.Connection[Any]):
 
         Passwords may be rotated meanwhile. The error lacks its SQLSTATE, but libpq names the passfile if that is 28P01.
         """
-        passfile = str(libpq.conninfo_to_dict(conninfo).get("passfile") or "")
+        given = libpq.conninfo_to_dict(conninfo)
+        passfile = str(given.get("passfile") or "")
         try:
             return super().connect(conninfo, **arguments)
         except psycopg.OperationalError as refused:
             if not passfile or passfile not in str(refused):
                 raise
-        if Path(passfile + NEXT).exists():
+        coming = next_passfile(Path(passfile))
+        if coming.exists():
             with contextlib.suppress(psycopg.OperationalError):
-                connection = super().connect(conninfo, **{**arguments, "passfile": passfile + NEXT})
-                _LOG.warning("the passwords were rotated: rename %s%s to %s", passfile, NEXT, passfile)
+                connection = super().connect(conninfo, **{**arguments, "passfile": str(coming)})
+                _LOG.warning("the passwords were rotated: rename %s to %s", coming, Path(passfile).resolve())
                 return connection
-        return super().connect(conninfo, **arguments)
+        try:
+            return super().connect(conninfo, **arguments)
+        except psycopg.OperationalError as refused:
+            if passfile in str(refused):
+                _log_refused_password(passfile, str(given.get("user")))
+            raise
 
     def read(self, query: str, parameters: Mapping[str, object], row: RowMaker[_R]) -> list[_R]:
         """The rows of one query, each made by *row*, outside of a pipeline."""
@@ -115,10 +127,19 @@ class RoleConnection(psycopg.Connection[Any]):
         """Run one statement outside of a pipeline; return how many rows it wrote."""
         return self._statements().count(query, parameters)
 
+    def read_all(self, queries: Sequence[tuple[str, Mapping[str, object], RowMaker[Any]]]) -> list[list[Any]]:
+        """The rows of several queries, in one round trip, outside of a pipeline."""
+        return self._statements().rows_of_all(queries)
+
+    def write_all(self, statements: Sequence[tuple[str, Mapping[str, object]]], row: RowMaker[_R]) -> list[_R]:
+        """Run *statements* in a transaction; return the rows of the first, each made by *row*. All or none."""
+        return self._statements().transaction(statements, row)
+
     def rollback(self) -> None:
-        """Roll back. psycopg deallocates all prepared statements: their tables may have been created within."""
-        super().rollback()
-        self._prepared_statements = None
+        """Roll back, if there is a transaction. psycopg deallocates all prepared statements then."""
+        if self.info.transaction_status is not TransactionStatus.IDLE:
+            super().rollback()
+            self._prepared_statements = None
 
     def _statements(self) -> PreparedStatements:
         if self._prepared_statements is None:
@@ -162,6 +183,22 @@ class RoleConnection(psycopg.Connection[Any]):
             self.statement_timeout = wanted
 
 
+def next_passfile(passfile: Path) -> Path:
+    """Where the coming passwords are: beside the file itself, if *passfile* is a symbolic link."""
+    file = passfile.resolve()
+    return file.with_name(file.name + _NEXT)
+
+
+@functools.cache
+def _log_refused_password(passfile: str, role: str) -> None:
+    """Log it once: a connection is tried for each call."""
+    _LOG.error(
+        "the database refused the password of %s in %s: use the passfile that `muniment migrate` wrote last",
+        role,
+        passfile,
+    )
+
+
 def _at_most(longest: float, remaining: float | None) -> float:
     return longest if remaining is None else min(longest, remaining)
 
@@ -178,11 +215,17 @@ class Database:
     """The database as the serving roles see it. A role's pool opens when it is first needed."""
 
     def __init__(
-        self, conninfo: Callable[[str], str], *, pool_sizes: Mapping[str, int], epochs: EpochGuard | None = None
+        self,
+        conninfo: Callable[[str], str],
+        *,
+        pool_sizes: Mapping[str, int],
+        epochs: EpochGuard | None = None,
+        connection_class: type[RoleConnection] = RoleConnection,
     ) -> None:
         self._conninfo = conninfo
         self._pool_sizes = pool_sizes
         self._epochs = epochs or EpochGuard()
+        self._connection_class = connection_class
         self._pools: dict[str, ConnectionPool[RoleConnection]] = {}
         self._broke_at = 0.0
         """When a connection was found broken last."""
@@ -198,13 +241,24 @@ class Database:
         try:
             connection = self._check_out(pool, _at_most(_POOL_WAIT, deadline.remaining()))
             try:
+                connection.trace = deadline.trace
                 with deadline.canceling(connection.cancel_now):
                     connection.limit(deadline.remaining())
                     yield connection
             finally:
                 self._give_back(pool, connection)
         except psycopg.Error as error:
+            metrics.DATABASE_FAILURES.labels(role, sqlstate_of(error)).inc()
             raise domain_error(error) from None
+
+    def measure(self) -> None:
+        """Bring the metrics of the connections up to date."""
+        for role, pool in list(self._pools.items()):
+            found = pool.get_stats()
+            size, idle = found.get("pool_size", 0), found.get("pool_available", 0)
+            metrics.CONNECTIONS.labels(role, "idle").set(idle)
+            metrics.CONNECTIONS.labels(role, "used").set(size - idle)
+            metrics.WAITING_FOR_CONNECTION.labels(role).set(found.get("requests_waiting", 0))
 
     def close(self) -> None:
         """Close all pools."""
@@ -221,7 +275,7 @@ class Database:
     def _pool(self, role: str) -> ConnectionPool[RoleConnection]:
         return ConnectionPool(
             self._conninfo(role),
-            connection_class=RoleConnection,
+            connection_class=self._connection_class,
             kwargs={
                 "autocommit": True,
                 "prepare_threshold": 0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
 from functools import cache
@@ -39,19 +39,19 @@ def _maker(row: Any) -> Any:
             return None
         if enums:
             values = list(values)
-            for number, enum in enums:
+            for number, members in enums:
                 if values[number] is not None:
-                    values[number] = enum(values[number])
+                    values[number] = members[values[number]]
         return row(*values)
 
     return make
 
 
-def _enums(row: Any) -> list[tuple[int, type[Enum]]]:
-    """The positions of the fields that are enums, or enums or None."""
+def _enums(row: Any) -> list[tuple[int, Mapping[object, Enum]]]:
+    """The positions of the fields that are enums, or enums or None, each with its members by value."""
     hints = get_type_hints(row)
     return [
-        (number, kind)
+        (number, {member.value: member for member in kind})
         for number, field in enumerate(fields(row))
         for kind in (hints[field.name], *get_args(hints[field.name]))
         if isinstance(kind, type) and issubclass(kind, Enum)

@@ -484,17 +484,6 @@ CREATE TABLE muniment_confidential.chunk (
 )
 WITH (toast_tuple_target='8160');
 
-CREATE VIEW muniment_confidential.erasable_chunk WITH (security_barrier='true') AS
- SELECT ctid AS address,
-    tenant,
-    agent,
-    kind,
-    sample
-   FROM muniment_confidential.chunk
-  WHERE (EXISTS ( SELECT
-           FROM vault.agent
-          WHERE (((agent.tenant = chunk.tenant) AND (agent.agent = chunk.agent)) AND (agent.delete_time IS NOT NULL))));
-
 CREATE TABLE muniment_confidential.item (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -523,6 +512,36 @@ CREATE TABLE muniment_confidential.item (
     CONSTRAINT only_passages_have_thread_and_author CHECK (((kind = 4) OR ((thread IS NULL) AND (author IS NULL)))),
     CONSTRAINT passages_have_an_event_time CHECK (((kind = 4) = (event_time IS NOT NULL)))
 );
+
+CREATE VIEW muniment_confidential.deleted_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    expire_time,
+    delete_time
+   FROM muniment_confidential.item
+  WHERE (delete_time IS NOT NULL);
+
+CREATE VIEW muniment_confidential.erasable_chunk WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    sample
+   FROM muniment_confidential.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = chunk.tenant) AND (agent.agent = chunk.agent)) AND (agent.delete_time IS NOT NULL))));
 
 CREATE VIEW muniment_confidential.erasable_item WITH (security_barrier='true') AS
  SELECT ctid AS address,
@@ -1195,6 +1214,13 @@ UNION ALL
     stat.fence
    FROM muniment_confidential.stat;
 
+CREATE TABLE muniment_control.erased_agent (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    ceiling smallint NOT NULL,
+    CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4)))
+);
+
 CREATE TABLE vault.host_key (
     tenant bigint NOT NULL,
     host_key_id uuid NOT NULL,
@@ -1233,7 +1259,8 @@ CREATE VIEW muniment_control.session WITH (security_invoker='true') AS
 
 CREATE VIEW muniment_eraser.agent WITH (security_barrier='true') AS
  SELECT tenant,
-    agent
+    agent,
+    ceiling
    FROM vault.agent
   WHERE (delete_time IS NOT NULL);
 
@@ -1291,6 +1318,25 @@ CREATE VIEW muniment_internal.agent WITH (security_barrier='true') AS
     agent.max_revisions
    FROM (muniment_internal.session
      JOIN vault.agent USING (tenant, agent));
+
+CREATE VIEW muniment_internal.deleted_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    expire_time,
+    delete_time
+   FROM muniment_internal.item
+  WHERE (delete_time IS NOT NULL);
 
 CREATE VIEW muniment_internal.erasable_chunk WITH (security_barrier='true') AS
  SELECT ctid AS address,
@@ -1719,6 +1765,25 @@ CREATE VIEW muniment_public.agent WITH (security_barrier='true') AS
    FROM (muniment_public.session
      JOIN vault.agent USING (tenant, agent));
 
+CREATE VIEW muniment_public.deleted_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    expire_time,
+    delete_time
+   FROM muniment_public.item
+  WHERE (delete_time IS NOT NULL);
+
 CREATE VIEW muniment_public.erasable_chunk WITH (security_barrier='true') AS
  SELECT ctid AS address,
     tenant,
@@ -2106,17 +2171,6 @@ CREATE TABLE muniment_restricted.chunk (
 )
 WITH (toast_tuple_target='8160');
 
-CREATE VIEW muniment_restricted.erasable_chunk WITH (security_barrier='true') AS
- SELECT ctid AS address,
-    tenant,
-    agent,
-    kind,
-    sample
-   FROM muniment_restricted.chunk
-  WHERE (EXISTS ( SELECT
-           FROM vault.agent
-          WHERE (((agent.tenant = chunk.tenant) AND (agent.agent = chunk.agent)) AND (agent.delete_time IS NOT NULL))));
-
 CREATE TABLE muniment_restricted.item (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -2145,6 +2199,36 @@ CREATE TABLE muniment_restricted.item (
     CONSTRAINT only_passages_have_thread_and_author CHECK (((kind = 4) OR ((thread IS NULL) AND (author IS NULL)))),
     CONSTRAINT passages_have_an_event_time CHECK (((kind = 4) = (event_time IS NOT NULL)))
 );
+
+CREATE VIEW muniment_restricted.deleted_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    expire_time,
+    delete_time
+   FROM muniment_restricted.item
+  WHERE (delete_time IS NOT NULL);
+
+CREATE VIEW muniment_restricted.erasable_chunk WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    sample
+   FROM muniment_restricted.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = chunk.tenant) AND (agent.agent = chunk.agent)) AND (agent.delete_time IS NOT NULL))));
 
 CREATE VIEW muniment_restricted.erasable_item WITH (security_barrier='true') AS
  SELECT ctid AS address,
@@ -2759,6 +2843,9 @@ ALTER TABLE ONLY muniment_confidential.storage
 ALTER TABLE ONLY muniment_control.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
 
+ALTER TABLE ONLY muniment_control.erased_agent
+    ADD CONSTRAINT erased_agent_pkey PRIMARY KEY (tenant, agent);
+
 ALTER TABLE ONLY muniment_internal.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
 
@@ -2975,6 +3062,9 @@ ALTER TABLE ONLY muniment_confidential.shelf
 
 ALTER TABLE ONLY muniment_confidential.stat
     ADD CONSTRAINT stat_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_control.erased_agent
+    ADD CONSTRAINT erased_agent_tenant_fkey FOREIGN KEY (tenant) REFERENCES vault.tenant(tenant);
 
 ALTER TABLE ONLY muniment_internal.chunk
     ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
@@ -3232,8 +3322,6 @@ GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential.chunk TO muniment_conf
 
 GRANT SELECT ON TABLE muniment_confidential.chunk TO muniment_restricted;
 
-GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_chunk TO muniment_eraser;
-
 GRANT SELECT,INSERT ON TABLE muniment_confidential.item TO muniment_confidential;
 
 GRANT SELECT ON TABLE muniment_confidential.item TO muniment_restricted;
@@ -3255,6 +3343,10 @@ GRANT UPDATE(update_time) ON TABLE muniment_confidential.item TO muniment_confid
 GRANT UPDATE(expire_time) ON TABLE muniment_confidential.item TO muniment_confidential;
 
 GRANT UPDATE(delete_time) ON TABLE muniment_confidential.item TO muniment_confidential;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential.deleted_item TO muniment_confidential;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_chunk TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_item TO muniment_eraser;
 
@@ -3488,6 +3580,10 @@ GRANT UPDATE(fence) ON TABLE muniment_public.stat TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_confidential.visible_stat TO muniment_confidential;
 
+GRANT INSERT ON TABLE muniment_control.erased_agent TO muniment_eraser;
+
+GRANT SELECT ON TABLE muniment_control.erased_agent TO muniment_auditor;
+
 GRANT SELECT ON TABLE vault.host_key TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_control.host_key TO muniment_control;
@@ -3509,6 +3605,8 @@ GRANT SELECT ON TABLE muniment_internal.session TO muniment_internal;
 GRANT UPDATE(fence) ON TABLE muniment_internal.session TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.agent TO muniment_internal;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal.deleted_item TO muniment_internal;
 
 GRANT SELECT,DELETE ON TABLE muniment_internal.erasable_chunk TO muniment_eraser;
 
@@ -3581,6 +3679,8 @@ GRANT SELECT ON TABLE muniment_public.session TO muniment_public;
 GRANT UPDATE(fence) ON TABLE muniment_public.session TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_public.agent TO muniment_public;
+
+GRANT SELECT,DELETE ON TABLE muniment_public.deleted_item TO muniment_public;
 
 GRANT SELECT,DELETE ON TABLE muniment_public.erasable_chunk TO muniment_eraser;
 
@@ -3658,8 +3758,6 @@ GRANT SELECT ON TABLE muniment_restricted.agent TO muniment_restricted;
 
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted.chunk TO muniment_restricted;
 
-GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_chunk TO muniment_eraser;
-
 GRANT SELECT,INSERT ON TABLE muniment_restricted.item TO muniment_restricted;
 
 GRANT UPDATE(item_id) ON TABLE muniment_restricted.item TO muniment_restricted;
@@ -3679,6 +3777,10 @@ GRANT UPDATE(update_time) ON TABLE muniment_restricted.item TO muniment_restrict
 GRANT UPDATE(expire_time) ON TABLE muniment_restricted.item TO muniment_restricted;
 
 GRANT UPDATE(delete_time) ON TABLE muniment_restricted.item TO muniment_restricted;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted.deleted_item TO muniment_restricted;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_chunk TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_item TO muniment_eraser;
 

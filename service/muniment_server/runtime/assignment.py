@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from muniment_server.postgres.disk import Disk
+from muniment_server.telemetry.logs import LogFormat
 
 READY = "ready"
 """The line that a worker prints once it serves, and the embedder once it has loaded its model."""
@@ -45,6 +46,11 @@ class Assignment:
     """The path of the embedder's Unix socket. None if there is no embedder."""
     database_directory: str | None = None
     """Where the embedded Postgres keeps its data. None if it is not embedded."""
+    log_format: LogFormat = "text"
+    access_log: bool = False
+    """Whether every call has a line in the log."""
+    measures: bool = False
+    """Whether metrics are served."""
     replaces: bool = False
     """Whether a worker that serves will be replaced. Then this one exits if it cannot open its gate."""
 

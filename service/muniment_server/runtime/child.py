@@ -10,11 +10,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import IO
 
 from muniment_server.runtime.assignment import LEAVE, READY, Assignment
 from muniment_server.runtime.backoff import Backoff
+from muniment_server.runtime.child_log import ChildLog
 from muniment_server.runtime.configuration import ServerConfig, child_environment
 
 _LOG = logging.getLogger("muniment.supervisor")
@@ -36,13 +38,19 @@ class Child:
         self.starts = 1
         """How often the process was started."""
         self._name = name
+        self._module = "worker_with_traces" if name == "worker" and config.traces else name
         self._drain_seconds = config.drain_seconds
         self._assignment: Assignment | None = None
         self._backoff = Backoff()
         self._replaces = replaces
         self._is_kept_alive = not replaces
         self._end_by = math.inf
-        self._process = _start_process(name)
+        self._reports_handshakes = name == "worker" and config.tls is not None
+        self._environment = child_environment(
+            config.metrics.directory if config.metrics else None, reports_handshakes=self._reports_handshakes
+        )
+        self._log: ChildLog | None = None
+        self._process = self._start()
 
     def assign(self, assignment: Assignment) -> None:
         """Send the process its assignment."""
@@ -63,13 +71,15 @@ class Child:
         self._replaces, self._is_kept_alive = False, True
 
     def keep_alive(self) -> None:
-        """Restart the process if it has died, after a delay that grows each time."""
+        """Restart the process if it has died, after a delay that grows each time. To be called often."""
+        if self._log is not None:
+            self._log.report_repeats()
         if self._assignment is None or not self._is_kept_alive:
             return
         if self._process.poll() is None or not self._backoff.allows_start():
             return
         _LOG.error("%s died with status %s: restarting it", self._name, self._process.returncode)
-        self._process = _start_process(self._name)
+        self._process = self._start()
         self.starts += 1
         self.assign(self._assignment)
 
@@ -113,6 +123,12 @@ class Child:
         self._process.wait()
         self._output.close()
 
+    def _start(self) -> subprocess.Popen[str]:
+        process = _start_process(self._module, self._environment, pipes_errors=self._reports_handshakes)
+        if process.stderr is not None:
+            self._log = ChildLog(process.stderr)
+        return process
+
     @property
     def _output(self) -> IO[str]:
         assert self._process.stdout is not None
@@ -133,7 +149,7 @@ def drain(children: list[Child]) -> None:
         child.wait_until_stopped()
 
 
-def _start_process(name: str) -> subprocess.Popen[str]:
+def _start_process(module: str, environment: Mapping[str, str], *, pipes_errors: bool = False) -> subprocess.Popen[str]:
     """Start a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops it in order.
 
     Until it has that session, a Ctrl-C would kill it. So it starts with SIGINT blocked, and stays so. It also blocks
@@ -142,11 +158,13 @@ def _start_process(name: str) -> subprocess.Popen[str]:
     unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGHUP])
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", f"muniment_server.runtime.{name}"],
-            env=child_environment(),
+            [sys.executable, "-m", f"muniment_server.runtime.{module}"],
+            env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if pipes_errors else None,
             text=True,
+            errors="backslashreplace",  # what gRPC quotes may be no text
             start_new_session=True,
         )
     finally:

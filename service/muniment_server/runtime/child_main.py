@@ -16,8 +16,7 @@ from typing import NamedTuple
 from muniment_server.runtime.assignment import LEAVE, READY, Assignment
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.stop_signal import StopSignal
-
-LOG_FORMAT = "%(asctime)s %(name)s %(levelname)s %(message)s"
+from muniment_server.telemetry import logs
 
 
 class Orders(NamedTuple):
@@ -29,16 +28,17 @@ class Orders(NamedTuple):
     """Set when the input ends or SIGTERM arrives."""
 
 
-def receive_orders() -> Orders | None:
-    """Wait for the assignment. None if the supervisor exited before it sent one."""
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+def receive_orders(process: str) -> Orders | None:
+    """Wait for the assignment of this *process*, and log as it says. None if the supervisor exited before."""
     for library in ("psycopg", "grpc"):  # they would log messages of the database, and headers that do not decode
         logging.getLogger(library).setLevel(logging.CRITICAL + 1)
     forbid_core_dumps()
     line = sys.stdin.readline()
     if not line:
         return None
-    orders = Orders(Assignment.from_json(line), threading.Event(), StopSignal())
+    assignment = Assignment.from_json(line)
+    logs.configure(assignment.log_format, process)
+    orders = Orders(assignment, threading.Event(), StopSignal())
     signal.signal(signal.SIGTERM, lambda *_: orders.stop.set())
     threading.Thread(target=_read_input, args=(orders,), daemon=True).start()
     return orders

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import ipaddress
 import os
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import roles
+from muniment_server.telemetry.logs import LogFormat
 from muniment_server.transport.pools import Limits
 
 _DEFAULT_CONNECTIONS = 80
@@ -51,6 +53,27 @@ class DatabaseConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class MetricsConfig:
+    """Where metrics are served: at `unix:PATH`, to the account that runs the server, or at HOST:PORT."""
+
+    listen: str
+    token: str | None = None
+    """What readers must send as a bearer token. Required unless *listen* is a path."""
+    directory: Path | None = None
+    """Where the processes of the server keep their values. The supervisor chooses it."""
+
+    def __post_init__(self) -> None:
+        if self.listen.startswith("unix:"):
+            return
+        split_address(self.listen)
+        if self.token is None:
+            raise ConfigError(
+                "metrics are for operators only, and any program can reach a port: give --metrics-token-file FILE, "
+                "or serve them at --metrics unix:PATH"
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class ServerConfig:
     """The configuration of one server."""
 
@@ -68,8 +91,21 @@ class ServerConfig:
     tls: Tls | None = None
     development: bool = False
     audit_reads_from: Classification = field(default=Classification.CONFIDENTIAL)
+    log_format: LogFormat = "text"
+    access_log: bool = False
+    """Whether every call has a line in the log, not only refusals."""
+    metrics: MetricsConfig | None = None
+    traces: bool = False
+    """Whether workers export traces, as the standard variables of OpenTelemetry say."""
 
     def __post_init__(self) -> None:
+        if self.traces:
+            _check_tracing()
+        if self.metrics is not None and self.tls is None and not is_private(self.metrics.listen):
+            raise ConfigError(
+                f"refusing to serve metrics in the clear on {self.metrics.listen}: give --tls-cert and --tls-key, "
+                "or use 127.0.0.1 or unix:PATH"
+            )
         if self.audit_reads_from > Classification.CONFIDENTIAL:
             raise ConfigError(
                 "reads at CONFIDENTIAL and above are always audited: choose CONFIDENTIAL or a lower level"
@@ -87,14 +123,14 @@ class ServerConfig:
 
     @property
     def connections(self) -> int:
-        """How many connections the workers and the embedder may open together, also while workers are replaced."""
-        return self._most_workers * sum(self.worker_connections.values()) + len(roles.LEVELS)
+        """How many connections all processes may open together, also while workers are replaced."""
+        return self._most_workers * sum(self.worker_connections.values()) + self._beside_workers
 
     @property
     def worker_connections(self) -> Mapping[str, int]:
         """How many connections one worker may open as each role."""
         most = self.max_connections or max(_DEFAULT_CONNECTIONS, self._fewest_connections)
-        return self.limits.connections((most - len(roles.LEVELS)) // self._most_workers)
+        return self.limits.connections((most - self._beside_workers) // self._most_workers)
 
     @property
     def replaced_at_once(self) -> int:
@@ -107,7 +143,12 @@ class ServerConfig:
 
     @property
     def _fewest_connections(self) -> int:
-        return self._most_workers * _FEWEST_PER_WORKER + len(roles.LEVELS)
+        return self._most_workers * _FEWEST_PER_WORKER + self._beside_workers
+
+    @property
+    def _beside_workers(self) -> int:
+        """The connections of the embedder, one for each level, and that of the metrics."""
+        return len(roles.LEVELS) + (self.metrics is not None)
 
     @property
     def limits(self) -> Limits:
@@ -127,9 +168,35 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def child_environment() -> dict[str, str]:
-    """The environment of a worker or the embedder. gRPC would log every failed handshake: that is turned off."""
-    return {**os.environ, "GRPC_VERBOSITY": "NONE"}
+def _check_tracing() -> None:
+    """Check that workers can export traces. Raises ConfigError."""
+    if not _exporter_is_installed():
+        raise ConfigError(
+            "--traces needs OpenTelemetry: in the repository, pip install ./clients/python '.[semantic,tracing]'"
+        )
+    variables = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+    protocol = next(filter(None, map(os.environ.get, variables)), "grpc")
+    if protocol != "grpc":
+        raise ConfigError(
+            f"traces are exported by gRPC, not {protocol}: unset {' and '.join(variables)}, and name the collector's "
+            "port for gRPC, usually 4317"
+        )
+
+
+def _exporter_is_installed() -> bool:
+    """Whether the extra `tracing` is installed. Does not load it."""
+    try:
+        return importlib.util.find_spec("opentelemetry.exporter.otlp.proto.grpc") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def child_environment(metrics_directory: Path | None = None, *, reports_handshakes: bool = False) -> dict[str, str]:
+    """The environment of a child process. gRPC logs nothing unless *reports_handshakes*: see `child_log`."""
+    environment = {**os.environ, "GRPC_VERBOSITY": "INFO" if reports_handshakes else "NONE"}
+    if metrics_directory is not None:
+        environment["PROMETHEUS_MULTIPROC_DIR"] = str(metrics_directory)
+    return environment
 
 
 def split_address(listen: str) -> tuple[str, int]:

@@ -5,6 +5,7 @@ The only module that loads the model, so that workers stay small. Without the ex
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -28,10 +29,13 @@ from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.runtime import child_main
 from muniment_server.runtime.embedder_socket import serve_queries
 from muniment_server.runtime.stop_signal import StopSignal
-from muniment_server.search.embedding_queue import START, ChunkEmbedder, Position, embed_batch
+from muniment_server.search.embedding_queue import START, ChunkEmbedder, Position, embed_batch, queue_length
 from muniment_server.search.embeddings import ZERO, Vector, readable, vector_of
+from muniment_server.telemetry import embedder_metrics as metrics
 
 _LOG = logging.getLogger("muniment.embedder")
+_MEASURE_SECONDS = 15.0
+"""How often the queue is measured."""
 _POLL_SECONDS = 0.2
 """How often an idle embedder looks for queued chunks."""
 _SECONDS_AFTER_ERROR = 5.0
@@ -159,7 +163,7 @@ def main() -> None:
     """Embed until the input ends or SIGTERM arrives."""
     model = Model()
     child_main.report_ready()
-    orders = child_main.receive_orders()
+    orders = child_main.receive_orders("embedder")
     if orders is None:
         return
     assignment, stop = orders.assignment, orders.stop
@@ -174,10 +178,27 @@ def main() -> None:
         epochs=EpochGuard(Path(assignment.epochs)),
     )
     schedule, disk = EmbeddingSchedule(database, chunks.embed), assignment.disk()
+    if assignment.measures:
+        threading.Thread(target=measure_queue, args=(database,), daemon=True).start()
     with serve_queries(assignment.embedder, model.embed_query):
         while not stop.wait(_POLL_SECONDS):
             embed_queued_chunks(schedule, disk, stop)
     database.close()
+
+
+def measure_queue(database: Database) -> None:
+    """Show in the metrics how many chunks are queued at each level, for as long as the process runs."""
+    for level in Classification:
+        metrics.EMBEDDING_SINCE.labels(level.name).set_to_current_time()
+    while True:
+        for level in Classification:
+            with contextlib.suppress(MunimentError):  # the metrics of the database say that it is away
+                with database.connection(level.role, Deadline(_MEASURE_SECONDS)) as connection:
+                    count = queue_length(connection)
+                metrics.EMBEDDING_QUEUE.labels(level.name).set(count)
+                if not count:
+                    metrics.EMBEDDING_SINCE.labels(level.name).set_to_current_time()
+        time.sleep(_MEASURE_SECONDS)
 
 
 def exit_if_stuck(model: Model, seconds: float = _STUCK_SECONDS) -> None:

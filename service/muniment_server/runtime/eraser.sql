@@ -82,6 +82,12 @@ DELETE FROM erasable_storage AS erased
        ));
 
 -- name: erase_agent
--- The last row: foreign keys delete the write locks.
-DELETE FROM agent AS erased
- WHERE (erased.tenant, erased.agent) = (%(tenant)s, %(agent)s);
+-- The last row: foreign keys delete the write locks. The ceiling stays, for the audit rows.
+WITH erased AS (
+    DELETE FROM agent AS erased
+     WHERE (erased.tenant, erased.agent) = (%(tenant)s, %(agent)s)
+ RETURNING erased.tenant, erased.agent, erased.ceiling
+)
+INSERT INTO muniment_control.erased_agent AS kept (tenant, agent, ceiling)
+SELECT erased.tenant, erased.agent, erased.ceiling
+  FROM erased;

@@ -1,7 +1,8 @@
 """The passwords of the serving roles, in a libpq password file that only its owner may read.
 
 A rotation fails no log-in: the coming passwords are in `PASSFILE.next` before they are set, servers look there when one
-is refused (see `RoleConnection.connect`), and the rotation ends by renaming that file.
+is refused (see `RoleConnection.connect`), and the rotation ends by renaming that file. A passfile that is a symbolic
+link stays one: both files are where it points.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from psycopg import pq
 
 from muniment_server.postgres import roles
 from muniment_server.postgres.migrate import alone, missing_roles
-from muniment_server.postgres.pool import NEXT
+from muniment_server.postgres.pool import next_passfile
 from muniment_server.runtime.schema import migrate
 
 _ROOT = 0
@@ -34,6 +35,7 @@ def migrate_with_passfile(admin: str, passfile: Path, *, rotate: bool = False) -
 
     Existing roles keep their passwords unless *rotate*. Raises PassfileError or CannotMigrate.
     """
+    passfile = passfile.resolve()
     with alone(admin):
         return _rotate(admin, passfile) if rotate else _migrate(admin, passfile)
 
@@ -44,6 +46,7 @@ def prepare_rotation(admin: str, passfile: Path) -> list[str]:
     Nothing changes in the database of the conninfo *admin*: the passwords of *passfile* stay good until the rotation.
     Raises PassfileError.
     """
+    passfile = passfile.resolve()
     with alone(admin):
         unknown = set(roles.SERVING) - _roles_in(passfile)
         if unknown:
@@ -51,11 +54,6 @@ def prepare_rotation(admin: str, passfile: Path) -> list[str]:
                 f"{passfile} has no password for {', '.join(sorted(unknown))}: name the server's passfile"
             )
         return _prepare(passfile)
-
-
-def next_passfile(passfile: Path) -> Path:
-    """Where the coming passwords are: servers whose password is refused look there."""
-    return passfile.with_name(passfile.name + NEXT)
 
 
 def _migrate(admin: str, passfile: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whether a worker can serve calls now, as its health service reports it."""
+"""Whether a worker can serve calls now, as its health service and its metrics report it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from muniment_server.domain.errors import MunimentError
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import Database
+from muniment_server.telemetry import worker_metrics as metrics
 from muniment_server.transport.server import Server
 
 _INTERVAL = 1.0
@@ -38,6 +39,7 @@ class Readiness:
                 with self._database.connection(roles.CONTROL, Deadline(_READY_SECONDS)) as connection:
                     connection.ping()
                 self._answered = time.monotonic()
+                metrics.DATABASE_ANSWERED.set_to_current_time()
             except MunimentError:
                 pass  # the report says so
             time.sleep(_INTERVAL)
@@ -46,4 +48,6 @@ class Readiness:
         while True:
             is_answered = time.monotonic() - self._answered < _READY_SECONDS
             self._server.set_ready(is_answered and not self._server.is_stuck)
+            self._server.measure()
+            self._database.measure()
             time.sleep(_INTERVAL)

@@ -9,22 +9,28 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from psycopg import conninfo as libpq
 
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
+from muniment_server.postgres import roles
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.migrate import newest_version
-from muniment_server.runtime import address, connection_budget, databases
+from muniment_server.postgres.pool import Database
+from muniment_server.runtime import address, connection_budget, databases, metrics_endpoint
 from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.backoff import Backoff
+from muniment_server.runtime.census import Census
 from muniment_server.runtime.child import Child, drain
 from muniment_server.runtime.configuration import ServerConfig
 from muniment_server.runtime.databases import ServedDatabase
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.reload import Reloads, SchemaUpgrade, Steps, replace_embedder, replace_workers
 from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.telemetry.logs import fields
 
 _LOG = logging.getLogger("muniment.supervisor")
 _WATCH_SECONDS = 0.2
@@ -39,6 +45,8 @@ class RunningServer:
     workers: int
     admin: str | None
     """The administrator's conninfo of an embedded database."""
+    metrics: str | None
+    """Where metrics are served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +66,13 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
     stop, reloads = StopSignal(), Reloads()
     handle_signals(stop, reloads)
     with (
+        _metrics_directory(config) as config,
         address.reserve(config.listen) as listen,
         _embedder(config) as embedder,
         _workers(config) as workers,
         _epochs(config) as epochs,
         databases.served_database(config.database, connections=config.connections) as served,
+        _metrics(config, served, epochs) as metrics,
     ):
         try:
             databases.require_ready(served.conninfo, connections=config.connections, epochs=EpochGuard(epochs))
@@ -70,7 +80,8 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
                 _LOG.warning(warning)
             assignment = _assignment(config, served, listen, epochs, embedder.path)
             _start_serving(workers, embedder, assignment)
-            on_ready(RunningServer(listen, len(workers), _admin(served)))
+            _LOG.info("serving", extra=fields(address=listen, workers=len(workers), metrics=metrics))
+            on_ready(RunningServer(listen, len(workers), _admin(served), metrics))
             schema = SchemaUpgrade(_admin(served), newest_version())
             _watch(
                 lambda: [*workers, *embedder.processes],
@@ -79,6 +90,7 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
                 stop,
             )
         finally:  # while the database runs; the workers first, because their searches need the embedder
+            _LOG.info("stopping", extra=fields(drain_seconds=config.drain_seconds))
             reloads.stop()
             drain(workers)
             drain(embedder.processes)
@@ -146,6 +158,9 @@ def _assignment(
         epochs=str(epochs),
         embedder=embedder,
         database_directory=str(directory) if directory else None,
+        log_format=config.log_format,
+        access_log=config.access_log,
+        measures=config.metrics is not None,
     )
 
 
@@ -157,6 +172,35 @@ def _workers(config: ServerConfig) -> Iterator[list[Child]]:
         yield workers
     finally:
         drain(workers)
+
+
+@contextmanager
+def _metrics_directory(config: ServerConfig) -> Iterator[ServerConfig]:
+    """*config* with a temporary directory for the metrics of the processes, if metrics are served."""
+    if config.metrics is None:
+        yield config
+        return
+    with tempfile.TemporaryDirectory(prefix="muniment-metrics-") as folder:
+        yield replace(config, metrics=replace(config.metrics, directory=Path(folder)))
+
+
+@contextmanager
+def _metrics(config: ServerConfig, served: ServedDatabase, epochs: Path) -> Iterator[str | None]:
+    """Serve the metrics, if they are configured; yield their address."""
+    if config.metrics is None:
+        yield None
+        return
+    database = Database(
+        lambda role: libpq.make_conninfo(served.conninfo, user=role),
+        pool_sizes={roles.CONTROL: 1},
+        epochs=EpochGuard(epochs),
+    )
+    directory = databases.cluster_directory(config.database.data_dir) if served.embedded else None
+    try:
+        with metrics_endpoint.serving(config.metrics, config.tls, Census(database, directory)) as listens:
+            yield listens
+    finally:
+        database.close()
 
 
 @contextmanager

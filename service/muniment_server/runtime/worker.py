@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import grpc
@@ -20,7 +21,8 @@ from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.epochs import EpochGuard
-from muniment_server.postgres.pool import Database
+from muniment_server.postgres.pool import Database, RoleConnection
+from muniment_server.postgres.traced import TracedConnection
 from muniment_server.runtime import address, child_main, log_settings
 from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.certificates import checked_tls
@@ -30,29 +32,34 @@ from muniment_server.runtime.embedder_socket import query_embedder
 from muniment_server.runtime.eraser import Eraser
 from muniment_server.runtime.readiness import Readiness
 from muniment_server.search.embeddings import no_embedder
+from muniment_server.telemetry import worker_metrics as metrics
+from muniment_server.telemetry.traces import Tracer
 from muniment_server.transport.pools import Limits
 from muniment_server.transport.server import Server
 
 _CHECK_SECONDS = 60.0
 _CHECK_SECONDS_WHILE_CLOSED = 1.0
 _CHECK_TIMEOUT = 5.0
+_GARBAGE_BEFORE_COLLECTION = 10_000
+"""Objects. Python's own limit of 700 is reached by a few calls."""
 _LOG = logging.getLogger("muniment.worker")
 
 
-def main() -> None:
-    """Serve until the input ends or SIGTERM arrives."""
-    orders = child_main.receive_orders()
+def main(start_tracer: Callable[[], Tracer | None] = lambda: None) -> None:
+    """Serve until the input ends or SIGTERM arrives. *start_tracer* is called when the assignment has arrived."""
+    orders = child_main.receive_orders("worker")
     if orders is not None:
-        _serve(orders)
+        _serve(orders, start_tracer())
 
 
-def _serve(orders: Orders) -> None:
+def _serve(orders: Orders, tracer: Tracer | None) -> None:
     assignment, stop = orders.assignment, orders.stop
     limits = Limits(threads=assignment.threads, max_in_flight=assignment.max_in_flight)
     database = Database(
         lambda role: libpq.make_conninfo(assignment.conninfo, user=role, application_name=assignment.application_name),
         pool_sizes=assignment.worker_connections,
         epochs=EpochGuard(Path(assignment.epochs)),
+        connection_class=RoleConnection if tracer is None else TracedConnection,
     )
     scopes = Scopes(database, RandomIds(), audit_reads_from=Classification(assignment.audit_reads_from))
     server = Server(
@@ -61,6 +68,8 @@ def _serve(orders: Orders) -> None:
         disk=assignment.disk(),
         limits=limits,
         open_reflection=assignment.development,
+        logs_all_calls=assignment.access_log,
+        tracer=tracer,
         share_port=True,
     )
     check_grants(server, database, connections=assignment.connections)
@@ -69,12 +78,25 @@ def _serve(orders: Orders) -> None:
     _listen(server, assignment)
     Readiness(server, database).start()
     Eraser(database, lambda: server.gate.open).start()
+    _collect_less_garbage()
     child_main.report_ready()
     threading.Thread(target=_leave, args=(server, orders), daemon=True).start()
     while not stop.wait(_CHECK_SECONDS if server.gate.open else _CHECK_SECONDS_WHILE_CLOSED):
         check_grants(server, database, connections=assignment.connections)
     server.stop(assignment.drain_seconds)
     database.close()
+    if tracer is not None:
+        tracer.stop()
+
+
+def _collect_less_garbage() -> None:
+    """Leave what was loaded out of the garbage collections, and collect less often: a call makes hardly any cycles.
+
+    In 8 rounds of GetMemory with 64 calls in flight, the median CPU fell by 6 %, and the median p99 by a third.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GARBAGE_BEFORE_COLLECTION)
 
 
 def _listen(server: Server, assignment: Assignment) -> None:
@@ -99,15 +121,23 @@ def check_grants(server: Server, database: Database, *, connections: int) -> Non
     """Verify the grants: open the gate if they match the grant matrix, and close it otherwise."""
     try:
         with database.connection(roles.CONTROL, Deadline(_CHECK_TIMEOUT)) as connection:
-            problems = [*grants.problems(connection, connections=connections), *log_settings.problems(connection)]
+            found = {
+                "grants": grants.problems(connection, connections=connections),
+                "log_settings": log_settings.problems(connection),
+            }
     except Unavailable:  # calls fail on their own; the gate stays as it is
         _LOG.warning("the grants could not be verified: the database is unavailable")
         return
     except (MunimentError, psycopg.Error) as error:  # grants that cannot be read are not verified
-        problems = [f"the grants could not be read ({type(error).__name__}): run `muniment doctor`"]
-    for problem in problems:
-        _LOG.critical("gate closed: %s", problem)
-    server.set_serving(not problems)
+        found = {"grants": [f"the grants could not be read ({type(error).__name__}): run `muniment doctor`"]}
+    for kind, problems in found.items():
+        metrics.GATE_PROBLEMS.labels(kind).set(len(problems))
+        for problem in problems:
+            _LOG.critical("gate closed: %s", problem)
+    verified = not any(found.values())
+    if verified and not server.gate.open:
+        _LOG.info("gate open")
+    server.set_serving(verified)
 
 
 def _credentials(files: Mapping[str, str] | None) -> grpc.ServerCredentials | None:

@@ -40,6 +40,12 @@ class _QueuedChunk:
     text: str
 
 
+def queue_length(connection: psycopg.Connection[Any]) -> int:
+    """How many chunks of the connection's level are queued, up to 100,000."""
+    (length,) = connection.execute(_QUERIES["queue_length"]).fetchone() or (0,)
+    return int(length)
+
+
 def embed_batch(connection: psycopg.Connection[Any], embed: ChunkEmbedder, position: Position) -> Position | None:
     """Embed a batch of queued chunks of the connection's level, of the agents after *position*.
 

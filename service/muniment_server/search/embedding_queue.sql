@@ -1,6 +1,16 @@
 -- How the embedder, as the role of one level, reads the texts of that level's own chunks, of all agents, and stores their
 -- embeddings. It has no session: these queries are the one exception to the session predicate.
 
+-- name: queue_length
+-- Counted up to a limit, so that a long queue does not make this slow.
+SELECT count(*)
+  FROM (
+           SELECT
+             FROM meaning
+            WHERE meaning.embedder IS NULL
+            LIMIT 100000
+       ) AS queued;
+
 -- name: waiting_chunks
 -- A batch of queued chunks, with the text to embed: the passage before and the chunk itself, each after its author or key.
 -- The batch begins after a given agent, so that agents take turns.

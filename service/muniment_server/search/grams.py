@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 _BIGRAMS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3\U00020000-\U0003ffff"
 """Han, kana and Hangul syllables."""
@@ -34,19 +34,19 @@ def words(text: str) -> list[tuple[str, str]]:
     lower = unicodedata.normalize("NFC", text).lower()
     if lower.isascii():  # nothing to fold
         return [(word, word) for word in _ASCII_WORD.findall(lower)]
-    spelled = word_pattern().findall(lower)
-    return [
-        (one, word) for one in spelled for word in word_pattern().findall(_folded(one)[: _MAX_EXPANSION * len(one)])
-    ]
+    return [(one, word) for one in word_pattern().findall(lower) for word in _folded_words(one)]
 
 
 def grams(text: str) -> list[str]:
     """The grams of *text*, each once, in order."""
-    return list(dict.fromkeys(gram for _, word in words(text) for gram in grams_of(word)))
+    each_once = dict.fromkeys(word for _, word in words(text))
+    return list(dict.fromkeys(chain.from_iterable(map(grams_of, each_once))))
 
 
 def grams_of(word: str) -> list[str]:
     """Bigrams of Han, kana and Hangul; trigrams of other scripts without spaces; otherwise 4-grams with word ends."""
+    if word.isascii():  # one run: most words, and much faster
+        return _four_grams(word)
     return [gram for run in _runs(word) for gram in run]
 
 
@@ -64,9 +64,21 @@ def evidence_of(word: str) -> list[tuple[str, ...]]:
 
 def _runs(word: str) -> Iterator[list[str]]:
     for run in _RUN.finditer(word):
-        size = 2 if run["two"] else 3 if run["three"] else 4
-        letters = run[0] if size < 4 else f"_{run[0]}_"
-        yield [letters[start : start + size] for start in range(max(1, len(letters) - size + 1))]
+        letters = run[0]
+        yield _ngrams(letters, 2) if run["two"] else _ngrams(letters, 3) if run["three"] else _four_grams(letters)
+
+
+def _four_grams(letters: str) -> list[str]:
+    return _ngrams(f"_{letters}_", 4)
+
+
+def _ngrams(letters: str, size: int) -> list[str]:
+    return [letters[start : start + size] for start in range(max(1, len(letters) - size + 1))]
+
+
+def _folded_words(word: str) -> list[str]:
+    """*word* without accents and compatibility forms, which may make several of it."""
+    return [word] if word.isascii() else word_pattern().findall(_folded(word)[: _MAX_EXPANSION * len(word)])
 
 
 def _folded(text: str) -> str:

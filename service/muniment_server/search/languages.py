@@ -75,10 +75,10 @@ def stop_words(text: str) -> frozenset[str]:
 
 def _script(text: str) -> str:
     """The script of most letters of *text*: the first word of their Unicode names."""
-    letters = Counter(character for character in text if character.isalpha())
     scripts = Counter[str]()
-    for letter, count in letters.items():
-        scripts[unicodedata.name(letter, "").partition(" ")[0]] += count
+    for character, count in Counter(text).items():
+        if character.isalpha():
+            scripts[unicodedata.name(character, "").partition(" ")[0]] += count
     return max(scripts, key=lambda script: (scripts[script], script), default="LATIN")
 
 
@@ -87,7 +87,8 @@ def _latin(text: str) -> str:
         return SIMPLE
     spelled = re.findall(r"[^\W\d_]+", text)
     votes = Counter[str]()
-    for word in spelled:
-        votes.update(_LANGUAGES_OF.get(word, ()))
+    for word, count in Counter(spelled).items():
+        for language in _LANGUAGES_OF.get(word, ()):
+            votes[language] += count
     best = max(votes, key=lambda language: (votes[language], language == "english", language), default="english")
     return best if votes[best] >= min(2, len(spelled) / 4) else "english"

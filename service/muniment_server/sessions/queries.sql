@@ -50,7 +50,8 @@ SELECT opened.session_id, owner.agent_id, marked.conversation_id, marked.taint, 
        LEFT JOIN opened ON TRUE;
 
 -- name: get_session
--- Any session up to the ceiling, including closed ones.
+-- Any session that a host has opened, up to the ceiling, including closed ones: those of UndeleteItem have the id of their
+-- conversation.
 SELECT session.session_id, agent.agent_id, session.conversation_id, conversation.taint, session.create_time, session.expire_time,
        session.close_time
   FROM vault.session
@@ -63,10 +64,11 @@ SELECT session.session_id, agent.agent_id, session.conversation_id, conversation
            AND agent.ceiling <= %(ceiling)s
            AND agent.delete_time IS NULL
  WHERE session.tenant = %(tenant)s
-   AND session.session_id = %(session_id)s;
+   AND session.session_id = %(session_id)s
+   AND session.conversation_id <> session.session_id::text;
 
 -- name: list_sessions
--- One page of an agent's sessions up to the ceiling, newest first. No row: no such agent. Nulls: nothing more.
+-- One page of the sessions that hosts have opened for an agent, up to the ceiling, newest first. No row: no such agent. Nulls: nothing more.
 SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, found.create_time, found.expire_time, found.close_time
   FROM vault.agent
        LEFT JOIN LATERAL (
@@ -78,6 +80,7 @@ SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, fou
                       AND (conversation.agent, conversation.conversation_id) = (session.agent, session.conversation_id)
             WHERE session.tenant = %(tenant)s
               AND session.agent = agent.agent
+              AND session.conversation_id <> session.session_id::text
               AND (%(include_closed)s OR session.close_time IS NULL AND session.expire_time > vault.clock())
               AND (session.create_time, session.session_id) < (%(before_time)s::timestamptz, %(before_id)s::uuid)
             ORDER BY session.create_time DESC, session.session_id DESC

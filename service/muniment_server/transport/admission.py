@@ -23,13 +23,13 @@ import grpc
 
 from muniment_server.domain.errors import Overloaded, RateLimited, Unavailable
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
-from muniment_server.domain.tokens import Token
 from muniment_server.monitor.authentication import Credentials, bearer_token
 from muniment_server.monitor.interceptors import Gate
 from muniment_server.monitor.policy import Flow, Method
-from muniment_server.monitor.status import status_of
+from muniment_server.telemetry import worker_metrics as metrics
+from muniment_server.transport.call_log import CallLog
 from muniment_server.transport.cutoff import Cutoff
-from muniment_server.transport.incoming import Behavior, Incoming, nothing
+from muniment_server.transport.incoming import Behavior, Incoming, Rejection, nothing
 from muniment_server.transport.pools import CallPool, Limits, Pools
 from muniment_server.transport.rates import Rates
 from muniment_server.transport.shares import Claim, Shares
@@ -43,9 +43,9 @@ _REMEMBERED_SECONDS = 60.0
 """How long the limit of an agent is remembered with the credential of a session."""
 _CONFIRMED_SECONDS = 1.0
 """How recently a session must have been looked up for its limit to refuse a call."""
-_OVERLOADED = status_of(Overloaded())
-_RATE_LIMITED = status_of(RateLimited())
-_UNAVAILABLE = status_of(Unavailable())
+_OVERLOADED = Rejection(Overloaded())
+_RATE_LIMITED = Rejection(RateLimited())
+_UNAVAILABLE = Rejection(Unavailable())
 
 
 @dataclass
@@ -55,14 +55,16 @@ class Route:
     method: Method | None
     """None: a check of the health, which needs no credential."""
     behavior: Behavior
-    refusal: grpc.Status | None = None
+    refusal: Rejection | None = None
     """How every call of the method is refused."""
 
 
 class Admission:
     """Lets calls in, and has them run when it is their turn."""
 
-    def __init__(self, credentials: Credentials, gate: Gate, limits: Limits, rates: Rates) -> None:
+    def __init__(self, credentials: Credentials, gate: Gate, limits: Limits, rates: Rates, calls: CallLog) -> None:
+        self.calls = calls
+        """What is kept of each call."""
         self._credentials = credentials
         self._gate = gate
         self._rates = rates
@@ -89,8 +91,21 @@ class Admission:
         pools = (self._pools.calls, self._pools.hosts)
         return any(pool.shares.seconds_without_progress > _STUCK_SECONDS for pool in pools)
 
+    def measure(self) -> None:
+        """Show in the metrics how much is under way, and log what was repeated. To be called every second."""
+        for name, shares in self._pools.by_name():
+            load = shares.load
+            metrics.IN_FLIGHT.labels(name).set(load.in_flight)
+            metrics.QUEUED.labels(name).set(load.queued)
+            metrics.RUNNING.labels(name).set(load.running)
+            metrics.CALL_BYTES.labels(name).set(load.byte_count)
+        metrics.UNVERIFIED.set(self.verification.waiting)
+        self.calls.report_repeats()
+
     def arrived(self, call: Incoming, route: Route) -> None:
         """Take over a call whose headers have arrived. Called on grpc's serving thread; does not block."""
+        if route.method is not None:
+            call.record = self.calls.begin(route.method, call.peer)
         if route.refusal is not None:
             call.refuse(route.refusal)
         elif route.method is None:
@@ -101,18 +116,13 @@ class Admission:
             self.verification.refuse(call)
         else:
             call.token = token
-            principal = self._known(token)
-            if principal is None:
-                self.verification.verify(call, token, partial(self._enter, route=route))
-            else:
+            principal = self._credentials.remembered(token, seconds=_REMEMBERED_SECONDS)
+            if principal is not None and self._rates.admit(principal):
                 self._enter(call, principal, route)
-
-    def _known(self, token: Token) -> HostIdentity | SessionIdentity | None:
-        """The holder of *token*, unless it must be looked up: before a refusal, in case limit or taint were raised."""
-        principal = self._credentials.remembered(token, seconds=_REMEMBERED_SECONDS)
-        if principal is None or self._rates.has_room(principal):
-            return principal
-        return self._credentials.remembered(token, seconds=_CONFIRMED_SECONDS)
+            elif principal is not None and self._credentials.remembered(token, seconds=_CONFIRMED_SECONDS):
+                self._refuse_for_rate(call, principal)
+            else:  # also before a refusal: the limit may have been raised, or the taint
+                self.verification.verify(call, token, partial(self._enter_within_rate, route=route))
 
     def _check_health(self, call: Incoming, route: Route) -> None:
         def received(message: bytes | None) -> None:
@@ -123,13 +133,23 @@ class Admission:
         self._cutoff.expect_message(call)
         call.receive(received)
 
+    def _enter_within_rate(self, call: Incoming, principal: HostIdentity | SessionIdentity, route: Route) -> None:
+        if self._rates.admit(principal):
+            self._enter(call, principal, route)
+        else:
+            self._refuse_for_rate(call, principal)
+
+    @staticmethod
+    def _refuse_for_rate(call: Incoming, principal: HostIdentity | SessionIdentity) -> None:
+        assert call.record is not None
+        call.record.principal = principal
+        call.refuse(_RATE_LIMITED)
+
     def _enter(self, call: Incoming, principal: HostIdentity | SessionIdentity, route: Route) -> None:
         """Have the call received and run when it is its turn; or refuse it."""
-        if not self._rates.has_room(principal):
-            call.refuse(_RATE_LIMITED)
-            return
-        self._rates.count_arrived(principal)
         assert route.method is not None
+        assert call.record is not None
+        call.record.principal = principal
         keys, writes = _keys(principal), route.method.flow is Flow.WRITE
         may_call = route.method.allows(principal)
         if may_call and (shares := self._pools.shares_with_threads(route.method)) is not None:

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 
 from muniment_server.domain.errors import Unavailable
-from muniment_server.monitor.status import status_of
-from muniment_server.transport.incoming import Incoming
+from muniment_server.transport.incoming import Incoming, Rejection
 
 RECEIVE_SECONDS = 3.0
 """The limit for the message of a call."""
@@ -17,7 +16,7 @@ RECEIVE_SECONDS_IN_STREAM = 10.0
 SEND_SECONDS = 10.0
 """The limit for reading an answer."""
 _CHECK_INTERVAL = 0.5
-_UNAVAILABLE = status_of(Unavailable())
+_UNAVAILABLE = Rejection(Unavailable())
 
 
 class Cutoff:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, cast
 
 import grpc
 from google.protobuf.message import Message
+from grpc_health.v1 import health_pb2
 
 from muniment_server.domain.errors import DeadlineExceeded, MethodUnknown
 from muniment_server.monitor.authentication import bearer_token
@@ -19,18 +20,19 @@ from muniment_server.monitor.scopes import Scopes
 from muniment_server.monitor.status import status_of
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.transport.admission import Admission, Route
-from muniment_server.transport.incoming import Arrivals, Incoming, nothing
-from muniment_server.transport.reflection import Reflection
+from muniment_server.transport.call_log import REQUEST_ID
+from muniment_server.transport.incoming import Arrivals, Incoming, Rejection, nothing
+from muniment_server.transport.parsing import parsed
+from muniment_server.transport.reflection import REFLECT, Reflection
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 _HEALTH_WATCH = "/grpc.health.v1.Health/Watch"
 """Not served, which the protocol allows: whoever watches and does not read would stop the checks of all others."""
-_NO_WATCH = status_of(MethodUnknown())
+_NO_WATCH = Rejection(MethodUnknown())
 _REFLECTION = "/grpc.reflection."
 _UNKNOWN = Method.outside_the_contract("Unknown", for_sessions=True)
-_REFLECT = Method.outside_the_contract("Reflection", for_sessions=False)
 _MAX_STREAM_SECONDS = 600.0
 _EXPIRED = status_of(DeadlineExceeded())
 
@@ -58,8 +60,8 @@ class Dispatcher(grpc.ServerInterceptor):
         self._handlers: dict[str, Handler] = {_HEALTH_WATCH: self._handler(None, _no_behavior, None, _NO_WATCH)}
         until_authorized = interceptors[: 1 + [type(one) for one in interceptors].index(Authorize)]
         self._unknown = self._handler(_UNKNOWN, self._behind(until_authorized, _UNKNOWN, _unknown), None)
-        self._authorize = None if open_reflection else self._behind(until_authorized, _REFLECT, lambda _: Message())
-        self._reflections = Reflection(admission.verification, open_to_all=open_reflection)
+        self._authorize = None if open_reflection else self._behind(until_authorized, REFLECT, lambda _: Message())
+        self._reflections = Reflection(admission.verification, admission.calls, open_to_all=open_reflection)
 
     def intercept_service(
         self,
@@ -87,7 +89,7 @@ class Dispatcher(grpc.ServerInterceptor):
         method: Method | None,
         behavior: Callable[[Incoming, grpc.ServicerContext], Message],
         serializer: Callable[[Message], bytes] | None,
-        refusal: grpc.Status | None = None,
+        refusal: Rejection | None = None,
     ) -> Handler:
         """Requests arrive as a stream of bytes, to be parsed behind the interceptors. Callers cannot tell."""
         return grpc.stream_unary_rpc_method_handler(
@@ -106,7 +108,7 @@ class Dispatcher(grpc.ServerInterceptor):
             yield from stream(requests, context)
 
         return grpc.stream_stream_rpc_method_handler(
-            _on(self._reflections, behavior), handler.request_deserializer, handler.response_serializer
+            _on(self._reflections, behavior), None, handler.response_serializer
         )
 
     def _behind(
@@ -125,12 +127,35 @@ class Dispatcher(grpc.ServerInterceptor):
         if method.takes_stream:
             left = _MAX_STREAM_SECONDS if left is None else min(left, _MAX_STREAM_SECONDS)
         deadline = Deadline(left)
-        if not context.add_callback(deadline.expire):
-            context.abort_with_status(_EXPIRED)
-        token = incoming.token if incoming is not None else bearer_token(context.invocation_metadata() or ())
-        receive = incoming.next_message if incoming is not None else nothing
-        give_way = incoming.give_way if incoming is not None else nothing
-        return proceed(Call(method, context, receive, deadline, self._scopes, token, give_way))
+        is_waited_for = context.add_callback(deadline.expire)
+        if incoming is None or incoming.record is None:
+            token = bearer_token(context.invocation_metadata() or ())
+            return proceed(Call(method, context, nothing, deadline, self._scopes, token, nothing))
+        record = incoming.record
+        deadline.trace = record.begin_trace(incoming.metadata)
+        call = Call(
+            method,
+            context,
+            incoming.next_message,
+            deadline,
+            self._scopes,
+            incoming.token,
+            incoming.give_way,
+            request_id=record.request_id,
+        )
+        try:
+            if not is_waited_for:
+                call.error = DeadlineExceeded()
+                context.abort_with_status(_EXPIRED)
+            response = proceed(call)
+        except Exception as error:
+            record.principal = call.principal or record.principal
+            record.failed(call.error or error)
+            context.set_trailing_metadata((*context.trailing_metadata(), (REQUEST_ID, record.request_id)))
+            raise
+        record.succeeded()
+        context.set_trailing_metadata(((REQUEST_ID, record.request_id),))
+        return response
 
 
 def _servicer(handler: Handler) -> Proceed:
@@ -149,9 +174,12 @@ def _servicer(handler: Handler) -> Proceed:
 def _health_check(handler: Handler) -> Callable[[Incoming, grpc.ServicerContext], Message]:
     """For everybody, on threads of its own: it must be answered when all others are busy."""
     check: Any = handler.unary_unary
-    parse: Any = handler.request_deserializer
 
-    return lambda call, context: cast(Message, check(parse(call.next_message() or b""), context))
+    def behavior(call: Incoming, context: grpc.ServicerContext) -> Message:
+        request = parsed(health_pb2.HealthCheckRequest, call.next_message() or b"", context)
+        return cast(Message, check(request, context))
+
+    return behavior
 
 
 def _no_behavior(_: Incoming, __: grpc.ServicerContext) -> Message:

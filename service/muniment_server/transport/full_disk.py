@@ -16,7 +16,7 @@ from muniment_server.postgres.disk import Disk
 
 STORES_TEXT = frozenset({
     "AddNote", "CreateAgent", "CreateSharedBlock", "EditBlock", "EditNotes", "ImportPassages", "SaveMemory",
-    "StorePassage", "UpdateBlock", "UpdateNote",
+    "StorePassage", "UndeleteItem", "UpdateBlock", "UpdateNote",
 })  # fmt: skip
 
 

@@ -20,12 +20,25 @@ from grpc import _server as internals
 from grpc._cython import cygrpc  # type: ignore[attr-defined]
 
 from muniment_server.domain.tokens import Token
+from muniment_server.monitor.status import status_of
 from muniment_server.postgres.driver_errors import location_of
+from muniment_server.telemetry import worker_metrics as metrics
+from muniment_server.transport.call_log import REQUEST_ID, CallRecord
 
 _LOG = logging.getLogger("muniment.server")
 _Serialize: TypeAlias = Callable[[Any], bytes]
 Behavior: TypeAlias = "Callable[[Incoming, grpc.ServicerContext], Any]"
 """Serves one call: returns its answer, or aborts."""
+
+
+class Rejection:
+    """Why a call is refused without a thread, and the status that says so, which takes long to make."""
+
+    __slots__ = ("error", "status")
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        self.status = status_of(error)
 
 
 def nothing() -> None:
@@ -36,7 +49,7 @@ def nothing() -> None:
 class Incoming:
     """One call, from the arrival of its headers to its end."""
 
-    __slots__ = ("_event", "_respond", "_serialize", "_state", "give_way", "next_message", "token")
+    __slots__ = ("_event", "_respond", "_serialize", "_state", "give_way", "next_message", "record", "token")
 
     def __init__(self, respond: Callable[..., None], event: Any, state: Any, serialize: _Serialize | None) -> None:
         self._respond = respond
@@ -49,6 +62,13 @@ class Incoming:
         """Its next message; None at the end. Waits for those of a stream; that of any other call has arrived."""
         self.give_way: Callable[[], None] = nothing
         """Lets the calls of others have their turn first."""
+        self.record: CallRecord | None = None
+        """Its record in the call log. None for health checks."""
+
+    def peer(self) -> str:
+        """The address of the caller, as grpc writes it."""
+        peer: str | bytes = self._event.call.peer()
+        return peer.decode("utf-8", "replace") if isinstance(peer, bytes) else peer
 
     @property
     def metadata(self) -> Sequence[tuple[str, str | bytes]]:
@@ -98,17 +118,27 @@ class Incoming:
 
         self._state.context.run(self._respond, self._event, self._state, behavior, lambda: self, None, serialize)
 
-    def refuse(self, status: grpc.Status) -> None:
-        """End the call with *status*. Returns at once."""
-        state = self._state
+    def refuse(self, rejection: Rejection) -> None:
+        """End the call with the status of *rejection*. Returns at once."""
+        state, status = self._state, rejection.status
+        trailers = tuple(status.trailing_metadata)
+        if self.record is not None:
+            trailers += ((REQUEST_ID, self.record.request_id),)
+            self.record.failed(rejection.error)
         with state.condition:
             if internals._is_rpc_state_active(state):
                 state.code, state.details = status.code, status.details.encode()
-                state.trailing_metadata = status.trailing_metadata
+                state.trailing_metadata = trailers
                 internals._abort(state, self._event.call, None, b"")
+
+    def record_end(self) -> None:
+        """Keep how the call ended, unless that has been done."""
+        if self.record is not None:
+            self.record.ended(self._state.code or grpc.StatusCode.OK)
 
     def cancel(self) -> None:
         """Cut the caller off."""
+        metrics.CUT_OFF.inc()
         self._event.call.cancel()
 
     def guarded(self, do: Callable[[], None]) -> None:

@@ -49,11 +49,17 @@ def leave(port_or_path: int | str, *, seconds: float) -> None:
 
 
 def _ignore_new_connections(listener: socket.socket) -> None:
-    """Have the kernel drop attempts to connect. Callers repeat them after a second, and reach another server."""
+    """Have the kernel drop attempts to connect. Callers repeat them after a second, and reach another server.
+
+    Where the kernel attaches filters for root alone, a connection that is begun in the moment of `shutdown` is reset.
+    """
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in _DROP_NEW_CONNECTIONS))
-    listener.setsockopt(
-        socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HL", len(_DROP_NEW_CONNECTIONS), ctypes.addressof(program))
-    )
+    with contextlib.suppress(PermissionError):
+        listener.setsockopt(
+            socket.SOL_SOCKET,
+            _SO_ATTACH_FILTER,
+            struct.pack("HL", len(_DROP_NEW_CONNECTIONS), ctypes.addressof(program)),
+        )
 
 
 def _has_connections(port_or_path: int | str) -> bool:

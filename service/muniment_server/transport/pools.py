@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 
@@ -153,6 +153,11 @@ class Pools:
             erasing=shares(1, _ERASURES, max_answer=0),
             streams=shares(limits.running_streams, _MAX_STREAMS, of_one=1, max_answer=0),
         )
+
+    def by_name(self) -> Iterator[tuple[str, Shares]]:
+        """The sorts of calls, and what is under way of each."""
+        yield from (("calls", self.calls.shares), ("hosts", self.hosts.shares), ("long", self.long.shares))
+        yield from (("erasing", self.erasing), ("streams", self.streams))
 
     def stop(self) -> None:
         """End the threads."""

@@ -8,8 +8,8 @@ the level that is remembered, what is above would slow down what is below. So a 
 arrives, and for its agent and level when it has ended and a statement has confirmed the level. An import counts for its
 session only: when it ends, its session may be at another level than when it stored.
 
-Calls that run at the same moment may exceed the limit of the agent, by as many as may be under way. What they owe is
-forgotten after ten seconds.
+Calls that run at the same moment may exceed the limit of the agent, by as many as may be under way. Whatever the
+excess, the agent is refused for at most ten seconds.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Buckets:
         return self._since(key, now) + 1 / rate <= now
 
     def take(self, key: Hashable, rate: int) -> None:
-        """Take a token. A bucket may hold less than none, but is filled within ten seconds up to its first token."""
+        """Take a token. A bucket may be in debt, by what fills it in ten seconds at most."""
         now = self._clock()
         self._empty_until[key] = min(self._since(key, now) + 1 / rate, now + _BURST_SECONDS)
         self._empty_until.move_to_end(key)
@@ -62,20 +62,18 @@ class Rates:
         self._of_agents = Buckets(clock)
         self._lock = threading.Lock()
 
-    def has_room(self, caller: HostIdentity | SessionIdentity) -> bool:
-        """Whether *caller* may make a call now. A host always may."""
+    def admit(self, caller: HostIdentity | SessionIdentity) -> bool:
+        """Whether *caller* may make a call now. If so, it is counted for its session. A host always may."""
         if isinstance(caller, HostIdentity):
             return True
+        rate = caller.calls_per_second
+        of_session = (caller.session_id, rate)
         with self._lock:
-            rate = caller.calls_per_second
-            of_session = self._of_sessions.has_room((caller.session_id, rate), rate)
-            return of_session and self._of_agents.has_room(_at_level(caller), rate)
-
-    def count_arrived(self, caller: HostIdentity | SessionIdentity) -> None:
-        """Count a call for its session."""
-        if isinstance(caller, SessionIdentity):
-            with self._lock:
-                self._of_sessions.take((caller.session_id, caller.calls_per_second), caller.calls_per_second)
+            has_room = self._of_sessions.has_room(of_session, rate)
+            has_room = has_room and self._of_agents.has_room(_at_level(caller), rate)
+            if has_room:
+                self._of_sessions.take(of_session, rate)
+            return has_room
 
     def count_ended(self, caller: HostIdentity | SessionIdentity) -> None:
         """Count a call for its agent, at the level that has been confirmed."""

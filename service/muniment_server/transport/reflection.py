@@ -14,23 +14,28 @@ from typing import Any, TypeAlias
 import grpc
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health, health_pb2
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from muniment_server.domain.errors import Overloaded
 from muniment_server.monitor.authentication import bearer_token
-from muniment_server.monitor.status import status_of
-from muniment_server.transport.incoming import Incoming
+from muniment_server.monitor.policy import Method
+from muniment_server.transport.call_log import CallLog
+from muniment_server.transport.incoming import Incoming, Rejection
+from muniment_server.transport.parsing import parsed
 from muniment_server.transport.verification import Verification
 
 _Behavior: TypeAlias = Callable[[Iterator[Any], grpc.ServicerContext], Iterator[Any]]
-_OVERLOADED = status_of(Overloaded())
+_OVERLOADED = Rejection(Overloaded())
+_REQUEST = reflection_pb2.ServerReflectionRequest
+REFLECT = Method.outside_the_contract("Reflection", for_sessions=False)
 
 
 class Reflection(ThreadPoolExecutor):
     """What grpc takes for the thread pool of reflection: it submits each call here, on its serving thread."""
 
-    def __init__(self, verification: Verification, *, open_to_all: bool) -> None:
+    def __init__(self, verification: Verification, calls: CallLog, *, open_to_all: bool) -> None:
         super().__init__(1)
+        self._calls = calls
         self._verification = verification
         self._open_to_all = open_to_all
         self._of_hosts = _Lane("reflection", threads=4, seconds=60.0)
@@ -41,6 +46,8 @@ class Reflection(ThreadPoolExecutor):
         """Take over a call. Returns None, by which grpc knows that it need not count it."""
         respond, event, state, behavior, *rest = args
         call = Incoming(respond, event, state, None)
+        call.record = self._calls.begin(REFLECT, call.peer)
+        call.on_end(call.record_end)
 
         def run(lane: _Lane, chosen: _Behavior) -> None:
             lane.run(call, lambda limited: fn(respond, event, state, limited, *rest), chosen)
@@ -73,12 +80,12 @@ class _Lane:
             call.refuse(_OVERLOADED)
 
     def _limited(self, behavior: _Behavior) -> _Behavior:
-        def limited(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+        def limited(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             end = threading.Timer(self._seconds, context.cancel)
             end.daemon = True
             end.start()
             try:
-                yield from behavior(requests, context)
+                yield from behavior((parsed(_REQUEST, each, context) for each in requests), context)
             finally:
                 end.cancel()
 

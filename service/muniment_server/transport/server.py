@@ -43,7 +43,10 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.prompts.servicer import PromptServicer
 from muniment_server.search.search import QueryEmbedder, Searcher
 from muniment_server.sessions.servicer import SessionServicer
+from muniment_server.telemetry import worker_metrics as metrics
+from muniment_server.telemetry.traces import Tracer
 from muniment_server.transport.admission import Admission
+from muniment_server.transport.call_log import CallLog
 from muniment_server.transport.dispatch import Dispatcher
 from muniment_server.transport.full_disk import RefuseWhenFull
 from muniment_server.transport.leaving import leave
@@ -97,19 +100,24 @@ class Server:
         disk: Disk,
         limits: Limits,
         open_reflection: bool,
+        logs_all_calls: bool = False,
+        tracer: Tracer | None = None,
         share_port: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """*clock* counts seconds, for the rates of agents."""
+        """*logs_all_calls* writes a line for each, *tracer* traces them. *clock* counts seconds, for agents' rates."""
         methods = policy.policies(SERVICES)
         pool = load_pool()
         self.gate = Gate()
         self._is_ready = True
+        self._disk = disk
         self._health = health.HealthServicer()
         self._port_or_path: int | str = 0
         credentials = Credentials(scopes)
         rates = Rates(clock)
-        self._admission = Admission(credentials, self.gate, limits, rates)
+        calls = CallLog(logs_all=logs_all_calls, tracer=tracer)
+        self._admission = Admission(credentials, self.gate, limits, rates, calls)
+        self._admission.calls.expect(methods.values())
         validator = Validator(pool, {method.request_type for method in methods.values()})
         map_errors, *inner = interceptors.in_order(self.gate, credentials, validator)
         dispatcher = Dispatcher(
@@ -155,6 +163,14 @@ class Server:
     def is_stuck(self) -> bool:
         """Whether calls wait, and none has been served for a while."""
         return self._admission.is_stuck
+
+    def measure(self) -> None:
+        """Bring the metrics up to date. To be called every second."""
+        metrics.WORKERS.labels("gate_open").set(self.gate.open)
+        metrics.WORKERS.labels("ready").set(self.gate.open and self._is_ready)
+        metrics.WORKERS.labels("listening").set(1)  # last: one that just listens must not count as not ready
+        metrics.DISK_FULL.set(self._disk.is_full)
+        self._admission.measure()
 
     def _report(self) -> None:
         ready = self.gate.open and self._is_ready

@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _ROOM = (4.0, 2.0, 0.5)
 """How many times what is left one tenant, one agent and one session may have."""
@@ -78,6 +79,16 @@ class Claim:
         return 1 if self.request_bytes <= _SMALL_BYTES else _WRITES
 
 
+class Load(NamedTuple):
+    """What is under way."""
+
+    in_flight: int
+    """Calls that run, wait, or whose answers are unread."""
+    queued: int
+    running: int
+    byte_count: int
+
+
 class Shares:
     """Admits calls, and hands out turns: a fixed number at once."""
 
@@ -92,7 +103,7 @@ class Shares:
         max_answer: int,
     ) -> None:
         """*max_calls_of_one* is for one session, or one key; *max_answer* are the bytes that an answer may have."""
-        self._free = turns
+        self._turns = self._free = turns
         self._turn_limits = (turns_of_tenant, turns_of_tenant, max(1, turns // 2))
         """How many turns one tenant, one agent and one session may have at once."""
         self._max_answer = max_answer
@@ -109,17 +120,13 @@ class Shares:
         with self._lock:
             root = self._root
             calls_left = self._max_calls - root.calls
-            shares, share = [], root
+            shares, share, has_room = [], root, True
             for key, room in zip(keys, _ROOM, strict=False):
                 share = share.parts.get(key) or self._new(share, key)
                 shares.append(share)
-                if share.calls >= room * calls_left:
-                    self._forget_idle(shares)
-                    return None
-            if not self._has_room(shares, 0):
-                self._forget_idle(shares)
-                return None
-            if share.calls - share.answered >= self._max_calls_of_one:
+                has_room = has_room and share.calls < room * calls_left
+            has_room = has_room and share.calls - share.answered < self._max_calls_of_one
+            if not has_room or not self._has_room(shares, 0):
                 self._forget_idle(shares)
                 return None
             for share in (root, *shares):
@@ -192,6 +199,12 @@ class Shares:
         """For how long calls have been waiting while no turn ended. 0 if none waits."""
         return time.monotonic() - self._progress if self._root.waiting else 0.0
 
+    @property
+    def load(self) -> Load:
+        """What is under way now."""
+        root = self._root
+        return Load(root.calls, root.waiting, self._turns - self._free, root.byte_count)
+
     def _granted(self) -> list[Claim]:
         """Take the turns that are free."""
         granted: list[Claim] = []
@@ -230,10 +243,10 @@ class Shares:
     def _has_room(self, shares: Sequence[Share], byte_count: int) -> bool:
         """Whether *shares* may hold so many bytes more. Whoever holds none always may."""
         bytes_left = self._max_bytes - self._root.byte_count
-        return not any(
-            share.byte_count and share.byte_count + byte_count >= room * bytes_left
-            for share, room in zip(shares, _ROOM, strict=False)
-        )
+        for share, room in zip(shares, _ROOM, strict=False):
+            if share.byte_count and share.byte_count + byte_count >= room * bytes_left:
+                return False
+        return True
 
     def _count_answer(self, claim: Claim, byte_count: int) -> None:
         """Count the answer of *claim* with so many bytes, instead of those that were counted before."""

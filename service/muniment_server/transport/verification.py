@@ -24,10 +24,9 @@ from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.domain.tokens import Token
 from muniment_server.monitor.authentication import Credentials
-from muniment_server.monitor.status import status_of
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import location_of
-from muniment_server.transport.incoming import Incoming
+from muniment_server.transport.incoming import Incoming, Rejection
 
 _LOG = logging.getLogger("muniment.calls")
 _Admit: TypeAlias = Callable[[Incoming, HostIdentity | SessionIdentity], None]
@@ -41,7 +40,6 @@ _MAX_TENANTS = 1_000
 _PAUSE = 0.002
 """Seconds between two queries."""
 _QUERY_SECONDS = 5.0
-_REPORT_SECONDS = 10.0
 
 
 class Lane:
@@ -102,7 +100,11 @@ class Verification:
         self._lane = Lane()
         self._wake = threading.Condition()
         self._stopped = False
-        self._refusals = Refusals()
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait here."""
+        return len(self._lane)
 
     def verify(self, call: Incoming, token: Token, admit: _Admit) -> None:
         """Call *admit* with *call* and its principal, later and on another thread; or refuse the call."""
@@ -116,7 +118,6 @@ class Verification:
     def refuse(self, call: Incoming) -> None:
         """Refuse a call without a valid credential. All of them look alike."""
         call.refuse(_UNAUTHENTICATED)
-        self._refusals.count()
 
     def start(self) -> None:
         """Start to look tokens up."""
@@ -145,8 +146,9 @@ class Verification:
         except Exception as error:  # noqa: BLE001 - whatever it is, the thread must go on
             if not isinstance(error, MunimentError):
                 _LOG.error("tokens could not be looked up: %s\n%s", type(error).__name__, location_of(error))
+            rejection = Rejection(error)
             for call, _ in together:
-                call.refuse(status_of(error))
+                call.refuse(rejection)
             return
         with self._wake:
             for principal in principals.values():
@@ -159,21 +161,5 @@ class Verification:
                 call.guarded(partial(admit, call, found))
 
 
-class Refusals:
-    """Counts calls without a valid credential. A line for each would let anybody fill the disk."""
-
-    def __init__(self) -> None:
-        self._number = 0
-        self._since = 0.0
-
-    def count(self) -> None:
-        """Count one; log the sum from time to time."""
-        self._number += 1
-        now = time.monotonic()
-        if now - self._since >= _REPORT_SECONDS:
-            _LOG.warning("UNAUTHENTICATED: %d calls without a valid credential", self._number)
-            self._number, self._since = 0, now
-
-
-_OVERLOADED = status_of(Overloaded())
-_UNAUTHENTICATED = status_of(Unauthenticated())
+_OVERLOADED = Rejection(Overloaded())
+_UNAUTHENTICATED = Rejection(Unauthenticated())

@@ -74,6 +74,25 @@ def test_items_are_erased_and_the_answer_is_the_same_if_there_are_none(muniment,
         assert "give one of --name, --tag, and --item" in erase(*wrong, "--yes").stderr
 
 
+def test_a_deleted_item_comes_back_at_its_level(muniment):
+    internal = ("--agent", "dora", "--taint", "internal")
+
+    def undelete(level):
+        return muniment("agent", "undelete", "dora", "--name", "gone", "--level", level)
+
+    muniment("agent", "create", "dora")
+    muniment("memory", "save", "gone", "text", *internal)
+    muniment("memory", "delete", "gone", *internal)
+    elsewhere, there, again = undelete("public"), undelete("internal"), undelete("internal")
+
+    assert (elsewhere.returncode, there.returncode, again.returncode) == (1, 0, 1)
+    for words in ("MEMORY_NOT_FOUND", "--level", "muniment history --tenant TENANT --agent AGENT --kind memory NAME"):
+        assert words in elsewhere.stderr
+    assert muniment("memory", "get", "gone", *internal).stdout == "text"
+    assert "ITEM_EXISTS" in again.stderr
+    assert "delete it first" in again.stderr
+
+
 def test_a_changed_language_says_what_it_means_for_search(muniment):
     assert muniment("agent", "create", "carl", "--language", "en").stderr == ""
 
@@ -156,11 +175,13 @@ def test_a_raise_that_changes_nothing_says_so(muniment, token, level, remark):
         (("memory", "save", "k", "v", "hush"), "more arguments than the command takes, which is KEY [CONTENT]"),
         (("memory", "save", "k", "v", "--tag"), "Error: Option '--tag' requires an argument."),
         (("agent", "create", "a", "--langage", "en"), "Did you mean --language?"),
+        (("agent", "undelete", "a", "--name", "hush", "--level", "public", "--json"), "No such option '--json'."),
+        (("agent", "erase", "a", "--name", "hush", "--hush"), "Error: one of the options is unknown."),
     ],
     ids=lambda words: " ".join(words[:4]) if isinstance(words, tuple) else "",
 )
 def test_a_wrong_option_or_argument_is_pointed_out(muniment, arguments, advice):
-    """By its name only where it cannot be content."""
+    """By its name only where it cannot be content: without arguments, or if it is another command's option."""
     failed = muniment(*arguments)
 
     assert failed.returncode == 2

@@ -6,10 +6,13 @@ from datetime import UTC, datetime
 
 import click
 import pytest
+from grpc import StatusCode
 
+import muniment
 from muniment import AddNote, DeleteNote, UpdateNote
 from muniment.cli import agents_file, edits
 from muniment.cli.agents_file import Declared
+from muniment.cli.connect import report_server_errors
 from muniment.cli.failures import Failure
 from muniment.cli.parameters import TIME
 
@@ -188,6 +191,16 @@ def test_what_yaml_takes_for_true_and_false_is_read():
     for word, meant in said.items():
         (declared,) = agents_file.read(f"agents: {{alice: {{memory_enabled: {word}}}}}")
         assert declared.settings == {"memory_enabled": meant}
+
+
+def test_a_fault_names_its_request_and_a_refusal_does_not():
+    details = muniment.Details(request_id="7f3a")
+    said = []
+    for kind, code in ((muniment.InternalError, StatusCode.INTERNAL), (muniment.MemoryNotFound, StatusCode.NOT_FOUND)):
+        with pytest.raises(Failure) as failed, report_server_errors():
+            raise kind(code, "", "no", details)
+        said.append(failed.value.message)
+    assert said == ["INTERNAL: no (request 7f3a)", "NOT_FOUND: no"]
 
 
 def test_a_failure_neither_steers_the_terminal_nor_looks_like_two(capsys):

@@ -108,7 +108,7 @@ def test_a_mistyped_command_is_suggested_without_the_server_too(alone):
     assert "Did you mean 'memory'?" in alone("memry").stderr
 
 
-@pytest.mark.parametrize("absent", ["click", "rich", "yaml"])
+@pytest.mark.parametrize("absent", ["click", "jinja2", "rich", "yaml"])
 def test_without_the_extra_the_command_says_how_to_install_it(alone, absent):
     refused = alone("memory", "list", absent=(*SERVER, absent))
 

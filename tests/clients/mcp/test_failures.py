@@ -37,12 +37,16 @@ def test_so_is_every_status_that_comes_from_elsewhere(code):
     assert text_of(BY_CODE[code](code, "", "no")).startswith(f"{code.name}: no. ")
 
 
-def test_an_incident_is_passed_on():
-    details = Details(incident="7f3a")
+def test_a_fault_names_its_request_once_and_a_refusal_never():
+    """So that a model reads the same text for the same refusal."""
+    details = Details(incident="7f3a", request_id="7f3a")
 
-    said = text_of(muniment.InternalError(grpc.StatusCode.INTERNAL, "INTERNAL", "internal error", details))
+    fault = text_of(muniment.InternalError(grpc.StatusCode.INTERNAL, "INTERNAL", "internal error", details))
+    refusal = text_of(muniment.MemoryNotFound(grpc.StatusCode.NOT_FOUND, "MEMORY_NOT_FOUND", "none", details))
 
-    assert "(incident 7f3a)" in said
+    assert fault.startswith("INTERNAL: internal error (request 7f3a). ")
+    assert fault.count("7f3a") == 1
+    assert "7f3a" not in refusal
 
 
 def test_what_succeeds_is_left_alone():

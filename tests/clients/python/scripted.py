@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 import grpc
@@ -148,6 +148,7 @@ ANSWERS: Mapping[str, Any] = {
     "UpdateAgent": agent_service_pb2.UpdateAgentResponse(agent=AGENT),
     "DeleteAgent": agent_service_pb2.DeleteAgentResponse(),
     "EraseItems": agent_service_pb2.EraseItemsResponse(),
+    "UndeleteItem": agent_service_pb2.UndeleteItemResponse(),
     "OpenSession": session_service_pb2.OpenSessionResponse(session=SESSION, token=TOKEN),
     "GetSession": session_service_pb2.GetSessionResponse(session=SESSION),
     "ListSessions": session_service_pb2.ListSessionsResponse(sessions=[SESSION]),
@@ -237,19 +238,36 @@ class Asked:
     seconds_left: float
 
 
+@dataclass(frozen=True)
+class SentStatus(grpc.Status):
+    """A status with all of its trailers."""
+
+    code: grpc.StatusCode
+    details: str
+    trailing_metadata: tuple[tuple[str, str | bytes], ...]
+
+
+def request_id(number: int) -> str:
+    """The id of an answer, counted from 1, in the form that the server's have."""
+    return f"{number:024x}"
+
+
 @dataclass
 class ScriptedServer(grpc.GenericRpcHandler):
     """Answers every method of the contract: as scripted, then well.
 
     Of a stream it reads what *reads* says, or all, before it answers. gRPC may report a canceled stream as
     one that has ended, and only then as canceled: *cancel_timeout* is how many seconds to wait for that.
+    If it *numbers_answers*, the request id of the first is `request_id(1)`.
     """
 
     asked: list[Asked] = field(default_factory=list)
     reads: int | None = None
     cancel_timeout: float = 0
+    numbers_answers: bool = False
     ended: list[str] = field(default_factory=list)
     _script: dict[str, deque[Message]] = field(default_factory=lambda: defaultdict(deque))
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     _lock: threading.Condition = field(default_factory=threading.Condition)
 
     def script(self, method: str, *answers: Message) -> None:
@@ -308,8 +326,13 @@ class ScriptedServer(grpc.GenericRpcHandler):
     def _answer(self, method: str, context: grpc.ServicerContext) -> Message:
         with self._lock:
             scripted = self._script[method].popleft() if self._script[method] else ANSWERS[method]
+            trailers = (("request-id", request_id(next(self._numbers))),) if self.numbers_answers else ()
         if isinstance(scripted, Status):
-            context.abort_with_status(rpc_status.to_status(scripted))
+            refusal = rpc_status.to_status(scripted)
+            context.abort_with_status(
+                SentStatus(refusal.code, refusal.details, (*refusal.trailing_metadata, *trailers))
+            )
+        context.set_trailing_metadata(trailers)
         return scripted
 
 

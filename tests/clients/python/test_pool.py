@@ -38,3 +38,22 @@ def test_an_import_that_has_ended_leaves_its_connection_to_others(session):
         session.import_passages([NewPassage("booked")])
 
     wait_until(lambda: sum(session._calls.channel._under_way) == 0, "no call under way")
+
+
+@pytest.mark.parametrize("was_called", [False, True], ids=["never called", "called before"])
+def test_a_call_after_the_close_says_so(running, was_called):
+    """gRPC itself would end the process if the method was never called."""
+    with muniment.connect(running.address, token=TOKEN) as session:
+        if was_called:
+            session.get_memory("tea")
+
+    with pytest.raises(ValueError, match="this client is closed"):
+        session.get_memory("tea")
+
+
+def test_an_import_after_the_close_says_so(running):
+    with muniment.connect(running.address, token=TOKEN) as session:
+        pass
+
+    with pytest.raises(ValueError, match="this client is closed"):
+        session.import_passages([NewPassage("booked")])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 import muniment
 from tests.clients.python.scripted import HOST_KEY, NOTE_ID, over_budget
 
@@ -20,19 +22,14 @@ def run(code: str, **names: object) -> None:
     exec(compile(code, str(README), "exec"), names)
 
 
-def test_the_tour_runs_and_prints_what_it_says(running, monkeypatch, capsys):
+@pytest.mark.parametrize("number", [0, 1], ids=["the tour", "the prompt"])
+def test_a_program_runs_by_itself_and_prints_what_it_says(running, monkeypatch, capsys, number):
     monkeypatch.setenv("MUNIMENT_ADDRESS", running.address)
     monkeypatch.setenv("MUNIMENT_HOST_KEY", HOST_KEY)
 
-    run(blocks("python")[0])
+    run(blocks("python")[number])
 
-    assert blocks("text")[0] == capsys.readouterr().out
-
-
-def test_the_prompt_is_what_it_says(host, capsys):
-    run(blocks("python")[1], host=host)
-
-    assert blocks("text")[1] == capsys.readouterr().out
+    assert blocks("text")[number] == capsys.readouterr().out
 
 
 def test_the_errors_run(server, session):

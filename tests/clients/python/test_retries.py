@@ -46,6 +46,7 @@ CALLS: dict[str, Callable[[HostClient, SessionClient], object]] = {
     "UpdateAgent": lambda host, _: host.update_agent("ada", display_name="Ada"),
     "DeleteAgent": lambda host, _: host.delete_agent("ada"),
     "EraseItems": lambda host, _: host.erase_items("ada", ItemKind.MEMORY, name="plan"),
+    "UndeleteItem": lambda host, _: host.undelete_item("ada", ItemKind.MEMORY, "plan", Classification.INTERNAL),
     "OpenSession": lambda host, _: host.open_session("ada", Classification.PUBLIC),
     "GetSession": lambda _, session: session.get_session(),
     "ListSessions": lambda host, _: list(host.list_sessions("ada")),
@@ -84,7 +85,7 @@ CALLS: dict[str, Callable[[HostClient, SessionClient], object]] = {
 }
 """One call of every method."""
 SENT_ONCE = {
-    *("CreateAgent", "OpenSession", "ResetSession", "CreateSharedBlock", "EditBlock", "ImportPassages"),
+    *("CreateAgent", "OpenSession", "ResetSession", "CreateSharedBlock", "EditBlock", "ImportPassages", "UndeleteItem"),
     *("DeleteAgent", "CloseSession", "DeleteMemory", "DeleteNote", "DeleteBlock", "DeletePassage"),
     *("DeleteSharedBlock", "DetachBlock"),
 }

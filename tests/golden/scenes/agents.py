@@ -15,6 +15,7 @@ def agents(stage: Stage) -> None:
     _updated(stage)
     _deleted(stage)
     _erased(stage)
+    _undeleted(stage)
 
 
 def _at_a_ceiling(stage: Stage, ceiling: int) -> None:
@@ -26,6 +27,8 @@ def _at_a_ceiling(stage: Stage, ceiling: int) -> None:
     host.update_agent(agent_id=name, display_name="Ann")
     host.list_agents()
     host.list_agents(page_token="no token")
+    stage.open(PUBLIC, name, host=host).delete_block(label="personality")
+    host.undelete_item(agent_id=name, kind=3, name="personality", classification=PUBLIC)
     host.erase_items(agent_id=name, kind=3, name="personality")
     host.delete_agent(agent_id=name)
     host.get_agent(agent_id=name)
@@ -125,6 +128,27 @@ def _erased(stage: Stage) -> None:
     host.erase_items(agent_id="forgetful", kind=2, name="plan")
     host.erase_items(agent_id="forgetful", kind=9, name="plan", tag="pii", revision=-1, item_id="no id")
     host.delete_agent(agent_id="forgetful")
+
+
+def _undeleted(stage: Stage) -> None:
+    stage.say("What hosts undelete, at one level")
+    stage.host().create_agent(agent_id="careless")
+    sessions = stage.levels("careless")
+    plan = {"agent_id": "careless", "kind": 1, "name": "plan"}
+    for level, session in sessions.items():
+        session.save_memory(key="plan", content=f"text of {level}", tags=["pii"])
+        session.delete_memory(key="plan")
+    for host in (stage.host(tenant="globex"), *(stage.host(level) for level in LEVELS)):
+        for level in LEVELS:
+            host.undelete_item(**plan, classification=level)
+    for session in sessions.values():
+        session.get_memory(key="plan")
+    host = stage.host()
+    host.undelete_item(**plan, classification=PUBLIC)
+    host.undelete_item(**plan)
+    host.undelete_item(**plan | {"kind": 2}, classification=PUBLIC)
+    host.undelete_item(agent_id="careless", kind=9, classification=9)
+    host.delete_agent(agent_id="careless")
 
 
 def _deleted(stage: Stage) -> None:

@@ -228,8 +228,8 @@ def _rename(items: ByName, names: dict[str, str]) -> None:
 
 
 def _order(known: Any, actual: Any) -> None:
-    """Order passages of one time as the answer does: by their ids, and those that the server made are not known yet."""
-    ids = [passage.passage_id for passage in actual]
+    """Order passages of one time by id, the highest first. Ids that the server made are found by the texts."""
+    ids = sorted((passage.passage_id for passage in actual), reverse=True)
     unnamed = [passage for passage in actual if passage.passage_id not in {one.passage_id for one in known}]
 
     def place(passage: Any) -> tuple[int, int, int]:

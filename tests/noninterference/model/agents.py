@@ -93,7 +93,29 @@ class Agents(Ground):
             for level, version in list(versions.items()):
                 if at == name or not {*version.tags, *version.earlier_tags}.isdisjoint(tags):
                     del versions[level]
+        for (at, _), gone in agent.deleted[request.kind].items():
+            gone[:] = [one for one in gone if at != name and {*one.tags, *one.earlier_tags}.isdisjoint(tags)]
         return agent_service_pb2.EraseItemsResponse()
+
+    def _UndeleteItem(self, tenant: str, ceiling: int, request: agent_service_pb2.UndeleteItemRequest) -> Message:
+        name = {1: key_of, 3: label_of}.get(request.kind, str)(request.name)
+        level = int(request.classification)
+        if level > ceiling:
+            raise Refused("CEILING_EXCEEDED")
+        agent = self._agent(tenant, ceiling, request.agent_id)
+        if level > agent.shown.ceiling:
+            raise Refused("AGENT_CEILING_EXCEEDED")
+        items = {1: agent.memories, 3: agent.blocks, 4: agent.passages}[request.kind]
+        own = items.get(name, {}).get(level)
+        if own is not None and self._lives(own):
+            raise Refused("ITEM_EXISTS")
+        gone = agent.deleted[request.kind].get((name, level), [])
+        if own is not None or not gone or not self._lives(gone[-1]):
+            raise Refused({1: "MEMORY_NOT_FOUND", 3: "BLOCK_NOT_FOUND", 4: "PASSAGE_NOT_FOUND"}[request.kind])
+        back = items.setdefault(name, {})[level] = gone.pop()
+        back.updated = self.now
+        back.revision += request.kind != 4
+        return agent_service_pb2.UndeleteItemResponse()
 
     def _ListAuditEvents(self, _: str, ceiling: int, request: audit_service_pb2.ListAuditEventsRequest) -> Untold:
         filters = (request.agent_id, request.session_id)

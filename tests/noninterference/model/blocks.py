@@ -92,7 +92,10 @@ class Blocks(Ground):
 
     def _DeleteBlock(self, session: Session, taint: int, request: pb.DeleteBlockRequest) -> Message:
         label = label_of(request.label)
-        revealed = self._delete(session.agent.blocks, label, taint, request.etag, not_found="BLOCK_NOT_FOUND")
+        agent = session.agent
+        revealed = self._delete(
+            agent.blocks, label, taint, request.etag, not_found="BLOCK_NOT_FOUND", deleted=agent.deleted[3]
+        )
         return pb.DeleteBlockResponse(revealed=revealed)
 
 
@@ -123,6 +126,8 @@ class Sharing(Ground):
         owner = self._agent(tenant, ceiling, request.owner_agent_id)
         consumer = self._agent(tenant, ceiling, request.agent_id)
         consumers = self._consumers(tenant, ceiling, owner.shown.agent_id, label)
+        if owner.shown.ceiling > consumer.shown.ceiling:
+            raise Refused("AGENT_CEILING_EXCEEDED")
         if consumer not in consumers:
             consumers.append(consumer)
         return pb.AttachBlockResponse()

@@ -14,6 +14,7 @@ from tests.noninterference.values import (
     LATER,
     Agent,
     ByName,
+    Deleted,
     Found,
     Levels,
     Page,
@@ -128,14 +129,18 @@ class Ground:
         known = self._etags.get(etag) or self._learned.etags.get(etag)
         return bool(etag) and (version is None or version.etag != known)
 
-    def _delete(self, items: ByName, name: str, taint: int, etag: str, *, not_found: str) -> Any:
-        """Delete the own-level version; return the level that is revealed."""
+    def _delete(
+        self, items: ByName, name: str, taint: int, etag: str, *, not_found: str, deleted: Deleted | None = None
+    ) -> Any:
+        """Delete the own-level version, which goes to *deleted*; return the level that is revealed."""
         seen = self.seen(items, name, taint)
         if taint not in seen:
             raise Refused("WRITE_LEVEL_MISMATCH" if seen else not_found)
         if self._is_stale(etag, seen[taint]):
             raise Refused("ETAG_STALE")
-        del items[name][taint]
+        version = items[name].pop(taint)
+        if deleted is not None:
+            deleted.setdefault((name, taint), []).append(version)
         return max((at for at in seen if at < taint), default=0)
 
     @staticmethod

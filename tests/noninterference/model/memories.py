@@ -37,8 +37,9 @@ class Memories(Ground):
         return pb.GetMemoryResponse(memory=_shown(key, max(seen), seen[max(seen)]))
 
     def _DeleteMemory(self, session: Session, taint: int, request: pb.DeleteMemoryRequest) -> Message:
+        agent, key = session.agent, key_of(request.key)
         revealed = self._delete(
-            session.agent.memories, key_of(request.key), taint, request.etag, not_found="MEMORY_NOT_FOUND"
+            agent.memories, key, taint, request.etag, not_found="MEMORY_NOT_FOUND", deleted=agent.deleted[1]
         )
         return pb.DeleteMemoryResponse(revealed=revealed)
 

@@ -73,7 +73,9 @@ class Passages(Ground):
             event_time=time_of(request, "event_time") or self.now + timedelta(microseconds=position),
         )
         name = request.passage_id or self._new_name()
-        passages.setdefault(name, {})[taint] = version
+        if expired := passages.setdefault(name, {}).get(taint):
+            session.agent.deleted[4].setdefault((name, taint), []).append(expired)
+        passages[name][taint] = version
         return _shown(name, taint, version), True
 
     def _GetPassage(self, session: Session, taint: int, request: pb.GetPassageRequest) -> Message:
@@ -84,7 +86,9 @@ class Passages(Ground):
 
     def _DeletePassage(self, session: Session, taint: int, request: pb.DeletePassageRequest) -> Message:
         passages = session.agent.passages
-        revealed = self._delete(passages, request.passage_id, taint, "", not_found="PASSAGE_NOT_FOUND")
+        revealed = self._delete(
+            passages, request.passage_id, taint, "", not_found="PASSAGE_NOT_FOUND", deleted=session.agent.deleted[4]
+        )
         return pb.DeletePassageResponse(revealed=revealed)
 
     def _ListPassages(self, session: Session, taint: int, request: pb.ListPassagesRequest) -> Message:

@@ -5,6 +5,8 @@ server's Python, an edit of a named query, or damage done to the schema; some ar
 one of
 
 * `worlds`: the observer below can tell the two worlds apart, with the model's verdict switched off;
+* `alone`: a session can tell what other agents and tenants hold, by the difference of such worlds;
+* `beside`: the observer can tell that sessions above call at the same time;
 * `model`: the service answers otherwise than the reference model;
 * `egress`: an answer above the taint was there, and the egress filter held it back;
 * `fault`: another guard (a grant, a constraint) turned it into INTERNAL, or something was said that must not be;
@@ -19,10 +21,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.noninterference.mutants.blocks import BLOCKS
 from tests.noninterference.mutants.callers import OTHER, PAGES_AND_TEXT, STATE
 from tests.noninterference.mutants.embeddings import EMBEDDINGS
 from tests.noninterference.mutants.grants import GRANTS
+from tests.noninterference.mutants.level_views import LEVEL_VIEWS
 from tests.noninterference.mutants.notes import NOTES
 from tests.noninterference.mutants.passages import PASSAGES, PROMPTS
 from tests.noninterference.mutants.reading import LATTICE, ORDER
@@ -99,12 +104,23 @@ _FIRST: dict[str, int] = {
     "the chunk of another version is checked": 3,
     "M12 vectors of all levels are compared": 34,
     "a semantic search in any thread": 3,
+    "who is calling is kept for all calls of the process": 2,
+    "M88 the terms of any agent are counted, compared without others": 3,
+    "M78 the counts of a query's words are remembered for whoever asks, compared without others": 37,
 }
 """The first program that kills, where the first of all does not: it saves time and promises nothing."""
 MUTANTS = tuple(
     replace(mutant, seed=_FIRST.get(mutant.name, 1))
     for mutant in (
         *(*LATTICE, *ORDER, *WRITES, *EXISTENCE, *PAGES_AND_TEXT, *STATE, *GRANTS, *OTHER),
-        *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS, *SEARCH, *EMBEDDINGS, *SCOPE),
+        *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS, *SEARCH, *EMBEDDINGS, *SCOPE, *LEVEL_VIEWS),
     )
 )
+_BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
+
+
+def change(monkeypatch: pytest.MonkeyPatch, name: str, *, outside: bool = False) -> None:
+    """Break the guard of the mutant *name*: of its patches, all or those outside of the monitor."""
+    mutant = _BY_NAME[name]
+    for patch in (mutant.outside if outside else mutant).patches:
+        patch.apply(monkeypatch)

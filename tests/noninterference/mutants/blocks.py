@@ -149,6 +149,11 @@ BLOCKS = (
         edit(HOSTS, "attach_block", "WHERE agent.tenant = %(tenant)s AND agent.agent_id IN", "WHERE agent.agent_id IN"),
     ),
     block(
+        "a block of an owner above the ceiling of who reads it",
+        "model",
+        edit(HOSTS, "attach_block", "pair.owner_ceiling > pair.consumer_ceiling", "FALSE"),
+    ),
+    block(
         "what is attached stays attached",
         "model",
         edit(

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import hmac
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from muniment_server.agents import undeleting
 from muniment_server.domain import text
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import Unauthenticated
 from muniment_server.items import paging as item_paging
 from muniment_server.monitor import egress, host_scope, interceptors, paging, policy, retry, session_scope
 from muniment_server.monitor.authentication import Credentials
 from muniment_server.postgres import epochs, pool
 from tests.noninterference import probes
 from tests.noninterference.mutants.damage import (
+    DELETED_ABOVE,
     NO_CLOSE,
     NO_EXPIRY,
     NO_TAINT,
 )
-from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, edit, setting
+from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, edit, remembering, setting
 
 _current = Credentials.current
 
@@ -61,12 +66,34 @@ def _one_pool_for_two(self: Any, role: str, deadline: Any) -> Any:
     return _connection(self, role.replace("muniment_internal", "muniment_confidential"), deadline)
 
 
+def _latest_caller() -> Any:
+    """Who is calling is kept for all calls of the process, between two interceptors."""
+    latest: dict[str, Any] = {}
+
+    def authenticate(self: Any, call: Any, proceed: Any) -> Any:
+        if call.token is None:
+            raise Unauthenticated
+        latest["principal"] = self._credentials.principal(call.token, call.deadline)
+        time.sleep(0.002)
+        call.principal = latest["principal"]
+        return proceed(call)
+
+    return authenticate
+
+
 _validate = interceptors.Validate.__call__
 
 
 def _log_requests(self: Any, call: Any, proceed: Any) -> Any:
     interceptors._LOG.info("%s %r", call.method.name, call.request_bytes)
     return _validate(self, call, proceed)
+
+
+_undelete = undeleting.undelete
+
+
+def _undelete_at_public(context: Any, agent_id: str, kind: Any, name: str, _: Any) -> None:
+    _undelete(context, agent_id, kind, name, Classification.PUBLIC)
 
 
 _BELOW = "AND agent.ceiling <= %(ceiling)s"
@@ -250,6 +277,43 @@ OTHER = (
         "nothing of what is erased is left",
         (edit(HOSTS, "unindex_erased", " AND cleared.prior = ANY(", " AND FALSE AND cleared.prior = ANY("),),
         probe=probes.nothing_of_what_is_erased_is_left,
+    ),
+    Mutant(
+        "the level of an undelete is not held to the ceiling of the key",
+        "model",
+        (setting(host_scope.HostScope, "require_ceiling", lambda *_, **__: None),),
+        about="undeleting",
+    ),
+    Mutant(
+        "the level of an undelete is not held to the ceiling of the agent",
+        "model",
+        (edit(HOSTS, "begin_undeletion", "WHERE owner.ceiling >= %(level)s", ""),),
+        about="undeleting",
+    ),
+    Mutant(
+        "a host undeletes items of agents above its ceiling",
+        "model",
+        (edit(HOSTS, "begin_undeletion", _BELOW, ""),),
+        about="undeleting",
+    ),
+    Mutant(
+        "an item comes back at another level, by the code of a noun",
+        "model",
+        (setting(undeleting, "undelete", _undelete_at_public),),
+        about="undeleting",
+    ),
+    Mutant("an item comes back at a lower level", "worlds", damage=DELETED_ABOVE, about="undeleting"),
+    Mutant("a view shows what is deleted above", "grants", damage=DELETED_ABOVE),
+    Mutant(
+        "an item that has expired comes back",
+        "model",
+        (edit(ITEMS, "get_deleted_item", "(last.expire_time IS NULL OR last.expire_time > session.time)", "TRUE"),),
+        about="undeleting",
+    ),
+    Mutant(
+        "who is calling is kept for all calls of the process",
+        "beside",
+        (remembering(interceptors.Authenticate, "__call__", _latest_caller),),
     ),
     Mutant(
         "M86 the policy allows all",

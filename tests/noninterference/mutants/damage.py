@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tests.noninterference.mutants.scheme import LEVELS, view
 
 
@@ -99,3 +101,13 @@ EVERYTHING_SHARED = (
 ANY_LINK = view("link", "(block_link.consumer = session.agent)", "true", options=SESSION_OPTIONS)
 ALL_EMBEDDINGS = as_restricted("visible_meaning")
 EXPIRED_CHUNKS = view("visible_chunk", "(expire_time > vault.clock())", "true", options=VISIBLE_OPTIONS)
+DELETED_ABOVE = tuple(
+    f"""CREATE OR REPLACE VIEW muniment_{level}.deleted_item WITH (security_barrier = true) AS
+        SELECT item.tenant, item.agent, item.kind, item.name, item.item_id, item.revision, item.tier, item.content,
+               item.tags, item.thread, item.author, item.event_time, item.create_time, item.expire_time,
+               item.delete_time
+          FROM muniment_{above}.item
+         WHERE item.delete_time IS NOT NULL"""
+    for level, above in pairwise(LEVELS)
+)
+"""The deleted items of the level above."""

@@ -13,7 +13,7 @@ from muniment_server.passages import batches, servicer
 from muniment_server.prompts import repository as prompts
 from muniment_server.prompts import servicer as prompt_servicer
 from tests.noninterference.mutants.damage import ONE_NAME_FOR_ALL_LEVELS, PEEK
-from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, setting
+from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, remembering, setting
 
 _SHADOW = r"AND seen\.level = \( SELECT max\(above\.level\).*?seen\.name\) \)"
 _SEARCH_SHADOW = (
@@ -34,17 +34,19 @@ def _without_what_came_before(given: Iterator[Any]) -> Iterator[list[Any]]:
     yield list(given)
 
 
-_remembered: dict[Any, Any] = {}
+def prompts_remembered() -> Any:
+    """Reads the prompt of a tenant's highest level once."""
+    remembered: dict[Any, Any] = {}
 
+    def prompt_read(scope: Any, *, blocks: bool, tiers: Any) -> Any:
+        key = scope._session.tenant, blocks, tuple(tiers)
+        taint, made = remembered.get(key, (0, None))
+        if taint <= scope.taint:
+            made = _read(scope, blocks=blocks, tiers=tiers)
+            remembered[key] = scope.taint, made
+        return made
 
-def _remember(scope: Any, *, blocks: bool, tiers: Any) -> Any:
-    """The prompt of a tenant's highest level is made once."""
-    key = scope._connection.info.dbname, scope._session.tenant, blocks, tuple(tiers)
-    taint, prompt = _remembered.get(key, (0, None))
-    if taint <= scope.taint:
-        prompt = _read(scope, blocks=blocks, tiers=tiers)
-        _remembered[key] = scope.taint, prompt
-    return prompt
+    return prompt_read
 
 
 def _etag_of_the_beginning(text: str) -> str:
@@ -176,11 +178,11 @@ PASSAGES = (
 )
 PROMPTS = (
     prompt("M08 the label of a prompt is PUBLIC", "model", setting(wire, "join", lambda _: Classification.PUBLIC)),
-    prompt("M78 prompts are remembered without the taint", "egress", setting(prompts, "read", _remember)),
+    prompt("M78 prompts are remembered without the taint", "egress", remembering(prompts, "read", prompts_remembered)),
     prompt(
         "M78 prompts are remembered without the taint, no egress filter",
         "worlds",
-        setting(prompts, "read", _remember),
+        remembering(prompts, "read", prompts_remembered),
         setting(egress, "may_leave", lambda *_: True),
     ),
     prompt("a tier that is off is rendered", "model", setting(NoteSet, "enabled", lambda *_: True)),

@@ -102,9 +102,14 @@ class Mutant:
 
 def setting(owner: Any, name: str, value: object) -> Patch:
     """Replace an attribute."""
+    return remembering(owner, name, lambda: value)
+
+
+def remembering(owner: Any, name: str, make: Callable[[], object]) -> Patch:
+    """Replace an attribute by what *make* makes each time: it remembers nothing of what was before."""
     module = owner.__name__ if isinstance(owner, ModuleType) else owner.__module__
     place = Place.MONITOR if _OF_THE_MONITOR.match(module) else Place.CODE
-    return Patch(place, lambda monkeypatch: monkeypatch.setattr(owner, name, value))
+    return Patch(place, lambda monkeypatch: monkeypatch.setattr(owner, name, make()))
 
 
 def replacing(table: Any, key: object, value: object) -> Patch:

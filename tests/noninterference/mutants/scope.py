@@ -64,6 +64,9 @@ SCOPE = (
         (edit_scope(" AND shared_visible.session_id = %(session_id)s", ""),),
         about="blocks",
     ),
+    Mutant("M88 the items of any agent, compared without others", "alone", (_any_agent("visible"),)),
+    Mutant("M88 the terms of any agent are counted, compared without others", "alone", (_any_agent("visible_stat"),)),
+    Mutant("M88 the chunks of any agent are sampled, compared without others", "alone", (_any_agent("visible_chunk"),)),
     _counted("the chunks of any agent are sampled", _any_agent("visible_chunk")),
     _counted("the chunks of any agent are counted", _any_agent("visible_stat")),
     Mutant(

@@ -47,7 +47,7 @@ def _taint_from_metadata(self: Any, call: Any, proceed: Any) -> Any:
 _domain_error = driver_errors.domain_error
 
 
-def _in_its_own_words(error: Exception) -> Exception:
+def _in_its_own_words(error: psycopg.Error) -> Exception:
     if isinstance(error, psycopg.errors.CheckViolation):
         return InvalidArgument(FieldViolation("expire_time", str(error.diag.message_detail)))
     return _domain_error(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import timedelta
 
-from tests.noninterference.worlds import BEGINNING, derived
+from tests.noninterference.replay import BEGINNING, derived
 
 KEYS = ("plan", "Plan", "budget", "caf\u00e9", "running list")
 LABELS = ("plan", "Plan", "personality", "caf\u00e9")

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from tests.noninterference.model import Model
 from tests.noninterference.model.notes import usage_of
-from tests.noninterference.programs.alphabets import AGENTS, CANARY, CONVERSATIONS, KEYS, LABELS, LEVELS, TAGS
+from tests.noninterference.programs.alphabets import AGENTS, CANARY, CONVERSATIONS, IDS, KEYS, LABELS, LEVELS, TAGS
 
 _DO = {
     "OpenSession": 30,
@@ -31,8 +31,9 @@ _DO = {
 
 
 MORE = {
-    "": {"EraseItems": 8},
+    "": {"EraseItems": 8, "UndeleteItem": 24},
     "erasing": {"EraseItems": 120},
+    "undeleting": {"UndeleteItem": 400},
     "hosts": {
         "OpenSession": 90,
         "RaiseTaint": 60,
@@ -102,6 +103,8 @@ def about_hosts(rng: random.Random, model: Model, keys: Keys, about: str) -> tup
             fields = {**page, **rng.choice(({}, agent, session))}
         case "EraseItems":
             fields = {**agent, **_target(rng)}
+        case "UndeleteItem":
+            fields = {**agent, **_deleted(rng, model, *model.hosts[host], agent["agent_id"])}
         case "CreateSharedBlock" | "DeleteSharedBlock" | "AttachBlock" | "DetachBlock" | "ListBlockConsumers":
             fields = _sharing(rng, rpc)
         case _:
@@ -149,6 +152,21 @@ def _target(rng: random.Random) -> dict[str, Any]:
         ),
         (6, 8, 3, 3, 1),
     )[0]
+
+
+def _deleted(rng: random.Random, model: Model, tenant: str, _: int, agent_id: str) -> dict[str, Any]:
+    """Mostly what was deleted, at its level or another one; otherwise any name."""
+    memory, block, passage = 1, 3, 4
+    agent = model.agents.get((tenant, agent_id))
+    gone = [(kind, *at) for kind, some in agent.deleted.items() for at, items in some.items() if items] if agent else []
+    if gone and rng.random() < 0.8:
+        kind, name, level = rng.choice(gone)
+    else:
+        kind, name = rng.choice(((memory, rng.choice(KEYS)), (block, rng.choice(LABELS)), (passage, rng.choice(IDS))))
+        level = rng.choice(LEVELS)
+    if rng.random() < 0.3:
+        level = rng.choice((0, *LEVELS))
+    return {"kind": kind, "name": name, "classification": level}
 
 
 def _sharing(rng: random.Random, rpc: str) -> dict[str, Any]:

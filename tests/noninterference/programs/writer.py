@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.noninterference.model import Model
-from tests.noninterference.programs.alphabets import LABELS, LEVELS, TAGS, THREADS
+from tests.noninterference.programs.alphabets import LABELS, LEVELS, TAGS, THREADS, WORDS
 from tests.noninterference.programs.blocks import about_blocks
 from tests.noninterference.programs.hosts import about_hosts
 from tests.noninterference.programs.malformed import OUT_OF_FORM, wrong_calls
@@ -22,8 +22,8 @@ from tests.noninterference.programs.operations import Call, Fields, Operation, P
 from tests.noninterference.programs.passages import about_passages
 from tests.noninterference.programs.prompts import about_prompts
 from tests.noninterference.programs.seldom import seldom
+from tests.noninterference.replay import BEGINNING
 from tests.noninterference.values import FOR_SESSIONS, METHODS
-from tests.noninterference.worlds import BEGINNING
 
 NOUNS = {"memories": 23, "notes": 30, "blocks": 18, "passages": 21, "prompts": 8}
 """What sessions do, and how often."""
@@ -33,6 +33,7 @@ _KINDS = {
     "pages": (53, 15, 25, 5, 2),
     "blocks": (62, 25, 6, 5, 2),
     "erasing": (66, 25, 4, 3, 2),
+    "undeleting": (66, 25, 4, 3, 2),
 }
 """How often sessions act, hosts, pages are continued; what is out of form, or by a wrong caller."""
 _UNKNOWN_FIELDS = (
@@ -43,7 +44,9 @@ _SMUGGLED = (("x-taint", "1"), ("x-taint", "4"), ("muniment-classification", "PU
 
 
 class Writer:
-    """Writes a program, one operation after the other. *about*: its only noun, nearly; or hosts, pages, or erasing."""
+    """Writes a program, one operation after the other. *about*: its only noun, nearly; or hosts, pages, erasing,
+    or undeleting.
+    """
 
     def __init__(
         self, seed: str, hosts: dict[tuple[str, int], str], model: Model, seen: Seen, *, observer: int, about: str = ""
@@ -112,6 +115,8 @@ class Writer:
             self._time += timedelta(minutes=self.rng.choice((1, 11, 25)))
         if (raised := self._raised_pages()) and self.rng.random() < 0.3:
             return self._continued(self._one_of(raised))
+        if not self._about_what and self.rng.random() < 0.03 and (searches := self._searches()):
+            return self.operation(*self.rng.choice(searches))
         kinds = (self._session_does, self._host_does, self._next_page, self._out_of_form, self._wrong_caller)
         return self.rng.choices(kinds, _KINDS.get(self._about_what, (71, 16, 6, 5, 2)))[0]()
 
@@ -147,6 +152,18 @@ class Writer:
         if rpc == "ImportPassages":
             self._then.append((token, "ListPassages", {"page_size": 250}))  # tells the ids that the server made
         return self.operation(token, rpc, fields)
+
+    def _searches(self) -> list[tuple[str, str, Fields]]:
+        """Searches without a filter, by compared sessions that see an item: both worlds then compare embeddings."""
+        found: list[tuple[str, str, Fields]] = []
+        for token, _ in self._seen.sessions:
+            session, level = self._model.session(token), self._model.level(token)
+            if session is None or level is None or level > self._observer:
+                continue
+            query: Fields = {"query": " ".join(self.rng.choices(WORDS, k=self.rng.choice((1, 2))))}
+            kinds = {"SearchMemories": session.agent.memories, "SearchPassages": session.agent.passages}
+            found += [(token, rpc, query) for rpc, items in kinds.items() if any(self._model.all_seen(items, level))]
+        return found
 
     def _about(self, pen: Pen, *, ids: bool = False) -> Call:
         if not self._about_what and pen.chance(0.13):

@@ -220,6 +220,7 @@ func tell(failure *muniment.Error, came line) error {
 	}
 	came["status"] = code.Code(failure.Code).String()
 	came["reason"], came["message"], came["details"] = failure.Reason, failure.Message, details
+	came["request_id"] = failure.RequestID
 	return nil
 }
 

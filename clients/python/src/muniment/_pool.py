@@ -19,11 +19,13 @@ class ChannelPool(grpc.Channel):
     def __init__(self, channels: Sequence[grpc.Channel]) -> None:
         self._channels = channels
         self._under_way = [0] * len(channels)
+        self._is_closed = False
         self._lock = threading.Lock()
 
     def take(self) -> int:
-        """Choose a channel for a call, and count it until `give_back`."""
+        """Choose a channel for a call, and count it until `give_back`. Raises ValueError if the pool is closed."""
         with self._lock:
+            self._require_open()
             index = self._under_way.index(min(self._under_way))
             self._under_way[index] += 1
         return index
@@ -32,6 +34,19 @@ class ChannelPool(grpc.Channel):
         """A call over the channel has ended."""
         with self._lock:
             self._under_way[index] -= 1
+
+    def make(self, factory: Callable[[], Any]) -> Any:
+        """What *factory* makes of a channel. Raises ValueError if the pool is closed.
+
+        gRPC kills the process if a method is first needed on a closed channel, so no close may come in between.
+        """
+        with self._lock:
+            self._require_open()
+            return factory()
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise ValueError("this client is closed: make calls within its `with` block, or before `close()`")
 
     def unary_unary(self, *args: Any, **kwargs: Any) -> Any:
         return _Method(self, [partial(channel.unary_unary, *args, **kwargs) for channel in self._channels])
@@ -52,7 +67,9 @@ class ChannelPool(grpc.Channel):
         raise NotImplementedError
 
     def close(self) -> None:
-        """Close all channels."""
+        """Close all channels. Calls that begin afterwards raise ValueError."""
+        with self._lock:
+            self._is_closed = True
         for channel in self._channels:
             channel.close()
 
@@ -90,5 +107,5 @@ class _Method:
 
     def _over(self, index: int) -> Any:
         if index not in self._made:
-            self._made[index] = self._factories[index]()
+            self._made[index] = self._pool.make(self._factories[index])
         return self._made[index]

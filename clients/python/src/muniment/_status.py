@@ -18,6 +18,9 @@ from muniment.values import BudgetEntry, Classification, ImportCounts
 
 DOMAIN = "muniment.v1"
 
+# The trailer with the id of the call in the server's log.
+REQUEST_ID = "request-id"
+
 # How gRPC ends the calls of a channel that this process closes.
 CLOSED_HERE = "Channel closed!"
 
@@ -58,6 +61,7 @@ BY_REASON: dict[str, type[errors.MunimentError]] = {
     "BLOCK_NOT_ATTACHED": errors.BlockNotAttached,
     "PASSAGE_NOT_FOUND": errors.PassageNotFound,
     "PASSAGE_EXISTS": errors.PassageExists,
+    "ITEM_EXISTS": errors.ItemExists,
     "PROMPT_TOO_LARGE": errors.PromptTooLarge,
 }
 
@@ -86,7 +90,7 @@ def error_of(failure: grpc.RpcError) -> errors.MunimentError:
     reason = info.reason if info.domain == DOMAIN else ""
     code = _code(failure)
     error = BY_REASON.get(reason) or BY_CODE.get(code, errors.MunimentError)
-    return error(code, reason, failure.details() or "", _details(status, info))
+    return error(code, reason, failure.details() or "", _details(status, info, _request_id(failure, info)))
 
 
 def _code(failure: grpc.RpcError) -> grpc.StatusCode:
@@ -95,6 +99,12 @@ def _code(failure: grpc.RpcError) -> grpc.StatusCode:
     if code is grpc.StatusCode.CANCELLED and failure.details() != CLOSED_HERE:
         return grpc.StatusCode.UNAVAILABLE
     return code
+
+
+def _request_id(failure: grpc.RpcError, info: ErrorInfo) -> str:
+    """The id in the trailer. A server of version 0.1.0 sends none, but faults have an incident."""
+    sent = (str(trailer.value) for trailer in failure.trailing_metadata() or () if trailer.key == REQUEST_ID)
+    return next(sent, info.metadata.get("incident", ""))
 
 
 def _rich_status(failure: grpc.RpcError) -> Status:
@@ -106,12 +116,13 @@ def _rich_status(failure: grpc.RpcError) -> Status:
         return Status()
 
 
-def _details(status: Status, info: ErrorInfo) -> errors.Details:
+def _details(status: Status, info: ErrorInfo, request_id: str) -> errors.Details:
     request = _detail(status, BadRequest) or BadRequest()
     return errors.Details(
         violations=tuple(errors.Violation(each.field, each.description) for each in request.field_violations),
         retry_after=_retry_after(_detail(status, RetryInfo)),
         incident=info.metadata.get("incident", ""),
+        request_id=request_id,
         overrun=_overrun(_detail(status, note_pb2.BudgetExceeded)),
         progress=_progress(_detail(status, ImportProgress)),
     )

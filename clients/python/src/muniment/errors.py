@@ -21,7 +21,8 @@ MunimentError                   the base class, and any status that is none of t
 │   ├── AgentExists
 │   ├── NoteExists              a note with other content or in the other tier has the id
 │   ├── BlockExists             already shared, or already has a PUBLIC version
-│   └── PassageExists           a passage with other content has the id
+│   ├── PassageExists           a passage with other content has the id
+│   └── ItemExists              one of the name is live at the level
 ├── FailedPrecondition
 │   ├── ConversationTainted     opened below the conversation's taint
 │   ├── WriteLevelMismatch      only lower versions are visible
@@ -44,7 +45,7 @@ MunimentError                   the base class, and any status that is none of t
 ├── DeadlineExceeded            a write may or may not have happened
 ├── Unimplemented
 │   └── MethodUnknown           the server is older than this client
-└── InternalError               a bug or failure in the server: see `incident`
+└── InternalError               a bug or failure in the server: see `request_id`
 
 The leaves are the reasons of the contract (`ErrorReason`). For a reason that this client does not know, the class of
 the status is raised. Arguments that cannot be sent raise ValueError.
@@ -84,6 +85,7 @@ class Details:
     violations: tuple[Violation, ...] = ()
     retry_after: float | None = None
     incident: str = ""
+    request_id: str = ""
     overrun: Overrun | None = None
     progress: ImportCounts | None = None
 
@@ -108,7 +110,17 @@ class MunimentError(Exception):
         self.details = details
 
     def __str__(self) -> str:
+        return f"{self.summary} (request {self.request_id})" if self.request_id else self.summary
+
+    @property
+    def summary(self) -> str:
+        """The printed error without the request id: the same text for the same refusal."""
         return f"{self.reason or self.code.name}: {self.message}"
+
+    @property
+    def request_id(self) -> str:
+        """Identifies the call in the server's log; after retries, the last attempt. Empty if no server answered."""
+        return self.details.request_id
 
     @property
     def retry_after(self) -> float | None:
@@ -124,9 +136,11 @@ class MunimentError(Exception):
 class InvalidArgument(MunimentError):
     """Fields of the request break rules of the contract."""
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """The printed error without the request id: reason, message and violations."""
         broken = "; ".join(f"{each.field}: {each.description}" for each in self.violations)
-        return f"{super().__str__()} ({broken})" if broken else super().__str__()
+        return f"{super().summary} ({broken})" if broken else super().summary
 
     @property
     def violations(self) -> tuple[Violation, ...]:
@@ -212,6 +226,10 @@ class BlockExists(AlreadyExists):
 
 class PassageExists(AlreadyExists):
     """A visible passage with other content has that id."""
+
+
+class ItemExists(AlreadyExists):
+    """An item of the name is live at the level, so that no deleted one can come back."""
 
 
 class FailedPrecondition(MunimentError):
@@ -327,5 +345,5 @@ class InternalError(MunimentError):
 
     @property
     def incident(self) -> str:
-        """Identifies the error in the server's log. Empty if the server did not say."""
+        """The request id, as the status itself has it. Empty if the server did not say."""
         return self.details.incident

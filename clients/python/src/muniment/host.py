@@ -134,6 +134,28 @@ class HostClient(SharedBlocks):
         )
         self._calls(self._agents.EraseItems, request, timeout)
 
+    def undelete_item(
+        self,
+        agent_id: str,
+        kind: ItemKind,
+        name: str,
+        classification: Classification,
+        *,
+        timeout: float | None = None,
+    ) -> None:
+        """Undelete an item: the one that was deleted last under *name*, at the level at which it was deleted.
+
+        The name is the key of a memory, the id of a note or passage, or the label of a block. Raises ItemExists if
+        an item of this name is live at the level, and NotFound if there is none to bring back.
+        """
+        request = agent_service_pb2.UndeleteItemRequest(
+            agent_id=agent_id,
+            kind=_convert.kind_to_proto(kind),
+            name=name,
+            classification=_convert.level_to_proto(classification),
+        )
+        self._calls(self._agents.UndeleteItem, request, timeout)
+
     def open_session(
         self,
         agent_id: str,

@@ -96,7 +96,7 @@ pub struct AgentStorage {
     /// The bytes, as `max_bytes` counts them.
     #[prost(int64, tag = "3")]
     pub bytes: i64,
-    /// Whether one of the two is at 80 % of its limit or above.
+    /// Whether one of the two is at 80 % of its limit or above. Nothing stored is never nearly full.
     #[prost(bool, tag = "4")]
     pub nearly_full: bool,
 }
@@ -653,13 +653,54 @@ impl ::prost::Name for EraseItemsResponse {
         "/muniment.v1.EraseItemsResponse".into()
     }
 }
+/// The request of UndeleteItem.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct UndeleteItemRequest {
+    /// The agent id.
+    #[prost(string, tag = "1")]
+    pub agent_id: ::prost::alloc::string::String,
+    /// The kind of the item.
+    #[prost(enumeration = "ItemKind", tag = "2")]
+    pub kind: i32,
+    /// The name of the item: the key of a memory, the id of a note or passage, the label of a block.
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+    /// The level at which it was deleted.
+    #[prost(enumeration = "Classification", tag = "4")]
+    pub classification: i32,
+}
+impl ::prost::Name for UndeleteItemRequest {
+    const NAME: &'static str = "UndeleteItemRequest";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.UndeleteItemRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.UndeleteItemRequest".into()
+    }
+}
+/// The response of UndeleteItem.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UndeleteItemResponse {}
+impl ::prost::Name for UndeleteItemResponse {
+    const NAME: &'static str = "UndeleteItemResponse";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.UndeleteItemResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.UndeleteItemResponse".into()
+    }
+}
 /// [AgentService](agent_service_client::AgentServiceClient), with the credential, deadline and retries of this client.
 impl crate::Client {
     /// Create an agent with its initial blocks.
     ///
     /// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
     /// `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
-    /// of all agents together would be above those that the operator has set for the tenant.
+    /// of all agents together would be above those that the operator has set for the tenant, or if the initial blocks exceed
+    /// those of the agent.
     pub async fn create_agent(
         &self,
         request: CreateAgentRequest,
@@ -762,6 +803,32 @@ impl crate::Client {
             )
             .await
     }
+    /// Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
+    ///
+    /// It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
+    /// once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
+    /// as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
+    /// at that level, which ends with the call.
+    ///
+    /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
+    /// `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
+    /// an item of this name is live at the level; NOT_FOUND `MEMORY_NOT_FOUND`, `NOTE_NOT_FOUND`, `BLOCK_NOT_FOUND` or
+    /// `PASSAGE_NOT_FOUND` if none of this name was deleted there, or the last one has expired, or been erased or purged;
+    /// RESOURCE_EXHAUSTED `QUOTA_EXCEEDED`, FAILED_PRECONDITION `TIER_DISABLED` or `BUDGET_EXCEEDED` as a save does.
+    pub async fn undelete_item(
+        &self,
+        request: UndeleteItemRequest,
+    ) -> Result<UndeleteItemResponse, crate::Error> {
+        self.unary(
+                request,
+                |channel, request| async move {
+                    agent_service_client::AgentServiceClient::new(channel)
+                        .undelete_item(request)
+                        .await
+                },
+            )
+            .await
+    }
 }
 impl crate::retries::UnaryRequest for CreateAgentRequest {
     const METHOD: &'static str = "CreateAgent";
@@ -786,6 +853,10 @@ impl crate::retries::UnaryRequest for DeleteAgentRequest {
 impl crate::retries::UnaryRequest for EraseItemsRequest {
     const METHOD: &'static str = "EraseItems";
     const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+}
+impl crate::retries::UnaryRequest for UndeleteItemRequest {
+    const METHOD: &'static str = "UndeleteItem";
+    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
 }
 /// Generated client implementations.
 pub mod agent_service_client {
@@ -874,7 +945,8 @@ pub mod agent_service_client {
         ///
         /// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
         /// `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
-        /// of all agents together would be above those that the operator has set for the tenant.
+        /// of all agents together would be above those that the operator has set for the tenant, or if the initial blocks exceed
+        /// those of the agent.
         pub async fn create_agent(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateAgentRequest>,
@@ -1035,6 +1107,42 @@ pub mod agent_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("muniment.v1.AgentService", "EraseItems"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
+        ///
+        /// It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
+        /// once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
+        /// as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
+        /// at that level, which ends with the call.
+        ///
+        /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
+        /// `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
+        /// an item of this name is live at the level; NOT_FOUND `MEMORY_NOT_FOUND`, `NOTE_NOT_FOUND`, `BLOCK_NOT_FOUND` or
+        /// `PASSAGE_NOT_FOUND` if none of this name was deleted there, or the last one has expired, or been erased or purged;
+        /// RESOURCE_EXHAUSTED `QUOTA_EXCEEDED`, FAILED_PRECONDITION `TIER_DISABLED` or `BUDGET_EXCEEDED` as a save does.
+        pub async fn undelete_item(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UndeleteItemRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UndeleteItemResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/muniment.v1.AgentService/UndeleteItem",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("muniment.v1.AgentService", "UndeleteItem"));
             self.inner.unary(req, path, codec).await
         }
     }
@@ -1849,7 +1957,7 @@ impl crate::Client {
     /// Declare a block of an agent as shared, and create its PUBLIC version if there is none.
     ///
     /// Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
-    /// exists.
+    /// exists; and with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits of the agent have no room for that version.
     pub async fn create_shared_block(
         &self,
         request: CreateSharedBlockRequest,
@@ -1883,8 +1991,8 @@ impl crate::Client {
     }
     /// Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
     ///
-    /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
-    /// the block.
+    /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, with INVALID_ARGUMENT if the agent owns the
+    /// block, and with PERMISSION_DENIED `AGENT_CEILING_EXCEEDED` if the ceiling of the owner is above that of the agent.
     pub async fn attach_block(
         &self,
         request: AttachBlockRequest,
@@ -2204,7 +2312,7 @@ pub mod block_service_client {
         /// Declare a block of an agent as shared, and create its PUBLIC version if there is none.
         ///
         /// Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
-        /// exists.
+        /// exists; and with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits of the agent have no room for that version.
         pub async fn create_shared_block(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateSharedBlockRequest>,
@@ -2262,8 +2370,8 @@ pub mod block_service_client {
         }
         /// Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
         ///
-        /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
-        /// the block.
+        /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, with INVALID_ARGUMENT if the agent owns the
+        /// block, and with PERMISSION_DENIED `AGENT_CEILING_EXCEEDED` if the ceiling of the owner is above that of the agent.
         pub async fn attach_block(
             &mut self,
             request: impl tonic::IntoRequest<super::AttachBlockRequest>,
@@ -2490,7 +2598,7 @@ pub enum ErrorReason {
     ///
     /// Example, RESOURCE_EXHAUSTED: more calls at once than an agent with `calls_per_second` 1 may make.
     RateLimited = 34,
-    /// The agent would store more at the session's level than its limits allow. The metadata entry `quota` of ErrorInfo
+    /// The agent would store more at the session's level, or a host for it at PUBLIC, than its limits allow. The metadata entry `quota` of ErrorInfo
     /// says of what: `items`, `bytes` or `revisions`. Reads and deletions go on. Or a host would give the tenant's agents
     /// more than the operator has allowed them together; `quota` is then `tenant`.
     ///
@@ -2501,10 +2609,14 @@ pub enum ErrorReason {
     ///
     /// Example, RESOURCE_EXHAUSTED: SaveMemory while the disk has less than 256 MiB left.
     StorageFull = 36,
-    /// The level is above the ceiling of the agent.
+    /// The level is above the ceiling of the agent. AttachBlock: the ceiling of the owner is.
     ///
     /// Example, PERMISSION_DENIED: RaiseTaint to RESTRICTED for an agent that was created with the ceiling INTERNAL.
     AgentCeilingExceeded = 37,
+    /// An item of this name is live at this level, so that no deleted one can come back.
+    ///
+    /// Example, ALREADY_EXISTS: UndeleteItem twice.
+    ItemExists = 38,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2551,6 +2663,7 @@ impl ErrorReason {
             Self::QuotaExceeded => "ERROR_REASON_QUOTA_EXCEEDED",
             Self::StorageFull => "ERROR_REASON_STORAGE_FULL",
             Self::AgentCeilingExceeded => "ERROR_REASON_AGENT_CEILING_EXCEEDED",
+            Self::ItemExists => "ERROR_REASON_ITEM_EXISTS",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2594,6 +2707,7 @@ impl ErrorReason {
             "ERROR_REASON_QUOTA_EXCEEDED" => Some(Self::QuotaExceeded),
             "ERROR_REASON_STORAGE_FULL" => Some(Self::StorageFull),
             "ERROR_REASON_AGENT_CEILING_EXCEEDED" => Some(Self::AgentCeilingExceeded),
+            "ERROR_REASON_ITEM_EXISTS" => Some(Self::ItemExists),
             _ => None,
         }
     }
@@ -5964,6 +6078,15 @@ impl ::core::fmt::Debug for EraseItemsRequest {
             .field("kind", &self.kind())
             .field("item_id", &self.item_id)
             .field("revision", &self.revision)
+            .finish_non_exhaustive()
+    }
+}
+impl ::core::fmt::Debug for UndeleteItemRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("UndeleteItemRequest")
+            .field("agent_id", &self.agent_id)
+            .field("kind", &self.kind())
+            .field("classification", &self.classification())
             .finish_non_exhaustive()
     }
 }

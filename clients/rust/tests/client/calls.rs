@@ -371,7 +371,66 @@ async fn a_broken_rule_names_its_field_and_a_fault_its_incident() {
     assert_eq!(error.reason(), Some(ErrorReason::FieldInvalid));
     assert_eq!(error.field_violations()[0].field, "key");
     assert_eq!(error.incident().as_deref(), Some("4711"));
-    assert_eq!(error.to_string(), "FIELD_INVALID: invalid; key: must not be empty");
+    assert_eq!(error.to_string(), "FIELD_INVALID: invalid; key: must not be empty (request 4711)");
+}
+
+/// A status with a request id.
+fn named(mut status: Status, id: &str) -> Status {
+    status.metadata_mut().insert("request-id", id.parse().unwrap());
+    status
+}
+
+#[tokio::test]
+async fn an_error_has_the_request_id_of_the_last_attempt_and_prints_it() {
+    let server = FakeServer::start(|_, earlier| {
+        Answer::Error(match earlier {
+            0 => named(Status::unavailable("the database is away"), "r1"),
+            _ => named(Status::not_found("no such memory"), "r2"),
+        })
+    })
+    .await;
+
+    let error = client(&server).get_memory(get()).await.unwrap_err();
+
+    assert_eq!(error.request_id().as_deref(), Some("r2"));
+    assert_eq!(error.to_string(), "NotFound: no such memory (request r2)");
+    assert!(format!("{error:?}").contains("r2"));
+}
+
+#[tokio::test]
+async fn an_import_that_fails_has_a_request_id() {
+    let server = FakeServer::start(|_, _| Answer::Error(named(Status::aborted("raised"), "r1"))).await;
+
+    let error = client(&server).import_passages(tokio_stream::empty()).await.unwrap_err();
+
+    assert_eq!(error.request_id().as_deref(), Some("r1"));
+}
+
+#[tokio::test]
+async fn without_an_answer_there_is_no_request_id() {
+    let nowhere = ClientBuilder::new("127.0.0.1:1").credential("ms_secret").connect().unwrap();
+
+    let error = nowhere.without_retries().get_memory(get()).await.unwrap_err();
+
+    assert_eq!((error.code(), error.request_id()), (Code::Unavailable, None));
+    assert!(!error.to_string().contains("(request"));
+}
+
+#[tokio::test]
+async fn a_fault_is_known_by_one_id_which_version_0_1_0_sends_as_the_incident_alone() {
+    let server = FakeServer::start(|_, earlier| {
+        let mut details = ErrorDetails::new();
+        details.set_error_info("INTERNAL", "muniment.v1", [("incident".into(), "r1".into())]);
+        let fault = Status::with_error_details(Code::Internal, "a fault", details);
+        Answer::Error(if earlier == 0 { named(fault, "r1") } else { fault })
+    })
+    .await;
+
+    for _ in 0..2 {
+        let error = client(&server).get_memory(get()).await.unwrap_err();
+        assert_eq!(error.request_id(), error.incident());
+        assert_eq!(error.to_string(), "INTERNAL: a fault (request r1)");
+    }
 }
 
 #[tokio::test]

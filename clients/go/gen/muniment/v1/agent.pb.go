@@ -143,7 +143,7 @@ type AgentStorage struct {
 	Items int64 `protobuf:"varint,2,opt,name=items,proto3" json:"items,omitempty"`
 	// The bytes, as `max_bytes` counts them.
 	Bytes int64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	// Whether one of the two is at 80 % of its limit or above.
+	// Whether one of the two is at 80 % of its limit or above. Nothing stored is never nearly full.
 	NearlyFull    bool `protobuf:"varint,4,opt,name=nearly_full,json=nearlyFull,proto3" json:"nearly_full,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -783,6 +783,116 @@ func (*EraseItemsResponse) Descriptor() ([]byte, []int) {
 	return file_muniment_v1_agent_service_proto_rawDescGZIP(), []int{12}
 }
 
+// The request of UndeleteItem.
+type UndeleteItemRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agent id.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// The kind of the item.
+	Kind ItemKind `protobuf:"varint,2,opt,name=kind,proto3,enum=muniment.v1.ItemKind" json:"kind,omitempty"`
+	// The name of the item: the key of a memory, the id of a note or passage, the label of a block.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// The level at which it was deleted.
+	Classification Classification `protobuf:"varint,4,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *UndeleteItemRequest) Reset() {
+	*x = UndeleteItemRequest{}
+	mi := &file_muniment_v1_agent_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndeleteItemRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndeleteItemRequest) ProtoMessage() {}
+
+func (x *UndeleteItemRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_agent_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndeleteItemRequest.ProtoReflect.Descriptor instead.
+func (*UndeleteItemRequest) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_agent_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *UndeleteItemRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *UndeleteItemRequest) GetKind() ItemKind {
+	if x != nil {
+		return x.Kind
+	}
+	return ItemKind_ITEM_KIND_UNSPECIFIED
+}
+
+func (x *UndeleteItemRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UndeleteItemRequest) GetClassification() Classification {
+	if x != nil {
+		return x.Classification
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+// The response of UndeleteItem.
+type UndeleteItemResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndeleteItemResponse) Reset() {
+	*x = UndeleteItemResponse{}
+	mi := &file_muniment_v1_agent_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndeleteItemResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndeleteItemResponse) ProtoMessage() {}
+
+func (x *UndeleteItemResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_agent_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndeleteItemResponse.ProtoReflect.Descriptor instead.
+func (*UndeleteItemResponse) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_agent_service_proto_rawDescGZIP(), []int{14}
+}
+
 var File_muniment_v1_agent_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_agent_service_proto_rawDesc = "" +
@@ -835,7 +945,13 @@ const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"\x03tag\x18\x04 \x01(\tB\x03\x80\x01\x01R\x03tag\x12\x17\n" +
 	"\aitem_id\x18\x05 \x01(\tR\x06itemId\x12\x1a\n" +
 	"\brevision\x18\x06 \x01(\x05R\brevision\"\x14\n" +
-	"\x12EraseItemsResponse2\xbf\x04\n" +
+	"\x12EraseItemsResponse\"\xb9\x01\n" +
+	"\x13UndeleteItemRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12)\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n" +
+	"\x04name\x18\x03 \x01(\tB\x03\x80\x01\x01R\x04name\x12C\n" +
+	"\x0eclassification\x18\x04 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\"\x16\n" +
+	"\x14UndeleteItemResponse2\xa2\x05\n" +
 	"\fAgentService\x12^\n" +
 	"\vCreateAgent\x12\x1f.muniment.v1.CreateAgentRequest\x1a .muniment.v1.CreateAgentResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x01\x10\x03\x90\x02\x00\x12U\n" +
@@ -850,7 +966,9 @@ const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"\x01\x01\x10\x03\x90\x02\x02\x12[\n" +
 	"\n" +
 	"EraseItems\x12\x1e.muniment.v1.EraseItemsRequest\x1a\x1f.muniment.v1.EraseItemsResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x01\x10\x03\x90\x02\x02B?\n" +
+	"\x01\x01\x10\x03\x90\x02\x02\x12a\n" +
+	"\fUndeleteItem\x12 .muniment.v1.UndeleteItemRequest\x1a!.muniment.v1.UndeleteItemResponse\"\f\xc2\xc1\x18\x05\n" +
+	"\x01\x01\x10\x03\x90\x02\x00B?\n" +
 	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
@@ -865,58 +983,64 @@ func file_muniment_v1_agent_service_proto_rawDescGZIP() []byte {
 	return file_muniment_v1_agent_service_proto_rawDescData
 }
 
-var file_muniment_v1_agent_service_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_muniment_v1_agent_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_muniment_v1_agent_service_proto_goTypes = []any{
-	(*CreateAgentRequest)(nil),  // 0: muniment.v1.CreateAgentRequest
-	(*InitialBlock)(nil),        // 1: muniment.v1.InitialBlock
-	(*CreateAgentResponse)(nil), // 2: muniment.v1.CreateAgentResponse
-	(*GetAgentRequest)(nil),     // 3: muniment.v1.GetAgentRequest
-	(*GetAgentResponse)(nil),    // 4: muniment.v1.GetAgentResponse
-	(*ListAgentsRequest)(nil),   // 5: muniment.v1.ListAgentsRequest
-	(*ListAgentsResponse)(nil),  // 6: muniment.v1.ListAgentsResponse
-	(*UpdateAgentRequest)(nil),  // 7: muniment.v1.UpdateAgentRequest
-	(*UpdateAgentResponse)(nil), // 8: muniment.v1.UpdateAgentResponse
-	(*DeleteAgentRequest)(nil),  // 9: muniment.v1.DeleteAgentRequest
-	(*DeleteAgentResponse)(nil), // 10: muniment.v1.DeleteAgentResponse
-	(*EraseItemsRequest)(nil),   // 11: muniment.v1.EraseItemsRequest
-	(*EraseItemsResponse)(nil),  // 12: muniment.v1.EraseItemsResponse
-	(*MemorySettings)(nil),      // 13: muniment.v1.MemorySettings
-	(Classification)(0),         // 14: muniment.v1.Classification
-	(*AgentLimits)(nil),         // 15: muniment.v1.AgentLimits
-	(*Agent)(nil),               // 16: muniment.v1.Agent
-	(*AgentStorage)(nil),        // 17: muniment.v1.AgentStorage
-	(ItemKind)(0),               // 18: muniment.v1.ItemKind
+	(*CreateAgentRequest)(nil),   // 0: muniment.v1.CreateAgentRequest
+	(*InitialBlock)(nil),         // 1: muniment.v1.InitialBlock
+	(*CreateAgentResponse)(nil),  // 2: muniment.v1.CreateAgentResponse
+	(*GetAgentRequest)(nil),      // 3: muniment.v1.GetAgentRequest
+	(*GetAgentResponse)(nil),     // 4: muniment.v1.GetAgentResponse
+	(*ListAgentsRequest)(nil),    // 5: muniment.v1.ListAgentsRequest
+	(*ListAgentsResponse)(nil),   // 6: muniment.v1.ListAgentsResponse
+	(*UpdateAgentRequest)(nil),   // 7: muniment.v1.UpdateAgentRequest
+	(*UpdateAgentResponse)(nil),  // 8: muniment.v1.UpdateAgentResponse
+	(*DeleteAgentRequest)(nil),   // 9: muniment.v1.DeleteAgentRequest
+	(*DeleteAgentResponse)(nil),  // 10: muniment.v1.DeleteAgentResponse
+	(*EraseItemsRequest)(nil),    // 11: muniment.v1.EraseItemsRequest
+	(*EraseItemsResponse)(nil),   // 12: muniment.v1.EraseItemsResponse
+	(*UndeleteItemRequest)(nil),  // 13: muniment.v1.UndeleteItemRequest
+	(*UndeleteItemResponse)(nil), // 14: muniment.v1.UndeleteItemResponse
+	(*MemorySettings)(nil),       // 15: muniment.v1.MemorySettings
+	(Classification)(0),          // 16: muniment.v1.Classification
+	(*AgentLimits)(nil),          // 17: muniment.v1.AgentLimits
+	(*Agent)(nil),                // 18: muniment.v1.Agent
+	(*AgentStorage)(nil),         // 19: muniment.v1.AgentStorage
+	(ItemKind)(0),                // 20: muniment.v1.ItemKind
 }
 var file_muniment_v1_agent_service_proto_depIdxs = []int32{
-	13, // 0: muniment.v1.CreateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
+	15, // 0: muniment.v1.CreateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
 	1,  // 1: muniment.v1.CreateAgentRequest.initial_blocks:type_name -> muniment.v1.InitialBlock
-	14, // 2: muniment.v1.CreateAgentRequest.ceiling:type_name -> muniment.v1.Classification
-	15, // 3: muniment.v1.CreateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
-	16, // 4: muniment.v1.CreateAgentResponse.agent:type_name -> muniment.v1.Agent
-	16, // 5: muniment.v1.GetAgentResponse.agent:type_name -> muniment.v1.Agent
-	17, // 6: muniment.v1.GetAgentResponse.storage:type_name -> muniment.v1.AgentStorage
-	16, // 7: muniment.v1.ListAgentsResponse.agents:type_name -> muniment.v1.Agent
-	13, // 8: muniment.v1.UpdateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
-	15, // 9: muniment.v1.UpdateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
-	16, // 10: muniment.v1.UpdateAgentResponse.agent:type_name -> muniment.v1.Agent
-	18, // 11: muniment.v1.EraseItemsRequest.kind:type_name -> muniment.v1.ItemKind
-	0,  // 12: muniment.v1.AgentService.CreateAgent:input_type -> muniment.v1.CreateAgentRequest
-	3,  // 13: muniment.v1.AgentService.GetAgent:input_type -> muniment.v1.GetAgentRequest
-	5,  // 14: muniment.v1.AgentService.ListAgents:input_type -> muniment.v1.ListAgentsRequest
-	7,  // 15: muniment.v1.AgentService.UpdateAgent:input_type -> muniment.v1.UpdateAgentRequest
-	9,  // 16: muniment.v1.AgentService.DeleteAgent:input_type -> muniment.v1.DeleteAgentRequest
-	11, // 17: muniment.v1.AgentService.EraseItems:input_type -> muniment.v1.EraseItemsRequest
-	2,  // 18: muniment.v1.AgentService.CreateAgent:output_type -> muniment.v1.CreateAgentResponse
-	4,  // 19: muniment.v1.AgentService.GetAgent:output_type -> muniment.v1.GetAgentResponse
-	6,  // 20: muniment.v1.AgentService.ListAgents:output_type -> muniment.v1.ListAgentsResponse
-	8,  // 21: muniment.v1.AgentService.UpdateAgent:output_type -> muniment.v1.UpdateAgentResponse
-	10, // 22: muniment.v1.AgentService.DeleteAgent:output_type -> muniment.v1.DeleteAgentResponse
-	12, // 23: muniment.v1.AgentService.EraseItems:output_type -> muniment.v1.EraseItemsResponse
-	18, // [18:24] is the sub-list for method output_type
-	12, // [12:18] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	16, // 2: muniment.v1.CreateAgentRequest.ceiling:type_name -> muniment.v1.Classification
+	17, // 3: muniment.v1.CreateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
+	18, // 4: muniment.v1.CreateAgentResponse.agent:type_name -> muniment.v1.Agent
+	18, // 5: muniment.v1.GetAgentResponse.agent:type_name -> muniment.v1.Agent
+	19, // 6: muniment.v1.GetAgentResponse.storage:type_name -> muniment.v1.AgentStorage
+	18, // 7: muniment.v1.ListAgentsResponse.agents:type_name -> muniment.v1.Agent
+	15, // 8: muniment.v1.UpdateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
+	17, // 9: muniment.v1.UpdateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
+	18, // 10: muniment.v1.UpdateAgentResponse.agent:type_name -> muniment.v1.Agent
+	20, // 11: muniment.v1.EraseItemsRequest.kind:type_name -> muniment.v1.ItemKind
+	20, // 12: muniment.v1.UndeleteItemRequest.kind:type_name -> muniment.v1.ItemKind
+	16, // 13: muniment.v1.UndeleteItemRequest.classification:type_name -> muniment.v1.Classification
+	0,  // 14: muniment.v1.AgentService.CreateAgent:input_type -> muniment.v1.CreateAgentRequest
+	3,  // 15: muniment.v1.AgentService.GetAgent:input_type -> muniment.v1.GetAgentRequest
+	5,  // 16: muniment.v1.AgentService.ListAgents:input_type -> muniment.v1.ListAgentsRequest
+	7,  // 17: muniment.v1.AgentService.UpdateAgent:input_type -> muniment.v1.UpdateAgentRequest
+	9,  // 18: muniment.v1.AgentService.DeleteAgent:input_type -> muniment.v1.DeleteAgentRequest
+	11, // 19: muniment.v1.AgentService.EraseItems:input_type -> muniment.v1.EraseItemsRequest
+	13, // 20: muniment.v1.AgentService.UndeleteItem:input_type -> muniment.v1.UndeleteItemRequest
+	2,  // 21: muniment.v1.AgentService.CreateAgent:output_type -> muniment.v1.CreateAgentResponse
+	4,  // 22: muniment.v1.AgentService.GetAgent:output_type -> muniment.v1.GetAgentResponse
+	6,  // 23: muniment.v1.AgentService.ListAgents:output_type -> muniment.v1.ListAgentsResponse
+	8,  // 24: muniment.v1.AgentService.UpdateAgent:output_type -> muniment.v1.UpdateAgentResponse
+	10, // 25: muniment.v1.AgentService.DeleteAgent:output_type -> muniment.v1.DeleteAgentResponse
+	12, // 26: muniment.v1.AgentService.EraseItems:output_type -> muniment.v1.EraseItemsResponse
+	14, // 27: muniment.v1.AgentService.UndeleteItem:output_type -> muniment.v1.UndeleteItemResponse
+	21, // [21:28] is the sub-list for method output_type
+	14, // [14:21] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_agent_service_proto_init() }
@@ -936,7 +1060,7 @@ func file_muniment_v1_agent_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muniment_v1_agent_service_proto_rawDesc), len(file_muniment_v1_agent_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,12 +19,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AgentService_CreateAgent_FullMethodName = "/muniment.v1.AgentService/CreateAgent"
-	AgentService_GetAgent_FullMethodName    = "/muniment.v1.AgentService/GetAgent"
-	AgentService_ListAgents_FullMethodName  = "/muniment.v1.AgentService/ListAgents"
-	AgentService_UpdateAgent_FullMethodName = "/muniment.v1.AgentService/UpdateAgent"
-	AgentService_DeleteAgent_FullMethodName = "/muniment.v1.AgentService/DeleteAgent"
-	AgentService_EraseItems_FullMethodName  = "/muniment.v1.AgentService/EraseItems"
+	AgentService_CreateAgent_FullMethodName  = "/muniment.v1.AgentService/CreateAgent"
+	AgentService_GetAgent_FullMethodName     = "/muniment.v1.AgentService/GetAgent"
+	AgentService_ListAgents_FullMethodName   = "/muniment.v1.AgentService/ListAgents"
+	AgentService_UpdateAgent_FullMethodName  = "/muniment.v1.AgentService/UpdateAgent"
+	AgentService_DeleteAgent_FullMethodName  = "/muniment.v1.AgentService/DeleteAgent"
+	AgentService_EraseItems_FullMethodName   = "/muniment.v1.AgentService/EraseItems"
+	AgentService_UndeleteItem_FullMethodName = "/muniment.v1.AgentService/UndeleteItem"
 )
 
 // AgentServiceClient is the client API for AgentService service.
@@ -39,7 +40,8 @@ type AgentServiceClient interface {
 	//
 	// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
 	// `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
-	// of all agents together would be above those that the operator has set for the tenant.
+	// of all agents together would be above those that the operator has set for the tenant, or if the initial blocks exceed
+	// those of the agent.
 	CreateAgent(ctx context.Context, in *CreateAgentRequest, opts ...grpc.CallOption) (*CreateAgentResponse, error)
 	// Get one agent.
 	//
@@ -64,6 +66,19 @@ type AgentServiceClient interface {
 	//
 	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
 	EraseItems(ctx context.Context, in *EraseItemsRequest, opts ...grpc.CallOption) (*EraseItemsResponse, error)
+	// Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
+	//
+	// It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
+	// once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
+	// as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
+	// at that level, which ends with the call.
+	//
+	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
+	// `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
+	// an item of this name is live at the level; NOT_FOUND `MEMORY_NOT_FOUND`, `NOTE_NOT_FOUND`, `BLOCK_NOT_FOUND` or
+	// `PASSAGE_NOT_FOUND` if none of this name was deleted there, or the last one has expired, or been erased or purged;
+	// RESOURCE_EXHAUSTED `QUOTA_EXCEEDED`, FAILED_PRECONDITION `TIER_DISABLED` or `BUDGET_EXCEEDED` as a save does.
+	UndeleteItem(ctx context.Context, in *UndeleteItemRequest, opts ...grpc.CallOption) (*UndeleteItemResponse, error)
 }
 
 type agentServiceClient struct {
@@ -134,6 +149,16 @@ func (c *agentServiceClient) EraseItems(ctx context.Context, in *EraseItemsReque
 	return out, nil
 }
 
+func (c *agentServiceClient) UndeleteItem(ctx context.Context, in *UndeleteItemRequest, opts ...grpc.CallOption) (*UndeleteItemResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UndeleteItemResponse)
+	err := c.cc.Invoke(ctx, AgentService_UndeleteItem_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AgentServiceServer is the server API for AgentService service.
 // All implementations must embed UnimplementedAgentServiceServer
 // for forward compatibility.
@@ -146,7 +171,8 @@ type AgentServiceServer interface {
 	//
 	// Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
 	// `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
-	// of all agents together would be above those that the operator has set for the tenant.
+	// of all agents together would be above those that the operator has set for the tenant, or if the initial blocks exceed
+	// those of the agent.
 	CreateAgent(context.Context, *CreateAgentRequest) (*CreateAgentResponse, error)
 	// Get one agent.
 	//
@@ -171,6 +197,19 @@ type AgentServiceServer interface {
 	//
 	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
 	EraseItems(context.Context, *EraseItemsRequest) (*EraseItemsResponse, error)
+	// Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
+	//
+	// It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
+	// once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
+	// as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
+	// at that level, which ends with the call.
+	//
+	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
+	// `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
+	// an item of this name is live at the level; NOT_FOUND `MEMORY_NOT_FOUND`, `NOTE_NOT_FOUND`, `BLOCK_NOT_FOUND` or
+	// `PASSAGE_NOT_FOUND` if none of this name was deleted there, or the last one has expired, or been erased or purged;
+	// RESOURCE_EXHAUSTED `QUOTA_EXCEEDED`, FAILED_PRECONDITION `TIER_DISABLED` or `BUDGET_EXCEEDED` as a save does.
+	UndeleteItem(context.Context, *UndeleteItemRequest) (*UndeleteItemResponse, error)
 	mustEmbedUnimplementedAgentServiceServer()
 }
 
@@ -198,6 +237,9 @@ func (UnimplementedAgentServiceServer) DeleteAgent(context.Context, *DeleteAgent
 }
 func (UnimplementedAgentServiceServer) EraseItems(context.Context, *EraseItemsRequest) (*EraseItemsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EraseItems not implemented")
+}
+func (UnimplementedAgentServiceServer) UndeleteItem(context.Context, *UndeleteItemRequest) (*UndeleteItemResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UndeleteItem not implemented")
 }
 func (UnimplementedAgentServiceServer) mustEmbedUnimplementedAgentServiceServer() {}
 func (UnimplementedAgentServiceServer) testEmbeddedByValue()                      {}
@@ -328,6 +370,24 @@ func _AgentService_EraseItems_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AgentService_UndeleteItem_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UndeleteItemRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServiceServer).UndeleteItem(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AgentService_UndeleteItem_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServiceServer).UndeleteItem(ctx, req.(*UndeleteItemRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AgentService_ServiceDesc is the grpc.ServiceDesc for AgentService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -358,6 +418,10 @@ var AgentService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EraseItems",
 			Handler:    _AgentService_EraseItems_Handler,
+		},
+		{
+			MethodName: "UndeleteItem",
+			Handler:    _AgentService_UndeleteItem_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -64,7 +64,7 @@ type BlockServiceClient interface {
 	// Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 	//
 	// Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
-	// exists.
+	// exists; and with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits of the agent have no room for that version.
 	CreateSharedBlock(ctx context.Context, in *CreateSharedBlockRequest, opts ...grpc.CallOption) (*CreateSharedBlockResponse, error)
 	// Stop sharing a block. Detaches it from all agents. The owner keeps the block.
 	//
@@ -72,8 +72,8 @@ type BlockServiceClient interface {
 	DeleteSharedBlock(ctx context.Context, in *DeleteSharedBlockRequest, opts ...grpc.CallOption) (*DeleteSharedBlockResponse, error)
 	// Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 	//
-	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
-	// the block.
+	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, with INVALID_ARGUMENT if the agent owns the
+	// block, and with PERMISSION_DENIED `AGENT_CEILING_EXCEEDED` if the ceiling of the owner is above that of the agent.
 	AttachBlock(ctx context.Context, in *AttachBlockRequest, opts ...grpc.CallOption) (*AttachBlockResponse, error)
 	// Stop an agent from reading a shared block.
 	//
@@ -224,7 +224,7 @@ type BlockServiceServer interface {
 	// Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 	//
 	// Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
-	// exists.
+	// exists; and with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits of the agent have no room for that version.
 	CreateSharedBlock(context.Context, *CreateSharedBlockRequest) (*CreateSharedBlockResponse, error)
 	// Stop sharing a block. Detaches it from all agents. The owner keeps the block.
 	//
@@ -232,8 +232,8 @@ type BlockServiceServer interface {
 	DeleteSharedBlock(context.Context, *DeleteSharedBlockRequest) (*DeleteSharedBlockResponse, error)
 	// Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 	//
-	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
-	// the block.
+	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, with INVALID_ARGUMENT if the agent owns the
+	// block, and with PERMISSION_DENIED `AGENT_CEILING_EXCEEDED` if the ceiling of the owner is above that of the agent.
 	AttachBlock(context.Context, *AttachBlockRequest) (*AttachBlockResponse, error)
 	// Stop an agent from reading a shared block.
 	//

@@ -167,7 +167,7 @@ const (
 	//
 	// Example, RESOURCE_EXHAUSTED: more calls at once than an agent with `calls_per_second` 1 may make.
 	ErrorReason_ERROR_REASON_RATE_LIMITED ErrorReason = 34
-	// The agent would store more at the session's level than its limits allow. The metadata entry `quota` of ErrorInfo
+	// The agent would store more at the session's level, or a host for it at PUBLIC, than its limits allow. The metadata entry `quota` of ErrorInfo
 	// says of what: `items`, `bytes` or `revisions`. Reads and deletions go on. Or a host would give the tenant's agents
 	// more than the operator has allowed them together; `quota` is then `tenant`.
 	//
@@ -178,10 +178,14 @@ const (
 	//
 	// Example, RESOURCE_EXHAUSTED: SaveMemory while the disk has less than 256 MiB left.
 	ErrorReason_ERROR_REASON_STORAGE_FULL ErrorReason = 36
-	// The level is above the ceiling of the agent.
+	// The level is above the ceiling of the agent. AttachBlock: the ceiling of the owner is.
 	//
 	// Example, PERMISSION_DENIED: RaiseTaint to RESTRICTED for an agent that was created with the ceiling INTERNAL.
 	ErrorReason_ERROR_REASON_AGENT_CEILING_EXCEEDED ErrorReason = 37
+	// An item of this name is live at this level, so that no deleted one can come back.
+	//
+	// Example, ALREADY_EXISTS: UndeleteItem twice.
+	ErrorReason_ERROR_REASON_ITEM_EXISTS ErrorReason = 38
 )
 
 // Enum value maps for ErrorReason.
@@ -225,6 +229,7 @@ var (
 		35: "ERROR_REASON_QUOTA_EXCEEDED",
 		36: "ERROR_REASON_STORAGE_FULL",
 		37: "ERROR_REASON_AGENT_CEILING_EXCEEDED",
+		38: "ERROR_REASON_ITEM_EXISTS",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -265,6 +270,7 @@ var (
 		"ERROR_REASON_QUOTA_EXCEEDED":         35,
 		"ERROR_REASON_STORAGE_FULL":           36,
 		"ERROR_REASON_AGENT_CEILING_EXCEEDED": 37,
+		"ERROR_REASON_ITEM_EXISTS":            38,
 	}
 )
 
@@ -299,7 +305,7 @@ var File_muniment_v1_error_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\x97\n" +
+	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xb5\n" +
 	"\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
@@ -340,7 +346,8 @@ const file_muniment_v1_error_proto_rawDesc = "" +
 	"\x19ERROR_REASON_RATE_LIMITED\x10\"\x12\x1f\n" +
 	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10#\x12\x1d\n" +
 	"\x19ERROR_REASON_STORAGE_FULL\x10$\x12'\n" +
-	"#ERROR_REASON_AGENT_CEILING_EXCEEDED\x10%B?\n" +
+	"#ERROR_REASON_AGENT_CEILING_EXCEEDED\x10%\x12\x1c\n" +
+	"\x18ERROR_REASON_ITEM_EXISTS\x10&B?\n" +
 	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

@@ -6,7 +6,7 @@ import importlib
 import sys
 from importlib.util import find_spec
 
-_NEEDED = ("click", "rich", "yaml")
+_NEEDED = ("click", "jinja2", "rich", "yaml")
 
 
 def main() -> None:

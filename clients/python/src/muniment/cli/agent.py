@@ -8,13 +8,15 @@ from typing import Any
 
 import click
 
-from muniment import AgentLimits, Classification, HostClient, ItemKind, MemorySettings
+from muniment import AgentLimits, Classification, HostClient, MemorySettings
+from muniment.cli.agent_items import erase, undelete
 from muniment.cli.apply import LIMITS, SETTINGS, apply, flat
 from muniment.cli.connect import with_host
 from muniment.cli.content import confirm
 from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
+from muniment.cli.page.show import show
 from muniment.cli.parameters import LEVEL, TEXT
 
 _NEARLY_FULL = ", at 80 % of a limit or above: raise it (muniment agent update), delete items, or purge old versions"
@@ -30,6 +32,7 @@ def agent() -> None:
       muniment agent create alice --display-name "Alice" --language en
       muniment agent apply -f agents.yaml
       muniment agent list
+      muniment agent show alice --html alice.html
     """
 
 
@@ -234,53 +237,7 @@ def delete(host: HostClient, agent_id: str, yes: bool) -> None:
     print_note("Erased.")
 
 
-_KINDS = {kind.name.lower(): kind for kind in ItemKind}
-
-
-@agent.command(cls=Discreet)
-@click.argument("agent_id", metavar="NAME", type=TEXT)
-@click.option("--kind", type=click.Choice(list(_KINDS)), default="memory", show_default=True, help="The kind of items.")
-@click.option("--name", type=TEXT, help="The key of a memory, the id of a note or passage, the label of a block.")
-@click.option("--tag", type=TEXT, help="A tag that the items have, or had in any revision.")
-@click.option(
-    "--item",
-    "item_id",
-    metavar="ID",
-    type=TEXT,
-    help="The id of an item: `muniment history … --json` and `muniment audit list … --json` show it.",
-)
-@click.option("--revision", type=int, help="With --item: the revision to erase. The others stay.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@with_host
-def erase(
-    host: HostClient,
-    agent_id: str,
-    kind: str,
-    name: str | None,
-    tag: str | None,
-    item_id: str | None,
-    revision: int | None,
-    yes: bool,
-) -> None:
-    """Erase items for good.
-
-    They are erased with all their revisions, at every level.
-
-    Give one of --name, --tag, and --item with --revision. The command says the same whether or not there was anything
-    to erase. Audit rows stay.
-
-    \b
-    Examples:
-      muniment agent erase alice --name plan --yes
-      muniment agent erase alice --kind passage --tag customer:17
-      muniment agent erase alice --item 0b9c6b0e-6f0c-4f0a-9d0e-1c6c1f0a2b3d --revision 2
-    """
-    if [name, tag, item_id].count(None) != 2 or (item_id is None) != (revision is None):
-        raise click.UsageError("give one of --name, --tag, and --item with --revision")
-    if not yes:
-        confirm("Erase that, with all its revisions?" if item_id is None else "Erase that revision?")
-    host.erase_items(agent_id, _KINDS[kind], name=name, tag=tag, item_id=item_id, revision=revision or 0)
-    print_note("Erased.")
-
-
 agent.add_command(apply)
+agent.add_command(erase)
+agent.add_command(show)
+agent.add_command(undelete)

@@ -21,6 +21,7 @@ import click
 import muniment
 from muniment import Classification, HostClient, SessionClient
 from muniment._channel import NotLocal
+from muniment._shown import shown
 from muniment.cli.failures import Failure, report_file_errors
 from muniment.cli.parameters import LEVEL, TEXT
 from muniment.settings import DEVELOPMENT_FILE
@@ -42,7 +43,8 @@ _OPEN_SESSION = "muniment session open AGENT --taint LEVEL"
 _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.Unauthenticated: f"get another: {_CREATE_HOST_KEY}, or {_OPEN_SESSION}; or the tenant is frozen: ask its "
     "operator",
-    muniment.PrincipalNotAllowed: "agents, sessions and sharing need MUNIMENT_HOST_KEY; items need a session",
+    muniment.PrincipalNotAllowed: "agents, sessions and sharing need MUNIMENT_HOST_KEY, a host key that was created "
+    "without --only, or with --only for this; items need a session",
     muniment.CeilingExceeded: "stay at or below the key's ceiling, or use a key with a higher one",
     muniment.AgentCeilingExceeded: "stay at or below the agent's ceiling: muniment agent get NAME",
     muniment.AgentNotFound: "list the agents: muniment agent list; create one: muniment agent create NAME",
@@ -57,6 +59,7 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.NoteExists: "omit --id, or give the content and tier of the existing note",
     muniment.BlockExists: "list its readers: muniment block consumers OWNER LABEL; if it has text, omit CONTENT",
     muniment.PassageExists: "omit --id, or give the content of the existing passage",
+    muniment.ItemExists: "keep the one that was saved there since, or delete it first",
     muniment.TierDisabled: "a host can enable it: muniment agent update NAME --notes, or --profile",
     muniment.BudgetExceeded: "shorten or delete a note first: muniment note list",
     muniment.TextNotFound: "show the block: muniment block get LABEL",
@@ -130,10 +133,26 @@ def with_server_options(command: Callable[..., None]) -> Callable[..., None]:
     )
     @click.option("--tls", is_flag=True, help="Use TLS, and trust the authorities that gRPC includes.")
     @click.option(
-        "--tls-ca", type=_PATH, metavar="FILE", envvar="MUNIMENT_TLS_CA", help="Use TLS, and trust this authority."
+        "--tls-ca",
+        type=_PATH,
+        metavar="FILE",
+        envvar="MUNIMENT_TLS_CA",
+        help="Use TLS, and trust a server whose certificate this authority signed. In PEM.",
     )
-    @click.option("--tls-cert", type=_PATH, metavar="FILE", envvar="MUNIMENT_TLS_CERT", help="What to show the server.")
-    @click.option("--tls-key", type=_PATH, metavar="FILE", envvar="MUNIMENT_TLS_KEY", help="Its key.")
+    @click.option(
+        "--tls-cert",
+        type=_PATH,
+        metavar="FILE",
+        envvar="MUNIMENT_TLS_CERT",
+        help="The certificate of this client, in PEM, if the server asks for one (serve --tls-client-ca).",
+    )
+    @click.option(
+        "--tls-key",
+        type=_PATH,
+        metavar="FILE",
+        envvar="MUNIMENT_TLS_KEY",
+        help="The private key of this client's certificate, in PEM.",
+    )
     @functools.wraps(command)
     def with_options(
         *,
@@ -262,7 +281,7 @@ def report_server_errors() -> Iterator[None]:
         with report_file_errors():
             yield
     except muniment.MunimentError as error:
-        raise Failure(_said_by(error), _hint(error)) from None
+        raise Failure(shown(error), _hint(error)) from None
     except UnicodeError:
         raise Failure("the text is not in UTF-8", "convert it first: iconv -t UTF-8") from None
     except NotLocal as error:
@@ -271,15 +290,18 @@ def report_server_errors() -> Iterator[None]:
         raise Failure(str(error), "see --help") from None
 
 
+@contextmanager
+def with_hint(hint: str, *kinds: type[muniment.MunimentError]) -> Iterator[None]:
+    """Give errors of these kinds another hint than elsewhere."""
+    try:
+        yield
+    except kinds as error:
+        raise Failure(shown(error), hint) from None
+
+
 def broken_rules(error: muniment.InvalidArgument) -> str:
     """`content is too long; tags[0] must not be empty`."""
     return "; ".join(f"{each.field} {each.description}" for each in error.violations)
-
-
-def _said_by(error: muniment.MunimentError) -> str:
-    if isinstance(error, muniment.InternalError) and error.incident:
-        return f"{error} (incident {error.incident})"
-    return str(error)
 
 
 def _hint(error: muniment.MunimentError) -> str:

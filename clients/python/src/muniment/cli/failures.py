@@ -33,17 +33,24 @@ class Failure(click.ClickException):
 
 @contextmanager
 def report_file_errors() -> Iterator[None]:
-    """Turn an operating system error about a file or an address into a Failure."""
+    """Turn an operating system error about a file or, if it names none, an address into a Failure."""
     try:
         yield
     except BrokenPipeError:  # the reader of the output has closed it
         raise
     except OSError as error:
-        what = f"{error.filename}: " if error.filename else ""
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise Failure(
-            f"{what}{reason}", "check that the path exists and is yours, and that the address is right"
-        ) from None
+        if error.filename:
+            raise Failure(f"{error.filename}: {reason}", "check that the path exists and is yours") from None
+        raise Failure(reason, "check the address") from None
+
+
+def _options(command: click.Command, ctx: click.Context) -> set[str]:
+    """The options of a command and of all commands below it."""
+    if isinstance(command, click.Group):
+        below = (command.get_command(ctx, name) for name in command.list_commands(ctx))
+        return set().union(*(_options(each, ctx) for each in below if each is not None))
+    return {name for each in command.params if isinstance(each, click.Option) for name in each.opts}
 
 
 class Discreet(click.Command):
@@ -60,9 +67,12 @@ class Discreet(click.Command):
             raise click.UsageError(self._without_the_extra_arguments(ctx), error.ctx) from None
 
     def _without_the_option(self, ctx: click.Context, error: click.NoSuchOption) -> str:
-        """The message about an unknown option. It is named only where it cannot be content: without arguments."""
+        """The message about an unknown option.
+
+        It is named only where it cannot be content: if the command takes no arguments, or another command has it.
+        """
         near = f" Did you mean {error.possibilities[0]}?" if error.possibilities else ""
-        if not self._arguments(ctx):
+        if not self._arguments(ctx) or error.option_name in _options(ctx.find_root().command, ctx):
             return f"{error.message}{near}"
         return (
             f"one of the options is unknown.{near} "

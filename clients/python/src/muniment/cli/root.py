@@ -27,7 +27,7 @@ _COMMANDS = {
     "export": Lazy("muniment.cli.transfer.export:export", "Export all items of an agent to a file."),
     "import": Lazy("muniment.cli.transfer.import_:import_", "Import items from a file into an agent."),
 }
-# No name of a distribution: whoever owns it in a public index would be trusted.
+# It names a folder, not a package: in a public index, anybody may own the name.
 _WITHOUT_SERVER = (
     "serve, migrate and the other operators' commands come with the server: "
     "in its repository, pip install ./clients/python '.[semantic]'"

@@ -10,6 +10,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 import muniment
 from muniment import BudgetEntry, BudgetExceeded, MunimentError
+from muniment._shown import shown
 from muniment.mcp.results import LEVELS
 
 Arguments = ParamSpec("Arguments")
@@ -61,8 +62,7 @@ def report_errors(tool: Callable[Arguments, Result]) -> Callable[Arguments, Resu
 
 
 def _message(error: MunimentError) -> str:
-    incident = error.incident if isinstance(error, muniment.InternalError) else ""
-    return f"{str(error).rstrip('.')} (incident {incident})" if incident else str(error).rstrip(".")
+    return shown(error).rstrip(".")
 
 
 def _next(error: MunimentError) -> str:

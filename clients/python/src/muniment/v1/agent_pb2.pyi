@@ -95,7 +95,7 @@ class AgentStorage(message.Message):
     bytes: builtins.int
     """The bytes, as `max_bytes` counts them."""
     nearly_full: builtins.bool
-    """Whether one of the two is at 80 % of its limit or above."""
+    """Whether one of the two is at 80 % of its limit or above. Nothing stored is never nearly full."""
     def __init__(
         self,
         *,

@@ -392,3 +392,50 @@ class EraseItemsResponse(message.Message):
     _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class UndeleteItemRequest(message.Message):
+    """The request of UndeleteItem."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    KIND_FIELD_NUMBER: builtins.int
+    NAME_FIELD_NUMBER: builtins.int
+    CLASSIFICATION_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent id."""
+    kind: audit_pb2.ItemKind.ValueType
+    """The kind of the item."""
+    name: builtins.str
+    """The name of the item: the key of a memory, the id of a note or passage, the label of a block."""
+    classification: classification_pb2.Classification.ValueType
+    """The level at which it was deleted."""
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        kind: audit_pb2.ItemKind.ValueType = ...,
+        name: builtins.str = ...,
+        classification: classification_pb2.Classification.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "classification", b"classification", "kind", b"kind", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class UndeleteItemResponse(message.Message):
+    """The response of UndeleteItem."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...

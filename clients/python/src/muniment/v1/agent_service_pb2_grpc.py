@@ -67,6 +67,11 @@ class AgentServiceStub(object):
                 request_serializer=muniment_dot_v1_dot_agent__service__pb2.EraseItemsRequest.SerializeToString,
                 response_deserializer=muniment_dot_v1_dot_agent__service__pb2.EraseItemsResponse.FromString,
                 _registered_method=True)
+        self.UndeleteItem = channel.unary_unary(
+                '/muniment.v1.AgentService/UndeleteItem',
+                request_serializer=muniment_dot_v1_dot_agent__service__pb2.UndeleteItemRequest.SerializeToString,
+                response_deserializer=muniment_dot_v1_dot_agent__service__pb2.UndeleteItemResponse.FromString,
+                _registered_method=True)
 
 
 class AgentServiceServicer(object):
@@ -80,7 +85,8 @@ class AgentServiceServicer(object):
 
         Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
         `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
-        of all agents together would be above those that the operator has set for the tenant.
+        of all agents together would be above those that the operator has set for the tenant, or if the initial blocks exceed
+        those of the agent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -134,6 +140,24 @@ class AgentServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UndeleteItem(self, request, context):
+        """Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
+
+        It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
+        once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
+        as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
+        at that level, which ends with the call.
+
+        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
+        `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
+        an item of this name is live at the level; NOT_FOUND `MEMORY_NOT_FOUND`, `NOTE_NOT_FOUND`, `BLOCK_NOT_FOUND` or
+        `PASSAGE_NOT_FOUND` if none of this name was deleted there, or the last one has expired, or been erased or purged;
+        RESOURCE_EXHAUSTED `QUOTA_EXCEEDED`, FAILED_PRECONDITION `TIER_DISABLED` or `BUDGET_EXCEEDED` as a save does.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AgentServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -166,6 +190,11 @@ def add_AgentServiceServicer_to_server(servicer, server):
                     servicer.EraseItems,
                     request_deserializer=muniment_dot_v1_dot_agent__service__pb2.EraseItemsRequest.FromString,
                     response_serializer=muniment_dot_v1_dot_agent__service__pb2.EraseItemsResponse.SerializeToString,
+            ),
+            'UndeleteItem': grpc.unary_unary_rpc_method_handler(
+                    servicer.UndeleteItem,
+                    request_deserializer=muniment_dot_v1_dot_agent__service__pb2.UndeleteItemRequest.FromString,
+                    response_serializer=muniment_dot_v1_dot_agent__service__pb2.UndeleteItemResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -333,6 +362,33 @@ class AgentService(object):
             '/muniment.v1.AgentService/EraseItems',
             muniment_dot_v1_dot_agent__service__pb2.EraseItemsRequest.SerializeToString,
             muniment_dot_v1_dot_agent__service__pb2.EraseItemsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UndeleteItem(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muniment.v1.AgentService/UndeleteItem',
+            muniment_dot_v1_dot_agent__service__pb2.UndeleteItemRequest.SerializeToString,
+            muniment_dot_v1_dot_agent__service__pb2.UndeleteItemResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,7 +41,8 @@ class AgentServiceStub:
 
     Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
     `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
-    of all agents together would be above those that the operator has set for the tenant.
+    of all agents together would be above those that the operator has set for the tenant, or if the initial blocks exceed
+    those of the agent.
     """
     GetAgent: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.GetAgentRequest, _agent_service_pb2.GetAgentResponse]
     """Get one agent.
@@ -70,6 +71,20 @@ class AgentServiceStub:
 
     Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
     """
+    UndeleteItem: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.UndeleteItemRequest, _agent_service_pb2.UndeleteItemResponse]
+    """Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
+
+    It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
+    once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
+    as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
+    at that level, which ends with the call.
+
+    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
+    `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
+    an item of this name is live at the level; NOT_FOUND `MEMORY_NOT_FOUND`, `NOTE_NOT_FOUND`, `BLOCK_NOT_FOUND` or
+    `PASSAGE_NOT_FOUND` if none of this name was deleted there, or the last one has expired, or been erased or purged;
+    RESOURCE_EXHAUSTED `QUOTA_EXCEEDED`, FAILED_PRECONDITION `TIER_DISABLED` or `BUDGET_EXCEEDED` as a save does.
+    """
 
 @_typing.type_check_only
 class AgentServiceAsyncStub(AgentServiceStub):
@@ -84,7 +99,8 @@ class AgentServiceAsyncStub(AgentServiceStub):
 
     Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
     `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
-    of all agents together would be above those that the operator has set for the tenant.
+    of all agents together would be above those that the operator has set for the tenant, or if the initial blocks exceed
+    those of the agent.
     """
     GetAgent: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.GetAgentRequest, _agent_service_pb2.GetAgentResponse]  # type: ignore[assignment]
     """Get one agent.
@@ -113,6 +129,20 @@ class AgentServiceAsyncStub(AgentServiceStub):
 
     Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
     """
+    UndeleteItem: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.UndeleteItemRequest, _agent_service_pb2.UndeleteItemResponse]  # type: ignore[assignment]
+    """Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
+
+    It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
+    once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
+    as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
+    at that level, which ends with the call.
+
+    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
+    `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
+    an item of this name is live at the level; NOT_FOUND `MEMORY_NOT_FOUND`, `NOTE_NOT_FOUND`, `BLOCK_NOT_FOUND` or
+    `PASSAGE_NOT_FOUND` if none of this name was deleted there, or the last one has expired, or been erased or purged;
+    RESOURCE_EXHAUSTED `QUOTA_EXCEEDED`, FAILED_PRECONDITION `TIER_DISABLED` or `BUDGET_EXCEEDED` as a save does.
+    """
 
 class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
     """Manages agents. Only hosts may call it.
@@ -130,7 +160,8 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
         `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
-        of all agents together would be above those that the operator has set for the tenant.
+        of all agents together would be above those that the operator has set for the tenant, or if the initial blocks exceed
+        those of the agent.
         """
 
     @_abc_1.abstractmethod
@@ -188,6 +219,26 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
         each erased item, at its level, is added. The sharing of a block is not ended.
 
         Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+        """
+
+    @_abc_1.abstractmethod
+    def UndeleteItem(
+        self,
+        request: _agent_service_pb2.UndeleteItemRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_agent_service_pb2.UndeleteItemResponse, _abc.Awaitable[_agent_service_pb2.UndeleteItemResponse]]:
+        """Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
+
+        It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
+        once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
+        as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
+        at that level, which ends with the call.
+
+        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
+        `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
+        an item of this name is live at the level; NOT_FOUND `MEMORY_NOT_FOUND`, `NOTE_NOT_FOUND`, `BLOCK_NOT_FOUND` or
+        `PASSAGE_NOT_FOUND` if none of this name was deleted there, or the last one has expired, or been erased or purged;
+        RESOURCE_EXHAUSTED `QUOTA_EXCEEDED`, FAILED_PRECONDITION `TIER_DISABLED` or `BUDGET_EXCEEDED` as a save does.
         """
 
 def add_AgentServiceServicer_to_server(servicer: AgentServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

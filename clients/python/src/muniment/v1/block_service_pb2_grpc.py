@@ -148,7 +148,7 @@ class BlockServiceServicer(object):
         """Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 
         Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
-        exists.
+        exists; and with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits of the agent have no room for that version.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -166,8 +166,8 @@ class BlockServiceServicer(object):
     def AttachBlock(self, request, context):
         """Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 
-        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
-        the block.
+        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, with INVALID_ARGUMENT if the agent owns the
+        block, and with PERMISSION_DENIED `AGENT_CEILING_EXCEEDED` if the ceiling of the owner is above that of the agent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

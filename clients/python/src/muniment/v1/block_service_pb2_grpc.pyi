@@ -66,7 +66,7 @@ class BlockServiceStub:
     """Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 
     Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
-    exists.
+    exists; and with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits of the agent have no room for that version.
     """
     DeleteSharedBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.DeleteSharedBlockRequest, _block_service_pb2.DeleteSharedBlockResponse]
     """Stop sharing a block. Detaches it from all agents. The owner keeps the block.
@@ -76,8 +76,8 @@ class BlockServiceStub:
     AttachBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.AttachBlockRequest, _block_service_pb2.AttachBlockResponse]
     """Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 
-    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
-    the block.
+    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, with INVALID_ARGUMENT if the agent owns the
+    block, and with PERMISSION_DENIED `AGENT_CEILING_EXCEEDED` if the ceiling of the owner is above that of the agent.
     """
     DetachBlock: _grpc.UnaryUnaryMultiCallable[_block_service_pb2.DetachBlockRequest, _block_service_pb2.DetachBlockResponse]
     """Stop an agent from reading a shared block.
@@ -125,7 +125,7 @@ class BlockServiceAsyncStub(BlockServiceStub):
     """Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 
     Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
-    exists.
+    exists; and with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits of the agent have no room for that version.
     """
     DeleteSharedBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.DeleteSharedBlockRequest, _block_service_pb2.DeleteSharedBlockResponse]  # type: ignore[assignment]
     """Stop sharing a block. Detaches it from all agents. The owner keeps the block.
@@ -135,8 +135,8 @@ class BlockServiceAsyncStub(BlockServiceStub):
     AttachBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.AttachBlockRequest, _block_service_pb2.AttachBlockResponse]  # type: ignore[assignment]
     """Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 
-    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
-    the block.
+    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, with INVALID_ARGUMENT if the agent owns the
+    block, and with PERMISSION_DENIED `AGENT_CEILING_EXCEEDED` if the ceiling of the owner is above that of the agent.
     """
     DetachBlock: _aio.UnaryUnaryMultiCallable[_block_service_pb2.DetachBlockRequest, _block_service_pb2.DetachBlockResponse]  # type: ignore[assignment]
     """Stop an agent from reading a shared block.
@@ -217,7 +217,7 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
         """Declare a block of an agent as shared, and create its PUBLIC version if there is none.
 
         Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
-        exists.
+        exists; and with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits of the agent have no room for that version.
         """
 
     @_abc_1.abstractmethod
@@ -239,8 +239,8 @@ class BlockServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_block_service_pb2.AttachBlockResponse, _abc.Awaitable[_block_service_pb2.AttachBlockResponse]]:
         """Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
 
-        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
-        the block.
+        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, with INVALID_ARGUMENT if the agent owns the
+        block, and with PERMISSION_DENIED `AGENT_CEILING_EXCEEDED` if the ceiling of the owner is above that of the agent.
         """
 
     @_abc_1.abstractmethod

@@ -196,7 +196,7 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, RESOURCE_EXHAUSTED: more calls at once than an agent with `calls_per_second` 1 may make.
     """
     ERROR_REASON_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 35
-    """The agent would store more at the session's level than its limits allow. The metadata entry `quota` of ErrorInfo
+    """The agent would store more at the session's level, or a host for it at PUBLIC, than its limits allow. The metadata entry `quota` of ErrorInfo
     says of what: `items`, `bytes` or `revisions`. Reads and deletions go on. Or a host would give the tenant's agents
     more than the operator has allowed them together; `quota` is then `tenant`.
 
@@ -209,9 +209,14 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, RESOURCE_EXHAUSTED: SaveMemory while the disk has less than 256 MiB left.
     """
     ERROR_REASON_AGENT_CEILING_EXCEEDED: _ErrorReason.ValueType  # 37
-    """The level is above the ceiling of the agent.
+    """The level is above the ceiling of the agent. AttachBlock: the ceiling of the owner is.
 
     Example, PERMISSION_DENIED: RaiseTaint to RESTRICTED for an agent that was created with the ceiling INTERNAL.
+    """
+    ERROR_REASON_ITEM_EXISTS: _ErrorReason.ValueType  # 38
+    """An item of this name is live at this level, so that no deleted one can come back.
+
+    Example, ALREADY_EXISTS: UndeleteItem twice.
     """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
@@ -395,7 +400,7 @@ ERROR_REASON_RATE_LIMITED: ErrorReason.ValueType  # 34
 Example, RESOURCE_EXHAUSTED: more calls at once than an agent with `calls_per_second` 1 may make.
 """
 ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 35
-"""The agent would store more at the session's level than its limits allow. The metadata entry `quota` of ErrorInfo
+"""The agent would store more at the session's level, or a host for it at PUBLIC, than its limits allow. The metadata entry `quota` of ErrorInfo
 says of what: `items`, `bytes` or `revisions`. Reads and deletions go on. Or a host would give the tenant's agents
 more than the operator has allowed them together; `quota` is then `tenant`.
 
@@ -408,7 +413,12 @@ Reads, deletions, and what hosts do with sessions go on.
 Example, RESOURCE_EXHAUSTED: SaveMemory while the disk has less than 256 MiB left.
 """
 ERROR_REASON_AGENT_CEILING_EXCEEDED: ErrorReason.ValueType  # 37
-"""The level is above the ceiling of the agent.
+"""The level is above the ceiling of the agent. AttachBlock: the ceiling of the owner is.
 
 Example, PERMISSION_DENIED: RaiseTaint to RESTRICTED for an agent that was created with the ceiling INTERNAL.
+"""
+ERROR_REASON_ITEM_EXISTS: ErrorReason.ValueType  # 38
+"""An item of this name is live at this level, so that no deleted one can come back.
+
+Example, ALREADY_EXISTS: UndeleteItem twice.
 """

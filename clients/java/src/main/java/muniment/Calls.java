@@ -95,7 +95,7 @@ final class Calls {
     return Status.UNAVAILABLE
         .withDescription(failure.getStatus().getDescription())
         .withCause(failure)
-        .asRuntimeException();
+        .asRuntimeException(failure.getTrailers());
   }
 
   private boolean mayRetry(MunimentException error, boolean safe) {

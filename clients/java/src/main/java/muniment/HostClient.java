@@ -43,6 +43,8 @@ import muniment.v1.RaiseTaintResponse;
 import muniment.v1.ResetSessionRequest;
 import muniment.v1.ResetSessionResponse;
 import muniment.v1.SessionServiceGrpc;
+import muniment.v1.UndeleteItemRequest;
+import muniment.v1.UndeleteItemResponse;
 import muniment.v1.UpdateAgentRequest;
 import muniment.v1.UpdateAgentResponse;
 
@@ -150,6 +152,15 @@ public final class HostClient implements AutoCloseable {
     return calls.call(
         AgentServiceGrpc.getEraseItemsMethod(),
         filled(EraseItemsRequest.newBuilder(), request).build());
+  }
+
+  /**
+   * Undeletes the item that was deleted last under a name, at the level at which it was deleted.
+   */
+  public UndeleteItemResponse undeleteItem(Consumer<UndeleteItemRequest.Builder> request) {
+    return calls.call(
+        AgentServiceGrpc.getUndeleteItemMethod(),
+        filled(UndeleteItemRequest.newBuilder(), request).build());
   }
 
   /**

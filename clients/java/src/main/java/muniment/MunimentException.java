@@ -8,6 +8,7 @@ import com.google.rpc.BadRequest.FieldViolation;
 import com.google.rpc.ErrorInfo;
 import com.google.rpc.RetryInfo;
 import com.google.rpc.Status;
+import io.grpc.Metadata;
 import io.grpc.Status.Code;
 import io.grpc.StatusException;
 import io.grpc.StatusRuntimeException;
@@ -16,6 +17,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import muniment.v1.BudgetExceeded;
 import muniment.v1.ErrorReason;
 import muniment.v1.ImportProgress;
@@ -30,13 +32,19 @@ public final class MunimentException extends RuntimeException {
   private static final long serialVersionUID = 1L;
   private static final String DOMAIN = "muniment.v1";
 
+  /** The trailer with the id of the call. */
+  private static final Metadata.Key<String> REQUEST_ID =
+      Metadata.Key.of("request-id", Metadata.ASCII_STRING_MARSHALLER);
+
   private final Status status;
   private final ErrorInfo info;
+  private final String requestId;
 
-  private MunimentException(Status status, ErrorInfo info, Throwable cause) {
-    super(message(status, info), cause);
+  private MunimentException(Status status, ErrorInfo info, String requestId, Throwable cause) {
+    super(message(status, info, requestId), cause);
     this.status = status;
     this.info = info;
+    this.requestId = requestId;
   }
 
   /**
@@ -51,7 +59,7 @@ public final class MunimentException extends RuntimeException {
         detail(status, ErrorInfo.class)
             .filter(each -> each.getDomain().equals(DOMAIN))
             .orElse(ErrorInfo.getDefaultInstance());
-    return new MunimentException(status, info, failure);
+    return new MunimentException(status, info, requestId(failure, info), failure);
   }
 
   /** The status code. */
@@ -110,7 +118,15 @@ public final class MunimentException extends RuntimeException {
     return detail(status, ImportProgress.class);
   }
 
-  /** Finds a fault of the server in its log. Empty: the server did not say. */
+  /**
+   * Identifies the call in the server's log; after retries, the last attempt. Empty: no server
+   * answered.
+   */
+  public Optional<String> requestId() {
+    return Optional.of(requestId).filter(id -> !id.isEmpty());
+  }
+
+  /** Of a fault: the request id, as the status itself has it. Empty: the server did not say. */
   public Optional<String> incident() {
     return Optional.ofNullable(info.getMetadataMap().get("incident"));
   }
@@ -134,6 +150,13 @@ public final class MunimentException extends RuntimeException {
     return Status.newBuilder().setCode(plain.getCode().value()).setMessage(description).build();
   }
 
+  /** The id in the trailer. A server of version 0.1.0 sends none, but faults have an incident. */
+  private static String requestId(Throwable failure, ErrorInfo info) {
+    return Optional.ofNullable(io.grpc.Status.trailersFromThrowable(failure))
+        .map(trailers -> trailers.get(REQUEST_ID))
+        .orElse(info.getMetadataOrDefault("incident", ""));
+  }
+
   /** The first detail of one kind. Empty: there is none, or it is damaged. */
   private static <D extends Message> Optional<D> detail(Status status, Class<D> kind) {
     for (Any packed : status.getDetailsList()) {
@@ -154,7 +177,7 @@ public final class MunimentException extends RuntimeException {
         .orElse(List.of());
   }
 
-  private static String message(Status status, ErrorInfo info) {
+  private static String message(Status status, ErrorInfo info, String requestId) {
     String name =
         info.getReason().isEmpty()
             ? io.grpc.Status.fromCodeValue(status.getCode()).getCode().name()
@@ -163,6 +186,10 @@ public final class MunimentException extends RuntimeException {
         violations(status).stream()
             .map(each -> each.getField() + ": " + each.getDescription())
             .collect(Collectors.joining("; "));
-    return name + ": " + status.getMessage() + (fields.isEmpty() ? "" : " (" + fields + ")");
+    String request = requestId.isEmpty() ? "" : "request " + requestId;
+    return Stream.of(fields, request)
+        .filter(text -> !text.isEmpty())
+        .map(text -> " (" + text + ")")
+        .collect(Collectors.joining("", name + ": " + status.getMessage(), ""));
   }
 }

@@ -126,6 +126,7 @@ final class Conformance {
       line.put("reason", new JsonPrimitive(error.reasonName()));
       line.put("message", new JsonPrimitive(error.description()));
       line.put("details", details(error));
+      line.put("request_id", new JsonPrimitive(error.requestId().orElse("")));
     }
     return line;
   }

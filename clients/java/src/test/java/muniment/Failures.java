@@ -11,21 +11,27 @@ final class Failures {
   private Failures() {}
 
   static Status failure(Code code, String reason, Message... details) {
-    ErrorInfo info =
-        ErrorInfo.newBuilder()
-            .setDomain("muniment.v1")
-            .setReason(reason)
-            .putMetadata("incident", "i-1")
-            .build();
+    return failure(code, info(reason).build(), details);
+  }
+
+  static Status unavailable() {
+    return failure(Code.UNAVAILABLE, "UNAVAILABLE");
+  }
+
+  static Status fault(String incident) {
+    return failure(Code.INTERNAL, info("INTERNAL").putMetadata("incident", incident).build());
+  }
+
+  private static ErrorInfo.Builder info(String reason) {
+    return ErrorInfo.newBuilder().setDomain("muniment.v1").setReason(reason);
+  }
+
+  private static Status failure(Code code, ErrorInfo info, Message... details) {
     Status.Builder status =
         Status.newBuilder().setCode(code.value()).setMessage("it is so").addDetails(Any.pack(info));
     for (Message detail : details) {
       status.addDetails(Any.pack(detail));
     }
     return status.build();
-  }
-
-  static Status unavailable() {
-    return failure(Code.UNAVAILABLE, "UNAVAILABLE");
   }
 }

@@ -53,6 +53,8 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
   private final Map<String, Queue<Message>> answers = new ConcurrentHashMap<>();
   private final Map<String, List<Call>> calls = new ConcurrentHashMap<>();
   private final AtomicInteger connections = new AtomicInteger();
+  private final AtomicInteger answered = new AtomicInteger();
+  private volatile boolean numbersAnswers;
   private volatile CountDownLatch barrier = new CountDownLatch(0);
   private final Server server;
 
@@ -81,6 +83,11 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
   /** How many connections there have been. */
   int connections() {
     return connections.get();
+  }
+
+  /** From now on, answers have request ids: r-1, r-2 and so on. */
+  void numberAnswers() {
+    numbersAnswers = true;
   }
 
   /** From now on, answers no call until so many have come. */
@@ -130,11 +137,21 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
     await();
     Message scripted = answers.getOrDefault(method.getBareMethodName(), new ArrayDeque<>()).poll();
     if (scripted instanceof Status status) {
-      responses.onError(StatusProto.toStatusRuntimeException(status));
+      responses.onError(StatusProto.toStatusRuntimeException(status, trailers()));
     } else {
       responses.onNext(scripted == null ? Contract.response(method) : scripted);
       responses.onCompleted();
     }
+  }
+
+  private Metadata trailers() {
+    Metadata trailers = new Metadata();
+    if (numbersAnswers) {
+      trailers.put(
+          Metadata.Key.of("request-id", Metadata.ASCII_STRING_MARSHALLER),
+          "r-" + answered.incrementAndGet());
+    }
+    return trailers;
   }
 
   private void await() {

@@ -1,6 +1,7 @@
 package muniment;
 
 import static muniment.Failures.failure;
+import static muniment.Failures.fault;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import com.google.protobuf.Any;
@@ -37,8 +38,18 @@ class MunimentExceptionTest {
     assertEquals(ErrorReason.ERROR_REASON_MEMORY_NOT_FOUND, error.reason());
     assertEquals("it is so", error.description());
     assertEquals("MEMORY_NOT_FOUND: it is so", error.getMessage());
-    assertEquals(Optional.of("i-1"), error.incident());
+    assertEquals(Optional.empty(), error.incident());
+    assertEquals(Optional.empty(), error.requestId());
     assertEquals(1, error.details().size());
+  }
+
+  @Test
+  void aFaultOfVersion010HasItsIncidentForARequestId() {
+    var error = error(fault("i-1"));
+
+    assertEquals(Optional.of("i-1"), error.incident());
+    assertEquals(Optional.of("i-1"), error.requestId());
+    assertEquals("INTERNAL: it is so (request i-1)", error.getMessage());
   }
 
   @ParameterizedTest

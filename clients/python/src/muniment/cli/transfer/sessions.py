@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from uuid import uuid4
 
 from muniment import Classification, HostClient, SessionClient
 
@@ -15,13 +16,17 @@ Sessions = dict[Classification, SessionClient]
 
 
 @contextmanager
-def sessions_at(host: HostClient, agent_id: str, levels: Iterable[Classification]) -> Iterator[Sessions]:
+def sessions_at(
+    host: HostClient, agent_id: str, levels: Iterable[Classification], *, conversation_prefix: str = ""
+) -> Iterator[Sessions]:
     """Open a session at each of *levels*, the highest first, so that a level that is too high is refused before any is
-    open.
+    open. The ids of their conversations begin with *conversation_prefix*, which shows in the audit log.
     """
     with ExitStack() as stack:
         opened = {
-            level: stack.enter_context(host.open_session(agent_id, level, ttl=_TTL))
+            level: stack.enter_context(
+                host.open_session(agent_id, level, conversation_id=f"{conversation_prefix}{uuid4()}", ttl=_TTL)
+            )
             for level in sorted(set(levels), reverse=True)
         }
         yield dict(sorted(opened.items()))

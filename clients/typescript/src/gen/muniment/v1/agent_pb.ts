@@ -117,7 +117,7 @@ export type AgentStorage = Message<"muniment.v1.AgentStorage"> & {
   bytes: bigint;
 
   /**
-   * Whether one of the two is at 80 % of its limit or above.
+   * Whether one of the two is at 80 % of its limit or above. Nothing stored is never nearly full.
    *
    * @generated from field: bool nearly_full = 4;
    */

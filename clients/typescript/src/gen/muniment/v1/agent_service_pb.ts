@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/agent_service.proto.
  */
 export const file_muniment_v1_agent_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch9tdW5pbWVudC92MS9hZ2VudF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSKgAgoSQ3JlYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIxCg5pbml0aWFsX2Jsb2NrcxgFIAMoCzIZLm11bmltZW50LnYxLkluaXRpYWxCbG9jaxIxCgdjZWlsaW5nGAYgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb25IAIgBARIoCgZsaW1pdHMYByABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0c0IKCghfY2VpbGluZyI4CgxJbml0aWFsQmxvY2sSEgoFbGFiZWwYASABKAlCA4ABARIUCgdjb250ZW50GAIgASgJQgOAAQEiOAoTQ3JlYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiMKD0dldEFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSJhChBHZXRBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQSKgoHc3RvcmFnZRgCIAMoCzIZLm11bmltZW50LnYxLkFnZW50U3RvcmFnZSI6ChFMaXN0QWdlbnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJRChJMaXN0QWdlbnRzUmVzcG9uc2USIgoGYWdlbnRzGAEgAygLMhIubXVuaW1lbnQudjEuQWdlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJItYBChJVcGRhdGVBZ2VudFJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSGQoMZGlzcGxheV9uYW1lGAIgASgJSACIAQESFQoIbGFuZ3VhZ2UYAyABKAlIAYgBARI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIoCgZsaW1pdHMYBiABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0c0IPCg1fZGlzcGxheV9uYW1lQgsKCV9sYW5ndWFnZSI4ChNVcGRhdGVBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQiJgoSRGVsZXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJIhUKE0RlbGV0ZUFnZW50UmVzcG9uc2UikgEKEUVyYXNlSXRlbXNSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEiMKBGtpbmQYAiABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIRCgRuYW1lGAMgASgJQgOAAQESEAoDdGFnGAQgASgJQgOAAQESDwoHaXRlbV9pZBgFIAEoCRIQCghyZXZpc2lvbhgGIAEoBSIUChJFcmFzZUl0ZW1zUmVzcG9uc2UyvwQKDEFnZW50U2VydmljZRJeCgtDcmVhdGVBZ2VudBIfLm11bmltZW50LnYxLkNyZWF0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLkNyZWF0ZUFnZW50UmVzcG9uc2UiDJACAMLBGAUKAQEQAxJVCghHZXRBZ2VudBIcLm11bmltZW50LnYxLkdldEFnZW50UmVxdWVzdBodLm11bmltZW50LnYxLkdldEFnZW50UmVzcG9uc2UiDJACAcLBGAUKAQEQAxJbCgpMaXN0QWdlbnRzEh4ubXVuaW1lbnQudjEuTGlzdEFnZW50c1JlcXVlc3QaHy5tdW5pbWVudC52MS5MaXN0QWdlbnRzUmVzcG9uc2UiDJACAcLBGAUKAQEQAxJeCgtVcGRhdGVBZ2VudBIfLm11bmltZW50LnYxLlVwZGF0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLlVwZGF0ZUFnZW50UmVzcG9uc2UiDJACAsLBGAUKAQEQAxJeCgtEZWxldGVBZ2VudBIfLm11bmltZW50LnYxLkRlbGV0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLkRlbGV0ZUFnZW50UmVzcG9uc2UiDJACAsLBGAUKAQEQAxJbCgpFcmFzZUl0ZW1zEh4ubXVuaW1lbnQudjEuRXJhc2VJdGVtc1JlcXVlc3QaHy5tdW5pbWVudC52MS5FcmFzZUl0ZW1zUmVzcG9uc2UiDJACAsLBGAUKAQEQA0I/CgttdW5pbWVudC52MVABWi5tdW5pbWVudC9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_muniment_v1_agent, file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_policy]);
+  fileDesc("Ch9tdW5pbWVudC92MS9hZ2VudF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSKgAgoSQ3JlYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIxCg5pbml0aWFsX2Jsb2NrcxgFIAMoCzIZLm11bmltZW50LnYxLkluaXRpYWxCbG9jaxIxCgdjZWlsaW5nGAYgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb25IAIgBARIoCgZsaW1pdHMYByABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0c0IKCghfY2VpbGluZyI4CgxJbml0aWFsQmxvY2sSEgoFbGFiZWwYASABKAlCA4ABARIUCgdjb250ZW50GAIgASgJQgOAAQEiOAoTQ3JlYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiMKD0dldEFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSJhChBHZXRBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQSKgoHc3RvcmFnZRgCIAMoCzIZLm11bmltZW50LnYxLkFnZW50U3RvcmFnZSI6ChFMaXN0QWdlbnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJRChJMaXN0QWdlbnRzUmVzcG9uc2USIgoGYWdlbnRzGAEgAygLMhIubXVuaW1lbnQudjEuQWdlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJItYBChJVcGRhdGVBZ2VudFJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSGQoMZGlzcGxheV9uYW1lGAIgASgJSACIAQESFQoIbGFuZ3VhZ2UYAyABKAlIAYgBARI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIoCgZsaW1pdHMYBiABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0c0IPCg1fZGlzcGxheV9uYW1lQgsKCV9sYW5ndWFnZSI4ChNVcGRhdGVBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQiJgoSRGVsZXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJIhUKE0RlbGV0ZUFnZW50UmVzcG9uc2UikgEKEUVyYXNlSXRlbXNSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEiMKBGtpbmQYAiABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIRCgRuYW1lGAMgASgJQgOAAQESEAoDdGFnGAQgASgJQgOAAQESDwoHaXRlbV9pZBgFIAEoCRIQCghyZXZpc2lvbhgGIAEoBSIUChJFcmFzZUl0ZW1zUmVzcG9uc2UilAEKE1VuZGVsZXRlSXRlbVJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSIwoEa2luZBgCIAEoDjIVLm11bmltZW50LnYxLkl0ZW1LaW5kEhEKBG5hbWUYAyABKAlCA4ABARIzCg5jbGFzc2lmaWNhdGlvbhgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uIhYKFFVuZGVsZXRlSXRlbVJlc3BvbnNlMqIFCgxBZ2VudFNlcnZpY2USXgoLQ3JlYXRlQWdlbnQSHy5tdW5pbWVudC52MS5DcmVhdGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5DcmVhdGVBZ2VudFJlc3BvbnNlIgyQAgDCwRgFCgEBEAMSVQoIR2V0QWdlbnQSHC5tdW5pbWVudC52MS5HZXRBZ2VudFJlcXVlc3QaHS5tdW5pbWVudC52MS5HZXRBZ2VudFJlc3BvbnNlIgyQAgHCwRgFCgEBEAMSWwoKTGlzdEFnZW50cxIeLm11bmltZW50LnYxLkxpc3RBZ2VudHNSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuTGlzdEFnZW50c1Jlc3BvbnNlIgyQAgHCwRgFCgEBEAMSXgoLVXBkYXRlQWdlbnQSHy5tdW5pbWVudC52MS5VcGRhdGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5VcGRhdGVBZ2VudFJlc3BvbnNlIgyQAgLCwRgFCgEBEAMSXgoLRGVsZXRlQWdlbnQSHy5tdW5pbWVudC52MS5EZWxldGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5EZWxldGVBZ2VudFJlc3BvbnNlIgyQAgLCwRgFCgEBEAMSWwoKRXJhc2VJdGVtcxIeLm11bmltZW50LnYxLkVyYXNlSXRlbXNSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuRXJhc2VJdGVtc1Jlc3BvbnNlIgyQAgLCwRgFCgEBEAMSYQoMVW5kZWxldGVJdGVtEiAubXVuaW1lbnQudjEuVW5kZWxldGVJdGVtUmVxdWVzdBohLm11bmltZW50LnYxLlVuZGVsZXRlSXRlbVJlc3BvbnNlIgyQAgDCwRgFCgEBEANCPwoLbXVuaW1lbnQudjFQAVoubXVuaW1lbnQvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_muniment_v1_agent, file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_policy]);
 
 /**
  * The request of CreateAgent.
@@ -425,6 +425,63 @@ export const EraseItemsResponseSchema: GenMessage<EraseItemsResponse> = /*@__PUR
   messageDesc(file_muniment_v1_agent_service, 12);
 
 /**
+ * The request of UndeleteItem.
+ *
+ * @generated from message muniment.v1.UndeleteItemRequest
+ */
+export type UndeleteItemRequest = Message<"muniment.v1.UndeleteItemRequest"> & {
+  /**
+   * The agent id.
+   *
+   * @generated from field: string agent_id = 1;
+   */
+  agentId: string;
+
+  /**
+   * The kind of the item.
+   *
+   * @generated from field: muniment.v1.ItemKind kind = 2;
+   */
+  kind: ItemKind;
+
+  /**
+   * The name of the item: the key of a memory, the id of a note or passage, the label of a block.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * The level at which it was deleted.
+   *
+   * @generated from field: muniment.v1.Classification classification = 4;
+   */
+  classification: Classification;
+};
+
+/**
+ * Describes the message muniment.v1.UndeleteItemRequest.
+ * Use `create(UndeleteItemRequestSchema)` to create a new message.
+ */
+export const UndeleteItemRequestSchema: GenMessage<UndeleteItemRequest> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_agent_service, 13);
+
+/**
+ * The response of UndeleteItem.
+ *
+ * @generated from message muniment.v1.UndeleteItemResponse
+ */
+export type UndeleteItemResponse = Message<"muniment.v1.UndeleteItemResponse"> & {
+};
+
+/**
+ * Describes the message muniment.v1.UndeleteItemResponse.
+ * Use `create(UndeleteItemResponseSchema)` to create a new message.
+ */
+export const UndeleteItemResponseSchema: GenMessage<UndeleteItemResponse> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_agent_service, 14);
+
+/**
  * Manages agents. Only hosts may call it.
  *
  * An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
@@ -437,7 +494,8 @@ export const AgentService: GenService<{
    *
    * Fails with ALREADY_EXISTS `AGENT_EXISTS` if the tenant already has an agent with this id, PERMISSION_DENIED
    * `CEILING_EXCEEDED` if the ceiling is above that of the key, and RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits
-   * of all agents together would be above those that the operator has set for the tenant.
+   * of all agents together would be above those that the operator has set for the tenant, or if the initial blocks exceed
+   * those of the agent.
    *
    * @generated from rpc muniment.v1.AgentService.CreateAgent
    */
@@ -508,6 +566,27 @@ export const AgentService: GenService<{
     methodKind: "unary";
     input: typeof EraseItemsRequestSchema;
     output: typeof EraseItemsResponseSchema;
+  },
+  /**
+   * Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
+   *
+   * It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
+   * once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
+   * as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
+   * at that level, which ends with the call.
+   *
+   * Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
+   * `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
+   * an item of this name is live at the level; NOT_FOUND `MEMORY_NOT_FOUND`, `NOTE_NOT_FOUND`, `BLOCK_NOT_FOUND` or
+   * `PASSAGE_NOT_FOUND` if none of this name was deleted there, or the last one has expired, or been erased or purged;
+   * RESOURCE_EXHAUSTED `QUOTA_EXCEEDED`, FAILED_PRECONDITION `TIER_DISABLED` or `BUDGET_EXCEEDED` as a save does.
+   *
+   * @generated from rpc muniment.v1.AgentService.UndeleteItem
+   */
+  undeleteItem: {
+    methodKind: "unary";
+    input: typeof UndeleteItemRequestSchema;
+    output: typeof UndeleteItemResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_muniment_v1_agent_service, 0);

@@ -748,7 +748,7 @@ export const BlockService: GenService<{
    * Declare a block of an agent as shared, and create its PUBLIC version if there is none.
    *
    * Fails with ALREADY_EXISTS `BLOCK_EXISTS` if the block is already shared, or if `content` is set and a PUBLIC version
-   * exists.
+   * exists; and with RESOURCE_EXHAUSTED `QUOTA_EXCEEDED` if the limits of the agent have no room for that version.
    *
    * @generated from rpc muniment.v1.BlockService.CreateSharedBlock
    */
@@ -772,8 +772,8 @@ export const BlockService: GenService<{
   /**
    * Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
    *
-   * Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with INVALID_ARGUMENT if the agent owns
-   * the block.
+   * Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, with INVALID_ARGUMENT if the agent owns the
+   * block, and with PERMISSION_DENIED `AGENT_CEILING_EXCEEDED` if the ceiling of the owner is above that of the agent.
    *
    * @generated from rpc muniment.v1.BlockService.AttachBlock
    */

@@ -1,0 +1,99 @@
+"""Reads what a page shows: the agent, its conversations, its audit log, and its items through sessions of its own.
+
+Everything is at or below the ceiling of the agent. That is at or below the ceiling of the host key, because for a key
+with a lower one the agent does not exist. So nothing above the key's ceiling can influence the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+
+from muniment import Agent, AuditEvent, Classification, HostClient
+from muniment.cli.page.conversations import Conversation, conversations_of
+from muniment.cli.page.items import Items, read_items
+from muniment.cli.transfer.progress import Advance
+from muniment.cli.transfer.sessions import sessions_at
+
+MAX_EVENTS = 50
+"""How many audit events a page shows: the newest."""
+READ_EVENTS = 2000
+READ_SESSIONS = 1000
+"""How many audit events and sessions are read, for the conversations and to say how many more there are."""
+_PAGE_SIZE = 250
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPage:
+    """An agent as it was at *time*.
+
+    *ceiling* is the level at which the items were read. *events* and *conversations* are those read, newest first;
+    *older_events* and *older_sessions* say whether there are more.
+    """
+
+    agent: Agent
+    ceiling: Classification
+    time: datetime
+    items: Items
+    conversations: list[Conversation]
+    older_sessions: bool
+    events: list[AuditEvent]
+    older_events: bool
+
+    @property
+    def classification(self) -> Classification:
+        """The highest level of anything that the page shows or counts, PUBLIC if there is nothing."""
+        return max(self._levels(), default=Classification.PUBLIC)
+
+    def _levels(self) -> Iterator[Classification]:
+        for kind in self.items.kinds:
+            yield from (level for level, count in kind.counts.items() if count.items)
+        yield from (stored.classification for stored in self.agent.storage if stored.items or stored.bytes)
+        if self.older_sessions or self.older_events:
+            yield self.ceiling  # their levels were not read
+        yield from (event.classification for event in self.events)
+        for conversation in self.conversations:
+            yield conversation.taint
+            yield from (step.level for step in conversation.steps)
+            yield from (span.level for span in conversation.spans if span.level)
+
+
+def read_agent(host: HostClient, agent_id: str, advance: Advance) -> AgentPage:
+    """Read an agent. Raises AgentNotFound if the key's tenant has none of that id at or below the key's ceiling.
+
+    Opens a session for each level, and closes them whatever happens. The list of sessions and the audit log are read
+    first, so that they do not show these sessions.
+    """
+    agent = host.get_agent(agent_id)
+    ceiling = agent.ceiling or Classification.RESTRICTED
+    time = datetime.now(UTC)
+    sessions = host.list_sessions(agent_id, include_closed=True, page_size=_PAGE_SIZE)
+    newest_sessions = list(islice(sessions, READ_SESSIONS + 1))
+    newest_events = list(islice(_events(host, agent_id, ceiling), READ_EVENTS + 1))
+    events = sorted(newest_events[:READ_EVENTS], key=_order, reverse=True)
+    levels = [level for level in Classification if level <= ceiling]
+    with sessions_at(host, agent_id, levels, conversation_prefix="agent-show-") as opened:
+        items = read_items(opened, agent_id, advance)
+    return AgentPage(
+        agent=agent,
+        ceiling=ceiling,
+        time=time,
+        items=items,
+        conversations=conversations_of(newest_sessions[:READ_SESSIONS], events, time),
+        older_sessions=len(newest_sessions) > READ_SESSIONS,
+        events=events,
+        older_events=len(newest_events) > READ_EVENTS,
+    )
+
+
+def _events(host: HostClient, agent_id: str, ceiling: Classification) -> Iterator[AuditEvent]:
+    """The audit events of an agent up to its ceiling. A refused attempt to raise above it has a higher one."""
+    events = host.list_audit_events(agent_id=agent_id, page_size=_PAGE_SIZE)
+    return (event for event in events if event.classification <= ceiling)
+
+
+def _order(event: AuditEvent) -> tuple[datetime, str, str, int, int]:
+    """By time. The events of one transaction have one time, and random ids."""
+    return event.time, event.method, event.outcome, event.classification, event.kind or 0

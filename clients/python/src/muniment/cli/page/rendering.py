@@ -1,0 +1,116 @@
+"""Fills the template of a page. Every text is escaped, and the page allows nothing but its own style sheet."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import pairwise
+from typing import NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from muniment import Classification
+from muniment.cli.page.conversations import Conversation, Span, shown_of
+from muniment.cli.page.reading import MAX_EVENTS, AgentPage
+
+_STEERING = re.compile(r"[\x01-\x08\x0b-\x1f\x7f]")
+"""The control characters that a browser or a terminal may change or obey: all but tab and line feed."""
+_MIN_WIDTH = 1.0
+"""The width of the shortest span, in percent of the axis."""
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+class Segment(NamedTuple):
+    """A span as drawn on the axis: where it begins, and how wide it is, in percent of the axis."""
+
+    level: Classification | None
+    begin: str
+    width: str
+
+
+def render(page: AgentPage) -> Iterator[str]:
+    """The page as HTML, in parts."""
+    css = _TEMPLATES.get_template("page.css").render(classification=page.classification)
+    conversations = shown_of(page.conversations)
+    digest = b64encode(sha256(css.encode()).digest()).decode()
+    return _TEMPLATES.get_template("page.html").generate(
+        page=page,
+        levels=[level for level in Classification if level <= page.ceiling],
+        storage={stored.classification: stored for stored in page.agent.storage},
+        conversations=conversations,
+        axis=_axis(conversations),
+        events=page.events[:MAX_EVENTS],
+        css=Markup(css),
+        css_hash=f"sha256-{digest}",
+    )
+
+
+def _escaped(value: object) -> object:
+    """*value*, escaped if it is text, with its control characters as references: a raw CR would become a line feed."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return Markup(_STEERING.sub(lambda found: f"&#{ord(found[0])};", str(escape(value))))
+
+
+def _axis(conversations: list[Conversation]) -> tuple[datetime, datetime] | None:
+    """The time from the first span to the last, None if there are no conversations."""
+    spans = [span for conversation in conversations for span in conversation.spans]
+    if not spans:
+        return None
+    return min(span.start for span in spans), max(span.end for span in spans)
+
+
+def segments(spans: Sequence[Span], axis: tuple[datetime, datetime]) -> list[Segment]:
+    """Where to draw adjoining spans. Short ones are widened to _MIN_WIDTH at the expense of later ones."""
+    first, last = axis
+    seconds = (last - first).total_seconds() or 1.0
+    edges: list[float] = []
+    for place, time in enumerate([*(span.start for span in spans), spans[-1].end]):
+        true = 100 * (time - first).total_seconds() / seconds
+        least = edges[-1] + _MIN_WIDTH if edges else 0.0
+        most = 100 - _MIN_WIDTH * (len(spans) - place)
+        edges.append(max(0.0, min(max(true, least), most)))
+    return [
+        Segment(span.level, f"{begin:.2f}", f"{end - begin:.2f}")
+        for span, (begin, end) in zip(spans, pairwise(edges), strict=True)
+    ]
+
+
+def _share(used: int, limit: int | None) -> int:
+    """How much of *limit* is used, in percent from 0 to 100."""
+    return min(100, 100 * used // limit) if limit else 100 if used else 0
+
+
+def _moment(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _size(number: int) -> str:
+    """`812 B`, `4.1 kB`."""
+    size = float(number)
+    for unit in _UNITS:
+        if size < 1000 or unit == _UNITS[-1]:
+            break
+        size /= 1000
+    return f"{number} B" if number < 1000 else f"{size:.1f} {unit}"
+
+
+def _templates() -> Environment:
+    made = Environment(
+        loader=PackageLoader("muniment.cli.page"),
+        autoescape=True,
+        finalize=_escaped,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"moment": _moment, "number": "{:,}".format, "size": _size}
+    made.globals |= {"segments": segments, "share": _share}
+    return made
+
+
+_TEMPLATES = _templates()

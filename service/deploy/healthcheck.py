@@ -1,0 +1,45 @@
+#!/usr/bin/python3
+"""Ask a server for its health: `muniment-health [liveness|readiness]`. Exits with 0 if the answer is SERVING.
+
+The server is the one that MUNIMENT_ADDRESS, MUNIMENT_TLS_CA, MUNIMENT_TLS_CERT and MUNIMENT_TLS_KEY name.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+import muniment
+
+_SECONDS = 5.0
+
+
+def open_channel() -> grpc.Channel:
+    """A channel to the server, with TLS if an authority is named."""
+    address = os.environ.get("MUNIMENT_ADDRESS") or "localhost:50051"
+    ca, certificate, key = (os.environ.get(f"MUNIMENT_TLS_{name}") or None for name in ("CA", "CERT", "KEY"))
+    if ca is None:
+        return grpc.insecure_channel(address)
+    return grpc.secure_channel(address, muniment.TLS(ca=ca, certificate=certificate, key=key).credentials())
+
+
+def main() -> None:
+    """Exit with the answer."""
+    name = sys.argv[1] if len(sys.argv) > 1 else "liveness"
+    with open_channel() as channel:
+        stub: Any = health_pb2_grpc.HealthStub(channel)  # the stubs of its types know no methods
+        try:
+            answer = stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=_SECONDS)
+        except grpc.RpcError as error:
+            sys.exit(f"{name}: {error.code().name} {error.details()}")
+    status = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
+    if status != "SERVING":
+        sys.exit(f"{name}: {status}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""`muniment status`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from muniment.cli.output import Output, with_output
+from muniment_server.admin.metrics_reader import MetricsReader, with_metrics
+from muniment_server.admin.readings import Reading
+
+
+@click.command
+@with_metrics
+@with_output
+def status(metrics: MetricsReader, output: Output) -> None:
+    """Show how a running server does, from its metrics. Exits with 1 if it is not ready.
+
+    Sessions, agents and sizes are counted every half minute.
+
+    \b
+    Examples:
+      muniment status
+      muniment status --metrics unix:/run/muniment/metrics --json
+      muniment status --metrics db.example:9464 --metrics-token-file /etc/muniment/metrics-token --tls-ca ca.pem
+    """
+    found = status_of(metrics.read())
+    if output.as_json:
+        output.record(found, ())
+    elif output.on_terminal:
+        output.record({name: _in_words(value) for name, value in found.items()}, list(found))
+    else:
+        output.rows([{"name": name, "value": _in_words(value)} for name, value in found.items()], ("name", "value"))
+    sys.exit(0 if found["ready"] else 1)
+
+
+def status_of(reading: Reading) -> dict[str, Any]:
+    """What `status` shows, by the names of `--json`. None is not known: the database or all workers are away."""
+    return {
+        "ready": reading.value("muniment_ready") == 1,
+        "workers": _counts(reading, "muniment_workers", "state").get("listening", 0),
+        "gate_open": _flag(reading, "muniment_gate_open"),
+        "gate_problems": _gauges(reading, "muniment_gate_problems", "kind"),
+        "database_up": any(reading.by("muniment_database_up", "role").values()),
+        "database_sqlstate": reading.label("muniment_database_up", "sqlstate") or None,
+        "database_answered": _time(reading.value("muniment_database_answered_timestamp_seconds") or None),
+        "database_down_since": _time(reading.value("muniment_database_down_since_timestamp_seconds")),
+        "disk_full": _flag(reading, "muniment_disk_full"),
+        "disk_free_bytes": _count(reading, "muniment_disk_free_bytes"),
+        "calls_in_flight": _gauges(reading, "muniment_calls_in_flight", "pool"),
+        "calls_queued": _gauges(reading, "muniment_calls_queued", "pool"),
+        "calls_by_code": _counts(reading, "grpc_server_handled_total", "grpc_code"),
+        "refusals_by_reason": _counts(reading, "muniment_calls_refused_total", "reason"),
+        "sessions_by_level": _gauges(reading, "muniment_sessions", "level"),
+        "embedding_queue_by_level": _gauges(reading, "muniment_embedding_queue", "level"),
+        "embedding_queue_since_by_level": _times(reading, "muniment_embedding_queue_since_timestamp_seconds", "level"),
+        "agents": _count(reading, "muniment_agents"),
+        "agents_being_erased": _count(reading, "muniment_agents_being_erased"),
+        "stored_bytes_by_level": _gauges(reading, "muniment_stored_bytes", "level"),
+    }
+
+
+def _count(reading: Reading, name: str) -> int | None:
+    value = reading.value(name)
+    return None if value is None else int(value)
+
+
+def _flag(reading: Reading, name: str) -> bool | None:
+    value = reading.value(name)
+    return None if value is None else value == 1
+
+
+def _counts(reading: Reading, name: str, label: str) -> dict[str, int]:
+    """A counter, without the labels of which nothing was counted."""
+    return {key: int(value) for key, value in reading.by(name, label).items() if value}
+
+
+def _gauges(reading: Reading, name: str, label: str) -> dict[str, int] | None:
+    return {key: int(value) for key, value in reading.by(name, label).items()} or None
+
+
+def _time(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(round(seconds), UTC)
+
+
+def _times(reading: Reading, name: str, label: str) -> dict[str, datetime | None] | None:
+    """Those that are set: a gauge is 0 until then."""
+    return {key: _time(value or None) for key, value in reading.by(name, label).items()} or None
+
+
+def _in_words(value: object) -> object:
+    match value:
+        case True:
+            return "yes"
+        case False:
+            return "no"
+        case int():
+            return f"{value:,}"
+        case datetime():
+            return f"{value:%H:%M:%SZ}"
+        case Mapping():
+            return ", ".join(f"{key} {_in_words(each)}" for key, each in value.items() if each) or "none"
+    return value

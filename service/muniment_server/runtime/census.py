@@ -1,0 +1,215 @@
+"""What the metrics say of the database. It is asked as the control role, which reads no content."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from prometheus_client.core import GaugeMetricFamily
+from psycopg.rows import class_row
+
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import MunimentError
+from muniment_server.postgres import queries, roles
+from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.disk import free_bytes
+from muniment_server.postgres.driver_errors import NO_SQLSTATE
+from muniment_server.postgres.pool import Database, RoleConnection
+from muniment_server.telemetry.metrics import OTHERS
+
+_LOG = logging.getLogger("muniment.census")
+_QUERIES = queries.load(__package__, "census.sql")
+_COUNT_INTERVAL = 30.0
+_PING_INTERVAL = 1.0
+_COUNT_SECONDS = 2.0
+_PING_SECONDS = 1.0
+_WAIT_SECONDS = 3.0
+"""How long a reader of the metrics waits for the database. Readers are cut off after more."""
+MOST_TENANTS = 10
+"""How many tenants the metrics name. The rest is summed up."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sessions:
+    level: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Agents:
+    live: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Tenants:
+    tenant: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    tenant: int
+    level: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    schema: str
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    bytes: int
+
+
+class Census:
+    """Whether the database answers, asked every second, and what it has, counted every half minute: while it is read.
+
+    The database is asked in a thread of its own: if it hangs, the thread hangs but no reader does.
+    """
+
+    def __init__(self, database: Database, directory: Path | None, clock: Callable[[], float] = time.time) -> None:
+        """*directory* is that of the embedded Postgres. None: Postgres is elsewhere."""
+        self._database = database
+        self._directory = directory
+        self._clock = clock
+        self._thread: threading.Thread | None = None
+        self._asked = 0.0
+        self._is_pinged = False
+        """Whether it is known if the database answers, since it was asked."""
+        self._sqlstate = ""
+        self._down_since: float | None = None
+        self._counted = 0.0
+        self._counts: list[GaugeMetricFamily] = []
+        self.names: Mapping[str, str] = {}
+        """The name of each tenant, by its number."""
+
+    def families(self) -> Iterator[GaugeMetricFamily]:
+        """The metrics. While the database is away, only that it is, why, and since when."""
+        self._wait(self._asking())
+        down_since = self._down_since
+        yield _up(self._sqlstate)
+        if down_since is None:
+            yield from self._counts
+        else:
+            yield _down_since(down_since)
+        if self._directory is not None:
+            yield from _of_disk(self._directory)
+
+    def _asking(self) -> threading.Thread:
+        """The thread that asks the database, or has just done so."""
+        found = self._thread
+        if found is None or (not found.is_alive() and self._clock() - self._asked >= _PING_INTERVAL):
+            self._asked, self._is_pinged = self._clock(), False
+            found = self._thread = threading.Thread(target=self._ask, name="census", daemon=True)
+            found.start()
+        return found
+
+    def _wait(self, asking: threading.Thread) -> None:
+        asking.join(max(0.0, self._asked + _WAIT_SECONDS - self._clock()))
+        if not self._is_pinged:
+            self._report_down(NO_SQLSTATE)
+
+    def _ask(self) -> None:
+        try:
+            with self._database.connection(roles.CONTROL, Deadline(_PING_SECONDS)) as connection:
+                connection.ping()
+        except MunimentError as error:
+            self._report_down(error.cause)
+        else:
+            self._sqlstate, self._down_since = "", None
+        self._is_pinged = True
+        if self._down_since is None and self._clock() - self._counted >= _COUNT_INTERVAL:
+            self._count()
+
+    def _report_down(self, sqlstate: str) -> None:
+        self._sqlstate, self._down_since = sqlstate, self._down_since or self._asked
+
+    def _count(self) -> None:
+        """Count anew. If that fails, such as in a database under load, the counts from before stay."""
+        try:
+            with self._database.connection(roles.CONTROL, Deadline(_COUNT_SECONDS)) as connection:
+                self._counts = list(self._families_of(connection))
+        except (MunimentError, psycopg.Error) as error:
+            _LOG.warning("what the database has was not counted: %s", type(error).__name__)
+        self._counted = self._clock()
+
+    def _families_of(self, connection: RoleConnection) -> Iterator[GaugeMetricFamily]:
+        agents = _rows(connection, "agents", _Agents)[0]
+        yield GaugeMetricFamily("muniment_agents", "Agents.", value=agents.live)
+        yield GaugeMetricFamily("muniment_agents_being_erased", "Deleted agents with rows left.", value=agents.deleted)
+        sessions = {row.level: row.number for row in _rows(connection, "sessions", _Sessions)}
+        yield _by_level("muniment_sessions", "Open sessions, by the taint of their conversations.", sessions)
+        stored = _rows(connection, "stored", _Stored)
+        self.names = {str(row.tenant): row.name for row in _rows(connection, "tenants", _Tenants)}
+        at_levels, of_tenants = Counter[int](), Counter[str]()
+        for row in stored:
+            at_levels[row.level] += row.bytes
+            of_tenants[str(row.tenant)] += row.bytes
+        yield _by_level("muniment_stored_bytes", "Bytes stored, as they count for limits.", at_levels)
+        yield by_tenant("muniment_tenant_stored_bytes", "The same, by tenant.", of_tenants, self.names)
+        rows = GaugeMetricFamily("muniment_rows", "Rows, as Postgres estimates.", labels=("schema", "table"))
+        for table in _rows(connection, "rows", _Rows):
+            rows.add_metric((table.schema, table.name), table.number)
+        yield rows
+        size = _rows(connection, "size", _Size)[0]
+        yield GaugeMetricFamily("muniment_database_bytes", "The size of the database.", value=size.bytes)
+
+
+def by_tenant(name: str, text: str, values: Mapping[str, float], names: Mapping[str, str]) -> GaugeMetricFamily:
+    """A metric of the tenants with the highest *values*, by number and name, and of all others together."""
+    family = GaugeMetricFamily(name, text, labels=("tenant", "name"))
+    highest = sorted((key for key in values if key != OTHERS), key=lambda key: -values[key])[:MOST_TENANTS]
+    for key in highest:
+        family.add_metric((key, names.get(key, "")), values[key])
+    family.add_metric((OTHERS, ""), sum(value for key, value in values.items() if key not in highest))
+    return family
+
+
+def _up(sqlstate: str) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "muniment_database_up",
+        "1 if the database answers a role; else the SQLSTATE of the failure says why.",
+        labels=("role", "sqlstate"),
+    )
+    family.add_metric((roles.CONTROL, sqlstate), not sqlstate)
+    return family
+
+
+def _down_since(time: float) -> GaugeMetricFamily:
+    text = "When the database was found not to answer."
+    return GaugeMetricFamily("muniment_database_down_since_timestamp_seconds", text, value=time)
+
+
+def _by_level(name: str, text: str, values: Mapping[int, int]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, text, labels=("level",))
+    for level in Classification:
+        family.add_metric((level.name,), values.get(level, 0))
+    return family
+
+
+def _of_disk(directory: Path) -> Iterator[GaugeMetricFamily]:
+    yield GaugeMetricFamily(
+        "muniment_disk_free_bytes", "What is free on the disk of the database.", value=free_bytes(directory)
+    )
+    try:
+        wal = sum(file.stat().st_size for file in os.scandir(directory / "data" / "pg_wal") if file.is_file())
+    except OSError:  # removed meanwhile, or another account's
+        return
+    yield GaugeMetricFamily("muniment_wal_bytes", "The size of the write-ahead log.", value=wal)
+
+
+def _rows(connection: RoleConnection, name: str, row: type[Any]) -> list[Any]:
+    return connection.cursor(row_factory=class_row(row)).execute(_QUERIES[name]).fetchall()

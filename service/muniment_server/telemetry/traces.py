@@ -1,0 +1,53 @@
+"""The traces of calls, whatever exports them.
+
+A trace reaches the statements of its call with the call's deadline. `otlp` implements these protocols with
+OpenTelemetry; only a worker with `--traces` loads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+
+class StatementSpan(Protocol):
+    """The span of one statement."""
+
+    def end(self, sqlstate: str | None = None) -> None:
+        """The database has answered, or the statement failed with *sqlstate*. Only the first end counts."""
+        ...
+
+
+class CallTrace(Protocol):
+    """The trace of one call that is sampled."""
+
+    @property
+    def trace_id(self) -> str:
+        """32 hexadecimal digits."""
+        ...
+
+    def statement(self, query: str) -> StatementSpan | None:
+        """Begin the span of a statement with this text. None if it gets none."""
+        ...
+
+    def end(self, code: str, reason: str) -> None:
+        """The call has ended with this status code. *reason* is empty if it succeeded."""
+        ...
+
+
+class Tracer(Protocol):
+    """Makes the traces of one process."""
+
+    def begin(
+        self, path: str, name: str, traceparent: str | None, *, seconds: float, fields: Mapping[str, object]
+    ) -> CallTrace | None:
+        """Begin the trace of a call that arrived *seconds* ago, with the *fields* of its line in the log.
+
+        *path* and *name* are those of the method; *path* is empty outside the contract. *traceparent* is what the
+        caller sent, which may be malformed. None if the call is not sampled.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Export what has ended, within a few seconds."""
+        ...

@@ -1,0 +1,1 @@
+"""What service/deploy ships, built and started."""

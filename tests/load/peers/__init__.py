@@ -1,0 +1,1 @@
+"""What Muniment is compared with: programs for an environment of their own, and a server in Go."""

@@ -1,0 +1,1 @@
+"""The adapters. Each is a program: `python -m PACKAGE.adapters.NAME`."""
