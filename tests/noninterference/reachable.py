@@ -44,6 +44,7 @@ _BY_HOST = {
     "CloseSession": ("OK", "SESSION_NOT_FOUND"),
     "GetSession": ("OK", "SESSION_NOT_FOUND"),
     "ListSessions": ("OK", "AGENT_NOT_FOUND", "FIELD_INVALID"),
+    "GetAuditCheckpoint": ("OK", "CEILING_EXCEEDED", "FIELD_INVALID"),
     "ListAuditEvents": ("OK", "FIELD_INVALID", "PAGE_TOKEN_INVALID"),
     "GetAgent": ("OK", "AGENT_NOT_FOUND", "FIELD_INVALID"),
     "ListAgents": ("OK", "PAGE_TOKEN_INVALID"),

@@ -7,8 +7,8 @@ from muniment_server.transport.server import SERVICES
 METHODS = sorted(method.name for service in SERVICES for method in service.methods)
 FOR_HOSTS = {
     "CreateAgent", "GetAgent", "ListAgents", "UpdateAgent", "DeleteAgent", "EraseItems", "OpenSession", "ListSessions",
-    "RaiseTaint", "ResetSession", "ListAuditEvents", "CreateSharedBlock", "DeleteSharedBlock", "AttachBlock",
-    "DetachBlock", "ListBlockConsumers", "UndeleteItem",
+    "RaiseTaint", "ResetSession", "ListAuditEvents", "GetAuditCheckpoint", "CreateSharedBlock", "DeleteSharedBlock",
+    "AttachBlock", "DetachBlock", "ListBlockConsumers", "UndeleteItem",
 }  # fmt: skip
 FOR_SESSIONS = {
     "SaveMemory", "GetMemory", "ListMemories", "SearchMemories", "DeleteMemory",

@@ -156,6 +156,7 @@ async fn send(
         "AgentService.EraseItems" => unary!(erase_items),
         "AgentService.UndeleteItem" => unary!(undelete_item),
         "AuditService.ListAuditEvents" => unary!(list_audit_events),
+        "AuditService.GetAuditCheckpoint" => unary!(get_audit_checkpoint),
         "BlockService.ListBlocks" => unary!(list_blocks),
         "BlockService.GetBlock" => unary!(get_block),
         "BlockService.UpdateBlock" => unary!(update_block),

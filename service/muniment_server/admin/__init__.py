@@ -20,7 +20,7 @@ COMMANDS = Section(
         "host-key": Lazy("muniment_server.admin.host_key:host_key", "Create, list and revoke host keys."),
         "tenant": Lazy("muniment_server.admin.tenant:tenant", "Limit a tenant, freeze it, or close its sessions."),
         "history": Lazy("muniment_server.admin.history:history", "Show every version of one item."),
-        "audit": Lazy("muniment_server.admin.audit:audit", "Read the audit log."),
+        "audit": Lazy("muniment_server.admin.audit:audit", "Read, verify and shorten the audit log."),
         "reindex": Lazy("muniment_server.admin.reindex:reindex", "Rebuild the search index."),
         "purge": Lazy("muniment_server.admin.purge:purge", "Remove old versions or sessions permanently."),
     },

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import UUID
 
 import click
 
+from muniment.cli.content import confirm
+from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
-from muniment.cli.output import Output, with_output
-from muniment.cli.parameters import TEXT
+from muniment.cli.output import Output, print_note, with_output
+from muniment.cli.parameters import DURATION, TEXT
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.operator import Operator
+from muniment_server.admin.sealing import Checkpoint
+from muniment_server.domain.classification import Classification
 
 _COLUMNS = (
     "time", "classification", "method", "outcome", "agent_id", "session_id", "kind", "result_count", "reason",
     "host_key_id", "item_id", "revision",
 )  # fmt: skip
+_CHECKPOINT = ("classification", "seal_number", "event_count", "head_hash")
+_VERIFIED = ("classification", "seals", "events", "removed", "unsealed", "problems")
+_SHORTEST = timedelta(days=30)
 
 
 @click.group(cls=Group)
 def audit() -> None:
-    """Read the audit log. It never contains content.
+    """Read, verify and shorten the audit log. It never contains content.
 
     \b
     Examples:
       muniment audit list --tenant acme
+      muniment audit verify --tenant acme
     """
 
 
@@ -47,3 +58,99 @@ def list_(operator: Operator, output: Output, tenant: str, agent: str | None, se
     """
     events = operator.audit_events(tenant=tenant, agent_id=agent, session_id=session, limit=limit)
     output.rows(map(asdict, events), _COLUMNS)
+
+
+@audit.command()
+@click.option("--tenant", required=True, type=TEXT, help="The tenant whose log to read.")
+@with_output
+@with_operator
+def checkpoint(operator: Operator, output: Output, tenant: str) -> None:
+    """Print the last seal of the audit log at each level.
+
+    Keep the output where whoever can change the database cannot write: `muniment audit verify --checkpoint` compares
+    the log with it. A host with the highest ceiling gets the same from GetAuditCheckpoint.
+
+    \b
+    Examples:
+      muniment audit checkpoint --tenant acme --json >> checkpoints.jsonl
+    """
+    output.rows(map(asdict, operator.audit_checkpoints(tenant)), _CHECKPOINT)
+
+
+@audit.command()
+@click.option("--tenant", required=True, type=TEXT, help="The tenant whose log to verify.")
+@click.option(
+    "--checkpoint",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Checkpoints of this tenant, a line of JSON each, to compare with. Repeatable.",
+)
+@with_output
+@with_operator
+def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, ...]) -> None:
+    """Check that no event of the audit log was changed, added or removed. No server needs to run.
+
+    Servers seal events within seconds. A log that was rewritten as a whole is found only with a checkpoint that was
+    kept elsewhere. Items that were moved to another level are found, too. Exits with 1 if there is a problem.
+
+    \b
+    Examples:
+      muniment audit verify --tenant acme
+      muniment audit verify --tenant acme --checkpoint checkpoints.jsonl
+    """
+    kept = [_checkpoint(line) for file in files for line in file.read_text("utf-8").splitlines() if line.strip()]
+    found = list(operator.verify_audit(tenant, kept))
+    output.rows(({**asdict(one), "problems": len(one.problems)} for one in found), _VERIFIED)
+    for one in found:
+        for note in one.notes:
+            print_note(f"! {one.classification.name}: {note}")
+        for problem in one.problems:
+            print_note(f"✗ {one.classification.name}: {problem}")
+    if any(one.problems for one in found):
+        raise Failure(
+            "the audit log is not what was sealed", "keep the database as it is, and find out who could write to it"
+        )
+
+
+@audit.command()
+@click.option("--tenant", required=True, type=TEXT, help="The tenant whose events to remove.")
+@click.option("--older-than", required=True, type=DURATION, help="The minimum age, such as 400d or 104w.")
+@click.option("--force", count=True, help="Given twice, allows less than 30 days.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@with_output
+@with_operator
+def purge(operator: Operator, output: Output, tenant: str, older_than: timedelta, force: int, yes: bool) -> None:
+    """Permanently remove events of sessions that were sealed that long ago, at every level.
+
+    Their seals stay, and so do events of hosts and operators. An audit event says up to which seal events were removed.
+
+    \b
+    Examples:
+      muniment audit purge --tenant acme --older-than 400d
+    """
+    if older_than < _SHORTEST and force < 2:
+        raise Failure("events are kept for at least 30 days", "choose a longer time, or give --force twice")
+    if warnings := operator.clock_warnings():
+        raise Failure("events are removed by their age, and the time is in doubt", warnings[0])
+    before = datetime.now(UTC) - older_than
+    print_note(f"Events of sessions of {tenant} sealed before {before:%Y-%m-%d %H:%M}Z will be removed, at all levels.")
+    if not yes:
+        confirm("Remove them?")
+    output.rows(map(asdict, operator.remove_audit_events(tenant, before=before)), ("classification", "events"))
+
+
+def _checkpoint(line: str) -> Checkpoint:
+    try:
+        given = json.loads(line)
+        return Checkpoint(
+            Classification[given["classification"]],
+            int(given["seal_number"]),
+            int(given["event_count"]),
+            str(given["head_hash"]),
+        )
+    except (ValueError, KeyError, TypeError):
+        raise Failure(
+            "a line is no checkpoint", "give what `muniment audit checkpoint --tenant NAME --json` printed"
+        ) from None

@@ -14,7 +14,9 @@ from uuid import UUID
 
 import psycopg
 
+from muniment_server.admin import sealing
 from muniment_server.admin.journal import Entry, Journal, journal_of, replay
+from muniment_server.admin.sealing import Checkpoint, RemovedEvents, Verified
 from muniment_server.audit_log import repository as audit_log
 from muniment_server.audit_log.repository import AuditEvent
 from muniment_server.domain import tokens
@@ -249,6 +251,26 @@ class Operator:
                 limit=limit,
             )
         return events
+
+    def audit_checkpoints(self, tenant: str) -> list[Checkpoint]:
+        """The last seal of each level at which something is sealed."""
+        number = self._known_tenant(tenant)
+        return [one for level in Classification if (one := sealing.checkpoint(self._connection, number, level))]
+
+    def verify_audit(self, tenant: str, checkpoints: Sequence[Checkpoint]) -> Iterator[Verified]:
+        """Verify the audit log of *tenant* against its seals and *checkpoints*, level by level."""
+        number = self._known_tenant(tenant)
+        for level in Classification:
+            of_level = [checkpoint for checkpoint in checkpoints if checkpoint.classification is level]
+            with self._connection.transaction():
+                self._execute("use_schema", schema=level.role)
+                yield sealing.verify(self._connection, number, level, of_level)
+
+    def remove_audit_events(self, tenant: str, *, before: datetime) -> Iterator[RemovedEvents]:
+        """Remove, level by level, the events of sessions that were sealed before *before*. The seals stay."""
+        number = self._known_tenant(tenant)
+        for level in Classification:
+            yield sealing.remove_events(self._connection, number, level, before=before)
 
     def clock_warnings(self) -> list[str]:
         """Warns if the clocks of this machine and of the database differ."""

@@ -14,3 +14,11 @@ SELECT audit.event_id, audit.time, audit.level AS classification, coalesce(agent
    AND (audit.time, audit.event_id) < (%(before_time)s::timestamptz, %(before_id)s::uuid)
  ORDER BY audit.time DESC, audit.event_id DESC
  LIMIT %(limit)s;
+
+-- name: get_checkpoint
+-- The last seal at one level.
+SELECT seal.number, seal.time, seal.event_count, seal.hash
+  FROM seal
+ WHERE seal.level = %(level)s
+ ORDER BY seal.number DESC
+ LIMIT 1;

@@ -31,6 +31,22 @@ class AuditEvent:
     reason: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The last seal at one level."""
+
+    number: int
+    time: datetime
+    event_count: int
+    hash: bytes
+
+
+def get_checkpoint(scope: AuditScope, level: Classification) -> Checkpoint | None:
+    """The last seal at *level*, or None if nothing was sealed."""
+    rows = scope.rows("get_checkpoint", Checkpoint, level=level)
+    return rows[0] if rows else None
+
+
 def list_events(
     scope: AuditScope,
     *,

@@ -8,6 +8,7 @@ from typing import Literal
 from muniment.v1 import audit_service_pb2 as pb
 from muniment.v1 import audit_service_pb2_grpc
 from muniment_server.audit_log import repository, wire
+from muniment_server.domain.classification import Classification
 from muniment_server.items import paging
 from muniment_server.items.wire import time_from_proto, uuid_from_proto
 from muniment_server.monitor.call import CallContext
@@ -34,6 +35,16 @@ class AuditServicer(audit_service_pb2_grpc.AuditServiceServicer):
             audit_events=map(wire.event_to_proto, events),
             next_page_token=pager.token(*wire.position_of(events[-1])) if more else "",
         )
+
+    def GetAuditCheckpoint(
+        self, request: pb.GetAuditCheckpointRequest, context: CallContext
+    ) -> pb.GetAuditCheckpointResponse:
+        level = Classification(request.classification)
+        with context.host_scope() as scope:
+            scope.require_ceiling(Classification.RESTRICTED)
+        with context.audit_scope() as scope:
+            checkpoint = repository.get_checkpoint(scope, level)
+        return pb.GetAuditCheckpointResponse(checkpoint=wire.checkpoint_to_proto(level, checkpoint))
 
 
 def _time(request: pb.ListAuditEventsRequest, field: Literal["start_time", "end_time"]) -> datetime | None:

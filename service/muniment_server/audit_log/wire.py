@@ -5,7 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from muniment.v1 import audit_pb2
-from muniment_server.audit_log.repository import AuditEvent
+from muniment_server.audit_log.repository import AuditEvent, Checkpoint
+from muniment_server.domain.classification import Classification
 from muniment_server.items.wire import level_to_proto, time_to_proto
 
 
@@ -25,6 +26,19 @@ def event_to_proto(event: AuditEvent) -> audit_pb2.AuditEvent:
         revision=event.revision or 0,
         result_count=event.result_count or 0,
         reason=event.reason or "",
+    )
+
+
+def checkpoint_to_proto(level: Classification, checkpoint: Checkpoint | None) -> audit_pb2.AuditCheckpoint:
+    """A checkpoint. All fields but the level are empty if nothing was sealed."""
+    if checkpoint is None:
+        return audit_pb2.AuditCheckpoint(classification=level_to_proto(level))
+    return audit_pb2.AuditCheckpoint(
+        classification=level_to_proto(level),
+        seal_number=checkpoint.number,
+        event_count=checkpoint.event_count,
+        head_hash=checkpoint.hash.hex(),
+        time=time_to_proto(checkpoint.time),
     )
 
 

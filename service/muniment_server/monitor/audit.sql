@@ -23,6 +23,13 @@ SELECT audit.*
            CASE WHEN audit.agent IS NULL THEN 1 ELSE 4 END
        ) <= %(ceiling)s;
 
+-- name: seal
+-- The seals of the tenant's audit log. They cover events of all agents, so they are for keys with the highest ceiling.
+SELECT seal.level, seal.number, seal.time, seal.event_count, seal.hash
+  FROM muniment_auditor.seal
+ WHERE seal.tenant = %(tenant)s
+   AND %(ceiling)s::smallint = 4;
+
 -- name: agent
 -- The names of the tenant's agents.
 SELECT agent.tenant, agent.agent, agent.agent_id

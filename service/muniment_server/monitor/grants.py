@@ -50,6 +50,7 @@ _ERASING = (
 )  # fmt: skip
 """The views of what hosts erase, with their tables, and the eraser's rights."""
 _CONTROL_VIEWS = (f"{roles.CONTROL}.session", f"{roles.CONTROL}.host_key")
+_SEALS = ("seal", "sealed_event")
 _HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link", "erasure")
 
 
@@ -247,6 +248,8 @@ def _auditor() -> Iterator[Fact]:
     for column in ("tenant", "agent", "agent_id", "ceiling"):
         yield Fact(role, "vault.agent", f"SELECT ({column})")
     yield Fact(role, f"{roles.CONTROL}.erased_agent", "SELECT")
+    yield Fact(role, "vault.tenant", "SELECT (tenant)")
+    yield from (Fact(role, f"{role}.{table}", right) for table in _SEALS for right in ("SELECT", "INSERT"))
 
 
 def _eraser() -> Iterator[Fact]:
@@ -328,4 +331,4 @@ def _owned() -> Iterator[Fact]:
             yield Fact(roles.OWNER, f"{level}.{name}", "owns")
     for relation in (f"{roles.CONTROL}.audit", f"{roles.CONTROL}.erased_agent", *_CONTROL_VIEWS):
         yield Fact(roles.OWNER, relation, "owns")
-    yield Fact(roles.OWNER, f"{roles.AUDITOR}.audit", "owns")
+    yield from (Fact(roles.OWNER, f"{roles.AUDITOR}.{name}", "owns") for name in ("audit", *_SEALS))

@@ -320,7 +320,8 @@ CREATE VIEW muniment_auditor.audit WITH (security_invoker='true') AS
     audit.item_id,
     audit.revision,
     audit.result_count,
-    NULL::text AS reason
+    NULL::text AS reason,
+    false AS by_host
    FROM muniment_public.audit
 UNION ALL
  SELECT audit.tenant,
@@ -336,7 +337,8 @@ UNION ALL
     audit.item_id,
     audit.revision,
     audit.result_count,
-    NULL::text AS reason
+    NULL::text AS reason,
+    false AS by_host
    FROM muniment_internal.audit
 UNION ALL
  SELECT audit.tenant,
@@ -352,7 +354,8 @@ UNION ALL
     audit.item_id,
     audit.revision,
     audit.result_count,
-    NULL::text AS reason
+    NULL::text AS reason,
+    false AS by_host
    FROM muniment_confidential.audit
 UNION ALL
  SELECT audit.tenant,
@@ -368,7 +371,8 @@ UNION ALL
     audit.item_id,
     audit.revision,
     audit.result_count,
-    NULL::text AS reason
+    NULL::text AS reason,
+    false AS by_host
    FROM muniment_restricted.audit
 UNION ALL
  SELECT audit.tenant,
@@ -384,8 +388,31 @@ UNION ALL
     audit.item_id,
     audit.revision,
     NULL::integer AS result_count,
-    audit.reason
+    audit.reason,
+    true AS by_host
    FROM muniment_control.audit;
+
+CREATE TABLE muniment_auditor.seal (
+    tenant bigint NOT NULL,
+    level smallint NOT NULL,
+    number bigint NOT NULL,
+    "time" timestamp with time zone NOT NULL,
+    by_host boolean NOT NULL,
+    event_count bigint NOT NULL,
+    events_hash bytea NOT NULL,
+    hash bytea NOT NULL,
+    CONSTRAINT it_seals_an_event CHECK ((event_count >= 1)),
+    CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4))),
+    CONSTRAINT seals_are_counted_from_1 CHECK ((number >= 1))
+);
+
+CREATE TABLE muniment_auditor.sealed_event (
+    tenant bigint NOT NULL,
+    level smallint NOT NULL,
+    number bigint NOT NULL,
+    by_host boolean NOT NULL,
+    event_id uuid NOT NULL
+);
 
 CREATE TABLE vault.conversation (
     tenant bigint NOT NULL,
@@ -2816,6 +2843,12 @@ ALTER TABLE vault.tenant ALTER COLUMN tenant ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+ALTER TABLE ONLY muniment_auditor.seal
+    ADD CONSTRAINT seal_pkey PRIMARY KEY (tenant, level, number);
+
+ALTER TABLE ONLY muniment_auditor.sealed_event
+    ADD CONSTRAINT sealed_event_pkey PRIMARY KEY (tenant, by_host, event_id);
+
 ALTER TABLE ONLY muniment_confidential.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
 
@@ -2957,6 +2990,8 @@ ALTER TABLE ONLY vault.shared_block
 ALTER TABLE ONLY vault.tenant
     ADD CONSTRAINT tenant_pkey PRIMARY KEY (tenant);
 
+CREATE INDEX sealed_event_of_seal ON muniment_auditor.sealed_event USING btree (tenant, level, number, by_host, event_id);
+
 CREATE INDEX audit_newest ON muniment_confidential.audit USING btree (tenant, "time" DESC, event_id DESC);
 
 CREATE INDEX chunk_grams ON muniment_confidential.chunk USING gin (grams) WITH (gin_pending_list_limit='128');
@@ -3044,6 +3079,12 @@ CREATE INDEX agent_deleted ON vault.agent USING btree (tenant, agent) WHERE (del
 CREATE INDEX session_newest ON vault.session USING btree (tenant, agent, create_time DESC, session_id DESC);
 
 CREATE INDEX session_of_conversation ON vault.session USING btree (tenant, agent, conversation_id);
+
+ALTER TABLE ONLY muniment_auditor.seal
+    ADD CONSTRAINT seal_tenant_fkey FOREIGN KEY (tenant) REFERENCES vault.tenant(tenant);
+
+ALTER TABLE ONLY muniment_auditor.sealed_event
+    ADD CONSTRAINT sealed_event_tenant_level_number_fkey FOREIGN KEY (tenant, level, number) REFERENCES muniment_auditor.seal(tenant, level, number);
 
 ALTER TABLE ONLY muniment_confidential.chunk
     ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
@@ -3267,6 +3308,10 @@ GRANT INSERT ON TABLE muniment_restricted.audit TO muniment_restricted;
 GRANT SELECT ON TABLE muniment_restricted.audit TO muniment_auditor;
 
 GRANT SELECT ON TABLE muniment_auditor.audit TO muniment_auditor;
+
+GRANT SELECT,INSERT ON TABLE muniment_auditor.seal TO muniment_auditor;
+
+GRANT SELECT,INSERT ON TABLE muniment_auditor.sealed_event TO muniment_auditor;
 
 GRANT SELECT,INSERT ON TABLE vault.conversation TO muniment_control;
 
@@ -3875,5 +3920,7 @@ GRANT SELECT ON TABLE vault.migration TO muniment_control;
 GRANT SELECT,INSERT,DELETE ON TABLE vault.shared_block TO muniment_control;
 
 GRANT SELECT ON TABLE vault.tenant TO muniment_control;
+
+GRANT SELECT(tenant) ON TABLE vault.tenant TO muniment_auditor;
 
 GRANT UPDATE(fence) ON TABLE vault.tenant TO muniment_control;

@@ -31,6 +31,7 @@ from muniment_server.runtime.configuration import ConfigError
 from muniment_server.runtime.embedder_socket import query_embedder
 from muniment_server.runtime.eraser import Eraser
 from muniment_server.runtime.readiness import Readiness
+from muniment_server.runtime.sealer import Sealer
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.telemetry import worker_metrics as metrics
 from muniment_server.telemetry.traces import Tracer
@@ -78,6 +79,7 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
     _listen(server, assignment)
     Readiness(server, database).start()
     Eraser(database, lambda: server.gate.open).start()
+    Sealer(database, lambda: server.gate.open).start()
     _collect_less_garbage()
     child_main.report_ready()
     threading.Thread(target=_leave, args=(server, orders), daemon=True).start()

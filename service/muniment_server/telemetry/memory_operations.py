@@ -55,6 +55,7 @@ OPERATIONS: Final[Mapping[str, str | None]] = {
     "UpdateAgent": None,
     # These concern sessions and the audit log.
     "CloseSession": None,
+    "GetAuditCheckpoint": None,
     "GetSession": None,
     "ListAuditEvents": None,
     "ListSessions": None,

@@ -49,6 +49,11 @@ DATABASE_ANSWERED = gauge(
     of_all="livemin",
 )
 DATABASE_ANSWERED.set_to_current_time()  # a worker that starts has not waited yet
+AUDIT_SEALED = gauge(
+    "muniment_audit_sealed_timestamp_seconds",
+    "Audit events that were visible at this time are sealed.",
+    of_all="livemax",
+)
 DISK_FULL = gauge("muniment_disk_full", "1 if a worker stores no texts: the disk is full.", of_all="livemax")
 
 _calls_of_tenants: dict[int, Counter] = {}

@@ -63,7 +63,8 @@ class Limits:
         beside_calls = 2  # to look tokens up, and to ask whether the database answers
         erasing = 1
         control = of_sessions + self.host_threads + erasing + beside_calls
-        single = {roles.CONTROL: control, roles.AUDITOR: self.host_threads}
+        sealing = 1
+        single = {roles.CONTROL: control, roles.AUDITOR: self.host_threads + sealing}
         return {**dict.fromkeys(roles.LEVELS, of_sessions), **single}
 
 

@@ -225,6 +225,15 @@ ANSWERS: Mapping[str, Any] = {
         etag="hash-of-the-prompt",
     ),
     "ListAuditEvents": audit_service_pb2.ListAuditEventsResponse(audit_events=[AUDIT_EVENT]),
+    "GetAuditCheckpoint": audit_service_pb2.GetAuditCheckpointResponse(
+        checkpoint=audit_pb2.AuditCheckpoint(
+            classification=classification_pb2.CLASSIFICATION_PUBLIC,
+            seal_number=2,
+            event_count=5,
+            head_hash="ab",
+            time=NOON,
+        )
+    ),
 }
 
 

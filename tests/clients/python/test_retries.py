@@ -82,6 +82,7 @@ CALLS: dict[str, Callable[[HostClient, SessionClient], object]] = {
     "DeletePassage": lambda _, session: session.delete_passage(PASSAGE_ID),
     "RenderPrompt": lambda _, session: session.render_prompt(),
     "ListAuditEvents": lambda host, _: list(host.list_audit_events()),
+    "GetAuditCheckpoint": lambda host, _: host.get_audit_checkpoint(Classification.PUBLIC),
 }
 """One call of every method."""
 SENT_ONCE = {

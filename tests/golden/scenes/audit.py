@@ -87,6 +87,8 @@ def _listed(host: Actor, sessions: dict[int, Actor]) -> None:
     for fields in ({"start_time": middle, "page_size": 2}, {"end_time": middle, "page_size": 2}):
         host.list_audit_events(**fields)
     host.list_audit_events(page_token="no token")
+    for level in (*LEVELS, 0, 9):
+        host.get_audit_checkpoint(classification=level)
 
 
 def _broken_rules(host: Actor) -> None:

@@ -170,6 +170,16 @@ def revealed(message: HasRevealed) -> values.Classification | None:
     return values.Classification(message.revealed) if message.revealed else None
 
 
+def audit_checkpoint(message: audit_pb2.AuditCheckpoint) -> values.AuditCheckpoint:
+    return values.AuditCheckpoint(
+        classification=values.Classification(message.classification),
+        seal_number=message.seal_number,
+        event_count=message.event_count,
+        head_hash=message.head_hash,
+        time=utc(message.time) if message.HasField("time") else None,
+    )
+
+
 def audit_event(message: audit_pb2.AuditEvent) -> values.AuditEvent:
     return values.AuditEvent(
         event_id=message.event_id,

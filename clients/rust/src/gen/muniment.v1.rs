@@ -239,6 +239,35 @@ impl ::prost::Name for AuditEvent {
         "/muniment.v1.AuditEvent".into()
     }
 }
+/// The last seal of the audit log at one level. The server seals events within seconds, in a chain of hashes.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AuditCheckpoint {
+    /// The level.
+    #[prost(enumeration = "Classification", tag = "1")]
+    pub classification: i32,
+    /// How many seals the chain has. 0 if nothing was sealed.
+    #[prost(int64, tag = "2")]
+    pub seal_number: i64,
+    /// How many events the chain has sealed.
+    #[prost(int64, tag = "3")]
+    pub event_count: i64,
+    /// The SHA-256 hash of the last seal, in hexadecimal. It covers all events sealed so far. Empty if there are none.
+    #[prost(string, tag = "4")]
+    pub head_hash: ::prost::alloc::string::String,
+    /// When the last seal was made. Absent if there is none.
+    #[prost(message, optional, tag = "5")]
+    pub time: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for AuditCheckpoint {
+    const NAME: &'static str = "AuditCheckpoint";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.AuditCheckpoint".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.AuditCheckpoint".into()
+    }
+}
 /// A kind of item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1207,6 +1236,40 @@ impl ::prost::Name for ListAuditEventsResponse {
         "/muniment.v1.ListAuditEventsResponse".into()
     }
 }
+/// The request of GetAuditCheckpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetAuditCheckpointRequest {
+    /// The level.
+    #[prost(enumeration = "Classification", tag = "1")]
+    pub classification: i32,
+}
+impl ::prost::Name for GetAuditCheckpointRequest {
+    const NAME: &'static str = "GetAuditCheckpointRequest";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.GetAuditCheckpointRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.GetAuditCheckpointRequest".into()
+    }
+}
+/// The response of GetAuditCheckpoint.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetAuditCheckpointResponse {
+    /// The checkpoint.
+    #[prost(message, optional, tag = "1")]
+    pub checkpoint: ::core::option::Option<AuditCheckpoint>,
+}
+impl ::prost::Name for GetAuditCheckpointResponse {
+    const NAME: &'static str = "GetAuditCheckpointResponse";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.GetAuditCheckpointResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.GetAuditCheckpointResponse".into()
+    }
+}
 /// [AuditService](audit_service_client::AuditServiceClient), with the credential, deadline and retries of this client.
 impl crate::Client {
     /// List the audit events of the tenant up to the key's ceiling, newest first.
@@ -1224,9 +1287,32 @@ impl crate::Client {
             )
             .await
     }
+    /// Get the last seal of the tenant's audit log at one level.
+    ///
+    /// Keep it where whoever can change the database cannot write. Operators compare the log with it: `muniment audit
+    /// verify --checkpoint`. Requires a key with the ceiling RESTRICTED, since events of every agent are counted; other
+    /// keys get CEILING_EXCEEDED.
+    pub async fn get_audit_checkpoint(
+        &self,
+        request: GetAuditCheckpointRequest,
+    ) -> Result<GetAuditCheckpointResponse, crate::Error> {
+        self.unary(
+                request,
+                |channel, request| async move {
+                    audit_service_client::AuditServiceClient::new(channel)
+                        .get_audit_checkpoint(request)
+                        .await
+                },
+            )
+            .await
+    }
 }
 impl crate::retries::UnaryRequest for ListAuditEventsRequest {
     const METHOD: &'static str = "ListAuditEvents";
+    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+}
+impl crate::retries::UnaryRequest for GetAuditCheckpointRequest {
+    const METHOD: &'static str = "GetAuditCheckpoint";
     const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
 }
 /// Generated client implementations.
@@ -1333,6 +1419,37 @@ pub mod audit_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("muniment.v1.AuditService", "ListAuditEvents"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Get the last seal of the tenant's audit log at one level.
+        ///
+        /// Keep it where whoever can change the database cannot write. Operators compare the log with it: `muniment audit
+        /// verify --checkpoint`. Requires a key with the ceiling RESTRICTED, since events of every agent are counted; other
+        /// keys get CEILING_EXCEEDED.
+        pub async fn get_audit_checkpoint(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetAuditCheckpointRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetAuditCheckpointResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/muniment.v1.AuditService/GetAuditCheckpoint",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("muniment.v1.AuditService", "GetAuditCheckpoint"),
+                );
             self.inner.unary(req, path, codec).await
         }
     }

@@ -237,6 +237,88 @@ func (x *AuditEvent) GetReason() string {
 	return ""
 }
 
+// The last seal of the audit log at one level. The server seals events within seconds, in a chain of hashes.
+type AuditCheckpoint struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The level.
+	Classification Classification `protobuf:"varint,1,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
+	// How many seals the chain has. 0 if nothing was sealed.
+	SealNumber int64 `protobuf:"varint,2,opt,name=seal_number,json=sealNumber,proto3" json:"seal_number,omitempty"`
+	// How many events the chain has sealed.
+	EventCount int64 `protobuf:"varint,3,opt,name=event_count,json=eventCount,proto3" json:"event_count,omitempty"`
+	// The SHA-256 hash of the last seal, in hexadecimal. It covers all events sealed so far. Empty if there are none.
+	HeadHash string `protobuf:"bytes,4,opt,name=head_hash,json=headHash,proto3" json:"head_hash,omitempty"`
+	// When the last seal was made. Absent if there is none.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditCheckpoint) Reset() {
+	*x = AuditCheckpoint{}
+	mi := &file_muniment_v1_audit_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditCheckpoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditCheckpoint) ProtoMessage() {}
+
+func (x *AuditCheckpoint) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_audit_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditCheckpoint.ProtoReflect.Descriptor instead.
+func (*AuditCheckpoint) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_audit_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *AuditCheckpoint) GetClassification() Classification {
+	if x != nil {
+		return x.Classification
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+func (x *AuditCheckpoint) GetSealNumber() int64 {
+	if x != nil {
+		return x.SealNumber
+	}
+	return 0
+}
+
+func (x *AuditCheckpoint) GetEventCount() int64 {
+	if x != nil {
+		return x.EventCount
+	}
+	return 0
+}
+
+func (x *AuditCheckpoint) GetHeadHash() string {
+	if x != nil {
+		return x.HeadHash
+	}
+	return ""
+}
+
+func (x *AuditCheckpoint) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 var File_muniment_v1_audit_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_audit_proto_rawDesc = "" +
@@ -258,7 +340,15 @@ const file_muniment_v1_audit_proto_rawDesc = "" +
 	" \x01(\tR\x06itemId\x12\x1a\n" +
 	"\brevision\x18\v \x01(\x05R\brevision\x12!\n" +
 	"\fresult_count\x18\f \x01(\x05R\vresultCount\x12\x16\n" +
-	"\x06reason\x18\r \x01(\tR\x06reason*{\n" +
+	"\x06reason\x18\r \x01(\tR\x06reason\"\xe5\x01\n" +
+	"\x0fAuditCheckpoint\x12C\n" +
+	"\x0eclassification\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x1f\n" +
+	"\vseal_number\x18\x02 \x01(\x03R\n" +
+	"sealNumber\x12\x1f\n" +
+	"\vevent_count\x18\x03 \x01(\x03R\n" +
+	"eventCount\x12\x1b\n" +
+	"\thead_hash\x18\x04 \x01(\tR\bheadHash\x12.\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time*{\n" +
 	"\bItemKind\x12\x19\n" +
 	"\x15ITEM_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10ITEM_KIND_MEMORY\x10\x01\x12\x12\n" +
@@ -280,22 +370,25 @@ func file_muniment_v1_audit_proto_rawDescGZIP() []byte {
 }
 
 var file_muniment_v1_audit_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muniment_v1_audit_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_muniment_v1_audit_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_muniment_v1_audit_proto_goTypes = []any{
 	(ItemKind)(0),                 // 0: muniment.v1.ItemKind
 	(*AuditEvent)(nil),            // 1: muniment.v1.AuditEvent
-	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
-	(Classification)(0),           // 3: muniment.v1.Classification
+	(*AuditCheckpoint)(nil),       // 2: muniment.v1.AuditCheckpoint
+	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
+	(Classification)(0),           // 4: muniment.v1.Classification
 }
 var file_muniment_v1_audit_proto_depIdxs = []int32{
-	2, // 0: muniment.v1.AuditEvent.time:type_name -> google.protobuf.Timestamp
-	3, // 1: muniment.v1.AuditEvent.classification:type_name -> muniment.v1.Classification
+	3, // 0: muniment.v1.AuditEvent.time:type_name -> google.protobuf.Timestamp
+	4, // 1: muniment.v1.AuditEvent.classification:type_name -> muniment.v1.Classification
 	0, // 2: muniment.v1.AuditEvent.kind:type_name -> muniment.v1.ItemKind
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	4, // 3: muniment.v1.AuditCheckpoint.classification:type_name -> muniment.v1.Classification
+	3, // 4: muniment.v1.AuditCheckpoint.time:type_name -> google.protobuf.Timestamp
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_audit_proto_init() }
@@ -310,7 +403,7 @@ func file_muniment_v1_audit_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muniment_v1_audit_proto_rawDesc), len(file_muniment_v1_audit_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

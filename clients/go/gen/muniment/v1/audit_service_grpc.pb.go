@@ -19,7 +19,8 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AuditService_ListAuditEvents_FullMethodName = "/muniment.v1.AuditService/ListAuditEvents"
+	AuditService_ListAuditEvents_FullMethodName    = "/muniment.v1.AuditService/ListAuditEvents"
+	AuditService_GetAuditCheckpoint_FullMethodName = "/muniment.v1.AuditService/GetAuditCheckpoint"
 )
 
 // AuditServiceClient is the client API for AuditService service.
@@ -30,6 +31,12 @@ const (
 type AuditServiceClient interface {
 	// List the audit events of the tenant up to the key's ceiling, newest first.
 	ListAuditEvents(ctx context.Context, in *ListAuditEventsRequest, opts ...grpc.CallOption) (*ListAuditEventsResponse, error)
+	// Get the last seal of the tenant's audit log at one level.
+	//
+	// Keep it where whoever can change the database cannot write. Operators compare the log with it: `muniment audit
+	// verify --checkpoint`. Requires a key with the ceiling RESTRICTED, since events of every agent are counted; other
+	// keys get CEILING_EXCEEDED.
+	GetAuditCheckpoint(ctx context.Context, in *GetAuditCheckpointRequest, opts ...grpc.CallOption) (*GetAuditCheckpointResponse, error)
 }
 
 type auditServiceClient struct {
@@ -50,6 +57,16 @@ func (c *auditServiceClient) ListAuditEvents(ctx context.Context, in *ListAuditE
 	return out, nil
 }
 
+func (c *auditServiceClient) GetAuditCheckpoint(ctx context.Context, in *GetAuditCheckpointRequest, opts ...grpc.CallOption) (*GetAuditCheckpointResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetAuditCheckpointResponse)
+	err := c.cc.Invoke(ctx, AuditService_GetAuditCheckpoint_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AuditServiceServer is the server API for AuditService service.
 // All implementations must embed UnimplementedAuditServiceServer
 // for forward compatibility.
@@ -58,6 +75,12 @@ func (c *auditServiceClient) ListAuditEvents(ctx context.Context, in *ListAuditE
 type AuditServiceServer interface {
 	// List the audit events of the tenant up to the key's ceiling, newest first.
 	ListAuditEvents(context.Context, *ListAuditEventsRequest) (*ListAuditEventsResponse, error)
+	// Get the last seal of the tenant's audit log at one level.
+	//
+	// Keep it where whoever can change the database cannot write. Operators compare the log with it: `muniment audit
+	// verify --checkpoint`. Requires a key with the ceiling RESTRICTED, since events of every agent are counted; other
+	// keys get CEILING_EXCEEDED.
+	GetAuditCheckpoint(context.Context, *GetAuditCheckpointRequest) (*GetAuditCheckpointResponse, error)
 	mustEmbedUnimplementedAuditServiceServer()
 }
 
@@ -70,6 +93,9 @@ type UnimplementedAuditServiceServer struct{}
 
 func (UnimplementedAuditServiceServer) ListAuditEvents(context.Context, *ListAuditEventsRequest) (*ListAuditEventsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListAuditEvents not implemented")
+}
+func (UnimplementedAuditServiceServer) GetAuditCheckpoint(context.Context, *GetAuditCheckpointRequest) (*GetAuditCheckpointResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetAuditCheckpoint not implemented")
 }
 func (UnimplementedAuditServiceServer) mustEmbedUnimplementedAuditServiceServer() {}
 func (UnimplementedAuditServiceServer) testEmbeddedByValue()                      {}
@@ -110,6 +136,24 @@ func _AuditService_ListAuditEvents_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AuditService_GetAuditCheckpoint_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetAuditCheckpointRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AuditServiceServer).GetAuditCheckpoint(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AuditService_GetAuditCheckpoint_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AuditServiceServer).GetAuditCheckpoint(ctx, req.(*GetAuditCheckpointRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AuditService_ServiceDesc is the grpc.ServiceDesc for AuditService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -120,6 +164,10 @@ var AuditService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListAuditEvents",
 			Handler:    _AuditService_ListAuditEvents_Handler,
+		},
+		{
+			MethodName: "GetAuditCheckpoint",
+			Handler:    _AuditService_GetAuditCheckpoint_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

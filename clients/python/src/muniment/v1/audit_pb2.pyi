@@ -119,3 +119,41 @@ class AuditEvent(message.Message):
     _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "classification", b"classification", "event_id", b"event_id", "host_key_id", b"host_key_id", "item_id", b"item_id", "kind", b"kind", "method", b"method", "outcome", b"outcome", "reason", b"reason", "result_count", b"result_count", "revision", b"revision", "session_id", b"session_id", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class AuditCheckpoint(message.Message):
+    """The last seal of the audit log at one level. The server seals events within seconds, in a chain of hashes."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    CLASSIFICATION_FIELD_NUMBER: builtins.int
+    SEAL_NUMBER_FIELD_NUMBER: builtins.int
+    EVENT_COUNT_FIELD_NUMBER: builtins.int
+    HEAD_HASH_FIELD_NUMBER: builtins.int
+    TIME_FIELD_NUMBER: builtins.int
+    classification: classification_pb2.Classification.ValueType
+    """The level."""
+    seal_number: builtins.int
+    """How many seals the chain has. 0 if nothing was sealed."""
+    event_count: builtins.int
+    """How many events the chain has sealed."""
+    head_hash: builtins.str
+    """The SHA-256 hash of the last seal, in hexadecimal. It covers all events sealed so far. Empty if there are none."""
+    @builtins.property
+    def time(self) -> timestamp_pb2.Timestamp:
+        """When the last seal was made. Absent if there is none."""
+
+    def __init__(
+        self,
+        *,
+        classification: classification_pb2.Classification.ValueType = ...,
+        seal_number: builtins.int = ...,
+        event_count: builtins.int = ...,
+        head_hash: builtins.str = ...,
+        time: timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["time", b"time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "event_count", b"event_count", "head_hash", b"head_hash", "seal_number", b"seal_number", "time", b"time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...

@@ -9,6 +9,7 @@ from google.protobuf import message as message
 from google.protobuf import timestamp_pb2 as timestamp_pb2
 from google.protobuf.internal import containers as containers
 from muniment.v1 import audit_pb2 as audit_pb2
+from muniment.v1 import classification_pb2 as classification_pb2
 import builtins as builtins
 import sys
 import typing as typing
@@ -99,5 +100,47 @@ class ListAuditEventsResponse(message.Message):
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = typing.Literal["audit_events", b"audit_events", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class GetAuditCheckpointRequest(message.Message):
+    """The request of GetAuditCheckpoint."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    CLASSIFICATION_FIELD_NUMBER: builtins.int
+    classification: classification_pb2.Classification.ValueType
+    """The level."""
+    def __init__(
+        self,
+        *,
+        classification: classification_pb2.Classification.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class GetAuditCheckpointResponse(message.Message):
+    """The response of GetAuditCheckpoint."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    CHECKPOINT_FIELD_NUMBER: builtins.int
+    @builtins.property
+    def checkpoint(self) -> audit_pb2.AuditCheckpoint:
+        """The checkpoint."""
+
+    def __init__(
+        self,
+        *,
+        checkpoint: audit_pb2.AuditCheckpoint | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["checkpoint", b"checkpoint"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["checkpoint", b"checkpoint"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

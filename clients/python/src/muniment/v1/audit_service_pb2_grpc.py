@@ -40,6 +40,11 @@ class AuditServiceStub(object):
                 request_serializer=muniment_dot_v1_dot_audit__service__pb2.ListAuditEventsRequest.SerializeToString,
                 response_deserializer=muniment_dot_v1_dot_audit__service__pb2.ListAuditEventsResponse.FromString,
                 _registered_method=True)
+        self.GetAuditCheckpoint = channel.unary_unary(
+                '/muniment.v1.AuditService/GetAuditCheckpoint',
+                request_serializer=muniment_dot_v1_dot_audit__service__pb2.GetAuditCheckpointRequest.SerializeToString,
+                response_deserializer=muniment_dot_v1_dot_audit__service__pb2.GetAuditCheckpointResponse.FromString,
+                _registered_method=True)
 
 
 class AuditServiceServicer(object):
@@ -53,6 +58,17 @@ class AuditServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetAuditCheckpoint(self, request, context):
+        """Get the last seal of the tenant's audit log at one level.
+
+        Keep it where whoever can change the database cannot write. Operators compare the log with it: `muniment audit
+        verify --checkpoint`. Requires a key with the ceiling RESTRICTED, since events of every agent are counted; other
+        keys get CEILING_EXCEEDED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AuditServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -60,6 +76,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.ListAuditEvents,
                     request_deserializer=muniment_dot_v1_dot_audit__service__pb2.ListAuditEventsRequest.FromString,
                     response_serializer=muniment_dot_v1_dot_audit__service__pb2.ListAuditEventsResponse.SerializeToString,
+            ),
+            'GetAuditCheckpoint': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAuditCheckpoint,
+                    request_deserializer=muniment_dot_v1_dot_audit__service__pb2.GetAuditCheckpointRequest.FromString,
+                    response_serializer=muniment_dot_v1_dot_audit__service__pb2.GetAuditCheckpointResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -90,6 +111,33 @@ class AuditService(object):
             '/muniment.v1.AuditService/ListAuditEvents',
             muniment_dot_v1_dot_audit__service__pb2.ListAuditEventsRequest.SerializeToString,
             muniment_dot_v1_dot_audit__service__pb2.ListAuditEventsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAuditCheckpoint(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muniment.v1.AuditService/GetAuditCheckpoint',
+            muniment_dot_v1_dot_audit__service__pb2.GetAuditCheckpointRequest.SerializeToString,
+            muniment_dot_v1_dot_audit__service__pb2.GetAuditCheckpointResponse.FromString,
             options,
             channel_credentials,
             insecure,

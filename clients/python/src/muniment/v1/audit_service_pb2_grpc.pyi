@@ -35,6 +35,13 @@ class AuditServiceStub:
     def __new__(cls, channel: _aio.Channel) -> AuditServiceAsyncStub: ...
     ListAuditEvents: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.ListAuditEventsRequest, _audit_service_pb2.ListAuditEventsResponse]
     """List the audit events of the tenant up to the key's ceiling, newest first."""
+    GetAuditCheckpoint: _grpc.UnaryUnaryMultiCallable[_audit_service_pb2.GetAuditCheckpointRequest, _audit_service_pb2.GetAuditCheckpointResponse]
+    """Get the last seal of the tenant's audit log at one level.
+
+    Keep it where whoever can change the database cannot write. Operators compare the log with it: `muniment audit
+    verify --checkpoint`. Requires a key with the ceiling RESTRICTED, since events of every agent are counted; other
+    keys get CEILING_EXCEEDED.
+    """
 
 @_typing.type_check_only
 class AuditServiceAsyncStub(AuditServiceStub):
@@ -43,6 +50,13 @@ class AuditServiceAsyncStub(AuditServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListAuditEvents: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.ListAuditEventsRequest, _audit_service_pb2.ListAuditEventsResponse]  # type: ignore[assignment]
     """List the audit events of the tenant up to the key's ceiling, newest first."""
+    GetAuditCheckpoint: _aio.UnaryUnaryMultiCallable[_audit_service_pb2.GetAuditCheckpointRequest, _audit_service_pb2.GetAuditCheckpointResponse]  # type: ignore[assignment]
+    """Get the last seal of the tenant's audit log at one level.
+
+    Keep it where whoever can change the database cannot write. Operators compare the log with it: `muniment audit
+    verify --checkpoint`. Requires a key with the ceiling RESTRICTED, since events of every agent are counted; other
+    keys get CEILING_EXCEEDED.
+    """
 
 class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
     """The audit log. Only hosts may call it."""
@@ -54,5 +68,18 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_audit_service_pb2.ListAuditEventsResponse, _abc.Awaitable[_audit_service_pb2.ListAuditEventsResponse]]:
         """List the audit events of the tenant up to the key's ceiling, newest first."""
+
+    @_abc_1.abstractmethod
+    def GetAuditCheckpoint(
+        self,
+        request: _audit_service_pb2.GetAuditCheckpointRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_service_pb2.GetAuditCheckpointResponse, _abc.Awaitable[_audit_service_pb2.GetAuditCheckpointResponse]]:
+        """Get the last seal of the tenant's audit log at one level.
+
+        Keep it where whoever can change the database cannot write. Operators compare the log with it: `muniment audit
+        verify --checkpoint`. Requires a key with the ceiling RESTRICTED, since events of every agent are counted; other
+        keys get CEILING_EXCEEDED.
+        """
 
 def add_AuditServiceServicer_to_server(servicer: AuditServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -5,7 +5,15 @@ that values can be logged.
 """
 
 from muniment.values.blocks import Block, BlockPage
-from muniment.values.control import Agent, AgentLimits, AgentStorage, AuditEvent, MemorySettings, Session
+from muniment.values.control import (
+    Agent,
+    AgentLimits,
+    AgentStorage,
+    AuditCheckpoint,
+    AuditEvent,
+    MemorySettings,
+    Session,
+)
 from muniment.values.levels import Classification, ItemKind
 from muniment.values.memories import Memory, MemoryPage, MemoryResult, SearchResults
 from muniment.values.notes import (
@@ -39,6 +47,7 @@ __all__ = [
     "Agent",
     "AgentLimits",
     "AgentStorage",
+    "AuditCheckpoint",
     "AuditEvent",
     "Block",
     "BlockPage",

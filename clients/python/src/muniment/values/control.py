@@ -80,6 +80,18 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditCheckpoint:
+    """The last seal of the audit log at one level. *time* is None if nothing was sealed."""
+
+    classification: Classification
+    seal_number: int
+    event_count: int
+    head_hash: str
+    """SHA-256, in hexadecimal."""
+    time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class AuditEvent:
     """One effect, read or refusal. Fields that do not apply are None.
 

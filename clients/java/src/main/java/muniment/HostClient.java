@@ -8,8 +8,10 @@ import java.util.function.Consumer;
 import muniment.v1.AgentServiceGrpc;
 import muniment.v1.AttachBlockRequest;
 import muniment.v1.AttachBlockResponse;
+import muniment.v1.AuditCheckpoint;
 import muniment.v1.AuditServiceGrpc;
 import muniment.v1.BlockServiceGrpc;
+import muniment.v1.Classification;
 import muniment.v1.CloseSessionRequest;
 import muniment.v1.CloseSessionResponse;
 import muniment.v1.CreateAgentRequest;
@@ -26,6 +28,7 @@ import muniment.v1.EraseItemsRequest;
 import muniment.v1.EraseItemsResponse;
 import muniment.v1.GetAgentRequest;
 import muniment.v1.GetAgentResponse;
+import muniment.v1.GetAuditCheckpointRequest;
 import muniment.v1.GetSessionRequest;
 import muniment.v1.GetSessionResponse;
 import muniment.v1.ListAgentsRequest;
@@ -265,6 +268,15 @@ public final class HostClient implements AutoCloseable {
     return calls.call(
         AuditServiceGrpc.getListAuditEventsMethod(),
         filled(ListAuditEventsRequest.newBuilder(), request).build());
+  }
+
+  /** The last seal of the audit log at one level. Keep it outside of the database's reach. */
+  public AuditCheckpoint getAuditCheckpoint(Classification classification) {
+    return calls
+        .call(
+            AuditServiceGrpc.getGetAuditCheckpointMethod(),
+            GetAuditCheckpointRequest.newBuilder().setClassification(classification).build())
+        .getCheckpoint();
   }
 
   /** Closes the connection, also that of sessions opened over it. On the server they stay open. */

@@ -1,0 +1,282 @@
+"""Verification of the audit log against its seals, and removal of old events, as the owner.
+
+`domain.seals` says what a seal covers. A log that was rewritten and sealed anew is found only with a
+checkpoint that was kept elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import psycopg
+
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import TenantNumber
+from muniment_server.domain.seals import Seal, SealableEvent, hash_of_events
+from muniment_server.postgres import queries
+from muniment_server.postgres.rows import row_of
+from muniment_server.runtime.sealer import last_seal
+
+_QUERIES = queries.load(__package__, "sealing.sql")
+_R = TypeVar("_R")
+_UNSEALED_LIMIT = timedelta(minutes=15)
+"""Servers seal every ten seconds."""
+_LATE = timedelta(days=1)
+_REMOVAL = re.compile(r"seals up to (\d+), hash ([0-9a-f]{64}), by .*")
+_LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The last seal of one chain at some time, kept outside of the database."""
+
+    classification: Classification
+    seal_number: int
+    event_count: int
+    head_hash: str
+    """In hexadecimal."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedEvents:
+    """How many events were removed at one level."""
+
+    classification: Classification
+    events: int
+
+
+@dataclass(slots=True)
+class Verified:
+    """What was found at one level."""
+
+    classification: Classification
+    seals: int = 0
+    events: int = 0
+    """Sealed events that were compared."""
+    removed: int = 0
+    """Sealed events that `muniment audit purge` has removed."""
+    unsealed: int = 0
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What is no proof of tampering, but worth comparing with what the reader knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SealedEvent(SealableEvent):
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsealed:
+    number: int
+    oldest: datetime | None
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    elsewhere: int
+    nowhere: int
+    not_compared: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    time: datetime
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Removal:
+    """What the audit event of a removal says: the events of sessions under seals up to *number* were removed."""
+
+    time: datetime
+    number: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Removable:
+    number: int
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    last: int | None
+    events: int
+
+
+def checkpoint(connection: psycopg.Connection[Any], tenant: TenantNumber, level: Classification) -> Checkpoint | None:
+    """The last seal of one chain, or None if nothing is sealed."""
+    seal = last_seal(connection, tenant, level)
+    return Checkpoint(level, seal.number, seal.event_count, seal.hash.hex()) if seal else None
+
+
+def remove_events(
+    connection: psycopg.Connection[Any], tenant: TenantNumber, level: Classification, *, before: datetime
+) -> RemovedEvents:
+    """Remove the events of sessions that were sealed before *before*, with an audit event that names the last seal.
+
+    The seals stay, and so do the events of hosts and operators: the journal and the ledgers need them.
+    """
+    key = {"tenant": tenant, "level": level}
+    found: list[_Removable] = _rows(connection, "newest_removable_seal", _Removable, {**key, "before": before})
+    if not found:
+        return RemovedEvents(level, 0)
+    (newest,) = found
+    connection.execute(
+        _QUERIES["record_removal"], {**key, "reason": f"seals up to {newest.number}, hash {newest.hash.hex()},"}
+    )
+    after, removed = 0, 0
+    while after < newest.number:
+        with connection.transaction():
+            connection.execute(_QUERIES["enter_schema"], {"schema": level.role})
+            (batch,) = _rows(connection, "remove_events", _Batch, {**key, "after": after, "last": newest.number})
+        after, removed = batch.last or newest.number, removed + batch.events
+    return RemovedEvents(level, removed)
+
+
+def verify(
+    connection: psycopg.Connection[Any],
+    tenant: TenantNumber,
+    level: Classification,
+    checkpoints: Sequence[Checkpoint] = (),
+) -> Verified:
+    """Compare the events, the seals and the items of one tenant and level, and its *checkpoints*.
+
+    *connection* finds the tables of the level by unqualified names.
+    """
+    return _Verification(connection, tenant, level, checkpoints).run()
+
+
+class _Verification:
+    """One chain, seal by seal."""
+
+    def __init__(
+        self,
+        connection: psycopg.Connection[Any],
+        tenant: TenantNumber,
+        level: Classification,
+        checkpoints: Sequence[Checkpoint],
+    ) -> None:
+        self._connection = connection
+        self._key = {"tenant": tenant, "level": level}
+        self._checkpoints = checkpoints
+        self._found = Verified(level)
+        self._first: Seal | None = None
+        self._last: Seal | None = None
+        self._late = 0
+
+    def run(self) -> Verified:
+        removals = self._removals()
+        removed_up_to = max((removal.number for removal in removals), default=0)
+        named = {checkpoint.seal_number for checkpoint in self._checkpoints} | {one.number for one in removals}
+        seals: dict[int, Seal] = {}
+        for seal, events in self._seals():
+            self._verify_seal(seal, events, removable=seal.number <= removed_up_to and not seal.by_host)
+            if seal.number in named:
+                seals[seal.number] = seal
+        self._compare(seals, removals)
+        self._verify_unsealed()
+        self._verify_changes(
+            max((seals[one.number].time for one in removals if one.number in seals), default=_LONG_AGO)
+        )
+        return self._found
+
+    def _seals(self) -> Iterator[tuple[Seal, list[_SealedEvent]]]:
+        after = 0
+        while seals := self._rows("list_seals", Seal, after=after):
+            after = seals[-1].number
+            events = defaultdict[int, list[_SealedEvent]](list)
+            for event in self._rows("list_sealed_events", _SealedEvent, first=seals[0].number, last=after):
+                events[event.number].append(event)
+            yield from ((seal, events[seal.number]) for seal in seals)
+
+    def _verify_seal(self, seal: Seal, events: list[_SealedEvent], *, removable: bool) -> None:
+        previous, self._last = self._last, seal
+        self._first = self._first or seal
+        self._found.seals += 1
+        if not seal.is_next_of(previous):
+            after = f"seal {previous.number}" if previous else "the beginning"
+            self._problem(f"seal {seal.number} does not follow {after}: seals were changed, added or removed")
+        covered = seal.event_count - (previous.event_count if previous else 0)
+        if removable and not events:
+            self._found.removed += covered
+            return
+        self._found.events += len(events)
+        self._late += sum(seal.time - max(event.time, self._first.time) > _LATE for event in events)
+        if len(events) != covered:
+            self._problem(
+                f"seal {seal.number} of {seal.time:%F %T}Z covers {covered} events, of which {len(events)} exist"
+            )
+        elif hash_of_events(events) != seal.events_hash:
+            self._problem(f"events under seal {seal.number} of {seal.time:%F %T}Z were changed")
+
+    def _compare(self, seals: Mapping[int, Seal], removals: Sequence[_Removal]) -> None:
+        """Compare the checkpoints, and the events about removals, with the seals that they name."""
+        last = self._last.number if self._last else 0
+        for checkpoint in self._checkpoints:
+            seal = seals.get(checkpoint.seal_number)
+            if seal is None:
+                self._problem(
+                    f"the checkpoint names seal {checkpoint.seal_number}, and the last one is {last}: "
+                    "events were removed, or an older backup was restored"
+                )
+            elif (seal.hash.hex(), seal.event_count) != (checkpoint.head_hash, checkpoint.event_count):
+                self._problem(
+                    f"seal {seal.number} is not that of the checkpoint: "
+                    "the log was rewritten, or an older backup was restored"
+                )
+        for removal in removals:
+            seal = seals.get(removal.number)
+            if seal is None or seal.hash.hex() != removal.hash:
+                self._problem(f"a removal of {removal.time:%F %T}Z names seal {removal.number}, which is another one")
+            self._found.notes.append(
+                f"events of sessions under the seals up to {removal.number} were removed at {removal.time:%F %T}Z"
+            )
+        if self._late:
+            self._found.notes.append(
+                f"{self._late} events were sealed more than a day after their time: "
+                "no server ran, a backup was restored, or they were added later"
+            )
+
+    def _verify_unsealed(self) -> None:
+        (unsealed,) = self._rows("unsealed_events", _Unsealed)
+        self._found.unsealed = unsealed.number
+        if unsealed.oldest is not None and unsealed.now - unsealed.oldest > _UNSEALED_LIMIT:
+            self._problem(
+                f"{unsealed.number} events are not sealed, since {unsealed.oldest:%F %T}Z: does a server run?"
+            )
+
+    def _verify_changes(self, removed_until: datetime) -> None:
+        (changes,) = self._rows("unaudited_changes", _Changes, removed_until=removed_until)
+        if changes.elsewhere:
+            self._problem(f"{changes.elsewhere} versions of items were written at another level")
+        if changes.nowhere:
+            self._problem(f"{changes.nowhere} versions of items have no audit event")
+        if changes.not_compared:
+            self._found.notes.append(
+                f"{changes.not_compared} versions of items are older than a removal of events, and were not compared"
+            )
+
+    def _removals(self) -> list[_Removal]:
+        found = ((row.time, _REMOVAL.fullmatch(row.reason or "")) for row in self._rows("list_removals", _Reason))
+        return [_Removal(time, int(match[1]), match[2]) for time, match in found if match]
+
+    def _problem(self, text: str) -> None:
+        self._found.problems.append(text)
+
+    def _rows(self, name: str, row: type[_R], **parameters: object) -> list[_R]:
+        return _rows(self._connection, name, row, {**self._key, **parameters})
+
+
+def _rows(connection: psycopg.Connection[Any], name: str, row: type[_R], parameters: Mapping[str, object]) -> list[_R]:
+    cursor: Any = connection.cursor(row_factory=row_of(row))
+    rows: list[_R] = cursor.execute(_QUERIES[name], parameters).fetchall()
+    return rows

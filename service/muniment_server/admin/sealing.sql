@@ -1,0 +1,129 @@
+-- How the seals of the audit log are verified, and sealed events removed, as the owner.
+
+-- name: enter_schema
+-- Resolve unqualified names in one schema until the end of the transaction.
+SELECT set_config('search_path', %(schema)s, true);
+
+-- name: list_seals
+SELECT seal.tenant, seal.level, seal.number, seal.time, seal.by_host, seal.event_count, seal.events_hash, seal.hash
+  FROM muniment_auditor.seal
+ WHERE seal.tenant = %(tenant)s
+   AND seal.level = %(level)s
+   AND seal.number > %(after)s
+ ORDER BY seal.number
+ LIMIT 20;
+
+-- name: list_sealed_events
+-- The events of some seals, without those that are gone or are stored at another level.
+SELECT audit.tenant, audit.level, audit.by_host, audit.event_id, audit.time, audit.agent, audit.session_id, audit.host_key_id,
+       audit.method, audit.outcome, audit.kind, audit.item_id, audit.revision, audit.result_count, audit.reason,
+       sealed_event.number
+  FROM muniment_auditor.sealed_event
+       JOIN muniment_auditor.audit USING (tenant, level, by_host, event_id)
+ WHERE sealed_event.tenant = %(tenant)s
+   AND sealed_event.level = %(level)s
+   AND sealed_event.number BETWEEN %(first)s AND %(last)s;
+
+-- name: unsealed_events
+SELECT count(*) AS number, min(audit.time) AS oldest, vault.clock() AS now
+  FROM muniment_auditor.audit
+ WHERE audit.tenant = %(tenant)s
+   AND audit.level = %(level)s
+   AND NOT EXISTS (
+           SELECT
+             FROM muniment_auditor.sealed_event
+            WHERE (sealed_event.tenant, sealed_event.by_host, sealed_event.event_id)
+                  = (audit.tenant, audit.by_host, audit.event_id)
+              AND sealed_event.level = audit.level
+       );
+
+-- name: unaudited_changes
+-- The changes of items at one level without an audit event at this level: those with one at another level, and those without
+-- any that are not older than the events that were removed.
+WITH change AS (
+    SELECT item.change_id, item.update_time
+      FROM item
+     WHERE item.tenant = %(tenant)s
+     UNION
+    SELECT revision.change_id, revision.update_time
+      FROM revision
+     WHERE revision.tenant = %(tenant)s
+),
+unaudited AS (
+    SELECT change.change_id, change.update_time
+      FROM change
+     WHERE NOT EXISTS (
+               SELECT
+                 FROM muniment_auditor.audit
+                WHERE audit.tenant = %(tenant)s
+                  AND audit.event_id = change.change_id
+                  AND audit.level = %(level)s
+           )
+),
+found AS (
+    SELECT unaudited.update_time,
+           EXISTS (
+               SELECT
+                 FROM muniment_auditor.audit
+                WHERE audit.tenant = %(tenant)s
+                  AND audit.event_id = unaudited.change_id
+           ) AS is_elsewhere
+      FROM unaudited
+)
+SELECT count(*) FILTER (WHERE found.is_elsewhere) AS elsewhere,
+       count(*) FILTER (WHERE NOT found.is_elsewhere AND found.update_time >= %(removed_until)s) AS nowhere,
+       count(*) FILTER (WHERE NOT found.is_elsewhere AND found.update_time < %(removed_until)s) AS not_compared
+  FROM found;
+
+-- name: list_removals
+-- The audit events that say which sealed events were removed.
+SELECT audit.time, audit.reason
+  FROM muniment_control.audit
+ WHERE audit.tenant = %(tenant)s
+   AND audit.level = %(level)s
+   AND audit.method = 'audit purge'
+   AND audit.outcome = 'OK'
+ ORDER BY audit.time;
+
+-- name: newest_removable_seal
+SELECT seal.number, seal.hash
+  FROM muniment_auditor.seal
+ WHERE seal.tenant = %(tenant)s
+   AND seal.level = %(level)s
+   AND seal.time < %(before)s
+ ORDER BY seal.number DESC
+ LIMIT 1;
+
+-- name: record_removal
+INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, method, outcome, reason)
+VALUES (%(tenant)s, gen_random_uuid(), %(level)s, 'audit purge', 'OK', %(reason)s || ' by ' || session_user);
+
+-- name: remove_events
+-- Remove events of sessions that seals up to a number cover, 1,000 seals at a time, in the schema of their level.
+WITH covered AS (
+    SELECT seal.number
+      FROM muniment_auditor.seal
+     WHERE seal.tenant = %(tenant)s
+       AND seal.level = %(level)s
+       AND seal.number > %(after)s
+       AND seal.number <= %(last)s
+     ORDER BY seal.number
+     LIMIT 1000
+),
+uncovered AS (
+    DELETE FROM muniment_auditor.sealed_event AS uncovered
+     USING covered
+     WHERE uncovered.tenant = %(tenant)s
+       AND uncovered.level = %(level)s
+       AND uncovered.number = covered.number
+       AND NOT uncovered.by_host
+ RETURNING uncovered.event_id
+),
+removed AS (
+    DELETE FROM audit AS removed
+     USING uncovered
+     WHERE removed.tenant = %(tenant)s
+       AND removed.event_id = uncovered.event_id
+ RETURNING removed.event_id
+)
+SELECT (SELECT max(covered.number) FROM covered) AS last, (SELECT count(*) FROM removed) AS events;

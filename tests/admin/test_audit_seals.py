@@ -1,0 +1,376 @@
+"""The seals of the audit log, what `muniment audit verify` finds with them, and what `muniment audit purge` removes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.sealing import Checkpoint, Verified
+from muniment_server.domain.classification import Classification
+from muniment_server.postgres import roles
+from muniment_server.runtime.sealer import BEGINNING, Position, seal_tenant, tenants
+from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC
+from tests.support.clock import Clock
+from tests.support.databases import Database
+from tests.support.services import Service, serving
+
+LATER = timedelta(days=400)
+
+
+@dataclass(frozen=True)
+class Log:
+    """The audit log of the tenant acme."""
+
+    service: Service
+
+    @property
+    def database(self) -> Database:
+        return self.service.database
+
+    def write(self, *, level: Classification = CONFIDENTIAL, keys: Sequence[str] = ("a", "b", "c")) -> None:
+        """Write memories, each with an event, which a read follows where reads are recorded."""
+        session = self.service.session(level)
+        for key in keys:
+            session.save_memory(key=key, content="one")
+            session.get_memory(key=key)
+
+    def seal(self) -> None:
+        """Seal what is not sealed, as the sealer does."""
+        with self.database.connect(roles.AUDITOR) as auditor:
+            for tenant in tenants(auditor):
+                list(seal_tenant(auditor, tenant, BEGINNING))
+
+    def checkpoints(self) -> list[Checkpoint]:
+        with connect_operator(self.database.admin) as operator:
+            return operator.audit_checkpoints("acme")
+
+    def verify(self, checkpoints: Sequence[Checkpoint] = ()) -> list[Verified]:
+        with connect_operator(self.database.admin) as operator:
+            return list(operator.verify_audit("acme", checkpoints))
+
+    def problems(self, checkpoints: Sequence[Checkpoint] = ()) -> list[str]:
+        return [problem for found in self.verify(checkpoints) for problem in found.problems]
+
+    def notes(self) -> list[str]:
+        return [note for found in self.verify() for note in found.notes]
+
+    def purge(self, *, before: datetime) -> int:
+        with connect_operator(self.database.admin) as operator:
+            return sum(removed.events for removed in operator.remove_audit_events("acme", before=before))
+
+    def tamper(self, statement: str) -> int:
+        """Change the database as its superuser; return how many rows were changed."""
+        with self.database.as_admin() as admin:
+            return admin.execute(statement.encode()).rowcount
+
+
+@pytest.fixture
+def log(database) -> Iterator[Log]:
+    """A sealed log: two seals of sessions and hosts at most levels."""
+    with serving(database) as service:
+        log = Log(service)
+        for level in LEVELS:
+            log.write(level=level)
+        log.seal()
+        log.write(keys=("d", "e"))
+        log.seal()
+        yield log
+
+
+def test_what_was_sealed_is_verified(log):
+    found = log.verify(log.checkpoints())
+
+    assert [(one.classification, one.problems, one.notes) for one in found] == [(level, [], []) for level in LEVELS]
+    assert sum(one.unsealed for one in found) == 0
+    assert [one.events for one in found] == [one.event_count for one in log.checkpoints()]
+
+
+def test_every_event_is_sealed_once(log):
+    with log.database.as_owner() as owner:
+        events = owner.execute("SELECT by_host, event_id, level FROM muniment_auditor.audit ORDER BY 1, 2").fetchall()
+        sealed = owner.execute(
+            "SELECT by_host, event_id, level FROM muniment_auditor.sealed_event ORDER BY 1, 2"
+        ).fetchall()
+
+    assert len(events) > 20
+    assert sealed == events
+
+
+def test_a_host_gets_the_checkpoint_that_an_operator_gets(log):
+    seen = [log.service.host().get_audit_checkpoint(classification=level).checkpoint for level in LEVELS]
+
+    assert [(one.classification, one.seal_number, one.event_count, one.head_hash) for one in seen] == [
+        (one.classification, one.seal_number, one.event_count, one.head_hash) for one in log.checkpoints()
+    ]
+
+
+def test_a_level_without_events_has_an_empty_checkpoint(database):
+    with serving(database) as service:
+        seen = service.host().get_audit_checkpoint(classification=PUBLIC).checkpoint
+
+    assert (seen.classification, seen.seal_number, seen.event_count, seen.head_hash, seen.HasField("time")) == (
+        PUBLIC, 0, 0, "", False
+    )  # fmt: skip
+
+
+CONFIDENTIAL_EVENT = (
+    "(SELECT event_id FROM muniment_confidential.audit WHERE method = 'SaveMemory' ORDER BY time LIMIT 1)"
+)
+FIRST_SEAL = "level = 3 AND number = 1"
+LAST_SEAL = "(level, number) = (SELECT 3, max(number) FROM muniment_auditor.seal WHERE level = 3)"
+REMOVAL = """
+INSERT INTO muniment_control.audit (tenant, event_id, level, method, outcome, reason)
+SELECT 1, gen_random_uuid(), 3, 'audit purge', 'OK', 'seals up to ' || number || ', hash {}, by postgres'
+  FROM muniment_auditor.seal
+ WHERE level = 3 AND number = 1
+"""
+NEW_EVENT = """
+INSERT INTO muniment_confidential.audit
+       (tenant, agent, event_id, time, session_id, method, outcome, kind, item_id, revision)
+SELECT tenant, agent, gen_random_uuid(), {}, session_id, method, outcome, kind, item_id, revision
+  FROM muniment_confidential.audit
+ LIMIT 1
+"""
+MOVE = """
+WITH moved AS (DELETE FROM muniment_confidential.{0} WHERE {1} RETURNING *)
+INSERT INTO muniment_public.{0} ({2}) SELECT {3} FROM moved
+"""
+ITEM = "tenant, agent, kind, name, item_id, revision, change_id, tier, content, tags, create_time, update_time"
+EVENT = "tenant, agent, event_id, time, session_id, method, outcome, kind, item_id, revision, result_count"
+TAMPERED = {
+    "a field of an event": [
+        f"UPDATE muniment_confidential.audit SET outcome = 'WRITE_LEVEL_MISMATCH' WHERE event_id = {CONFIDENTIAL_EVENT}"
+    ],
+    "the time of an event": [
+        f"UPDATE muniment_confidential.audit SET time = time - interval '1 us' WHERE event_id = {CONFIDENTIAL_EVENT}"
+    ],
+    "the reason that a host gave": [
+        "UPDATE muniment_control.audit SET reason = 'none' WHERE event_id = (SELECT min(event_id::text)::uuid "
+        "FROM muniment_control.audit WHERE level = 3)"
+    ],
+    "who acted": ["UPDATE muniment_confidential.audit SET session_id = gen_random_uuid() WHERE method = 'GetMemory'"],
+    "an event removed": [f"DELETE FROM muniment_confidential.audit WHERE event_id = {CONFIDENTIAL_EVENT}"],
+    "an event removed with what says that it was sealed": [
+        f"DELETE FROM muniment_auditor.sealed_event WHERE event_id = {CONFIDENTIAL_EVENT}",
+        f"DELETE FROM muniment_confidential.audit WHERE event_id = {CONFIDENTIAL_EVENT}",
+    ],
+    "an event that is not sealed": [NEW_EVENT.format("now() - interval '1 hour'")],
+    "an event added to a seal": [
+        NEW_EVENT.format("now() - interval '30 days'"),
+        "INSERT INTO muniment_auditor.sealed_event (tenant, level, number, by_host, event_id) "
+        "SELECT tenant, 3, 1, false, event_id FROM muniment_confidential.audit ORDER BY time LIMIT 1",
+    ],
+    "an event moved to another level": [MOVE.format("audit", f"event_id = {CONFIDENTIAL_EVENT}", EVENT, EVENT)],
+    "an item moved to another level": [MOVE.format("item", "name = 'd'", ITEM, ITEM)],
+    "an item without an event": [
+        f"INSERT INTO muniment_public.item ({ITEM}) SELECT tenant, agent, kind, 'x', gen_random_uuid(), 1, "
+        "gen_random_uuid(), 1, content, tags, create_time, update_time FROM muniment_public.item WHERE name = 'a'"
+    ],
+    "the time of a seal": [f"UPDATE muniment_auditor.seal SET time = time - interval '2 years' WHERE {FIRST_SEAL}"],
+    "the count of a seal": [f"UPDATE muniment_auditor.seal SET event_count = event_count + 1 WHERE {LAST_SEAL}"],
+    "the hash of a seal": [f"UPDATE muniment_auditor.seal SET hash = sha256(hash) WHERE {LAST_SEAL}"],
+    "the hash of a seal's events": [f"UPDATE muniment_auditor.seal SET events_hash = sha256(hash) WHERE {FIRST_SEAL}"],
+    "a seal in the middle removed": [
+        f"DELETE FROM muniment_auditor.sealed_event WHERE {FIRST_SEAL}",
+        f"DELETE FROM muniment_auditor.seal WHERE {FIRST_SEAL}",
+    ],
+    "a seal added at the end": [
+        "INSERT INTO muniment_auditor.seal SELECT tenant, 3, 1000, time, by_host, event_count, events_hash, hash "
+        "FROM muniment_auditor.seal WHERE level = 2 AND number = 1"
+    ],
+    "a removal that names another hash": [
+        REMOVAL.format("'||repeat('0', 64)||'"),
+        "DELETE FROM muniment_confidential.audit",
+    ],
+    "events of hosts removed as if purged": [
+        REMOVAL.replace("{}", "' || encode(hash, 'hex') || '"),
+        "DELETE FROM muniment_auditor.sealed_event WHERE level = 3 AND by_host",
+    ],
+    "some events of a seal removed as if purged": [
+        REMOVAL.replace("{}", "' || encode(hash, 'hex') || '"),
+        f"DELETE FROM muniment_confidential.audit WHERE event_id = {CONFIDENTIAL_EVENT}",
+    ],
+}
+
+
+@pytest.mark.parametrize("statements", TAMPERED.values(), ids=TAMPERED)
+def test_tampering_is_found(log, statements):
+    changed = [log.tamper(statement) for statement in statements]
+
+    assert all(changed)
+    assert log.problems()
+
+
+def test_a_removed_end_of_the_log_is_found_with_a_checkpoint(log):
+    kept = log.checkpoints()
+    last = f"SELECT event_id FROM muniment_auditor.sealed_event WHERE {LAST_SEAL}"
+    for table in ("muniment_confidential.audit", "muniment_control.audit"):
+        log.tamper(f"DELETE FROM {table} WHERE event_id IN ({last})")
+    log.tamper("DELETE FROM muniment_confidential.item WHERE name IN ('d', 'e')")
+    log.tamper("DELETE FROM muniment_confidential.revision WHERE name IN ('d', 'e')")
+    for table in ("sealed_event", "seal"):
+        log.tamper(f"DELETE FROM muniment_auditor.{table} WHERE {LAST_SEAL}")
+
+    assert log.problems() == []
+    assert any("the checkpoint names seal" in problem for problem in log.problems(kept))
+
+
+def test_a_log_that_was_rewritten_and_sealed_anew_is_found_with_any_earlier_checkpoint(log):
+    early = log.checkpoints()
+    log.write(keys=("later",))
+    log.seal()
+    late = log.checkpoints()
+    for statement in (
+        "DELETE FROM muniment_auditor.sealed_event",
+        "DELETE FROM muniment_auditor.seal",
+        "UPDATE muniment_confidential.audit SET outcome = 'OK', result_count = 0 WHERE method = 'GetMemory'",
+    ):
+        log.tamper(statement)
+    log.seal()
+
+    assert log.problems() == []
+    assert log.problems(early)
+    assert log.problems(late)
+    assert log.problems([*log.checkpoints(), *early])
+    assert log.problems([*early, *log.checkpoints()])
+
+
+def test_one_id_at_two_levels_stops_no_sealer_and_is_found(log):
+    log.tamper(
+        f"INSERT INTO muniment_public.audit ({EVENT}) SELECT {EVENT} FROM muniment_confidential.audit "
+        f"WHERE event_id = {CONFIDENTIAL_EVENT}"
+    )
+    log.write(keys=("afterwards",))
+    log.seal()
+    Clock(log.database).advance(hours=1)
+
+    assert [(found.classification, found.unsealed, len(found.problems)) for found in log.verify()] == [
+        (level, int(level == PUBLIC), int(level == PUBLIC)) for level in LEVELS
+    ]
+
+
+def test_events_of_an_open_transaction_are_sealed_later_and_delay_no_others(log):
+    with log.database.as_owner() as owner, owner.transaction():
+        owner.execute(NEW_EVENT.format("now()").encode())
+        log.write(keys=("meanwhile",))
+        log.seal()
+        assert sum(found.unsealed for found in log.verify()) == 0
+    assert sum(found.unsealed for found in log.verify()) == 1
+    log.seal()
+
+    assert sum(found.unsealed for found in log.verify()) == 0
+    assert log.problems() == []
+
+
+def test_many_events_of_one_transaction_are_sealed_in_batches(log):
+    log.tamper(
+        f"INSERT INTO muniment_confidential.audit ({EVENT}) SELECT tenant, agent, gen_random_uuid(), time, session_id, "
+        "method, outcome, kind, item_id, revision, result_count FROM muniment_confidential.audit, "
+        "generate_series(1, 12000) WHERE event_id = " + CONFIDENTIAL_EVENT
+    )
+    log.seal()
+
+    assert log.problems() == []
+    assert log.verify()[2].events > 12000
+    with log.database.as_owner() as owner:
+        (largest,) = owner.execute(
+            "SELECT max(count) FROM (SELECT count(*) FROM muniment_auditor.sealed_event GROUP BY level, number) AS one"
+        ).fetchone()
+    assert largest == 5000
+
+
+def test_sealers_that_race_seal_each_event_once(log):
+    """One of two that have read the same events finds the number taken, and seals nothing of its batch."""
+    log.write(keys=("f", "g"))
+    with ThreadPoolExecutor(4) as threads:
+        races = [threads.submit(log.seal) for _ in range(16)]
+    failed = [race.exception() for race in races if race.exception()]
+    log.seal()
+
+    assert all(isinstance(error, psycopg.errors.UniqueViolation) for error in failed)
+    assert log.problems(log.checkpoints()) == []
+    assert sum(found.unsealed for found in log.verify()) == 0
+
+
+def test_late_seals_are_noted(log):
+    log.tamper(NEW_EVENT.format("now() - interval '1 hour'"))
+    Clock(log.database).advance(days=2)
+    log.seal()
+
+    assert log.problems() == []
+    assert any("1 events were sealed more than a day after their time" in note for note in log.notes())
+
+
+def test_purged_events_are_gone_and_the_rest_is_verified(log):
+    kept = log.checkpoints()
+    Clock(log.database).advance(days=500)
+    log.write(keys=("new",))
+    log.seal()
+    removed = log.purge(before=datetime.now(UTC) + LATER)
+    log.seal()
+
+    found = log.verify(kept)
+    assert removed == sum(one.removed for one in found) > 10
+    assert [one.problems for one in found] == [[]] * 4
+    assert all("were removed" in one.notes[0] for one in found)
+    with log.database.as_owner() as owner:
+        left = owner.execute("SELECT DISTINCT method FROM muniment_confidential.audit").fetchall()
+        hosts = owner.execute("SELECT count(*) FROM muniment_control.audit WHERE method = 'OpenSession'").fetchone()
+    assert sorted(left) == [("GetMemory",), ("SaveMemory",)]
+    assert hosts == (6,)
+
+
+def test_a_purge_removes_nothing_that_is_not_sealed_or_too_new(log):
+    log.write(keys=("unsealed",))
+
+    assert log.purge(before=datetime.now(UTC) - timedelta(days=1)) == 0
+    assert log.purge(before=datetime.now(UTC) + LATER) > 0
+    with log.database.as_owner() as owner:
+        left = owner.execute("SELECT count(*) FROM muniment_confidential.audit").fetchone()
+    assert left == (2,)
+
+
+def test_an_item_that_moves_after_a_purge_is_found_while_its_event_is_there(log):
+    """The events of CONFIDENTIAL are gone, so of old items there nothing can be said; those of PUBLIC are not."""
+    log.purge(before=datetime.now(UTC) + LATER)
+    log.write(level=PUBLIC, keys=("x",))
+    log.tamper(
+        f"INSERT INTO muniment_confidential.item ({ITEM}) SELECT {ITEM} FROM muniment_public.item WHERE name = 'x'"
+    )
+
+    assert [problem for problem in log.problems() if "written at another level" in problem]
+
+
+def test_a_purge_that_says_more_than_it_was_is_found(log):
+    log.purge(before=datetime.now(UTC) + LATER)
+    log.seal()
+    log.tamper(
+        "UPDATE muniment_control.audit SET reason = regexp_replace(reason, 'up to [0-9]+', 'up to 1') "
+        "WHERE method = 'audit purge' AND level = 3"
+    )
+
+    assert log.problems()
+
+
+@pytest.mark.parametrize(
+    "right", ["UPDATE muniment_auditor.seal SET time = now()", "DELETE FROM muniment_auditor.seal"]
+)
+@pytest.mark.parametrize("role", roles.SERVING)
+def test_no_role_changes_a_seal(log, role, right):
+    with log.database.connect(role) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute(right)
+
+
+def test_positions_lead_through_the_log(log):
+    """Each batch begins after the one before: an interrupted pass goes on from there."""
+    log.write(keys=("h",))
+    with log.database.connect(roles.AUDITOR) as auditor:
+        (tenant,) = tenants(auditor)
+        positions: list[Position] = list(seal_tenant(auditor, tenant, BEGINNING))
+        assert list(seal_tenant(auditor, tenant, positions[-1])) == []
