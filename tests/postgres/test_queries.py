@@ -18,6 +18,7 @@ from tests.support.named_queries import (
     OPERATORS,
     PATH_OF,
     RELATIONS,
+    SEALER,
     SERVED,
     UNSCOPED,
     named,
@@ -39,7 +40,7 @@ def test_every_file_of_queries_is_known_to_these_tests():
     assert found - NO_QUERIES == known, "name a new query file in monitor/queries.py, or tests/support/named_queries.py"
 
 
-@pytest.mark.parametrize("query", named(SERVED, RELATIONS, UNSCOPED, EMBEDDER, ERASER), ids=str)
+@pytest.mark.parametrize("query", named(SERVED, RELATIONS, UNSCOPED, EMBEDDER, ERASER, SEALER), ids=str)
 def test_a_query_prepares_as_its_role_without_declared_types(migrated, query):
     with migrated.connect(query.role) as connection:
         connection.execute(f"SET search_path = {PATH_OF.get(query.role, query.role)}".encode())

@@ -22,13 +22,15 @@ OWNER_QUERIES = {
     **queries.load("muniment_server.admin", "operator.sql"),
     **queries.load("muniment_server.admin", "history.sql"),
     **queries.load("muniment_server.search", "reindex.sql"),
+    **queries.load("muniment_server.admin", "sealing.sql"),
 }
+SEALER_QUERIES = queries.load("muniment_server.runtime", "sealer.sql")
 EMBEDDER_QUERIES = queries.load("muniment_server.search", "embedding_queue.sql")
 TEXTS = {
     **{name: (text, "muniment_restricted") for name, text in {**SESSION_QUERIES, **EMBEDDER_QUERIES}.items()},
     **{name: (text, roles.CONTROL) for name, text in HOST_QUERIES.items()},
     **{name: (HOST_QUERIES[name], roles.ERASER) for name in queries.load(*ERASING)},
-    **{name: (text, roles.AUDITOR) for name, text in AUDIT_QUERIES.items()},
+    **{name: (text, roles.AUDITOR) for name, text in {**AUDIT_QUERIES, **SEALER_QUERIES}.items()},
     **{name: (text, roles.OWNER) for name, text in OWNER_QUERIES.items()},
 }
 

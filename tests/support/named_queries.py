@@ -46,14 +46,17 @@ EMBEDDER = {("muniment_server.search", "embedding_queue.sql"): roles.LEVELS}
 """The file of what the embedder does, in no session, for all tenants: without the session predicate."""
 ERASER = {("muniment_server.runtime", "eraser.sql"): (roles.ERASER,)}
 """The file of what the eraser does, for all tenants: without the session predicate."""
+SEALER = {("muniment_server.runtime", "sealer.sql"): (roles.AUDITOR,)}
+"""The file of what the sealer does, for all tenants: it reads audit rows, and writes hashes of them."""
 OPERATORS = {
     ("muniment_server.admin", "operator.sql"): (roles.OWNER,),
     ("muniment_server.admin", "history.sql"): (roles.OWNER,),
     ("muniment_server.admin", "journal.sql"): (roles.OWNER,),
+    ("muniment_server.admin", "sealing.sql"): (roles.OWNER,),
     ("muniment_server.search", "reindex.sql"): (roles.OWNER,),
 }
 """The files of what operators do at the terminal, across tenants."""
-FILES = {**RELATIONS, **SERVED, **UNSCOPED, **EMBEDDER, **ERASER, **OPERATORS}
+FILES = {**RELATIONS, **SERVED, **UNSCOPED, **EMBEDDER, **ERASER, **SEALER, **OPERATORS}
 """Every file of named queries."""
 
 COMPOSED = {
@@ -94,6 +97,9 @@ LITERALS = {
     "wanted_stems": "'whale'", "wanted_grams": "'_wha'", "damping": "0.3", "stem_slope": "0.1", "gram_slope": "0.1",
     "after_label": "''", "after_owner": "''", "overhead": "512", "labels": "'{l}'", "contents": "'{text}'",
     "embedder": "1", "signs": "repeat('1', 384)", "vector": "array_fill(1, '{384}')", "bound": "1000", "most": "200",
+    "number": "1", "time": "now()", "event_id": "'00000000-0000-0000-0000-000000000009'::uuid", "by_host": "true",
+    "event_count": "1", "event_ids": "'{00000000-0000-0000-0000-000000000009}'", "events_hash": "'\\x00'::bytea",
+    "hash": "'\\x00'::bytea",
     "key": "7", "schema": "'muniment_public'",
     "semantic_scores": "'{1}'", "share": "700000",
     "item_ids": "'{00000000-0000-0000-0000-000000000009}'", "change_ids": "'{00000000-0000-0000-0000-000000000009}'",

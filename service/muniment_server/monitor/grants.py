@@ -187,7 +187,8 @@ def _common() -> Iterator[Fact]:
     for role in roles.ALL:
         yield Fact(role, "database", "CONNECT")
     yield Fact(roles.OWNER, "database", "CREATE")
-    yield Fact("pinned", "muniment_control.audit", "CHECK (((level >= 1) AND (level <= 4)))")
+    for table in ("muniment_control.audit", *(f"{roles.AUDITOR}.{name}" for name in _SEALS)):
+        yield Fact("pinned", table, "CHECK (((level >= 1) AND (level <= 4)))")
 
 
 def _level(level: Classification) -> Iterator[Fact]:

@@ -411,7 +411,8 @@ CREATE TABLE muniment_auditor.sealed_event (
     level smallint NOT NULL,
     number bigint NOT NULL,
     by_host boolean NOT NULL,
-    event_id uuid NOT NULL
+    event_id uuid NOT NULL,
+    CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4)))
 );
 
 CREATE TABLE vault.conversation (

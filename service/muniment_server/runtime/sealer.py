@@ -120,7 +120,7 @@ class Sealer:
 
 def tenants(connection: psycopg.Connection[Any]) -> list[TenantNumber]:
     """All tenants."""
-    return [found.tenant for found in _rows(connection, "tenants", _Tenant, {})]
+    return [found.tenant for found in _rows(connection, "tenants_to_seal", _Tenant, {})]
 
 
 def seal_tenant(connection: psycopg.Connection[Any], tenant: TenantNumber, after: Position) -> Iterator[Position]:

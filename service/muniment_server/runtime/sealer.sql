@@ -1,6 +1,6 @@
 -- How the audit log is sealed, as the auditor.
 
--- name: tenants
+-- name: tenants_to_seal
 SELECT tenant.tenant
   FROM vault.tenant
  ORDER BY tenant.tenant;

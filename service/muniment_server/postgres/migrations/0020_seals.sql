@@ -17,7 +17,7 @@ CREATE TABLE muniment_auditor.seal (
 -- Which seal covers an event. Other tables have the events of hosts than those of sessions.
 CREATE TABLE muniment_auditor.sealed_event (
     tenant   bigint   NOT NULL,
-    level    smallint NOT NULL,
+    level    smallint NOT NULL CONSTRAINT level_is_a_level CHECK (level BETWEEN 1 AND 4),
     number   bigint   NOT NULL,
     by_host  boolean  NOT NULL,
     event_id uuid     NOT NULL,
