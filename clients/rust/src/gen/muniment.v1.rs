@@ -734,7 +734,8 @@ impl crate::Client {
         &self,
         request: CreateAgentRequest,
     ) -> Result<CreateAgentResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     agent_service_client::AgentServiceClient::new(channel)
@@ -742,7 +743,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Get one agent.
     ///
@@ -751,7 +753,8 @@ impl crate::Client {
         &self,
         request: GetAgentRequest,
     ) -> Result<GetAgentResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     agent_service_client::AgentServiceClient::new(channel)
@@ -759,14 +762,16 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// List the tenant's agents, by id.
     pub async fn list_agents(
         &self,
         request: ListAgentsRequest,
     ) -> Result<ListAgentsResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     agent_service_client::AgentServiceClient::new(channel)
@@ -774,7 +779,28 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_agents`](crate::Client::list_agents) returns, from its first page to its last.
+    pub fn all_agents(&self, request: ListAgentsRequest) -> crate::List<Agent> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListAgentsRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_agents(request).await?;
+                    Ok((page.agents, page.next_page_token))
+                }
+            },
+        )
     }
     /// Update the fields that are set, and keep the others.
     ///
@@ -783,7 +809,8 @@ impl crate::Client {
         &self,
         request: UpdateAgentRequest,
     ) -> Result<UpdateAgentResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     agent_service_client::AgentServiceClient::new(channel)
@@ -791,7 +818,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
     ///
@@ -801,7 +829,8 @@ impl crate::Client {
         &self,
         request: DeleteAgentRequest,
     ) -> Result<DeleteAgentResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     agent_service_client::AgentServiceClient::new(channel)
@@ -809,7 +838,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Erase items of an agent for good, with all their revisions, at every level.
     ///
@@ -822,7 +852,8 @@ impl crate::Client {
         &self,
         request: EraseItemsRequest,
     ) -> Result<EraseItemsResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     agent_service_client::AgentServiceClient::new(channel)
@@ -830,7 +861,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
     ///
@@ -848,7 +880,8 @@ impl crate::Client {
         &self,
         request: UndeleteItemRequest,
     ) -> Result<UndeleteItemResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     agent_service_client::AgentServiceClient::new(channel)
@@ -856,7 +889,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
 }
 impl crate::retries::UnaryRequest for CreateAgentRequest {
@@ -1277,7 +1311,8 @@ impl crate::Client {
         &self,
         request: ListAuditEventsRequest,
     ) -> Result<ListAuditEventsResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     audit_service_client::AuditServiceClient::new(channel)
@@ -1285,7 +1320,31 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_audit_events`](crate::Client::list_audit_events) returns, from its first page to its last.
+    pub fn all_audit_events(
+        &self,
+        request: ListAuditEventsRequest,
+    ) -> crate::List<AuditEvent> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListAuditEventsRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_audit_events(request).await?;
+                    Ok((page.audit_events, page.next_page_token))
+                }
+            },
+        )
     }
     /// Get the last seal of the tenant's audit log at one level.
     ///
@@ -1991,7 +2050,8 @@ impl crate::Client {
         &self,
         request: ListBlocksRequest,
     ) -> Result<ListBlocksResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -1999,7 +2059,28 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_blocks`](crate::Client::list_blocks) returns, from its first page to its last.
+    pub fn all_blocks(&self, request: ListBlocksRequest) -> crate::List<Block> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListBlocksRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_blocks(request).await?;
+                    Ok((page.blocks, page.next_page_token))
+                }
+            },
+        )
     }
     /// Get one block by label.
     ///
@@ -2008,7 +2089,8 @@ impl crate::Client {
         &self,
         request: GetBlockRequest,
     ) -> Result<GetBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -2016,7 +2098,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Create or replace the session's own-level version of a block of its agent.
     ///
@@ -2025,7 +2108,8 @@ impl crate::Client {
         &self,
         request: UpdateBlockRequest,
     ) -> Result<UpdateBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -2033,7 +2117,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Change part of a block of the session's agent.
     ///
@@ -2043,7 +2128,8 @@ impl crate::Client {
         &self,
         request: EditBlockRequest,
     ) -> Result<EditBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -2051,7 +2137,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
     ///
@@ -2061,7 +2148,8 @@ impl crate::Client {
         &self,
         request: DeleteBlockRequest,
     ) -> Result<DeleteBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -2069,7 +2157,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Declare a block of an agent as shared, and create its PUBLIC version if there is none.
     ///
@@ -2079,7 +2168,8 @@ impl crate::Client {
         &self,
         request: CreateSharedBlockRequest,
     ) -> Result<CreateSharedBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -2087,7 +2177,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Stop sharing a block. Detaches it from all agents. The owner keeps the block.
     ///
@@ -2096,7 +2187,8 @@ impl crate::Client {
         &self,
         request: DeleteSharedBlockRequest,
     ) -> Result<DeleteSharedBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -2104,7 +2196,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
     ///
@@ -2114,7 +2207,8 @@ impl crate::Client {
         &self,
         request: AttachBlockRequest,
     ) -> Result<AttachBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -2122,7 +2216,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Stop an agent from reading a shared block.
     ///
@@ -2131,7 +2226,8 @@ impl crate::Client {
         &self,
         request: DetachBlockRequest,
     ) -> Result<DetachBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -2139,14 +2235,16 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// List the agents that a shared block is attached to, by id.
     pub async fn list_block_consumers(
         &self,
         request: ListBlockConsumersRequest,
     ) -> Result<ListBlockConsumersResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -2154,7 +2252,31 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_block_consumers`](crate::Client::list_block_consumers) returns, from its first page to its last.
+    pub fn all_block_consumers(
+        &self,
+        request: ListBlockConsumersRequest,
+    ) -> crate::List<String> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListBlockConsumersRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_block_consumers(request).await?;
+                    Ok((page.agent_ids, page.next_page_token))
+                }
+            },
+        )
     }
 }
 impl crate::retries::UnaryRequest for ListBlocksRequest {
@@ -3171,7 +3293,8 @@ impl crate::Client {
         &self,
         request: SaveMemoryRequest,
     ) -> Result<SaveMemoryResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     memory_service_client::MemoryServiceClient::new(channel)
@@ -3179,7 +3302,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Get one memory by key.
     ///
@@ -3189,7 +3313,8 @@ impl crate::Client {
         &self,
         request: GetMemoryRequest,
     ) -> Result<GetMemoryResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     memory_service_client::MemoryServiceClient::new(channel)
@@ -3197,14 +3322,16 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// List the visible memories by key, each at its highest visible level.
     pub async fn list_memories(
         &self,
         request: ListMemoriesRequest,
     ) -> Result<ListMemoriesResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     memory_service_client::MemoryServiceClient::new(channel)
@@ -3212,7 +3339,28 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_memories`](crate::Client::list_memories) returns, from its first page to its last.
+    pub fn all_memories(&self, request: ListMemoriesRequest) -> crate::List<Memory> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListMemoriesRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_memories(request).await?;
+                    Ok((page.memories, page.next_page_token))
+                }
+            },
+        )
     }
     /// Find memories by words, and by embeddings if the server has an embedder, best first.
     ///
@@ -3222,7 +3370,8 @@ impl crate::Client {
         &self,
         request: SearchMemoriesRequest,
     ) -> Result<SearchMemoriesResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     memory_service_client::MemoryServiceClient::new(channel)
@@ -3230,7 +3379,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Delete the session's own-level version of a memory. Old versions are kept for audit.
     ///
@@ -3240,7 +3390,8 @@ impl crate::Client {
         &self,
         request: DeleteMemoryRequest,
     ) -> Result<DeleteMemoryResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     memory_service_client::MemoryServiceClient::new(channel)
@@ -3248,7 +3399,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
 }
 impl crate::retries::UnaryRequest for SaveMemoryRequest {
@@ -4089,7 +4241,8 @@ impl crate::Client {
         &self,
         request: AddNoteRequest,
     ) -> Result<AddNoteResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     note_service_client::NoteServiceClient::new(channel)
@@ -4097,7 +4250,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Replace the content of a note.
     ///
@@ -4109,7 +4263,8 @@ impl crate::Client {
         &self,
         request: UpdateNoteRequest,
     ) -> Result<UpdateNoteResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     note_service_client::NoteServiceClient::new(channel)
@@ -4117,7 +4272,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Delete the session's own-level version of a note. Old versions are kept for audit.
     ///
@@ -4127,7 +4283,8 @@ impl crate::Client {
         &self,
         request: DeleteNoteRequest,
     ) -> Result<DeleteNoteResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     note_service_client::NoteServiceClient::new(channel)
@@ -4135,14 +4292,16 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Find notes of a tier by words, and by embeddings if the server has an embedder, best first.
     pub async fn search_notes(
         &self,
         request: SearchNotesRequest,
     ) -> Result<SearchNotesResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     note_service_client::NoteServiceClient::new(channel)
@@ -4150,14 +4309,16 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// List the visible notes of a tier, oldest first.
     pub async fn list_notes(
         &self,
         request: ListNotesRequest,
     ) -> Result<ListNotesResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     note_service_client::NoteServiceClient::new(channel)
@@ -4165,7 +4326,28 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_notes`](crate::Client::list_notes) returns, from its first page to its last.
+    pub fn all_notes(&self, request: ListNotesRequest) -> crate::List<Note> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListNotesRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_notes(request).await?;
+                    Ok((page.notes, page.next_page_token))
+                }
+            },
+        )
     }
     /// Make several edits to a tier, all or none. The budget is checked after the last edit.
     ///
@@ -4174,7 +4356,8 @@ impl crate::Client {
         &self,
         request: EditNotesRequest,
     ) -> Result<EditNotesResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     note_service_client::NoteServiceClient::new(channel)
@@ -4182,7 +4365,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
 }
 impl crate::retries::UnaryRequest for AddNoteRequest {
@@ -4877,7 +5061,8 @@ impl crate::Client {
         &self,
         request: StorePassageRequest,
     ) -> Result<StorePassageResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     passage_service_client::PassageServiceClient::new(channel)
@@ -4885,7 +5070,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Store a stream of passages, in order, in batches. Each batch is a transaction.
     ///
@@ -4899,7 +5085,8 @@ impl crate::Client {
             Item = ImportPassagesRequest,
         > + Send + 'static,
     ) -> Result<ImportPassagesResponse, crate::Error> {
-        self.stream(
+        let response = self
+            .stream(
                 requests,
                 |channel, request| async move {
                     passage_service_client::PassageServiceClient::new(channel)
@@ -4907,7 +5094,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Get one passage by id.
     ///
@@ -4916,7 +5104,8 @@ impl crate::Client {
         &self,
         request: GetPassageRequest,
     ) -> Result<GetPassageResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     passage_service_client::PassageServiceClient::new(channel)
@@ -4924,14 +5113,16 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// List the visible passages by `event_time`, newest first.
     pub async fn list_passages(
         &self,
         request: ListPassagesRequest,
     ) -> Result<ListPassagesResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     passage_service_client::PassageServiceClient::new(channel)
@@ -4939,14 +5130,36 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_passages`](crate::Client::list_passages) returns, from its first page to its last.
+    pub fn all_passages(&self, request: ListPassagesRequest) -> crate::List<Passage> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListPassagesRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_passages(request).await?;
+                    Ok((page.passages, page.next_page_token))
+                }
+            },
+        )
     }
     /// Find passages by words, and by embeddings if the server has an embedder, best first.
     pub async fn search_passages(
         &self,
         request: SearchPassagesRequest,
     ) -> Result<SearchPassagesResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     passage_service_client::PassageServiceClient::new(channel)
@@ -4954,7 +5167,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Delete a passage of the session's own level. Deleted passages are kept for audit.
     ///
@@ -4964,7 +5178,8 @@ impl crate::Client {
         &self,
         request: DeletePassageRequest,
     ) -> Result<DeletePassageResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     passage_service_client::PassageServiceClient::new(channel)
@@ -4972,7 +5187,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
 }
 impl crate::retries::UnaryRequest for StorePassageRequest {
@@ -5385,7 +5601,8 @@ impl crate::Client {
         &self,
         request: RenderPromptRequest,
     ) -> Result<RenderPromptResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     prompt_service_client::PromptServiceClient::new(channel)
@@ -5393,7 +5610,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
 }
 impl crate::retries::UnaryRequest for RenderPromptRequest {
@@ -5811,8 +6029,9 @@ impl crate::Client {
     pub async fn open_session(
         &self,
         request: OpenSessionRequest,
-    ) -> Result<OpenSessionResponse, crate::Error> {
-        self.unary(
+    ) -> Result<crate::Session, crate::Error> {
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     session_service_client::SessionServiceClient::new(channel)
@@ -5820,7 +6039,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        self.opened(response.token, response.session)
     }
     /// Get one session.
     ///
@@ -5829,7 +6049,8 @@ impl crate::Client {
         &self,
         request: GetSessionRequest,
     ) -> Result<GetSessionResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     session_service_client::SessionServiceClient::new(channel)
@@ -5837,14 +6058,16 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// List the sessions of an agent, newest first.
     pub async fn list_sessions(
         &self,
         request: ListSessionsRequest,
     ) -> Result<ListSessionsResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     session_service_client::SessionServiceClient::new(channel)
@@ -5852,7 +6075,28 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_sessions`](crate::Client::list_sessions) returns, from its first page to its last.
+    pub fn all_sessions(&self, request: ListSessionsRequest) -> crate::List<Session> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListSessionsRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_sessions(request).await?;
+                    Ok((page.sessions, page.next_page_token))
+                }
+            },
+        )
     }
     /// Raise the taint of a session's conversation, and so of all its sessions.
     ///
@@ -5863,7 +6107,8 @@ impl crate::Client {
         &self,
         request: RaiseTaintRequest,
     ) -> Result<RaiseTaintResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     session_service_client::SessionServiceClient::new(channel)
@@ -5871,7 +6116,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
     ///
@@ -5879,8 +6125,9 @@ impl crate::Client {
     pub async fn reset_session(
         &self,
         request: ResetSessionRequest,
-    ) -> Result<ResetSessionResponse, crate::Error> {
-        self.unary(
+    ) -> Result<crate::Session, crate::Error> {
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     session_service_client::SessionServiceClient::new(channel)
@@ -5888,7 +6135,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        self.opened(response.token, response.session)
     }
     /// Close a session. Its token becomes invalid.
     ///
@@ -5897,7 +6145,8 @@ impl crate::Client {
         &self,
         request: CloseSessionRequest,
     ) -> Result<CloseSessionResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     session_service_client::SessionServiceClient::new(channel)
@@ -5905,7 +6154,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
 }
 impl crate::retries::UnaryRequest for OpenSessionRequest {
