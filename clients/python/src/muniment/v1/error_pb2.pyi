@@ -218,6 +218,11 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
 
     Example, ALREADY_EXISTS: UndeleteItem twice.
     """
+    ERROR_REASON_MEMORY_EXISTS: _ErrorReason.ValueType  # 39
+    """A visible memory already has this key.
+
+    Example, ALREADY_EXISTS: RenameMemory to the key of another memory.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed.
@@ -421,4 +426,9 @@ ERROR_REASON_ITEM_EXISTS: ErrorReason.ValueType  # 38
 """An item of this name is live at this level, so that no deleted one can come back.
 
 Example, ALREADY_EXISTS: UndeleteItem twice.
+"""
+ERROR_REASON_MEMORY_EXISTS: ErrorReason.ValueType  # 39
+"""A visible memory already has this key.
+
+Example, ALREADY_EXISTS: RenameMemory to the key of another memory.
 """
