@@ -34,7 +34,10 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         repository.require_different_keys(new)
         with context.session_scope() as scope:
             memories = repository.save_all(scope, new)
-        return pb.SaveMemoriesResponse(memories=map(memory_to_proto, memories))
+        return pb.SaveMemoriesResponse(
+            memories=map(memory_to_proto, memories),
+            classification=joined(memory.level for memory in memories),
+        )
 
     def GetMemory(self, request: pb.GetMemoryRequest, context: CallContext) -> pb.GetMemoryResponse:
         key = text.key(request.key)

@@ -616,8 +616,8 @@ pub struct EraseItemsRequest {
     /// The kind of items.
     #[prost(enumeration = "ItemKind", tag = "2")]
     pub kind: i32,
-    /// Erases the items of this name, deleted ones included: the key of a memory, the id of a note or passage, the label of
-    /// a block. Exactly one of `name`, `tag` and `item_id` is set.
+    /// Erases the items that have this name, or had it in any revision, deleted ones included: the key of a memory, the id
+    /// of a note or passage, the label of a block. Exactly one of `name`, `tag` and `item_id` is set.
     #[prost(string, tag = "3")]
     pub name: ::prost::alloc::string::String,
     /// Erases the items that have this tag, or had it in any revision.
@@ -806,9 +806,10 @@ impl crate::Client {
     /// Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
     ///
     /// It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
-    /// once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
-    /// as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
-    /// at that level, which ends with the call.
+    /// once, as it was. A memory that was renamed comes back under the key that it had when it was deleted. Versions at
+    /// other levels stay as they are. The limits of the agent and the budget of a note apply as for a save. A block is
+    /// shared again if it is still declared as shared. The call writes in a session of its own at that level, which ends
+    /// with the call.
     ///
     /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
     /// `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
@@ -1112,9 +1113,10 @@ pub mod agent_service_client {
         /// Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
         ///
         /// It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
-        /// once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
-        /// as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
-        /// at that level, which ends with the call.
+        /// once, as it was. A memory that was renamed comes back under the key that it had when it was deleted. Versions at
+        /// other levels stay as they are. The limits of the agent and the budget of a note apply as for a save. A block is
+        /// shared again if it is still declared as shared. The call writes in a session of its own at that level, which ends
+        /// with the call.
         ///
         /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
         /// `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
@@ -2505,7 +2507,8 @@ pub enum ErrorReason {
     ///
     /// Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
     WriteLevelMismatch = 11,
-    /// The etag does not match the version that Get returns now. Read the item again, then retry.
+    /// The etag does not match the version that Get returns now. Read the item again, then retry. For SaveMemories,
+    /// `google.rpc.BadRequest` names the memories.
     ///
     /// Example, ABORTED: SaveMemory with the etag of an overwritten version.
     EtagStale = 12,
@@ -2864,6 +2867,9 @@ pub struct SaveMemoriesResponse {
     /// The memories as they are stored, in the order of the request.
     #[prost(message, repeated, tag = "1")]
     pub memories: ::prost::alloc::vec::Vec<Memory>,
+    /// The highest level among the memories: that of all of them.
+    #[prost(enumeration = "Classification", tag = "2")]
+    pub classification: i32,
 }
 impl ::prost::Name for SaveMemoriesResponse {
     const NAME: &'static str = "SaveMemoriesResponse";

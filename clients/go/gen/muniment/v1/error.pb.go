@@ -74,7 +74,8 @@ const (
 	//
 	// Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
 	ErrorReason_ERROR_REASON_WRITE_LEVEL_MISMATCH ErrorReason = 11
-	// The etag does not match the version that Get returns now. Read the item again, then retry.
+	// The etag does not match the version that Get returns now. Read the item again, then retry. For SaveMemories,
+	// `google.rpc.BadRequest` names the memories.
 	//
 	// Example, ABORTED: SaveMemory with the etag of an overwritten version.
 	ErrorReason_ERROR_REASON_ETAG_STALE ErrorReason = 12

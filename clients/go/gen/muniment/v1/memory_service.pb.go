@@ -204,9 +204,11 @@ func (x *SaveMemoriesRequest) GetMemories() []*SaveMemoryRequest {
 type SaveMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The memories as they are stored, in the order of the request.
-	Memories      []*Memory `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Memories []*Memory `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
+	// The highest level among the memories: that of all of them.
+	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SaveMemoriesResponse) Reset() {
@@ -244,6 +246,13 @@ func (x *SaveMemoriesResponse) GetMemories() []*Memory {
 		return x.Memories
 	}
 	return nil
+}
+
+func (x *SaveMemoriesResponse) GetClassification() Classification {
+	if x != nil {
+		return x.Classification
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
 // The request of GetMemory.
@@ -1043,9 +1052,10 @@ const file_muniment_v1_memory_service_proto_rawDesc = "" +
 	"\x12SaveMemoryResponse\x12+\n" +
 	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\"Q\n" +
 	"\x13SaveMemoriesRequest\x12:\n" +
-	"\bmemories\x18\x01 \x03(\v2\x1e.muniment.v1.SaveMemoryRequestR\bmemories\"G\n" +
+	"\bmemories\x18\x01 \x03(\v2\x1e.muniment.v1.SaveMemoryRequestR\bmemories\"\x8c\x01\n" +
 	"\x14SaveMemoriesResponse\x12/\n" +
-	"\bmemories\x18\x01 \x03(\v2\x13.muniment.v1.MemoryR\bmemories\")\n" +
+	"\bmemories\x18\x01 \x03(\v2\x13.muniment.v1.MemoryR\bmemories\x12C\n" +
+	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\")\n" +
 	"\x10GetMemoryRequest\x12\x15\n" +
 	"\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\"@\n" +
 	"\x11GetMemoryResponse\x12+\n" +
@@ -1155,37 +1165,38 @@ var file_muniment_v1_memory_service_proto_depIdxs = []int32{
 	18, // 1: muniment.v1.SaveMemoryResponse.memory:type_name -> muniment.v1.Memory
 	0,  // 2: muniment.v1.SaveMemoriesRequest.memories:type_name -> muniment.v1.SaveMemoryRequest
 	18, // 3: muniment.v1.SaveMemoriesResponse.memories:type_name -> muniment.v1.Memory
-	18, // 4: muniment.v1.GetMemoryResponse.memory:type_name -> muniment.v1.Memory
-	18, // 5: muniment.v1.ListMemoriesResponse.memories:type_name -> muniment.v1.Memory
-	19, // 6: muniment.v1.ListMemoriesResponse.classification:type_name -> muniment.v1.Classification
-	20, // 7: muniment.v1.SearchMemoriesRequest.tag_match:type_name -> muniment.v1.TagMatch
-	10, // 8: muniment.v1.SearchMemoriesResponse.results:type_name -> muniment.v1.MemoryResult
-	19, // 9: muniment.v1.SearchMemoriesResponse.classification:type_name -> muniment.v1.Classification
-	18, // 10: muniment.v1.MemoryResult.memory:type_name -> muniment.v1.Memory
-	19, // 11: muniment.v1.DeleteMemoryResponse.revealed:type_name -> muniment.v1.Classification
-	18, // 12: muniment.v1.RenameMemoryResponse.memory:type_name -> muniment.v1.Memory
-	19, // 13: muniment.v1.RenameMemoryResponse.revealed:type_name -> muniment.v1.Classification
-	0,  // 14: muniment.v1.MemoryService.SaveMemory:input_type -> muniment.v1.SaveMemoryRequest
-	2,  // 15: muniment.v1.MemoryService.SaveMemories:input_type -> muniment.v1.SaveMemoriesRequest
-	4,  // 16: muniment.v1.MemoryService.GetMemory:input_type -> muniment.v1.GetMemoryRequest
-	6,  // 17: muniment.v1.MemoryService.ListMemories:input_type -> muniment.v1.ListMemoriesRequest
-	8,  // 18: muniment.v1.MemoryService.SearchMemories:input_type -> muniment.v1.SearchMemoriesRequest
-	11, // 19: muniment.v1.MemoryService.DeleteMemory:input_type -> muniment.v1.DeleteMemoryRequest
-	13, // 20: muniment.v1.MemoryService.DeleteMemories:input_type -> muniment.v1.DeleteMemoriesRequest
-	15, // 21: muniment.v1.MemoryService.RenameMemory:input_type -> muniment.v1.RenameMemoryRequest
-	1,  // 22: muniment.v1.MemoryService.SaveMemory:output_type -> muniment.v1.SaveMemoryResponse
-	3,  // 23: muniment.v1.MemoryService.SaveMemories:output_type -> muniment.v1.SaveMemoriesResponse
-	5,  // 24: muniment.v1.MemoryService.GetMemory:output_type -> muniment.v1.GetMemoryResponse
-	7,  // 25: muniment.v1.MemoryService.ListMemories:output_type -> muniment.v1.ListMemoriesResponse
-	9,  // 26: muniment.v1.MemoryService.SearchMemories:output_type -> muniment.v1.SearchMemoriesResponse
-	12, // 27: muniment.v1.MemoryService.DeleteMemory:output_type -> muniment.v1.DeleteMemoryResponse
-	14, // 28: muniment.v1.MemoryService.DeleteMemories:output_type -> muniment.v1.DeleteMemoriesResponse
-	16, // 29: muniment.v1.MemoryService.RenameMemory:output_type -> muniment.v1.RenameMemoryResponse
-	22, // [22:30] is the sub-list for method output_type
-	14, // [14:22] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	19, // 4: muniment.v1.SaveMemoriesResponse.classification:type_name -> muniment.v1.Classification
+	18, // 5: muniment.v1.GetMemoryResponse.memory:type_name -> muniment.v1.Memory
+	18, // 6: muniment.v1.ListMemoriesResponse.memories:type_name -> muniment.v1.Memory
+	19, // 7: muniment.v1.ListMemoriesResponse.classification:type_name -> muniment.v1.Classification
+	20, // 8: muniment.v1.SearchMemoriesRequest.tag_match:type_name -> muniment.v1.TagMatch
+	10, // 9: muniment.v1.SearchMemoriesResponse.results:type_name -> muniment.v1.MemoryResult
+	19, // 10: muniment.v1.SearchMemoriesResponse.classification:type_name -> muniment.v1.Classification
+	18, // 11: muniment.v1.MemoryResult.memory:type_name -> muniment.v1.Memory
+	19, // 12: muniment.v1.DeleteMemoryResponse.revealed:type_name -> muniment.v1.Classification
+	18, // 13: muniment.v1.RenameMemoryResponse.memory:type_name -> muniment.v1.Memory
+	19, // 14: muniment.v1.RenameMemoryResponse.revealed:type_name -> muniment.v1.Classification
+	0,  // 15: muniment.v1.MemoryService.SaveMemory:input_type -> muniment.v1.SaveMemoryRequest
+	2,  // 16: muniment.v1.MemoryService.SaveMemories:input_type -> muniment.v1.SaveMemoriesRequest
+	4,  // 17: muniment.v1.MemoryService.GetMemory:input_type -> muniment.v1.GetMemoryRequest
+	6,  // 18: muniment.v1.MemoryService.ListMemories:input_type -> muniment.v1.ListMemoriesRequest
+	8,  // 19: muniment.v1.MemoryService.SearchMemories:input_type -> muniment.v1.SearchMemoriesRequest
+	11, // 20: muniment.v1.MemoryService.DeleteMemory:input_type -> muniment.v1.DeleteMemoryRequest
+	13, // 21: muniment.v1.MemoryService.DeleteMemories:input_type -> muniment.v1.DeleteMemoriesRequest
+	15, // 22: muniment.v1.MemoryService.RenameMemory:input_type -> muniment.v1.RenameMemoryRequest
+	1,  // 23: muniment.v1.MemoryService.SaveMemory:output_type -> muniment.v1.SaveMemoryResponse
+	3,  // 24: muniment.v1.MemoryService.SaveMemories:output_type -> muniment.v1.SaveMemoriesResponse
+	5,  // 25: muniment.v1.MemoryService.GetMemory:output_type -> muniment.v1.GetMemoryResponse
+	7,  // 26: muniment.v1.MemoryService.ListMemories:output_type -> muniment.v1.ListMemoriesResponse
+	9,  // 27: muniment.v1.MemoryService.SearchMemories:output_type -> muniment.v1.SearchMemoriesResponse
+	12, // 28: muniment.v1.MemoryService.DeleteMemory:output_type -> muniment.v1.DeleteMemoryResponse
+	14, // 29: muniment.v1.MemoryService.DeleteMemories:output_type -> muniment.v1.DeleteMemoriesResponse
+	16, // 30: muniment.v1.MemoryService.RenameMemory:output_type -> muniment.v1.RenameMemoryResponse
+	23, // [23:31] is the sub-list for method output_type
+	15, // [15:23] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_memory_service_proto_init() }

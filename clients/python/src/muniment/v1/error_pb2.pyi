@@ -80,7 +80,8 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
     """
     ERROR_REASON_ETAG_STALE: _ErrorReason.ValueType  # 12
-    """The etag does not match the version that Get returns now. Read the item again, then retry.
+    """The etag does not match the version that Get returns now. Read the item again, then retry. For SaveMemories,
+    `google.rpc.BadRequest` names the memories.
 
     Example, ABORTED: SaveMemory with the etag of an overwritten version.
     """
@@ -289,7 +290,8 @@ ERROR_REASON_WRITE_LEVEL_MISMATCH: ErrorReason.ValueType  # 11
 Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
 """
 ERROR_REASON_ETAG_STALE: ErrorReason.ValueType  # 12
-"""The etag does not match the version that Get returns now. Read the item again, then retry.
+"""The etag does not match the version that Get returns now. Read the item again, then retry. For SaveMemories,
+`google.rpc.BadRequest` names the memories.
 
 Example, ABORTED: SaveMemory with the etag of an overwritten version.
 """

@@ -119,6 +119,9 @@ class SaveMemoriesResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     MEMORIES_FIELD_NUMBER: builtins.int
+    CLASSIFICATION_FIELD_NUMBER: builtins.int
+    classification: classification_pb2.Classification.ValueType
+    """The highest level among the memories: that of all of them."""
     @builtins.property
     def memories(self) -> containers.RepeatedCompositeFieldContainer[memory_pb2.Memory]:
         """The memories as they are stored, in the order of the request."""
@@ -127,10 +130,11 @@ class SaveMemoriesResponse(message.Message):
         self,
         *,
         memories: abc.Iterable[memory_pb2.Memory] | None = ...,
+        classification: classification_pb2.Classification.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["memories", b"memories"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "memories", b"memories"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -127,7 +127,8 @@ export enum ErrorReason {
   WRITE_LEVEL_MISMATCH = 11,
 
   /**
-   * The etag does not match the version that Get returns now. Read the item again, then retry.
+   * The etag does not match the version that Get returns now. Read the item again, then retry. For SaveMemories,
+   * `google.rpc.BadRequest` names the memories.
    *
    * Example, ABORTED: SaveMemory with the etag of an overwritten version.
    *
