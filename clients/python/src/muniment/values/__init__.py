@@ -7,7 +7,15 @@ that values can be logged.
 from muniment.values.blocks import Block, BlockPage
 from muniment.values.control import Agent, AgentLimits, AgentStorage, AuditEvent, MemorySettings, Session
 from muniment.values.levels import Classification, ItemKind
-from muniment.values.memories import Memory, MemoryPage, MemoryResult, SearchResults
+from muniment.values.memories import (
+    DeletedCount,
+    Memory,
+    MemoryPage,
+    MemoryRenamed,
+    MemoryResult,
+    NewMemory,
+    SearchResults,
+)
 from muniment.values.notes import (
     AddNote,
     BudgetEntry,
@@ -45,12 +53,15 @@ __all__ = [
     "BudgetEntry",
     "Classification",
     "DeleteNote",
+    "DeletedCount",
     "ImportCounts",
     "ItemKind",
     "Memory",
     "MemoryPage",
+    "MemoryRenamed",
     "MemoryResult",
     "MemorySettings",
+    "NewMemory",
     "NewPassage",
     "Note",
     "NoteDeleted",
