@@ -57,7 +57,7 @@ _WRITES: list[tuple[str, dict[str, Any]]] = [
     ("SaveMemory", {"key": "plan", "content": "lost"}),
     ("SaveMemory", {"key": "new", "content": "lost"}),
     ("SaveMemories", {"memories": [{"key": "new", "content": "lost"}, {"key": "plan", "content": "lost"}]}),
-    ("RenameMemory", {"key": "plan", "new_key": "new"}),
+    ("RenameMemory", {"key": "plan", "new_key": "renamed"}),
     ("DeleteMemory", {"key": "plan"}),
     ("DeleteMemories", {"tag": "all"}),
     ("AddNote", {"note_id": _OTHER, "content": "lost"}),

@@ -8,7 +8,7 @@ from typing import Any
 from tests.noninterference.programs.alphabets import CANARY, KEYS, PREFIXES, SPELLINGS, TAGS, WORDS
 from tests.noninterference.programs.operations import Call, Pen
 
-_DO = {"save": 34, "save many": 8, "get": 14, "list": 16, "search": 15, "delete": 11, "delete many": 4, "rename": 14}
+_DO = {"save": 34, "save many": 8, "get": 14, "list": 16, "search": 15, "delete": 11, "delete many": 6, "rename": 14}
 
 
 def about_memories(pen: Pen) -> Call:

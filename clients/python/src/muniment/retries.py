@@ -61,9 +61,9 @@ SECOND_ANSWER_DIFFERS = frozenset(
     }
 )
 
-# Memories are saved again if none has an etag. An item with an id from the client is added only once. The same holds for
-# several notes, if all edits add one. With other edits, a retry could add a note that the first attempt did not, because
-# a later edit changed a duplicate.
+# Memories are saved again if none has an etag. An item with an id from the client is added only once. The same holds
+# for several notes, if all edits add one. With other edits, a retry could add a note that the first attempt did not,
+# because a later edit changed a duplicate.
 SAFE_IF: dict[str, Callable[[Any], bool]] = {
     "AddNote": lambda request: bool(request.note_id),
     "SaveMemories": lambda request: not any(memory.etag for memory in request.memories),
