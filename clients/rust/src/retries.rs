@@ -2,7 +2,9 @@
 
 use std::{any::Any, iter::successors, time::Duration};
 
-use crate::v1::{AddNoteRequest, EditNotesRequest, SaveMemoriesRequest, StorePassageRequest, note_edit::Edit};
+use crate::v1::{
+    AddNoteRequest, EditNotesRequest, SaveMemoriesRequest, StorePassageRequest, note_edit::Edit,
+};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
