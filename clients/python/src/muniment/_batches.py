@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 MAX_MEMORIES = 100
-MAX_BYTES = 1_000_000
-"""A request has at most 1 MiB."""
+MAX_BYTES = 250_000
+"""A quarter of what a request may have: the texts are indexed before the answer."""
 _OVERHEAD_BYTES = 64
 
 
