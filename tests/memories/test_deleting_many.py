@@ -44,7 +44,7 @@ def test_other_levels_are_neither_deleted_nor_counted(at, low, high):
     assert at(low).delete_memories(tag="old").deleted_count == 2
 
 
-def test_what_exists_only_above_is_like_nothing(at):
+def test_c30_what_exists_only_above_is_like_nothing(at):
     nothing = at(PUBLIC).delete_memories(tag="old")
     save(at(INTERNAL), "a", tags=["old"])
 

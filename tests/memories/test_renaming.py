@@ -51,7 +51,7 @@ def test_a_lower_source_cannot_be_renamed(at, low, high, host):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_a_source_that_exists_only_above_is_like_none(at, low, high):
+def test_c13_a_source_that_exists_only_above_is_like_none(at, low, high):
     at(high).save_memory(key="plan", content="high")
 
     hidden = failure_of(at(low).rename_memory, key="plan", new_key="x")
@@ -70,7 +70,7 @@ def test_a_visible_target_is_refused(at, level):
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
-def test_a_target_that_exists_only_above_is_as_if_absent(at, low, high):
+def test_c12_a_key_that_exists_only_above_is_as_if_absent(at, low, high):
     at(high).save_memory(key="taken", content="high")
     at(low).save_memory(key="plan", content="low")
 

@@ -40,7 +40,7 @@ def test_other_levels_are_neither_deleted_nor_counted(at, low, high):
     assert at(low).delete_passages(thread="chat").deleted_count == 1
 
 
-def test_what_exists_only_above_is_like_nothing(at):
+def test_c30_what_exists_only_above_is_like_nothing(at):
     nothing = at(PUBLIC).delete_passages(thread="chat")
     at(INTERNAL).store_passage(content="high", thread="chat")
 

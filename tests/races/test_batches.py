@@ -26,7 +26,7 @@ from tests.support.services import Caller, Service
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 _WRITERS = 4
 _KEYS = [f"k{number:02}" for number in range(30)]
-_SHELF = "(SELECT session.agent FROM session) FOR NO KEY UPDATE"
+_WRITE_LOCK = "(SELECT session.agent FROM session) FOR NO KEY UPDATE"
 _LEVELS_UP = 3
 
 
@@ -111,7 +111,7 @@ def test_batches_in_any_order_would_deadlock(race: Race, owner: psycopg.Connecti
     """Two guards: without the write lock the order of keys is enough; without both, batches deadlock."""
     before = deadlocks(owner)
     with ExitStack() as mutants:
-        mutants.enter_context(spoiled(SESSION_QUERIES, "lock_writes", _SHELF, _SHELF.split(" FOR")[0]))
+        mutants.enter_context(spoiled(SESSION_QUERIES, "lock_writes", _WRITE_LOCK, _WRITE_LOCK.split(" FOR")[0]))
         for number in range(20):
             race.save(number)
         assert deadlocks(owner) == before
