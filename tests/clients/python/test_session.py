@@ -201,7 +201,10 @@ def test_a_deletion_of_many_says_how_many_and_whether_there_are_more(server, ses
 
 
 def test_a_key_prefix_is_sent_with_each_page_and_search(server, session):
-    server.script("ListMemories", memory_service_pb2.ListMemoriesResponse(next_page_token="second", classification=1))
+    server.script(
+        "ListMemories",
+        memory_service_pb2.ListMemoriesResponse(next_page_token="second", classification=CLASSIFICATION_PUBLIC),
+    )
 
     list(session.list_memories(key_prefix="t"))
     session.search_memories("tea", key_prefix="te ")
