@@ -3,6 +3,7 @@ package muniment
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,9 @@ func mayRepeat(method string, request any) bool {
 		return request.GetPassageId() != ""
 	case *munimentv1.EditNotesRequest:
 		return request.GetValidateOnly() || onlyAdds(request.GetEdits())
+	// With an etag never, whichever of the memories has one.
+	case *munimentv1.SaveMemoriesRequest:
+		return !slices.ContainsFunc(request.GetMemories(), hasEtag)
 	// Idempotent: twice does no more than once. But the second answer differs from the first (not found, or
 	// WRITE_LEVEL_MISMATCH, or the credential is gone), so whoever gets it after a silent repetition is told of a
 	// failure that was a success.
@@ -51,6 +55,10 @@ func mayRepeat(method string, request any) bool {
 		return level == descriptorpb.MethodOptions_IDEMPOTENT && request.GetEtag() == ""
 	}
 	return level == descriptorpb.MethodOptions_IDEMPOTENT
+}
+
+func hasEtag(memory *munimentv1.SaveMemoryRequest) bool {
+	return memory.GetEtag() != ""
 }
 
 // onlyAdds says whether all edits add under ids of the caller's. A note whose content is there already is not added,

@@ -33,9 +33,9 @@ func retryAfter(delay time.Duration) *errdetails.RetryInfo {
 
 // Whoever adds a method to the contract decides on it here, or else it is a read or idempotent.
 var sentOnce = []string{
-	"AddNote", "CloseSession", "CreateAgent", "CreateSharedBlock", "DeleteAgent", "DeleteBlock",
-	"DeleteMemory", "DeleteNote", "DeletePassage", "DeleteSharedBlock", "DetachBlock", "EditBlock", "EditNotes",
-	"OpenSession", "ResetSession", "StorePassage", "UndeleteItem",
+	"AddNote", "CloseSession", "CreateAgent", "CreateSharedBlock", "DeleteAgent", "DeleteBlock", "DeleteMemories",
+	"DeleteMemory", "DeleteNote", "DeletePassage", "DeletePassages", "DeleteSharedBlock", "DetachBlock", "EditBlock",
+	"EditNotes", "OpenSession", "RenameMemory", "ResetSession", "StorePassage", "UndeleteItem",
 }
 
 func TestOnlyWhatIsSafeIsSentAgain(t *testing.T) {

@@ -201,6 +201,20 @@ def test_history_shows_every_version_at_every_level_and_is_audited(operate, reme
     }
 
 
+def test_history_shows_a_renamed_memory_under_the_key_of_each_version(operate, remember):
+    remember("internal", "save", "draft", "first")
+    remember("internal", "rename", "draft", "final")
+    remember("internal", "save", "final", "second")
+
+    def shown(key):
+        rows = objects(operate("history", *TENANT, "--agent", "alice", key, "--json"))
+        return [(row["revision"], row["content"], row["is_live"], row["delete_time"]) for row in rows]
+
+    assert shown("draft") == [(1, "first", False, None)]
+    assert shown("final") == [(2, "first", False, None), (3, "second", True, None)]
+    assert operate("doctor").returncode == 0
+
+
 def test_history_knows_every_kind(operate, dev):
     def act(*arguments):
         done = run(dev.folder, *arguments, "--agent", "alice", "--taint", "internal")

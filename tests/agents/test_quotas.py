@@ -393,3 +393,43 @@ def test_after_everything_that_changes_what_is_stored_it_is_counted_right(servic
 
     assert all(level.items and level.revisions for level in purged)
     assert [what for what in broken_invariants(service.database) if "miscounted" in what] == []
+
+
+def test_a_batch_counts_all_its_memories(service):
+    session = service.session(INTERNAL)
+    limit(service.host(), max_items=3)
+    session.save_memory(key="a", content="x")
+
+    outcome = failure_of(session.save_memories, memories=[{"key": key, "content": "x"} for key in "abcd"])
+
+    assert (outcome.code, reason_of(outcome)) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED")
+    assert detail(outcome, error_details_pb2.ErrorInfo).metadata["quota"] == "items"
+    assert len(session.save_memories(memories=[{"key": key, "content": "x"} for key in "abc"]).memories) == 3
+    assert len(session.save_memories(memories=[{"key": key, "content": "x"} for key in "abc"]).memories) == 3
+    assert broken_invariants(service.database) == []
+
+
+def test_a_rename_is_no_further_item_but_a_revision(service):
+    session = service.session(INTERNAL)
+    limit(service.host(), max_items=2, max_revisions=2)
+    session.save_memory(key="a", content="x")
+    session.save_memory(key="b", content="x")
+    limit(service.host(), max_items=1)
+
+    assert session.rename_memory(key="a", new_key="c").memory.key == "c"
+    refused = failure_of(session.rename_memory, key="c", new_key="d")
+
+    assert detail(refused, error_details_pb2.ErrorInfo).metadata["quota"] == "revisions"
+    assert session.get_memory(key="c").memory.content == "x"
+    assert broken_invariants(service.database) == []
+
+
+def test_a_deletion_of_many_makes_room(service):
+    session = service.session(INTERNAL)
+    limit(service.host(), max_items=2)
+    session.save_memories(memories=[{"key": key, "content": "x", "tags": ["old"]} for key in "ab"])
+
+    session.delete_memories(tag="old")
+
+    assert len(session.save_memories(memories=[{"key": key, "content": "x"} for key in "cd"]).memories) == 2
+    assert broken_invariants(service.database) == []

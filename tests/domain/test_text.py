@@ -124,3 +124,18 @@ def test_what_is_kept_is_stable():
     """A name as it is kept is kept unchanged a second time."""
     for name in ("e\u0301", DECOMPOSED, "\u212b", "가"):
         assert text.key(text.key(name)) == text.key(name) == unicodedata.normalize("NFC", name)
+
+
+def test_a_key_prefix_obeys_the_rules_of_a_key_but_may_end_in_a_space():
+    assert [text.key_prefix(given) for given in ("", "a ", "e\u0301")] == ["", "a ", "\u00e9"]
+    for given in (" a", "a\n", "\u200e", "x" * 257):
+        with pytest.raises(InvalidArgument):
+            text.key_prefix(given)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "following"), [("", "\U0010ffff"), ("a", "b"), ("k\ud7ff", "k\ue000"), ("\U0001f600", "\U0001f601")]
+)
+def test_after_a_prefix_comes_the_next_character_in_the_order_of_bytes(prefix, following):
+    assert text.after_prefix(prefix) == following
+    assert f"{prefix}\U0010fffd".encode() < following.encode()

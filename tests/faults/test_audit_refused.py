@@ -56,7 +56,10 @@ _NOTE, _OTHER, _PASSAGE = (str(uuid.UUID(int=number, version=4)) for number in r
 _WRITES: list[tuple[str, dict[str, Any]]] = [
     ("SaveMemory", {"key": "plan", "content": "lost"}),
     ("SaveMemory", {"key": "new", "content": "lost"}),
+    ("SaveMemories", {"memories": [{"key": "new", "content": "lost"}, {"key": "plan", "content": "lost"}]}),
+    ("RenameMemory", {"key": "plan", "new_key": "renamed"}),
     ("DeleteMemory", {"key": "plan"}),
+    ("DeleteMemories", {"tag": "all"}),
     ("AddNote", {"note_id": _OTHER, "content": "lost"}),
     ("UpdateNote", {"note_id": _NOTE, "content": "lost"}),
     ("DeleteNote", {"note_id": _NOTE}),
@@ -68,10 +71,13 @@ _WRITES: list[tuple[str, dict[str, Any]]] = [
     ("DeleteBlock", {"label": "plan"}),
     ("StorePassage", {"content": "lost"}),
     ("DeletePassage", {"passage_id": _PASSAGE}),
+    ("DeletePassages", {"tag": "all"}),
 ]
 """Every write of a session, each with an effect but for the audit."""
 _REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("SaveMemory", {"key": "plan", "content": "lost", "etag": _STALE}),
+    ("SaveMemories", {"memories": [{"key": "plan", "content": "lost", "etag": _STALE}]}),
+    ("RenameMemory", {"key": "plan", "new_key": "new", "etag": _STALE}),
     ("AddNote", {"content": "x" * 3000}),
     ("UpdateNote", {"note_id": _NOTE, "content": "lost", "etag": _STALE}),
     ("UpdateBlock", {"label": "plan", "content": "lost", "etag": _STALE}),
@@ -96,10 +102,10 @@ _READS: list[tuple[str, dict[str, Any]]] = [
 
 
 def _fill(session: Caller, content: str) -> None:
-    session.save_memory(key="plan", content=content)
+    session.save_memory(key="plan", content=content, tags=["all"])
     session.add_note(note_id=_NOTE, content=content)
     session.update_block(label="plan", content=content)
-    session.store_passage(passage_id=_PASSAGE, content=content)
+    session.store_passage(passage_id=_PASSAGE, content=content, tags=["all"])
 
 
 def test_the_lists_below_name_every_write_and_read_of_items() -> None:

@@ -60,6 +60,10 @@ def answers(level):
     )
     yield memory_service_pb2.ListMemoriesResponse(classification=level)
     yield memory_service_pb2.DeleteMemoryResponse(revealed=level)
+    yield memory_service_pb2.SaveMemoriesResponse(memories=[memory(1), memory(level)], classification=PUBLIC)
+    yield memory_service_pb2.SaveMemoriesResponse(classification=level)
+    yield memory_service_pb2.RenameMemoryResponse(memory=memory(level), revealed=PUBLIC)
+    yield memory_service_pb2.RenameMemoryResponse(memory=memory(PUBLIC), revealed=level)
     yield session_service_pb2.GetSessionResponse(session=session_pb2.Session(taint=level))
     yield agent_service_pb2.GetAgentResponse(
         storage=[agent_pb2.AgentStorage(classification=PUBLIC), agent_pb2.AgentStorage(classification=level)]

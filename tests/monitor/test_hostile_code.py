@@ -65,7 +65,9 @@ class Anything:
 
 
 PARAMETERS: Mapping[str, object] = {
-    "kind": 1, "tier": 1, "name": "plan", "names": ["plan", CANARY, PASSAGE_ID], "sizes": [1, 1, 1],
+    "kind": 1, "tier": 1, "name": "plan", "names": ["plan", CANARY, PASSAGE_ID],
+    "versions": json.dumps([{"name": name, "size": 1, "tags": []} for name in ("plan", CANARY, PASSAGE_ID)]),
+    "name_prefix": "", "after_prefix": "\U0010ffff", "new_name": "hostile", "release_id": uuid.uuid4(), "tag": CANARY,
     "tags": [], "content": "hostile",
     "after": "", "after_label": "", "after_owner": "", "before_create": FOREVER, "before_event": FOREVER,
     "before_name": "~", "before_time": FOREVER, "before_id": uuid.UUID(int=2**128 - 1), "limit": 100, "overhead": 0,

@@ -78,6 +78,24 @@ def a_raise_waits_for_the_deleter(world: World) -> None:
     _assert_raise_waits(probed, session_id, "delete_item")
 
 
+def a_raise_waits_for_the_renamer(world: World) -> None:
+    """While a rename is not committed, RaiseTaint of its conversation waits."""
+    probed = Probed(world)
+    token, session_id = probed.session(Classification.PUBLIC)
+    probed.call(token, "SaveMemory", key="plan", content="x")
+    _assert_raise_waits(probed, session_id, "release_item", new_name="x", release_id=uuid.uuid4())
+
+
+def a_raise_waits_for_the_deleter_of_many(world: World) -> None:
+    """While a delete of many is not committed, RaiseTaint of its conversation waits."""
+    probed = Probed(world)
+    token, session_id = probed.session(Classification.PUBLIC)
+    probed.call(token, "SaveMemory", key="plan", content="x", tags=["t"])
+    _assert_raise_waits(
+        probed, session_id, "delete_items", tag="t", thread=None, change_ids=[uuid.uuid4()], max_bytes=1
+    )
+
+
 def _assert_raise_waits(probed: Probed, session_id: str, query: str, **parameters: Any) -> None:
     parameters |= {"tenant": int(probed.host.split("_")[2]), "session_id": session_id}
     parameters |= {"kind": 1, "name": "plan", "method": "probe", "etag_item": None, "etag_revision": None}
@@ -100,16 +118,22 @@ def no_level_lowers_a_taint(world: World) -> None:
 
 
 def every_effect_is_audited(world: World) -> None:
-    """A save, a read and a delete at CONFIDENTIAL leave one audit row each."""
+    """A save, a read, rename and delete at CONFIDENTIAL leave one audit row each; many at once, one for each item."""
     probed = Probed(world)
     token, session_id = probed.session(Classification.CONFIDENTIAL)
     probed.call(token, "SaveMemory", key="plan", content="x")
     probed.call(token, "GetMemory", key="plan")
-    probed.call(token, "DeleteMemory", key="plan")
+    probed.call(token, "RenameMemory", key="plan", new_key="x")
+    probed.call(token, "SaveMemories", memories=[{"key": key, "content": key, "tags": ["t"]} for key in "ab"])
+    probed.call(token, "DeleteMemories", tag="t")
+    probed.call(token, "DeleteMemory", key="x")
     rows = world.owner.execute(
         "SELECT method FROM muniment_confidential.audit WHERE session_id = %s", [session_id]
     ).fetchall()
-    assert sorted(row.method for row in rows) == ["DeleteMemory", "GetMemory", "SaveMemory"]
+    assert sorted(row.method for row in rows) == [
+        *("DeleteMemories", "DeleteMemories", "DeleteMemory", "GetMemory", "RenameMemory"),
+        *("SaveMemories", "SaveMemories", "SaveMemory"),
+    ]
 
 
 def search_knows_what_there_is(world: World) -> None:
@@ -317,6 +341,8 @@ def ids_are_random(_: World) -> None:
 PROBES = (
     a_raise_waits_for_the_writer,
     a_raise_waits_for_the_deleter,
+    a_raise_waits_for_the_renamer,
+    a_raise_waits_for_the_deleter_of_many,
     no_level_lowers_a_taint,
     every_effect_is_audited,
     search_knows_what_there_is,

@@ -9,7 +9,10 @@ BY_SESSION = {
     "GetMemory": ("OK", "MEMORY_NOT_FOUND"),
     "ListMemories": ("OK",),
     "SearchMemories": ("OK",),
+    "SaveMemories": ("OK", "FIELD_INVALID"),
     "DeleteMemory": ("OK", "MEMORY_NOT_FOUND"),
+    "DeleteMemories": ("OK",),
+    "RenameMemory": ("OK", "MEMORY_NOT_FOUND", "MEMORY_EXISTS"),
     "AddNote": ("OK", "NOTE_EXISTS", "TIER_DISABLED", "BUDGET_EXCEEDED", "FIELD_INVALID"),
     "UpdateNote": ("OK", "NOTE_NOT_FOUND", "TIER_DISABLED", "ETAG_STALE", "BUDGET_EXCEEDED"),
     "DeleteNote": ("OK", "NOTE_NOT_FOUND"),
@@ -27,6 +30,7 @@ BY_SESSION = {
     "ListPassages": ("OK",),
     "SearchPassages": ("OK",),
     "DeletePassage": ("OK", "PASSAGE_NOT_FOUND"),
+    "DeletePassages": ("OK",),
     "RenderPrompt": ("OK",),
     "GetSession": ("OK", "SESSION_NOT_FOUND"),
 }
@@ -68,7 +72,9 @@ _ANYWHERE_BELOW = {
     "ListPassages": ("PAGE_TOKEN_INVALID",),
     "RaiseTaint": ("PRINCIPAL_NOT_ALLOWED",),
     "EditBlock": ("BLOCK_TOO_LARGE",),
+    "SaveMemories": ("ETAG_STALE",),
     "DeleteMemory": ("ETAG_STALE",),
+    "RenameMemory": ("ETAG_STALE",),
     "DeleteNote": ("ETAG_STALE",),
     "DeleteBlock": ("ETAG_STALE",),
 }
@@ -81,7 +87,7 @@ REACHABLE = frozenset(
         *((rpc, "HOST", status) for rpc, statuses in _BY_HOST.items() for status in statuses),
         *(
             (rpc, level, "WRITE_LEVEL_MISMATCH")
-            for rpc in ("DeleteMemory", "DeleteNote", "EditNotes", "DeleteBlock", "DeletePassage")
+            for rpc in ("DeleteMemory", "RenameMemory", "DeleteNote", "EditNotes", "DeleteBlock", "DeletePassage")
             for level in LEVELS[1:3]
         ),
         ("CloseSession", "PUBLIC", "OK"),

@@ -38,7 +38,7 @@ def _is_repeated(value: Any) -> bool:
 
 def _keeps_the_rule(of: str, name: str, value: Any) -> bool:
     match name:
-        case "key":
+        case "key" | "new_key":
             return 0 < len(value.encode()) <= 4096
         case "label":
             return 0 < len(value.encode()) <= 1024
@@ -46,12 +46,16 @@ def _keeps_the_rule(of: str, name: str, value: Any) -> bool:
             least = 0 if of in _MAY_BE_EMPTY or name == "new" else 1
             most = (256 if of == "StorePassageRequest" else 64) * _KIB
             return least <= len(value.encode()) <= most and "\0" not in value
-        case "thread":
+        case "thread" | "key_prefix":
             return len(value.encode()) <= 4096
+        case "tag":
+            return bool(value) or of != "DeleteMemoriesRequest"
         case "author":
             return len(value) <= 256
         case "tags":
             return len(value) <= 32 and all(value)
+        case "memories" if of == "SaveMemoriesRequest":
+            return 1 <= len(value) <= 100
         case "edits":
             return 1 <= len(value) <= 100
         case "sections":
@@ -90,6 +94,14 @@ def key_of(key: str) -> str:
     if nfc(key) != nfc(key).strip() or len(nfc(key)) > 256 or "\n" in key:
         raise Refused("FIELD_INVALID")
     return nfc(key)
+
+
+def prefix_of(prefix: str) -> str:
+    """The beginning of a key. It may end in a space."""
+    prefix = nfc(prefix)
+    if prefix != prefix.lstrip() or len(prefix) > 256 or "\n" in prefix:
+        raise Refused("FIELD_INVALID")
+    return prefix
 
 
 def label_of(label: str) -> str:

@@ -36,6 +36,7 @@ CODES = {
     "BLOCK_NOT_ATTACHED": "NOT_FOUND",
     "PASSAGE_NOT_FOUND": "NOT_FOUND",
     "AGENT_EXISTS": "ALREADY_EXISTS",
+    "MEMORY_EXISTS": "ALREADY_EXISTS",
     "NOTE_EXISTS": "ALREADY_EXISTS",
     "BLOCK_EXISTS": "ALREADY_EXISTS",
     "PASSAGE_EXISTS": "ALREADY_EXISTS",
@@ -131,6 +132,7 @@ class Version:
     tags: list[str] = field(default_factory=list)
     earlier_tags: set[str] = field(default_factory=set)
     """Those of its revisions before."""
+    earlier_names: set[str] = field(default_factory=set)
     expires: datetime | None = None
     tier: int = 1
     thread: str = ""

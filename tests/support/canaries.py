@@ -47,6 +47,7 @@ def use_everything(service, canary):
         failure_of(session.delete_memory, key=canary, etag=etag)
         session.delete_memory(key=canary)
         failure_of(session.delete_memory, key=canary)
+        use_many(session, canary)
         failure_of(lambda session=session: session.send("GetMemory", b"\x0a\xff" + canary.encode()))
         failure_of(session.create_agent, agent_id=canary)
         use_notes(session, canary)
@@ -60,6 +61,30 @@ def use_everything(service, canary):
     failure_of(host.get_session, session_id=canary)
     use_hosts_calls(service, host, canary)
     use_sharing(service, host, canary)
+
+
+def use_many(session, canary):
+    """Many at once, and renames."""
+    one = {"key": canary, "content": canary, "tags": [canary]}
+    session.save_memories(memories=[one, {**one, "key": canary + "2"}])
+    failure_of(session.save_memories, memories=[one, one])
+    failure_of(session.save_memories, memories=[{**one, "expire_time": {"seconds": 1}}])
+    failure_of(session.save_memories, memories=[{"key": canary + " ", "content": canary + "\0", "etag": canary}])
+    session.list_memories(key_prefix=canary[:-1])
+    failure_of(session.list_memories, key_prefix=canary + "\n")
+    session.search_memories(query=canary, key_prefix=canary)
+    failure_of(session.rename_memory, key=canary, new_key=canary + "2")
+    failure_of(session.rename_memory, key=canary, new_key=canary)
+    failure_of(session.rename_memory, key=canary + "never", new_key=canary + "\n")
+    session.rename_memory(key=canary, new_key=canary + " renamed")
+    session.delete_memories(tag=canary)
+    failure_of(session.delete_memories, tag=canary * 9)
+    for _ in range(2):
+        session.store_passage(content=canary, tags=[canary], thread=canary)
+        session.delete_passages(tag=canary)
+        session.delete_passages(thread=canary)
+    failure_of(session.delete_passages, tag=canary, thread=canary)
+    failure_of(session.delete_passages, thread=canary + " ")
 
 
 def use_notes(session, canary):
@@ -186,6 +211,7 @@ def break_everything(service, canary):
     session.save_memory(key=canary, content=canary)
     writes = [
         lambda: session.save_memory(key=canary + "3", content=canary),
+        lambda: session.save_memories(memories=[{"key": canary + number, "content": canary} for number in "45"]),
         lambda: session.add_note(content=canary),
         lambda: session.edit_notes(edits=[{"add": {"content": canary}}]),
         lambda: session.update_block(label=canary + "3", content=canary),

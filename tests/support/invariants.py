@@ -63,7 +63,9 @@ HAVING count(*) > 1
 """
 _RECORDS = """
 WITH act (method, acts_on, effects) AS (
-    VALUES ('SaveMemory', 1, '{{version}}'::text[]), ('DeleteMemory', 1, '{{deletion}}'),
+    VALUES ('SaveMemory', 1, '{{version}}'::text[]), ('SaveMemories', 1, '{{version}}'),
+           ('RenameMemory', 1, '{{version}}'), ('DeleteMemory', 1, '{{deletion}}'),
+           ('DeleteMemories', 1, '{{deletion}}'), ('DeletePassages', 4, '{{deletion}}'),
            ('AddNote', 2, '{{version}}'), ('UpdateNote', 2, '{{version}}'), ('DeleteNote', 2, '{{deletion}}'),
            ('EditNotes', 2, '{{version,deletion}}'),
            ('CreateAgent', 3, '{{version}}'), ('CreateSharedBlock', 3, '{{version}}'),
@@ -109,6 +111,7 @@ done AS ( -- what was done, as the tables show it. Which event stored a passage 
       FROM {level}.item
      WHERE delete_time IS NOT NULL
        AND kind <> 4
+       AND (expire_time IS NULL OR expire_time > delete_time) -- others were cleared out of the way of a rename
      UNION ALL
     SELECT 'deletion', tenant, agent, item_id, revision, change_id, kind
       FROM passage

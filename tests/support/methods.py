@@ -11,9 +11,11 @@ FOR_HOSTS = {
     "AttachBlock", "DetachBlock", "ListBlockConsumers", "UndeleteItem",
 }  # fmt: skip
 FOR_SESSIONS = {
-    "SaveMemory", "GetMemory", "ListMemories", "SearchMemories", "DeleteMemory",
+    "SaveMemory", "SaveMemories", "GetMemory", "ListMemories", "SearchMemories", "DeleteMemory", "DeleteMemories",
+    "RenameMemory",
     "AddNote", "UpdateNote", "DeleteNote", "SearchNotes", "ListNotes", "EditNotes",
     "ListBlocks", "GetBlock", "UpdateBlock", "EditBlock", "DeleteBlock",
     "StorePassage", "ImportPassages", "GetPassage", "ListPassages", "SearchPassages", "DeletePassage",
+    "DeletePassages",
     "RenderPrompt",
 }  # fmt: skip

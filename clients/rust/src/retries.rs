@@ -2,7 +2,9 @@
 
 use std::{any::Any, iter::successors, time::Duration};
 
-use crate::v1::{AddNoteRequest, EditNotesRequest, StorePassageRequest, note_edit::Edit};
+use crate::v1::{
+    AddNoteRequest, EditNotesRequest, SaveMemoriesRequest, StorePassageRequest, note_edit::Edit,
+};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -55,17 +57,20 @@ const SECOND_ANSWER_DIFFERS: [&str; 8] = [
 ///
 /// With an etag never: if the first attempt did arrive, the second is stale.
 pub(crate) fn may_repeat<R: UnaryRequest>(request: &R) -> bool {
-    is_added_once(request).unwrap_or(match R::IDEMPOTENCY {
+    is_safe_by_content(request).unwrap_or(match R::IDEMPOTENCY {
         Idempotency::NoSideEffects => true,
         Idempotency::Idempotent => request.etag().is_empty() && !SECOND_ANSWER_DIFFERS.contains(&R::METHOD),
         Idempotency::Unknown => false,
     })
 }
 
-/// What is added under an id of the caller's is added once. That goes for several notes too, if all edits add:
+/// Memories are saved again if none has an etag. What is added under an id of the caller's is added once. That goes for several notes too, if all edits add:
 /// a note whose content is there already is not added, but would be the second time if a later edit has
-/// changed that content. None: nothing is added.
-fn is_added_once(request: &dyn Any) -> Option<bool> {
+/// changed that content. None: the content does not decide.
+fn is_safe_by_content(request: &dyn Any) -> Option<bool> {
+    if let Some(save) = request.downcast_ref::<SaveMemoriesRequest>() {
+        return Some(save.memories.iter().all(|memory| memory.etag.is_empty()));
+    }
     if let Some(note) = request.downcast_ref::<AddNoteRequest>() {
         return Some(!note.note_id.is_empty());
     }
@@ -94,7 +99,11 @@ mod tests {
         let etag = String::from("1");
         assert!(may_repeat(&v1::SaveMemoryRequest::default()));
         assert!(may_repeat(&v1::RaiseTaintRequest::default()));
-        assert!(!may_repeat(&v1::SaveMemoryRequest { etag, ..Default::default() }));
+        let stale = v1::SaveMemoryRequest { etag, ..Default::default() };
+        let many = |memories: &[_]| SaveMemoriesRequest { memories: memories.to_vec() };
+        assert!(may_repeat(&many(&[v1::SaveMemoryRequest::default()])));
+        assert!(!may_repeat(&many(&[v1::SaveMemoryRequest::default(), stale.clone()])));
+        assert!(!may_repeat(&stale));
     }
 
     #[test]
@@ -108,6 +117,8 @@ mod tests {
         assert!(!may_repeat(&v1::CreateAgentRequest::default()));
         assert!(!may_repeat(&v1::OpenSessionRequest::default()));
         assert!(!may_repeat(&v1::EditBlockRequest::default()));
+        assert!(!may_repeat(&v1::RenameMemoryRequest::default()));
+        assert!(!may_repeat(&v1::DeleteMemoriesRequest::default()));
     }
 
     #[test]

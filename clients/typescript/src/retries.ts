@@ -6,7 +6,7 @@ import { Code } from "@connectrpc/connect";
 import type { MunimentError } from "./errors.js";
 import { AgentService } from "./gen/muniment/v1/agent_service_pb.js";
 import { BlockService } from "./gen/muniment/v1/block_service_pb.js";
-import { MemoryService } from "./gen/muniment/v1/memory_service_pb.js";
+import { MemoryService, SaveMemoriesRequestSchema } from "./gen/muniment/v1/memory_service_pb.js";
 import { AddNoteRequestSchema, EditNotesRequestSchema, NoteService } from "./gen/muniment/v1/note_service_pb.js";
 import { PassageService, StorePassageRequestSchema } from "./gen/muniment/v1/passage_service_pb.js";
 import { SessionService } from "./gen/muniment/v1/session_service_pb.js";
@@ -40,6 +40,9 @@ export function mayRepeat(method: DescMethod, request: Message): boolean {
   }
   if (isMessage(request, AddNoteRequestSchema)) {
     return request.noteId !== "";
+  }
+  if (isMessage(request, SaveMemoriesRequestSchema)) {
+    return request.memories.every(({ etag }) => etag === "");
   }
   if (isMessage(request, StorePassageRequestSchema)) {
     return request.passageId !== "";

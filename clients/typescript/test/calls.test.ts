@@ -25,6 +25,9 @@ async function served(answer: (context: HandlerContext) => unknown = () => {}, p
         getMemory: reply("get"),
         saveMemory: reply("save"),
         deleteMemory: reply("delete"),
+        saveMemories: reply("save many"),
+        renameMemory: reply("rename"),
+        deleteMemories: reply("delete many"),
       }),
     path,
   );
@@ -100,6 +103,9 @@ test("a read that meets UNAVAILABLE, or is broken off by the server, is made aga
     ["getMemory", ["get", "get"]],
     ["saveMemory", ["save", "save"]],
     ["deleteMemory", ["delete"]],
+    ["saveMemories", ["save many", "save many"]],
+    ["renameMemory", ["rename"]],
+    ["deleteMemories", ["delete many"]],
   ] as const) {
     for (const code of [Code.Unavailable, Code.Canceled]) {
       await using server = await served(onceThrown(status(code, "")));

@@ -22,6 +22,7 @@ test("of what changes something, this is repeated as it stands", () => {
     "EditNotes",
     "EraseItems",
     "RaiseTaint",
+    "SaveMemories",
     "SaveMemory",
     "UpdateAgent",
     "UpdateBlock",
@@ -40,6 +41,7 @@ test("every read is repeated", () => {
 
 test("nothing with an etag is repeated", () => {
   assert.ok(!repeatable(MemoryService.method.saveMemory, { etag: "e" }));
+  assert.ok(!repeatable(MemoryService.method.saveMemories, { memories: [{}, { etag: "e" }] }));
   assert.ok(!repeatable(NoteService.method.updateNote, { etag: "e" }));
 });
 

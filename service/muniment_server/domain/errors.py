@@ -21,6 +21,7 @@ MunimentError
 │   ├── AgentExists
 │   ├── NoteExists              the id belongs to a note with another content or tier
 │   ├── BlockExists             already shared, or already has a PUBLIC version
+│   ├── MemoryExists            a visible memory has the new key
 │   ├── PassageExists           the id belongs to a passage with another content
 │   ├── ItemExists              live at its level: nothing to undelete
 │   ├── ConversationTainted     opened below the conversation's taint
@@ -161,6 +162,10 @@ class BlockExists(Refusal):
     """The block is already shared, or content was given although a PUBLIC version exists."""
 
 
+class MemoryExists(Refusal):
+    """A visible memory has the key that another one should get."""
+
+
 class PassageExists(Refusal):
     """The passage id belongs to a visible passage with another content."""
 
@@ -178,7 +183,11 @@ class WriteLevelMismatch(Refusal):
 
 
 class EtagStale(Refusal):
-    """The etag is not that of the version that Get would return."""
+    """The etag is not that of the version that Get would return. If there are several, *violations* names the stale."""
+
+    def __init__(self, *violations: FieldViolation) -> None:
+        super().__init__()
+        self.violations = violations
 
 
 class TierDisabled(Refusal):

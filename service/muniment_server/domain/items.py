@@ -36,6 +36,8 @@ class Version:
 class ItemFilter:
     """Which items to return. None and empty match all. Only passages have a thread and times."""
 
+    name_prefix: str = ""
+    """What names begin with, byte by byte."""
     tags: tuple[str, ...] = ()
     any_tag: bool = False
     """Whether one of the tags is enough. Otherwise an item must have all of them."""

@@ -36,6 +36,22 @@ def key(text: str, *, field: str = "key") -> str:
     return _checked(name, field=field, limit=KEY_LIMIT)
 
 
+def key_prefix(text: str, *, field: str = "key_prefix") -> str:
+    """*text* as the beginning of stored keys. Unlike a key, it may be empty and end in a space."""
+    prefix = unicodedata.normalize("NFC", text)
+    if prefix != prefix.lstrip():
+        raise _invalid(field, "must not begin with a space")
+    return _checked(prefix, field=field, limit=KEY_LIMIT) if prefix else ""
+
+
+def after_prefix(prefix: str) -> str:
+    """The first text, byte by byte, after all keys that begin with *prefix*. No key contains U+10FFFF."""
+    if not prefix:
+        return "\U0010ffff"
+    following = ord(prefix[-1]) + 1
+    return prefix[:-1] + chr(0xE000 if following == 0xD800 else following)
+
+
 def label(text: str, *, field: str = "label") -> str:
     """*text* as it is stored for the label of a block: letters, marks and digits of any script, `_`, `.` and `-`.
 

@@ -26,11 +26,12 @@ from muniment_server.domain.errors import (
     Refusal,
     WriteLevelMismatch,
 )
-from muniment_server.domain.items import PAGE_BYTES, Item, ItemKind, Version
-from muniment_server.items.quotas import LookUp, require_room
+from muniment_server.domain.items import PAGE_BYTES, Item, ItemFilter, ItemKind, Version
+from muniment_server.items.quotas import Written, require_room
 from muniment_server.items.rows import Deleted, ListedItem, Saved, StoredPassage
 from muniment_server.monitor.session_scope import Pending, Query, SessionScope, Statement, WriteLock
 from muniment_server.search import index
+from muniment_server.search.search import filter_parameters
 
 _FOLD_ONCE_IN = 64
 """After how many writes what is stored is folded, on average. Not by those that fold the term statistics."""
@@ -105,10 +106,16 @@ def item_query(kind: ItemKind, name: str) -> Query[Item]:
 
 
 def list_by_name(
-    scope: SessionScope, kind: ItemKind, *, tags: Sequence[str], after: str, limit: int
+    scope: SessionScope, kind: ItemKind, wanted: ItemFilter, *, after: str, limit: int
 ) -> tuple[Sequence[Item], bool]:
     """Up to *limit* items after the name *after*, by name; and whether there are more."""
-    parameters = {"kind": kind, "tags": list(tags), "after": after, "limit": limit + 1, "page_bytes": PAGE_BYTES}
+    parameters = {
+        "kind": kind,
+        "after": after,
+        "limit": limit + 1,
+        "page_bytes": PAGE_BYTES,
+        **filter_parameters(wanted),
+    }
     return read_page(scope, Query("list_items", ListedItem, parameters), kind, limit)
 
 
@@ -127,7 +134,7 @@ def save(scope: SessionScope, new: NewVersion) -> Item:
     """Create or replace the own-level version; return what is stored. Raises EtagStale, QuotaExceeded, or
     InvalidArgument if it expires in the past.
     """
-    _require_room(scope, scope.look_up, new)
+    require_room(scope.look_up, scope.room, new.kind, [_written(new)])
     query, then = save_statements(scope, new)
     return saved_item(new, scope.write(query, *then)[0])
 
@@ -143,9 +150,27 @@ def delete(scope: SessionScope, kind: ItemKind, name: str, *, etag: Version | No
 
 def save_locked(scope: SessionScope, lock: WriteLock, new: NewVersion) -> Pending[Saved]:
     """The same as `save`, under a write lock. The result goes to `saved_item` after the commit."""
-    _require_room(scope, lock.look_up, new)
+    require_room(lock.look_up, scope.room, new.kind, [_written(new)])
     query, then = save_statements(scope, new)
     return lock.write(query, *then)
+
+
+def save_all_locked(scope: SessionScope, lock: WriteLock, versions: Sequence[NewVersion]) -> list[Saved]:
+    """The same as `save_locked` for versions of different names, of one kind that is searched; a row for each.
+
+    Unless all outcomes are OK, the transaction must not be committed. Rows are locked in the order of their names, as
+    by every other transaction that writes several: otherwise two of them could deadlock.
+    """
+    kind, change_id = versions[0].kind, scope.new_uuid()
+    require_room(lock.look_up, scope.room, kind, [_written(new) for new in versions])
+    by_name = sorted(versions, key=lambda new: new.name)
+    changes = [_save_query(scope, new) for new in by_name]
+    entries = [_entry(new, one_id) for new, (_, one_id) in zip(by_name, changes, strict=True)]
+    then = (*index.update(scope, kind, entries, change_id), *fold(scope, change_id))
+    *others, last = [query for query, _ in changes]
+    pending = [*map(lock.write, others), lock.write(last, *then)]
+    rows = {new.name: saved.row() for new, saved in zip(by_name, pending, strict=True)}
+    return [rows[new.name] for new in versions]
 
 
 def delete_locked(
@@ -158,6 +183,15 @@ def delete_locked(
 
 def save_statements(scope: SessionScope, new: NewVersion) -> tuple[Query[Saved], Sequence[Statement]]:
     """The statement that saves *new*, and those that update the search index. Blocks are not indexed."""
+    query, change_id = _save_query(scope, new)
+    then: Sequence[Statement] = ()
+    if new.kind is not ItemKind.BLOCK:
+        then = tuple(index.update(scope, new.kind, [_entry(new, change_id)], change_id))
+    return query, (*then, *fold(scope, change_id))
+
+
+def _save_query(scope: SessionScope, new: NewVersion) -> tuple[Query[Saved], UUID]:
+    """The statement that saves *new*, and the id of the change."""
     item_id, change_id = _new_ids(scope)
     parameters = {
         "item_id": item_id,
@@ -170,13 +204,13 @@ def save_statements(scope: SessionScope, new: NewVersion) -> tuple[Query[Saved],
         "expire_time": new.expire_time,
         "tier": new.tier,
         "position": new.position,
-        **_etag_parameters(new.etag),
+        **etag_parameters(new.etag),
     }
-    then: Sequence[Statement] = ()
-    if new.kind is not ItemKind.BLOCK:
-        entry = index.entry(new.kind, new.name, change_id, new.content, tags=new.tags)
-        then = tuple(index.update(scope, new.kind, [entry], change_id))
-    return Query("save_item", Saved, parameters), (*then, *fold(scope, change_id))
+    return Query("save_item", Saved, parameters), change_id
+
+
+def _entry(new: NewVersion, change_id: UUID) -> index.IndexEntry:
+    return index.entry(new.kind, new.name, change_id, new.content, tags=new.tags)
 
 
 def saved_item(new: NewVersion, row: Saved) -> Item:
@@ -207,7 +241,7 @@ def delete_statements(
 ) -> tuple[Query[Deleted], Sequence[Statement]]:
     """The statement that deletes the own-level version of *name*, and those that update the search index."""
     _, change_id = _new_ids(scope)
-    parameters = {"change_id": change_id, "kind": kind, "name": name, **_etag_parameters(etag)}
+    parameters = {"change_id": change_id, "kind": kind, "name": name, **etag_parameters(etag)}
     then: Sequence[Statement] = ()
     if kind is not ItemKind.BLOCK:
         then = tuple(index.update(scope, kind, [index.no_entry(name, change_id)], change_id))
@@ -230,17 +264,15 @@ def store_passages(scope: SessionScope, batch: Sequence[NewPassage]) -> list[Sto
     """Store passages in order, up to the first refused one; return one row for each. Raises QuotaExceeded."""
     rows = [_passage_row(scope, position, passage) for position, passage in enumerate(batch)]
     entries = [_passage_entry(row, passage) for row, passage in zip(rows, batch, strict=True)]
-    contents = {row["name"]: row["content"] for row in rows}
-    require_room(scope.look_up, scope.room, ItemKind.PASSAGE, contents)
+    require_room(scope.look_up, scope.room, ItemKind.PASSAGE, [Written(row["name"], row["content"]) for row in rows])
     change_id = scope.new_uuid()
     parameters = {"passages": json.dumps(rows, default=str), "count": len(rows), "change_id": change_id}
     then = (*index.update(scope, ItemKind.PASSAGE, entries, change_id), *fold(scope, change_id))
     return scope.write(Query("store_passages", StoredPassage, parameters), *then)
 
 
-def _require_room(scope: SessionScope, look_up: LookUp, new: NewVersion) -> None:
-    contents = {new.name: new.content}
-    require_room(look_up, scope.room, new.kind, contents, tags=new.tags, expire_time=new.expire_time)
+def _written(new: NewVersion) -> Written:
+    return Written(new.name, new.content, new.tags, new.expire_time)
 
 
 def fold(scope: SessionScope, change_id: UUID) -> Sequence[Statement]:
@@ -278,5 +310,6 @@ def _passage_entry(row: Mapping[str, Any], passage: NewPassage) -> index.IndexEn
     return index.entry(ItemKind.PASSAGE, name, change_id, passage.content, author=passage.author, tags=passage.tags)
 
 
-def _etag_parameters(version: Version | None) -> dict[str, object]:
+def etag_parameters(version: Version | None) -> dict[str, object]:
+    """The parameters of a write that changes only *version*, if it is not None."""
     return {"etag_item": version and version.item_id, "etag_revision": version and version.revision}

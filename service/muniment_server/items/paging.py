@@ -47,11 +47,11 @@ def etag_of_text(text: str) -> str:
     return base64url.encode(hashlib.sha256(text.encode()).digest())
 
 
-def version_of(text: str) -> Version | None:
+def version_of(text: str, *, field: str = "etag") -> Version | None:
     """The version that an etag names, or None if it is empty. Raises InvalidArgument if it is malformed."""
     if not text:
         return None
     raw = base64url.decode(text)
     if raw is None or len(raw) != _ETAG_BYTES or raw[16] > 0x7F:
-        raise InvalidArgument(FieldViolation("etag", "must be an etag of this service"))
+        raise InvalidArgument(FieldViolation(field, "must be an etag of this service"))
     return Version(ItemId(UUID(bytes=raw[:16])), int.from_bytes(raw[16:]))

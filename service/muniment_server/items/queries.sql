@@ -32,14 +32,14 @@ SELECT agent.max_items, agent.max_bytes, agent.max_revisions, total.items, total
                   count(*) FILTER (WHERE live.same IS NOT TRUE) AS changed,
                   coalesce(sum(given.size) FILTER (WHERE live.same IS NOT TRUE), 0)::bigint AS changed_bytes,
                   coalesce(max(live.revision) FILTER (WHERE NOT live.same), 0) AS revision
-             FROM unnest(%(names)s::text[], %(sizes)s::bigint[]) AS given (name, size)
+             FROM jsonb_to_recordset(%(versions)s) AS given (name text, size bigint, content text, tags text[], expire_time timestamptz)
                   LEFT JOIN own_item
                          ON (own_item.kind, own_item.name) = (%(kind)s, given.name)
                   CROSS JOIN LATERAL (
                       SELECT max(visible.revision) AS revision,
                              bool_or(visible.kind = 4
                                      OR (visible.content, visible.tags, visible.expire_time)
-                                        IS NOT DISTINCT FROM (%(content)s::text, %(tags)s::text[], %(expire_time)s::timestamptz)) AS same
+                                        IS NOT DISTINCT FROM (given.content, given.tags, given.expire_time)) AS same
                         FROM visible
                        WHERE (visible.kind, visible.name) = (%(kind)s, given.name)
                          AND (visible.level = session.taint OR visible.kind = 4)
@@ -47,7 +47,8 @@ SELECT agent.max_items, agent.max_bytes, agent.max_revisions, total.items, total
        ) AS written;
 
 -- name: list_items
--- One page by name, each name at its highest visible level; the tag filter comes after the shadow. Nulls: nothing more.
+-- One page by name, each name at its highest visible level; the tag filter comes after the shadow. The names from a prefix on
+-- may be chosen before it, since all versions of an item have the same name. Nulls: nothing more.
 -- bytes: the size of the page up to and including this row. One extra row, the one that exceeds page_bytes, signals that there are more.
 SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
        found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.bytes
@@ -63,6 +64,8 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
                                    FROM visible
                                   WHERE visible.kind = %(kind)s
                                     AND visible.name > %(after)s
+                                    AND visible.name >= %(name_prefix)s
+                                    AND visible.name < %(after_prefix)s
                                   ORDER BY visible.name, visible.level DESC
                              ) AS seen
                        WHERE seen.tags @> %(tags)s::text[]

@@ -7,8 +7,9 @@ pays nothing.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
@@ -22,6 +23,16 @@ _KNOWN_SECONDS = 10.0
 _PLENTY_ITEMS = 20_000
 _PLENTY_BYTES = 256 << 20
 """Room that needs no second look: more than all servers together store for one agent in _KNOWN_SECONDS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What is to be stored under one name."""
+
+    name: str
+    content: str
+    tags: Sequence[str] = ()
+    expire_time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,30 +67,23 @@ def require_room(
     look_up: LookUp,
     known: KnownRoom,
     kind: ItemKind,
-    contents: Mapping[str, str],
+    written: Sequence[Written],
     *,
-    tags: Sequence[str] = (),
-    expire_time: datetime | None = None,
     revision: int = 0,
+    is_rename: bool = False,
 ) -> None:
-    """Check that the limits allow an item for each name in *contents*. What changes nothing is always allowed.
+    """Check that the limits allow to store *written*, under different names. What changes nothing is always allowed.
 
-    *revision* is that of a deleted item that comes back. Asks the database unless there was plenty of room lately.
+    *revision* is that of an item that comes back, or is renamed: then it is no further item. Asks the database unless
+    there was plenty of room lately.
 
     Raises ItemQuotaExceeded, ByteQuotaExceeded or RevisionQuotaExceeded.
     """
     if known.until > time.monotonic():
         return
-    parameters = {
-        "kind": kind,
-        "names": list(contents),
-        "sizes": [len(content.encode()) for content in contents.values()],
-        "content": None if kind is ItemKind.PASSAGE else next(iter(contents.values())),
-        "tags": list(tags),
-        "expire_time": expire_time,
-    }
-    (room,) = look_up(Query("get_room", _Room, parameters))
-    new = len(contents) - room.existing
+    versions = json.dumps([_version(kind, one) for one in written])
+    (room,) = look_up(Query("get_room", _Room, {"kind": kind, "versions": versions}))
+    new = 0 if is_rename else len(written) - room.existing
     if new and room.items + new > room.max_items:
         raise ItemQuotaExceeded
     if room.changed and room.bytes + room.changed_bytes > room.max_bytes:
@@ -88,3 +92,14 @@ def require_room(
         raise RevisionQuotaExceeded
     if room.is_plenty:
         known.until = time.monotonic() + _KNOWN_SECONDS
+
+
+def _version(kind: ItemKind, written: Written) -> dict[str, object]:
+    """One of the versions that `get_room` takes. Passages never change, so their contents are not compared."""
+    return {
+        "name": written.name,
+        "size": len(written.content.encode()),
+        "content": None if kind is ItemKind.PASSAGE else written.content,
+        "tags": written.tags,
+        "expire_time": written.expire_time and written.expire_time.isoformat(),
+    }

@@ -124,6 +124,32 @@ class DeletedItem:
 
 
 @dataclass(frozen=True, slots=True)
+class DeletedItems:
+    """What a delete of several items did."""
+
+    names: Sequence[str]
+    more: bool
+    """Whether there are more that it could delete."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedItem:
+    """The item that is being renamed. Outcome OK, ETAG_STALE, WRITE_LEVEL_MISMATCH, NOT_FOUND or ALREADY_EXISTS."""
+
+    outcome: str
+    revealed: Classification | None
+    """The level at which a lower version of the old name is seen from now on."""
+    level: Classification
+    time: datetime
+    item_id: ItemId
+    revision: int
+    content: str
+    tags: Sequence[str]
+    create_time: datetime
+    expire_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Undeleted:
     """Whether an item is back. If not, the transaction must not be committed."""
 

@@ -7,7 +7,7 @@ from muniment_server.domain.items import ItemKind
 from muniment_server.domain.notes import require_budget
 from muniment_server.items.item_store import NOT_FOUND, fold
 from muniment_server.items.notes import NOTE_VERSIONS, note_set
-from muniment_server.items.quotas import require_room
+from muniment_server.items.quotas import Written, require_room
 from muniment_server.items.rows import DeletedItem, Undeleted
 from muniment_server.monitor.session_scope import Query, SessionScope, WriteLock
 from muniment_server.search import index
@@ -34,7 +34,7 @@ def _require_room(lock: WriteLock, scope: SessionScope, kind: ItemKind, name: st
     if kind is ItemKind.NOTE:
         notes = note_set(scope.taint, lock.look_up(NOTE_VERSIONS))
         require_budget(notes, found.tier, name, found.content)
-    require_room(lock.look_up, scope.room, kind, {name: found.content}, revision=found.revision)
+    require_room(lock.look_up, scope.room, kind, [Written(name, found.content)], revision=found.revision)
 
 
 def _write(lock: WriteLock, scope: SessionScope, kind: ItemKind, name: str, found: DeletedItem) -> bool:
@@ -44,5 +44,5 @@ def _write(lock: WriteLock, scope: SessionScope, kind: ItemKind, name: str, foun
     if kind is not ItemKind.BLOCK:
         entry = index.entry(kind, name, change_id, found.content, author=found.author, tags=found.tags)
         then = [*index.update(scope, kind, [entry], change_id)]
-    query = Query("undelete_item", Undeleted, {"change_id": change_id, "item_id": found.item_id})
+    query = Query("undelete_item", Undeleted, {"change_id": change_id, "item_id": found.item_id, "name": name})
     return lock.write(query, *then, *fold(scope, change_id)).row().is_back

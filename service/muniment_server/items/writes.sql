@@ -154,9 +154,138 @@ SELECT result.outcome, result.revealed
   FROM session
        CROSS JOIN result;
 
+-- name: delete_items
+-- session: locked
+-- Delete the own-level items with a tag, or those of a thread: the first by name, up to as many as there are change ids and up to a
+-- size. Lower versions are not looked at. Returns the names of those deleted, and whether there are more.
+WITH matching AS MATERIALIZED ( -- locked in the order of names, so that two batches do not deadlock
+    SELECT own.name, octet_length(own.content) AS bytes
+      FROM item AS own
+     WHERE own.tenant = %(tenant)s
+       AND own.agent = (SELECT session.agent FROM session)
+       AND own.kind = %(kind)s
+       AND own.delete_time IS NULL
+       AND (own.expire_time IS NULL OR own.expire_time > vault.clock())
+       AND (%(tag)s::text IS NULL OR own.tags @> ARRAY[%(tag)s::text])
+       AND (%(thread)s::text IS NULL OR own.thread = %(thread)s)
+     ORDER BY own.name
+     LIMIT cardinality(%(change_ids)s::uuid[]) + 1
+       FOR NO KEY UPDATE
+),
+wanted AS MATERIALIZED (
+    SELECT sized.name, (%(change_ids)s::uuid[])[sized.number] AS change_id
+      FROM (
+               SELECT matching.name, row_number() OVER (ORDER BY matching.name) AS number,
+                      sum(matching.bytes) OVER (ORDER BY matching.name) - matching.bytes AS bytes_before
+                 FROM matching
+           ) AS sized
+     WHERE sized.number <= cardinality(%(change_ids)s::uuid[])
+       AND sized.bytes_before < %(max_bytes)s
+),
+deleted AS ( -- by name, as in delete_item
+    UPDATE item AS own
+       SET delete_time = session.time,
+           change_id   = wanted.change_id
+      FROM session
+           CROSS JOIN wanted
+     WHERE own.tenant = %(tenant)s
+       AND own.agent = (SELECT session.agent FROM session)
+       AND (own.kind, own.name) = (%(kind)s, wanted.name)
+       AND own.delete_time IS NULL
+ RETURNING own.name, own.change_id, own.item_id, own.revision
+),
+counted AS (
+    INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
+    SELECT %(tenant)s, session.agent, %(change_id)s, -total.items, 0, 0
+      FROM session
+           CROSS JOIN (SELECT count(*) AS items FROM deleted) AS total
+     WHERE total.items > 0
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision)
+    SELECT %(tenant)s, deleted.change_id, session.agent, session.session_id, %(method)s, %(kind)s, 'OK', deleted.item_id, deleted.revision
+      FROM session
+           CROSS JOIN deleted
+)
+SELECT ARRAY(SELECT deleted.name FROM deleted ORDER BY deleted.name) AS names,
+       (SELECT count(*) FROM matching) > (SELECT count(*) FROM deleted) AS more
+  FROM session;
+
+-- name: release_item
+-- session: locked
+-- The first half of a rename: delete the own-level version of one name, so that undelete_item can bring it back under a new one.
+-- Outcome OK, ETAG_STALE, WRITE_LEVEL_MISMATCH, NOT_FOUND, or ALREADY_EXISTS: an item with the new name is visible. Only OK changes
+-- anything. An own item of the new name that has expired is deleted too. revealed: as in delete_item.
+WITH below AS MATERIALIZED (
+    SELECT max(visible.level) FILTER (WHERE visible.name = %(name)s) AS level,
+           max(visible.level) FILTER (WHERE visible.name = %(new_name)s) AS target_level
+      FROM visible
+     WHERE visible.kind = %(kind)s
+       AND visible.name IN (%(name)s, %(new_name)s)
+       AND visible.level < (SELECT session.taint FROM session)
+),
+own_pair AS MATERIALIZED ( -- locked in the order of names
+    SELECT own.name, own.item_id, own.revision, own.content, own.tags, own.create_time, own.expire_time,
+           own.expire_time <= vault.clock() IS TRUE AS is_expired
+      FROM item AS own
+     WHERE own.tenant = %(tenant)s
+       AND own.agent = (SELECT session.agent FROM session)
+       AND own.kind = %(kind)s
+       AND own.name IN (%(name)s, %(new_name)s)
+       AND own.delete_time IS NULL
+     ORDER BY own.name
+       FOR NO KEY UPDATE
+),
+result AS MATERIALIZED (
+    SELECT CASE WHEN source.item_id IS NULL AND below.level IS NULL THEN 'NOT_FOUND'
+                WHEN source.item_id IS NULL THEN 'WRITE_LEVEL_MISMATCH'
+                WHEN (source.item_id, source.revision) <> (%(etag_item)s::uuid, %(etag_revision)s) THEN 'ETAG_STALE'
+                WHEN below.target_level IS NOT NULL OR target.item_id IS NOT NULL THEN 'ALREADY_EXISTS'
+                ELSE 'OK' END AS outcome,
+           below.level AS revealed, source.*
+      FROM below
+           LEFT JOIN own_pair AS source
+                  ON source.name = %(name)s
+                 AND NOT source.is_expired
+           LEFT JOIN own_pair AS target
+                  ON target.name = %(new_name)s
+                 AND NOT target.is_expired
+),
+deleted AS (
+    UPDATE item AS own
+       SET delete_time = session.time
+      FROM session
+           CROSS JOIN own_pair
+           CROSS JOIN result
+     WHERE own.tenant = %(tenant)s
+       AND own.agent = (SELECT session.agent FROM session)
+       AND (own.kind, own.name) = (%(kind)s, own_pair.name)
+       AND own.delete_time IS NULL
+       AND result.outcome = 'OK'
+ RETURNING own.item_id
+),
+counted AS (
+    INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
+    SELECT %(tenant)s, session.agent, %(release_id)s, -total.items, 0, 0
+      FROM session
+           CROSS JOIN (SELECT count(*) AS items FROM deleted) AS total
+     WHERE total.items > 0
+),
+logged AS ( -- undelete_item writes the row of a rename that succeeds
+    INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome)
+    SELECT %(tenant)s, %(release_id)s, session.agent, session.session_id, %(method)s, %(kind)s, result.outcome
+      FROM session
+           CROSS JOIN result
+     WHERE result.outcome IN ('ETAG_STALE', 'WRITE_LEVEL_MISMATCH')
+)
+SELECT result.outcome, result.revealed, session.taint AS level, session.time, result.item_id, result.revision, result.content,
+       result.tags, result.create_time, result.expire_time
+  FROM session
+       CROSS JOIN result;
+
 -- name: undelete_item
 -- session: locked
--- Bring one deleted item of the own level back, as its next revision; a passage as it was. The row is moved, because an INSERT that
+-- Bring one deleted item of the own level back under a name, as its next revision; a passage as it was. The row is moved, because an INSERT that
 -- finds the name taken does nothing, while an UPDATE would fail. is_back FALSE: it is gone or has expired, or another item has its
 -- name. Then the transaction must not be committed.
 WITH moved AS (
@@ -165,13 +294,13 @@ WITH moved AS (
        AND moved.agent = (SELECT session.agent FROM session)
        AND moved.item_id = %(item_id)s
        AND (moved.expire_time IS NULL OR moved.expire_time > (SELECT session.time FROM session))
- RETURNING moved.kind, moved.name, moved.item_id, moved.revision, moved.tier, moved.content, moved.tags, moved.thread,
+ RETURNING moved.kind, moved.item_id, moved.revision, moved.tier, moved.content, moved.tags, moved.thread,
            moved.author, moved.event_time, moved.create_time, moved.expire_time
 ),
 new AS (
     INSERT INTO item AS new (tenant, agent, kind, name, item_id, revision, change_id, tier, content, tags, thread, author,
                              event_time, create_time, update_time, expire_time)
-    SELECT %(tenant)s, session.agent, moved.kind, moved.name, moved.item_id, moved.revision + (moved.kind <> 4)::integer,
+    SELECT %(tenant)s, session.agent, moved.kind, %(name)s, moved.item_id, moved.revision + (moved.kind <> 4)::integer,
            %(change_id)s::uuid, moved.tier, moved.content, moved.tags, moved.thread, moved.author, moved.event_time,
            moved.create_time, session.time, moved.expire_time
       FROM session

@@ -1,15 +1,18 @@
-"""MemoryService. There is no repository of memories: the item store does all that they need."""
+"""MemoryService."""
 
 from __future__ import annotations
 
 from muniment.v1 import memory_service_pb2 as pb
-from muniment.v1 import memory_service_pb2_grpc, tag_match_pb2
+from muniment.v1 import memory_service_pb2_grpc
 from muniment_server.domain import text
+from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.domain.items import ItemFilter, ItemKind
 from muniment_server.items import item_store, paging
-from muniment_server.items.item_store import NewVersion
-from muniment_server.items.wire import joined, level_to_proto, optional_time_from_proto
-from muniment_server.memories.wire import memory_to_proto, result_to_proto
+from muniment_server.items.deleting import delete_all
+from muniment_server.items.renaming import rename_memory
+from muniment_server.items.wire import joined, level_to_proto
+from muniment_server.memories import repository
+from muniment_server.memories.wire import filter_from_proto, memory_to_proto, new_version, result_to_proto
 from muniment_server.monitor.call import CallContext
 from muniment_server.search.search import Searcher
 
@@ -21,17 +24,20 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         self._searcher = searcher
 
     def SaveMemory(self, request: pb.SaveMemoryRequest, context: CallContext) -> pb.SaveMemoryResponse:
-        new = NewVersion(
-            kind=ItemKind.MEMORY,
-            name=text.key(request.key),
-            content=text.content(request.content),
-            tags=text.tags(request.tags),
-            etag=paging.version_of(request.etag),
-            expire_time=optional_time_from_proto(request, "expire_time"),
-        )
+        new = new_version(request)
         with context.session_scope() as scope:
             memory = item_store.save(scope, new)
         return pb.SaveMemoryResponse(memory=memory_to_proto(memory))
+
+    def SaveMemories(self, request: pb.SaveMemoriesRequest, context: CallContext) -> pb.SaveMemoriesResponse:
+        new = [new_version(memory, within=f"memories[{index}].") for index, memory in enumerate(request.memories)]
+        repository.require_different_keys(new)
+        with context.session_scope() as scope:
+            memories = repository.save_all(scope, new)
+        return pb.SaveMemoriesResponse(
+            memories=map(memory_to_proto, memories),
+            classification=joined(memory.level for memory in memories),
+        )
 
     def GetMemory(self, request: pb.GetMemoryRequest, context: CallContext) -> pb.GetMemoryResponse:
         key = text.key(request.key)
@@ -41,13 +47,13 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
 
     def ListMemories(self, request: pb.ListMemoriesRequest, context: CallContext) -> pb.ListMemoriesResponse:
         tag = text.tag(request.tag, field="tag") if request.tag else None
-        pager = context.pager(tag)
+        prefix = text.key_prefix(request.key_prefix)
+        pager = context.pager(tag, *([prefix] if prefix else []))  # without one, tokens of older servers stay valid
         (after,) = pager.last(request.page_token) or [""]
         limit = paging.page_size(request.page_size)
+        wanted = ItemFilter(name_prefix=prefix, tags=(tag,) if tag else ())
         with context.session_scope() as scope:
-            memories, more = item_store.list_by_name(
-                scope, ItemKind.MEMORY, tags=[tag] if tag else [], after=after, limit=limit
-            )
+            memories, more = item_store.list_by_name(scope, ItemKind.MEMORY, wanted, after=after, limit=limit)
         return pb.ListMemoriesResponse(
             memories=map(memory_to_proto, memories),
             next_page_token=pager.token(memories[-1].name) if more else "",
@@ -56,7 +62,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
 
     def SearchMemories(self, request: pb.SearchMemoriesRequest, context: CallContext) -> pb.SearchMemoriesResponse:
         query = text.query(request.query)
-        wanted = ItemFilter(tuple(text.tags(request.tags)), request.tag_match == tag_match_pb2.TAG_MATCH_ANY)
+        wanted = filter_from_proto(request)
         limit = paging.max_results(request.max_results)
         with context.session_scope() as scope:
             found = self._searcher.search(scope, ItemKind.MEMORY, query, limit=limit, wanted=wanted)
@@ -72,3 +78,18 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         with context.session_scope() as scope:
             revealed = item_store.delete(scope, ItemKind.MEMORY, key, etag=etag)
         return pb.DeleteMemoryResponse(revealed=level_to_proto(revealed))
+
+    def DeleteMemories(self, request: pb.DeleteMemoriesRequest, context: CallContext) -> pb.DeleteMemoriesResponse:
+        tag = text.tag(request.tag, field="tag")
+        with context.session_scope() as scope:
+            deleted_count, more = delete_all(scope, ItemKind.MEMORY, tag=tag)
+        return pb.DeleteMemoriesResponse(deleted_count=deleted_count, more=more)
+
+    def RenameMemory(self, request: pb.RenameMemoryRequest, context: CallContext) -> pb.RenameMemoryResponse:
+        key, new_key = text.key(request.key), text.key(request.new_key, field="new_key")
+        if new_key == key:
+            raise InvalidArgument(FieldViolation("new_key", "must be another key"))
+        etag = paging.version_of(request.etag)
+        with context.session_scope() as scope:
+            memory, revealed = rename_memory(scope, key, new_key, etag=etag)
+        return pb.RenameMemoryResponse(memory=memory_to_proto(memory), revealed=level_to_proto(revealed))

@@ -64,8 +64,8 @@ _OTHER_FOLDERS: Final = frozenset({"admin", "embedded_postgres", "monitor", "pos
 """The folders whose query files no noun runs."""
 _FUNCTIONS: Final = frozenset(
     {
-        "bit_count", "bool_or", "coalesce", "count", "greatest", "max", "min", "nullif", "octet_length",
-        "replace", "round", "row_number", "sum", "to_tsvector", "ts_lexize", "unnest",
+        "bit_count", "bool_or", "coalesce", "count", "greatest", "jsonb_to_recordset", "max", "min", "nullif",
+        "octet_length", "replace", "round", "row_number", "sum", "to_tsvector", "ts_lexize", "unnest",
     }
 )  # fmt: skip
 """The functions that the queries of nouns may call: none of them reads a relation that its arguments name."""

@@ -74,6 +74,7 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     errors.BlockExists: _Entry(
         StatusCode.ALREADY_EXISTS, "BLOCK_EXISTS", "the block is shared already, or has a PUBLIC version already"
     ),
+    errors.MemoryExists: _Entry(StatusCode.ALREADY_EXISTS, "MEMORY_EXISTS", "a memory with the new key is visible"),
     errors.PassageExists: _Entry(
         StatusCode.ALREADY_EXISTS, "PASSAGE_EXISTS", "the passage id is taken by another text"
     ),
@@ -192,7 +193,7 @@ def _entry(error: BaseException) -> _Entry:
 def details(error: BaseException) -> list[Message]:
     """The messages that go with the status, for callers that can act on them."""
     found: list[Message] = []
-    if isinstance(error, errors.InvalidArgument):
+    if isinstance(error, errors.InvalidArgument | errors.EtagStale) and error.violations:
         found.append(_bad_request(error))
     if type(error) in _RETRY_DELAYS:
         found.append(error_details_pb2.RetryInfo(retry_delay=_RETRY_DELAYS[type(error)]))
@@ -201,7 +202,7 @@ def details(error: BaseException) -> list[Message]:
     return found
 
 
-def _bad_request(error: errors.InvalidArgument) -> error_details_pb2.BadRequest:
+def _bad_request(error: errors.InvalidArgument | errors.EtagStale) -> error_details_pb2.BadRequest:
     return error_details_pb2.BadRequest(
         field_violations=[
             error_details_pb2.BadRequest.FieldViolation(field=violation.field[:100], description=violation.rule)

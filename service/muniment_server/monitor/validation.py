@@ -31,6 +31,7 @@ _TEXTS = {
     "int64.gte_lte": "is out of range",
     "duration.gte_lte": "is out of range",
     "repeated.max_items": "has too many entries",
+    "repeated.min_items": "must not be empty",
 }
 """Fixed texts: the library's own could quote what was sent."""
 

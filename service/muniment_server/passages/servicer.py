@@ -10,6 +10,7 @@ from muniment_server.domain import text
 from muniment_server.domain.errors import MunimentError, StaleSession, TaintChanged
 from muniment_server.domain.items import ItemKind
 from muniment_server.items import item_store, paging
+from muniment_server.items.deleting import delete_all
 from muniment_server.items.item_store import NewPassage
 from muniment_server.items.wire import id_from_proto, joined, level_to_proto
 from muniment_server.monitor.call import CallContext
@@ -82,6 +83,12 @@ class PassageServicer(passage_service_pb2_grpc.PassageServiceServicer):
         with context.session_scope() as scope:
             revealed = item_store.delete(scope, ItemKind.PASSAGE, id_from_proto(request.passage_id), etag=None)
         return pb.DeletePassageResponse(revealed=level_to_proto(revealed))
+
+    def DeletePassages(self, request: pb.DeletePassagesRequest, context: CallContext) -> pb.DeletePassagesResponse:
+        tag, thread = wire.selection_from_proto(request)
+        with context.session_scope() as scope:
+            deleted_count, more = delete_all(scope, ItemKind.PASSAGE, tag=tag, thread=thread)
+        return pb.DeletePassagesResponse(deleted_count=deleted_count, more=more)
 
 
 def _store(context: CallContext, batch: list[NewPassage], progress: ImportProgress) -> ImportProgress:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from muniment.v1 import passage_pb2, passage_service_pb2, tag_match_pb2
 from muniment_server.domain import text
+from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.domain.items import Item, ItemFilter
 from muniment_server.items.item_store import NewPassage
 from muniment_server.items.rows import StoredPassage
@@ -39,6 +40,15 @@ def filter_from_proto(request: _Filtered) -> ItemFilter:
         start_time=optional_time_from_proto(request, "start_time"),
         end_time=optional_time_from_proto(request, "end_time"),
     )
+
+
+def selection_from_proto(request: passage_service_pb2.DeletePassagesRequest) -> tuple[str | None, str | None]:
+    """The tag or the thread of the passages to delete. Raises InvalidArgument unless exactly one is set."""
+    tag = text.tag(request.tag, field="tag") if request.tag else None
+    thread = text.key(request.thread, field="thread") if request.thread else None
+    if (tag is None) == (thread is None):
+        raise InvalidArgument(FieldViolation("tag", "set exactly one of tag and thread"))
+    return tag, thread
 
 
 def passage_to_proto(passage: Item | StoredPassage) -> passage_pb2.Passage:

@@ -119,6 +119,7 @@ WITH posting AS MATERIALIZED (
 seen AS NOT MATERIALIZED (
     SELECT chunk.*,
            chunk.tier = %(tier)s
+           AND chunk.name >= %(name_prefix)s AND chunk.name < %(after_prefix)s
            AND (%(thread)s::text IS NULL OR chunk.thread = %(thread)s)
            AND (%(start_time)s::timestamptz IS NULL OR chunk.event_time >= %(start_time)s)
            AND (%(end_time)s::timestamptz IS NULL OR chunk.event_time < %(end_time)s)

@@ -13,6 +13,7 @@ from uuid import UUID
 from muniment_server.domain.budgets import Tier
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.items import ALL_ITEMS, PAGE_BYTES, Item, ItemFilter, ItemKind
+from muniment_server.domain.text import after_prefix
 from muniment_server.monitor.session_scope import Query, SessionScope
 from muniment_server.search import languages
 from muniment_server.search.chunks import CHUNK_CHARS, Chunk
@@ -143,6 +144,8 @@ class Searcher:
 def filter_parameters(wanted: ItemFilter) -> dict[str, object]:
     """The parameters of queries with a filter."""
     return {
+        "name_prefix": wanted.name_prefix,
+        "after_prefix": after_prefix(wanted.name_prefix),
         "tags": list(wanted.tags),
         "any_tag": wanted.any_tag and bool(wanted.tags),
         "thread": wanted.thread,

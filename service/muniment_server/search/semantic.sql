@@ -19,6 +19,7 @@ seen AS MATERIALIZED (
                 ON (chunk.kind, chunk.name, chunk.change_id, chunk.piece)
                    = (nearest.kind, nearest.name, nearest.change_id, nearest.piece)
      WHERE chunk.tier = %(tier)s
+       AND chunk.name >= %(name_prefix)s AND chunk.name < %(after_prefix)s
        AND (%(thread)s::text IS NULL OR chunk.thread = %(thread)s)
        AND (%(start_time)s::timestamptz IS NULL OR chunk.event_time >= %(start_time)s)
        AND (%(end_time)s::timestamptz IS NULL OR chunk.event_time < %(end_time)s)

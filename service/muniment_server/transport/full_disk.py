@@ -15,8 +15,8 @@ from muniment_server.monitor.call import Call, Proceed
 from muniment_server.postgres.disk import Disk
 
 STORES_TEXT = frozenset({
-    "AddNote", "CreateAgent", "CreateSharedBlock", "EditBlock", "EditNotes", "ImportPassages", "SaveMemory",
-    "StorePassage", "UndeleteItem", "UpdateBlock", "UpdateNote",
+    "AddNote", "CreateAgent", "CreateSharedBlock", "EditBlock", "EditNotes", "ImportPassages", "RenameMemory",
+    "SaveMemories", "SaveMemory", "StorePassage", "UndeleteItem", "UpdateBlock", "UpdateNote",
 })  # fmt: skip
 
 

@@ -114,6 +114,39 @@ def test_a_memory_is_saved_got_searched_listed_and_deleted(muniment, token):
     assert act("get", "plan").returncode == 1
 
 
+def test_memories_are_renamed_listed_by_prefix_and_deleted_by_tag(muniment, token):
+    def act(*words):
+        return muniment("memory", *words, MUNIMENT_TOKEN=token)
+
+    for key in ("trip/vienna", "trip/porto", "tripod"):
+        assert act("save", key, f"about {key}", "--tag", "draft").returncode == 0
+    assert act("rename", "trip/vienna", "trip/graz").stderr == "Renamed.\n"
+    assert [line.split("\t")[0] for line in act("list", "--prefix", "trip/").stdout.splitlines()] == [
+        "trip/graz",
+        "trip/porto",
+    ]
+    assert [found["key"] for found in objects(act("search", "graz porto", "--prefix", "trip/p", "--json"))] == [
+        "trip/porto"
+    ]
+    taken = act("rename", "trip/graz", "trip/porto")
+    assert (taken.returncode, "MEMORY_EXISTS" in taken.stderr) == (1, True)
+    assert act("delete", "--tag", "draft").stderr == "3 memories deleted.\n"
+    assert act("delete", "--tag", "draft").stderr == "0 memories deleted.\n"
+    for wrong in ((), ("trip/graz", "--tag", "draft"), ("--tag", "draft", "--etag", "x")):
+        assert "name a KEY, or --tag without --etag" in act("delete", *wrong).stderr
+
+
+def test_a_rename_says_what_it_reveals(muniment):
+    at = {level: ("--agent", "nora", "--taint", level) for level in ("public", "internal")}
+    assert muniment("agent", "create", "nora").returncode == 0
+    for level in at.values():
+        assert muniment("memory", "save", "plan", "text", *level).returncode == 0
+
+    renamed = muniment("memory", "rename", "plan", "other", *at["internal"])
+
+    assert renamed.stderr == "Renamed; the version at PUBLIC is now visible.\n"
+
+
 def test_content_goes_in_and_out_byte_for_byte(muniment):
     content = "no line end\r\n\ttab \x1b[31m \u202e é\\n".encode()
     assert muniment("memory", "save", "bytes", "-", *AT_INTERNAL, given=content).returncode == 0

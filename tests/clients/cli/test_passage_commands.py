@@ -53,6 +53,15 @@ def test_a_passage_is_stored_got_listed_found_and_deleted(passage):
     assert (gone.returncode, "muniment passage list" in gone.stderr) == (1, True)
 
 
+@pytest.mark.usefixtures("days")
+def test_passages_are_deleted_by_tag_and_by_thread(passage):
+    assert passage("delete", "--tag", "b").stderr == "1 passage deleted.\n"
+    assert contents(passage("list", "--json")) == ["day 23", "day 21"]
+    assert passage("delete", "--thread", "chat").stderr == "2 passages deleted.\n"
+    for wrong in ((), ("--tag", "a", "--thread", "chat"), (str(uuid.uuid4()), "--tag", "a")):
+        assert "name one PASSAGE_ID, or --tag, or --thread" in passage("delete", *wrong).stderr
+
+
 def test_content_goes_in_and_out_byte_for_byte(passage):
     content = "no line end\r\n\ttab \x1b[31m \u202e é\\n".encode() + b"x" * 200_000
     stored = objects(passage("store", "--json", given=content))[0]["passage_id"]

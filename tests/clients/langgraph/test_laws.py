@@ -133,6 +133,25 @@ def test_what_is_no_json_is_found_out_before_anything_is_written(store):
     assert store.search(()) == []
 
 
+def test_the_puts_of_a_batch_are_one_transaction(store):
+    with pytest.raises(muniment.InvalidArgument):
+        store.batch([PutOp(WHERE, "a", {"n": 1}), PutOp(WHERE, "b", {"n": "x" * 70_000})])
+    assert store.search(()) == []
+
+    store.batch([PutOp(WHERE, f"k{number}", {"n": "x" * 2_000}) for number in range(150)])
+    assert len(store.search((), limit=200)) == 150
+
+
+def test_a_namespace_does_not_begin_another_one(store):
+    for namespace in (("users",), ("users2",), ("users", "42"), ("users",) * 40, ("us",)):
+        store.put(namespace, "k", {"n": "harbor"})
+
+    below = {("users",), ("users", "42"), ("users",) * 40}
+    assert {item.namespace for item in store.search(("users",))} == below
+    assert {item.namespace for item in store.search(("users",), query="harbor")} == below
+    assert [item.namespace for item in store.search(("users",) * 35)] == [("users",) * 40]
+
+
 def test_too_long_is_an_error(store):
     store.put(WHERE, "k" * (245 - len("users.42")), {"n": 1})
     with pytest.raises(muniment.InvalidArgument):

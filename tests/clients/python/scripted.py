@@ -156,6 +156,13 @@ ANSWERS: Mapping[str, Any] = {
     "ResetSession": session_service_pb2.ResetSessionResponse(session=SESSION, token=TOKEN),
     "CloseSession": session_service_pb2.CloseSessionResponse(),
     "SaveMemory": memory_service_pb2.SaveMemoryResponse(memory=MEMORY),
+    "SaveMemories": memory_service_pb2.SaveMemoriesResponse(
+        memories=[MEMORY], classification=classification_pb2.CLASSIFICATION_PUBLIC
+    ),
+    "DeleteMemories": memory_service_pb2.DeleteMemoriesResponse(deleted_count=2, more=True),
+    "RenameMemory": memory_service_pb2.RenameMemoryResponse(
+        memory=MEMORY, revealed=classification_pb2.CLASSIFICATION_PUBLIC
+    ),
     "GetMemory": memory_service_pb2.GetMemoryResponse(memory=MEMORY),
     "ListMemories": memory_service_pb2.ListMemoriesResponse(
         memories=[MEMORY], classification=classification_pb2.CLASSIFICATION_PUBLIC
@@ -205,6 +212,7 @@ ANSWERS: Mapping[str, Any] = {
         semantic=True,
     ),
     "DeletePassage": passage_service_pb2.DeletePassageResponse(),
+    "DeletePassages": passage_service_pb2.DeletePassagesResponse(deleted_count=3),
     "RenderPrompt": prompt_service_pb2.RenderPromptResponse(
         text=PROMPT,
         sections=[

@@ -32,8 +32,17 @@ def test_a_program_runs_by_itself_and_prints_what_it_says(running, monkeypatch, 
     assert blocks("text")[number] == capsys.readouterr().out
 
 
+def test_many_memories_run(server, session):
+    run(blocks("python")[2], session=session)
+
+    (request,) = server.requests("SaveMemories")
+    assert [memory.key for memory in request.memories] == ["trip/graz", "trip/vienna"]
+    assert [request.key_prefix for request in server.requests("ListMemories")] == ["trip/"]
+    assert [request.tag for request in server.requests("DeleteMemories")] == ["trip"]
+
+
 def test_the_errors_run(server, session):
-    run(blocks("python")[2], session=session, muniment=muniment)
+    run(blocks("python")[3], session=session, muniment=muniment)
 
     assert len(server.requests("SaveMemory")) == 1
 
@@ -41,7 +50,7 @@ def test_the_errors_run(server, session):
 def test_a_refused_note_makes_room_for_itself(server, session):
     server.script("AddNote", over_budget())
 
-    run(blocks("python")[3], session=session, muniment=muniment)
+    run(blocks("python")[4], session=session, muniment=muniment)
 
     (request,) = server.requests("EditNotes")
     assert [edit.WhichOneof("edit") for edit in request.edits] == ["delete", "add"]
@@ -54,4 +63,4 @@ def test_the_tls_runs(tmp_path, monkeypatch):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
 
-    run(blocks("python")[4], key=HOST_KEY, muniment=muniment)
+    run(blocks("python")[5], key=HOST_KEY, muniment=muniment)

@@ -17,6 +17,7 @@ from muniment import (
     DeleteNote,
     HostClient,
     ItemKind,
+    NewMemory,
     NewPassage,
     SessionClient,
     UpdateNote,
@@ -58,6 +59,9 @@ CALLS: dict[str, Callable[[HostClient, SessionClient], object]] = {
     "ListMemories": lambda _, session: list(session.list_memories()),
     "SearchMemories": lambda _, session: session.search_memories("tea"),
     "DeleteMemory": lambda _, session: session.delete_memory("tea"),
+    "SaveMemories": lambda _, session: session.save_memories([NewMemory("tea", "Assam"), NewMemory("milk", "no")]),
+    "DeleteMemories": lambda _, session: session.delete_memories("drinks"),
+    "RenameMemory": lambda _, session: session.rename_memory("tea", "chai"),
     "AddNote": lambda _, session: session.add_note("night trains"),
     "UpdateNote": lambda _, session: session.update_note(NOTE_ID, "night trains"),
     "DeleteNote": lambda _, session: session.delete_note(NOTE_ID),
@@ -80,6 +84,7 @@ CALLS: dict[str, Callable[[HostClient, SessionClient], object]] = {
     "ListPassages": lambda _, session: list(session.list_passages()),
     "SearchPassages": lambda _, session: session.search_passages("booked"),
     "DeletePassage": lambda _, session: session.delete_passage(PASSAGE_ID),
+    "DeletePassages": lambda _, session: session.delete_passages(thread="trip"),
     "RenderPrompt": lambda _, session: session.render_prompt(),
     "ListAuditEvents": lambda host, _: list(host.list_audit_events()),
     "GetAuditCheckpoint": lambda host, _: host.get_audit_checkpoint(Classification.PUBLIC),
@@ -88,7 +93,7 @@ CALLS: dict[str, Callable[[HostClient, SessionClient], object]] = {
 SENT_ONCE = {
     *("CreateAgent", "OpenSession", "ResetSession", "CreateSharedBlock", "EditBlock", "ImportPassages", "UndeleteItem"),
     *("DeleteAgent", "CloseSession", "DeleteMemory", "DeleteNote", "DeleteBlock", "DeletePassage"),
-    *("DeleteSharedBlock", "DetachBlock"),
+    *("DeleteMemories", "DeletePassages", "DeleteSharedBlock", "DetachBlock", "RenameMemory"),
 }
 """The methods whose calls change something more, or fail, the second time."""
 OK = grpc.StatusCode.OK

@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 import muniment
-from muniment import Classification
+from muniment import Classification, NewMemory
 from muniment.v1 import memory_service_pb2
 from muniment.v1.classification_pb2 import (
     CLASSIFICATION_CONFIDENTIAL,
@@ -18,6 +18,7 @@ from muniment.v1.classification_pb2 import (
 from tests.clients.python.scripted import (
     MEMORY,
     SESSION_ID,
+    bad_request,
     error_info,
     status,
     unavailable,
@@ -146,6 +147,70 @@ def test_a_deletion_says_what_it_reveals(server, session):
     assert session.delete_memory("tea", etag="item-1") == Classification.INTERNAL
     assert session.delete_memory("tea") is None
     assert [request.etag for request in server.requests("DeleteMemory")] == ["item-1", ""]
+
+
+def test_many_memories_are_saved_as_given(server, session):
+    saved = session.save_memories(
+        [NewMemory("tea", "Assam", tags=["taste"], expire_time=NOON, etag="item-1"), NewMemory("milk", "none")]
+    )
+
+    (request,) = server.requests("SaveMemories")
+    tea, milk = request.memories
+    assert (tea.key, tea.content, list(tea.tags), tea.etag) == ("tea", "Assam", ["taste"], "item-1")
+    assert tea.expire_time.seconds == 1_760_000_000
+    assert memory_service_pb2.SaveMemoryRequest(key="milk", content="none") == milk
+    assert [memory.key for memory in saved] == ["tea"]
+    with pytest.raises(TypeError, match="NewMemory"):
+        session.save_memories([("tea", "Assam")])
+
+
+def test_memories_with_an_etag_are_saved_once(server, session):
+    server.script("SaveMemories", unavailable())
+
+    with pytest.raises(muniment.Unavailable):
+        session.save_memories([NewMemory("milk", "none"), NewMemory("tea", "Assam", etag="item-1")])
+
+    assert len(server.requests("SaveMemories")) == 1
+
+
+def test_the_memories_with_a_stale_etag_are_named(server, session):
+    violations = bad_request(**{"memories[1].etag": "is not the etag of the current version"})
+    server.script("SaveMemories", status(grpc.StatusCode.ABORTED, error_info("ETAG_STALE"), violations))
+
+    with pytest.raises(muniment.EtagStale) as caught:
+        session.save_memories([NewMemory("milk", "none"), NewMemory("tea", "Assam", etag="item-1")])
+
+    assert [violation.field for violation in caught.value.violations] == ["memories[1].etag"]
+    assert "(memories[1].etag: is not the etag of the current version)" in str(caught.value)
+
+
+def test_a_rename_gives_the_memory_and_what_it_reveals(server, session):
+    renamed = session.rename_memory("tea", "chai", etag="item-1")
+
+    (request,) = server.requests("RenameMemory")
+    assert (request.key, request.new_key, request.etag) == ("tea", "chai", "item-1")
+    assert (renamed.memory.key, renamed.revealed) == ("tea", Classification.PUBLIC)
+
+
+def test_a_deletion_of_many_says_how_many_and_whether_there_are_more(server, session):
+    assert session.delete_memories("drinks") == muniment.DeletedCount(2, more=True)
+    assert session.delete_passages(thread="trip") == muniment.DeletedCount(3, more=False)
+    assert server.requests("DeleteMemories")[0].tag == "drinks"
+    (request,) = server.requests("DeletePassages")
+    assert (request.tag, request.thread) == ("", "trip")
+
+
+def test_a_key_prefix_is_sent_with_each_page_and_search(server, session):
+    server.script(
+        "ListMemories",
+        memory_service_pb2.ListMemoriesResponse(next_page_token="second", classification=CLASSIFICATION_PUBLIC),
+    )
+
+    list(session.list_memories(key_prefix="t"))
+    session.search_memories("tea", key_prefix="te ")
+
+    assert [request.key_prefix for request in server.requests("ListMemories")] == ["t", "t"]
+    assert [request.key_prefix for request in server.requests("SearchMemories")] == ["te "]
 
 
 def test_a_session_by_token_asks_for_itself_once(server, session):

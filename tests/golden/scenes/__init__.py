@@ -10,6 +10,7 @@ from tests.golden.scenes.blocks import blocks
 from tests.golden.scenes.doors import doors
 from tests.golden.scenes.faults import faults
 from tests.golden.scenes.imports import imports
+from tests.golden.scenes.many import many
 from tests.golden.scenes.memories import memories
 from tests.golden.scenes.notes import notes
 from tests.golden.scenes.passages import passages
@@ -26,6 +27,7 @@ SCENES: dict[str, Callable[[Stage], None]] = {
     "sessions": sessions,
     "taints": taints,
     "memories": memories,
+    "many": many,
     "notes": notes,
     "blocks": blocks,
     "sharing": sharing,

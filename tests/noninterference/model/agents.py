@@ -8,7 +8,7 @@ from muniment.v1 import agent_pb2, agent_service_pb2, audit_service_pb2
 from tests.noninterference.model.blocks import FIRST_BLOCKS
 from tests.noninterference.model.ground import Ground
 from tests.noninterference.rules import key_of, label_of, tags_of
-from tests.noninterference.values import LATER, ByName, Refused, Untold, page_size, stamp
+from tests.noninterference.values import LATER, ByName, Refused, Untold, Version, page_size, stamp
 
 LIMITS = {"calls_per_second": 2000, "max_items": 1_000_000, "max_bytes": 4 << 30, "max_revisions": 100_000}
 """Those of an agent for which none are stated."""
@@ -91,10 +91,10 @@ class Agents(Ground):
         items = {1: agent.memories, 3: agent.blocks, 4: agent.passages}[request.kind]
         for at, versions in items.items():
             for level, version in list(versions.items()):
-                if at == name or not {*version.tags, *version.earlier_tags}.isdisjoint(tags):
+                if _is_meant(at, version, name, tags):
                     del versions[level]
         for (at, _), gone in agent.deleted[request.kind].items():
-            gone[:] = [one for one in gone if at != name and {*one.tags, *one.earlier_tags}.isdisjoint(tags)]
+            gone[:] = [one for one in gone if not _is_meant(at, one, name, tags)]
         return agent_service_pb2.EraseItemsResponse()
 
     def _UndeleteItem(self, tenant: str, ceiling: int, request: agent_service_pb2.UndeleteItemRequest) -> Message:
@@ -122,3 +122,8 @@ class Agents(Ground):
         self._last("ListAuditEvents", request.page_token, filters, 0)
         self._page = (filters, ("audit", 0, None))
         return Untold(ceiling)
+
+
+def _is_meant(at: str, version: Version, name: str | None, tags: list[str]) -> bool:
+    """Whether an item named *at* has, or in any revision had, a name or one of *tags*."""
+    return name in {at, *version.earlier_names} or not {*version.tags, *version.earlier_tags}.isdisjoint(tags)

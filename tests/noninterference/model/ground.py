@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -142,6 +142,13 @@ class Ground:
         if deleted is not None:
             deleted.setdefault((name, taint), []).append(version)
         return max((at for at in seen if at < taint), default=0)
+
+    def _delete_all(self, items: ByName, taint: int, is_meant: Callable[[Version], bool], *, deleted: Deleted) -> int:
+        """Delete the own-level versions that are meant; return how many."""
+        meant = [name for name in items if taint in self.seen(items, name, taint) and is_meant(items[name][taint])]
+        for name in meant:
+            deleted.setdefault((name, taint), []).append(items[name].pop(taint))
+        return len(meant)
 
     @staticmethod
     def _found(

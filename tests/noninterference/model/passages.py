@@ -91,6 +91,18 @@ class Passages(Ground):
         )
         return pb.DeletePassageResponse(revealed=revealed)
 
+    def _DeletePassages(self, session: Session, taint: int, request: pb.DeletePassagesRequest) -> Message:
+        if bool(request.tag) == bool(request.thread):
+            raise Refused("FIELD_INVALID")
+        tags, thread = tags_of([request.tag] if request.tag else []), _thread(request.thread)
+        count = self._delete_all(
+            session.agent.passages,
+            taint,
+            lambda one: tagged(one, tags, any_tag=False) and thread in ("", one.thread),
+            deleted=session.agent.deleted[4],
+        )
+        return pb.DeletePassagesResponse(deleted_count=count)
+
     def _ListPassages(self, session: Session, taint: int, request: pb.ListPassagesRequest) -> Message:
         filters = _filters(request)
         last = self._last("ListPassages", request.page_token, filters, taint)

@@ -28,6 +28,7 @@ from tests.noninterference.mutants.callers import OTHER, PAGES_AND_TEXT, STATE
 from tests.noninterference.mutants.embeddings import EMBEDDINGS
 from tests.noninterference.mutants.grants import GRANTS
 from tests.noninterference.mutants.level_views import LEVEL_VIEWS
+from tests.noninterference.mutants.many import MANY
 from tests.noninterference.mutants.notes import NOTES
 from tests.noninterference.mutants.passages import PASSAGES, PROMPTS
 from tests.noninterference.mutants.reading import LATTICE, ORDER
@@ -113,7 +114,7 @@ MUTANTS = tuple(
     replace(mutant, seed=_FIRST.get(mutant.name, 1))
     for mutant in (
         *(*LATTICE, *ORDER, *WRITES, *EXISTENCE, *PAGES_AND_TEXT, *STATE, *GRANTS, *OTHER),
-        *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS, *SEARCH, *EMBEDDINGS, *SCOPE, *LEVEL_VIEWS),
+        *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS, *SEARCH, *EMBEDDINGS, *SCOPE, *LEVEL_VIEWS, *MANY),
     )
 )
 _BY_NAME = {mutant.name: mutant for mutant in MUTANTS}

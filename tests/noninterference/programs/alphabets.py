@@ -8,6 +8,7 @@ from datetime import timedelta
 from tests.noninterference.replay import BEGINNING, derived
 
 KEYS = ("plan", "Plan", "budget", "caf\u00e9", "running list")
+PREFIXES = ("p", "plan", "b", "caf", "caf\u00e9", "running ", "Q")
 LABELS = ("plan", "Plan", "personality", "caf\u00e9")
 SPELLINGS = {"caf\u00e9": "cafe\u0301"}
 THREADS = ("t-1", "t-2", "caf\u00e9")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from tests.noninterference.programs.alphabets import CANARY, KEYS, SPELLINGS, TAGS, WORDS
+from tests.noninterference.programs.alphabets import CANARY, KEYS, PREFIXES, SPELLINGS, TAGS, WORDS
 from tests.noninterference.programs.operations import Call, Pen
 
-_DO = {"save": 40, "get": 16, "list": 16, "search": 15, "delete": 13}
+_DO = {"save": 34, "save many": 8, "get": 14, "list": 16, "search": 15, "delete": 11, "delete many": 6, "rename": 14}
 
 
 def about_memories(pen: Pen) -> Call:
@@ -16,23 +16,48 @@ def about_memories(pen: Pen) -> Call:
     sent = pen.spelled(key, SPELLINGS)
     match pen.one_of(_DO):
         case "save":
-            return "SaveMemory", {
-                "key": sent,
-                "content": content(pen),
-                "tags": tags(pen),
-                **expiry(pen),
-                **pen.etag("Memory", key),
-            }
+            return "SaveMemory", _memory(pen, key)
+        case "save many":
+            some = pen.rng.sample(KEYS, pen.rng.choice((1, 2, 3, 5))) + pen.rng.choices(KEYS, k=pen.rng.random() < 0.1)
+            return "SaveMemories", {"memories": [_memory(pen, one) for one in some]}
         case "get":
             return "GetMemory", {"key": sent}
         case "list":
             tag = pen.rng.choice(TAGS) if pen.chance(0.5) else ""
-            return "ListMemories", {"tag": tag, "page_size": page_size(pen)}
+            return "ListMemories", {"tag": tag, "page_size": page_size(pen), **_prefix(pen)}
         case "search":
-            return "SearchMemories", {**question(pen), **tag_filter(pen)}
+            return "SearchMemories", {**question(pen), **tag_filter(pen), **_prefix(pen)}
+        case "delete many":
+            return "DeleteMemories", {"tag": pen.rng.choice(TAGS)}
+        case "rename":
+            return "RenameMemory", _renaming(pen)
     if pen.session:
         key = sent = pen.own(pen.session.agent.memories, KEYS)
     return "DeleteMemory", {"key": sent, **pen.etag("Memory", key)}
+
+
+def _memory(pen: Pen, key: str) -> dict[str, Any]:
+    """A memory to save."""
+    return {
+        "key": pen.spelled(key, SPELLINGS),
+        "content": content(pen),
+        "tags": tags(pen),
+        **expiry(pen),
+        **pen.etag("Memory", key),
+    }
+
+
+def _renaming(pen: Pen) -> dict[str, Any]:
+    """Two keys: as often as not to one that is not visible, as what exists only above is not."""
+    memories = pen.session.agent.memories if pen.session else {}
+    key = pen.own(memories, KEYS)
+    absent = [one for one in KEYS if not pen.model.seen(memories, one, pen.level)]
+    new_key = pen.spelled(pen.rng.choice(absent if absent and pen.chance(0.6) else KEYS), SPELLINGS)
+    return {"key": key, "new_key": new_key, **pen.etag("Memory", key)}
+
+
+def _prefix(pen: Pen) -> dict[str, Any]:
+    return {"key_prefix": pen.spelled(pen.rng.choice(PREFIXES), SPELLINGS)} if pen.chance(0.4) else {}
 
 
 def content(pen: Pen) -> str:

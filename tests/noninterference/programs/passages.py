@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from tests.noninterference.programs.alphabets import CANARY, EVENT_TIMES, IDS, SPELLINGS, THREADS, WORDS
+from tests.noninterference.programs.alphabets import CANARY, EVENT_TIMES, IDS, SPELLINGS, TAGS, THREADS, WORDS
 from tests.noninterference.programs.memories import expiry, page_size, question, tag_filter, tags
 from tests.noninterference.programs.operations import Call, Fields, Pen
 
-_DO = {"store": 29, "import": 14, "get": 14, "list": 17, "search": 13, "delete": 13}
+_DO = {"store": 29, "import": 14, "get": 14, "list": 17, "search": 13, "delete": 13, "delete many": 5}
 _OUT_OF_FORM: tuple[Fields, ...] = (
     b"\xff\xff\xff",
     {},
@@ -33,6 +33,9 @@ def about_passages(pen: Pen, *, ids: bool = False) -> Call:
         case "search":
             filters = {**tag_filter(pen), **_filters(pen)} if pen.chance(0.6) else {}
             return "SearchPassages", {**question(pen), **filters}
+        case "delete many":
+            thread = {"thread": pen.spelled(pen.rng.choice(THREADS), SPELLINGS)}
+            return "DeletePassages", pen.rng.choice((thread, {"tag": pen.rng.choice(TAGS)}))
     return "DeletePassage", {"passage_id": _known_id(pen)}
 
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.noninterference.model import Model
-from tests.noninterference.programs.alphabets import LABELS, LEVELS, TAGS, THREADS, WORDS
+from tests.noninterference.programs.alphabets import LABELS, LEVELS, PREFIXES, TAGS, THREADS, WORDS
 from tests.noninterference.programs.blocks import about_blocks
 from tests.noninterference.programs.hosts import about_hosts
 from tests.noninterference.programs.malformed import OUT_OF_FORM, wrong_calls
@@ -205,7 +205,13 @@ class Writer:
         return self.operation(token, page.rpc, request.SerializeToString())
 
     def _filter_otherwise(self, request: Any) -> None:
-        for name, values in (("tag", TAGS), ("tier", (1, 2)), ("thread", THREADS), ("label", LABELS)):
+        for name, values in (
+            ("key_prefix", PREFIXES),
+            ("tag", TAGS),
+            ("tier", (1, 2)),
+            ("thread", THREADS),
+            ("label", LABELS),
+        ):
             if hasattr(request, name):
                 setattr(request, name, self.rng.choice(values))
 

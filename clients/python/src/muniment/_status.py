@@ -34,6 +34,7 @@ BY_REASON: dict[str, type[errors.MunimentError]] = {
     "AGENT_NOT_FOUND": errors.AgentNotFound,
     "SESSION_NOT_FOUND": errors.SessionNotFound,
     "MEMORY_NOT_FOUND": errors.MemoryNotFound,
+    "MEMORY_EXISTS": errors.MemoryExists,
     "AGENT_EXISTS": errors.AgentExists,
     "CONVERSATION_TAINTED": errors.ConversationTainted,
     "WRITE_LEVEL_MISMATCH": errors.WriteLevelMismatch,

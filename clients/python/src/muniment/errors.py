@@ -19,6 +19,7 @@ MunimentError                   the base class, and any status that is none of t
 │   └── BlockNotAttached        not to this agent
 ├── AlreadyExists
 │   ├── AgentExists
+│   ├── MemoryExists            a memory with the new key is visible
 │   ├── NoteExists              a note with other content or in the other tier has the id
 │   ├── BlockExists             already shared, or already has a PUBLIC version
 │   ├── PassageExists           a passage with other content has the id
@@ -115,7 +116,13 @@ class MunimentError(Exception):
     @property
     def summary(self) -> str:
         """The printed error without the request id: the same text for the same refusal."""
-        return f"{self.reason or self.code.name}: {self.message}"
+        broken = "; ".join(f"{each.field}: {each.description}" for each in self.violations)
+        return f"{self.reason or self.code.name}: {self.message}" + (f" ({broken})" if broken else "")
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """The fields that are refused, each with the reason. Empty if the server names none."""
+        return self.details.violations
 
     @property
     def request_id(self) -> str:
@@ -134,18 +141,7 @@ class MunimentError(Exception):
 
 
 class InvalidArgument(MunimentError):
-    """Fields of the request break rules of the contract."""
-
-    @property
-    def summary(self) -> str:
-        """The printed error without the request id: reason, message and violations."""
-        broken = "; ".join(f"{each.field}: {each.description}" for each in self.violations)
-        return f"{super().summary} ({broken})" if broken else super().summary
-
-    @property
-    def violations(self) -> tuple[Violation, ...]:
-        """The fields, each with the rule that it breaks."""
-        return self.details.violations
+    """Fields of the request break rules of the contract: see `violations`."""
 
 
 class InvalidPageToken(InvalidArgument):
@@ -214,6 +210,10 @@ class AlreadyExists(MunimentError):
 
 class AgentExists(AlreadyExists):
     """An agent with that id already exists."""
+
+
+class MemoryExists(AlreadyExists):
+    """A memory with the new key is visible."""
 
 
 class NoteExists(AlreadyExists):
@@ -297,7 +297,10 @@ class Aborted(MunimentError):
 
 
 class EtagStale(Aborted):
-    """The etag is not that of the version that Get would return. Read again, then write."""
+    """The etag is not that of the version that Get would return. Read again, then write.
+
+    After `save_memories`, `violations` names the memories.
+    """
 
 
 class TaintChanged(Aborted):

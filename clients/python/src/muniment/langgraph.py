@@ -16,7 +16,8 @@ It behaves like LangGraph's own stores, except for this:
 - A put that replaces an item keeps `created_at`; one that changes nothing also keeps `updated_at`.
 - An item expires its `ttl` after the last put. Reading does not extend that.
 - A namespace is listed only while it contains an item.
-- A batch reads before it writes, executes only the last of several puts of an item, and is not a transaction.
+- A batch reads before it writes, and executes only the last of several puts of an item: first the deletions, then the
+  others, up to 100 and about 250 kB in one transaction.
 - Namespace (labels joined with dots) and key have at most 245 characters together, and a value 64 KiB; otherwise
   `InvalidArgument`. Some characters are written as `%XX`, which counts as three or more: `%`, `.`, `/`, characters that
   keys must not contain, and those added after Unicode 3.2.
@@ -32,6 +33,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, TypedDict
@@ -51,10 +53,11 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
+from muniment._batches import batches
 from muniment._listing import undisturbed
 from muniment.errors import MemoryNotFound
 from muniment.session import SessionClient
-from muniment.values import Memory
+from muniment.values import Memory, NewMemory
 
 Namespace = tuple[str, ...]
 
@@ -63,6 +66,7 @@ MAX_RESULTS = 100
 MAX_QUERY_CHARS = 1024
 TAG = "langgraph"
 MAX_TAG_CHARS = 64
+MAX_KEY_CHARS = 256
 DEEPEST_TAG = 31
 """With `TAG` itself, that many tags are the most that a memory may have. Deeper namespaces are filtered here."""
 
@@ -103,9 +107,7 @@ class MunimentStore(BaseStore):
                 results.append(None)
             else:
                 results.append(self._read(op))
-        # Convert all values to JSON before anything is written: that may fail.
-        for put, content in [(put, None if put.value is None else _json(put.value)) for put in puts.values()]:
-            self._write(put, content)
+        self._write(puts.values())
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -128,14 +130,20 @@ class MunimentStore(BaseStore):
             return None
         return None if fields is None else Item(**fields)
 
-    def _write(self, op: PutOp, content: str | None) -> None:
-        key = _key_of(op.namespace, op.key)
-        if content is None:
+    def _write(self, puts: Iterable[PutOp]) -> None:
+        """Delete what has no value, and save the rest, once all values are JSON: that may fail."""
+        saved, deleted = [], []
+        for put in puts:
+            key = _key_of(put.namespace, put.key)
+            if put.value is None:
+                deleted.append(key)
+            else:
+                saved.append(_Saved(key, _json(put.value), _tags_of(put.namespace), put.ttl))
+        for key in deleted:
             with suppress(MemoryNotFound):  # LangGraph does not report whether there was an item to delete
                 self._session.delete_memory(key)
-        else:
-            expire_time = None if op.ttl is None else datetime.now(UTC) + timedelta(minutes=op.ttl)
-            self._session.save_memory(key, content, tags=_tags_of(op.namespace), expire_time=expire_time)
+        for batch in batches(saved):
+            self._session.save_memories(one.memory() for one in batch)
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         query = (op.query or "").strip()[:MAX_QUERY_CHARS]
@@ -145,12 +153,15 @@ class MunimentStore(BaseStore):
 
     def _found(self, query: str, op: SearchOp) -> Iterator[SearchItem]:
         tag = _tag_of(op.namespace_prefix)
-        for result in self._session.search_memories(query, tags=[tag], max_results=MAX_RESULTS):
+        prefix = _prefix_of(op.namespace_prefix)
+        for result in self._session.search_memories(query, tags=[tag], key_prefix=prefix, max_results=MAX_RESULTS):
             if (fields := _fields(result.memory)) is not None:
                 yield SearchItem(**fields, score=result.score)
 
     def _listed(self, prefix: Namespace) -> Iterator[SearchItem]:
-        for memory in self._session.list_memories(_tag_of(prefix), page_size=MAX_PAGE_SIZE):
+        for memory in self._session.list_memories(
+            _tag_of(prefix), key_prefix=_prefix_of(prefix), page_size=MAX_PAGE_SIZE
+        ):
             if (fields := _fields(memory)) is not None:
                 yield SearchItem(**fields)
 
@@ -180,6 +191,20 @@ class _Fields(TypedDict):
     updated_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """A value to save. It expires its *ttl* in minutes after the save."""
+
+    key: str
+    content: str
+    tags: list[str]
+    ttl: float | None
+
+    def memory(self) -> NewMemory:
+        expire_time = None if self.ttl is None else datetime.now(UTC) + timedelta(minutes=self.ttl)
+        return NewMemory(self.key, self.content, self.tags, expire_time)
+
+
 def _fields(memory: Memory) -> _Fields | None:
     """The fields of the item that *memory* stores. None if this store did not write it."""
     try:
@@ -197,6 +222,11 @@ def _fields(memory: Memory) -> _Fields | None:
 def _key_of(namespace: Namespace, key: str) -> str:
     """The key of the memory for an item: unique for namespace and key, and under a prefix of its own."""
     return f"{TAG}/{_path_of(namespace)}/{_escaped(key)}"
+
+
+def _prefix_of(namespace: Namespace) -> str:
+    """What the keys of all items in a namespace begin with; and some others, such as those of `users2` for `users`."""
+    return f"{TAG}/{_path_of(namespace)}"[:MAX_KEY_CHARS]
 
 
 def _path_of(namespace: Namespace) -> str:

@@ -61,10 +61,12 @@ SECOND_ANSWER_DIFFERS = frozenset(
     }
 )
 
-# An item with an id from the client is added only once. The same holds for several notes, if all edits add one. With
-# other edits, a retry could add a note that the first attempt did not, because a later edit changed a duplicate.
+# Memories are saved again if none has an etag. An item with an id from the client is added only once. The same holds
+# for several notes, if all edits add one. With other edits, a retry could add a note that the first attempt did not,
+# because a later edit changed a duplicate.
 SAFE_IF: dict[str, Callable[[Any], bool]] = {
     "AddNote": lambda request: bool(request.note_id),
+    "SaveMemories": lambda request: not any(memory.etag for memory in request.memories),
     "StorePassage": lambda request: bool(request.passage_id),
     "EditNotes": lambda request: request.validate_only or all(edit.add.note_id for edit in request.edits),
 }

@@ -645,8 +645,8 @@ pub struct EraseItemsRequest {
     /// The kind of items.
     #[prost(enumeration = "ItemKind", tag = "2")]
     pub kind: i32,
-    /// Erases the items of this name, deleted ones included: the key of a memory, the id of a note or passage, the label of
-    /// a block. Exactly one of `name`, `tag` and `item_id` is set.
+    /// Erases the items that have this name, or had it in any revision, deleted ones included: the key of a memory, the id
+    /// of a note or passage, the label of a block. Exactly one of `name`, `tag` and `item_id` is set.
     #[prost(string, tag = "3")]
     pub name: ::prost::alloc::string::String,
     /// Erases the items that have this tag, or had it in any revision.
@@ -867,9 +867,10 @@ impl crate::Client {
     /// Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
     ///
     /// It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
-    /// once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
-    /// as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
-    /// at that level, which ends with the call.
+    /// once, as it was. A memory that was renamed comes back under the key that it had when it was deleted. Versions at
+    /// other levels stay as they are. The limits of the agent and the budget of a note apply as for a save. A block is
+    /// shared again if it is still declared as shared. The call writes in a session of its own at that level, which ends
+    /// with the call.
     ///
     /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
     /// `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
@@ -1175,9 +1176,10 @@ pub mod agent_service_client {
         /// Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
         ///
         /// It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
-        /// once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
-        /// as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
-        /// at that level, which ends with the call.
+        /// once, as it was. A memory that was renamed comes back under the key that it had when it was deleted. Versions at
+        /// other levels stay as they are. The limits of the agent and the budget of a note apply as for a save. A block is
+        /// shared again if it is still declared as shared. The call writes in a session of its own at that level, which ends
+        /// with the call.
         ///
         /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
         /// `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
@@ -2744,7 +2746,8 @@ pub enum ErrorReason {
     ///
     /// Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
     WriteLevelMismatch = 11,
-    /// The etag does not match the version that Get returns now. Read the item again, then retry.
+    /// The etag does not match the version that Get returns now. Read the item again, then retry. For SaveMemories,
+    /// `google.rpc.BadRequest` names the memories.
     ///
     /// Example, ABORTED: SaveMemory with the etag of an overwritten version.
     EtagStale = 12,
@@ -2856,6 +2859,10 @@ pub enum ErrorReason {
     ///
     /// Example, ALREADY_EXISTS: UndeleteItem twice.
     ItemExists = 38,
+    /// A visible memory already has this key.
+    ///
+    /// Example, ALREADY_EXISTS: RenameMemory to the key of another memory.
+    MemoryExists = 39,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2903,6 +2910,7 @@ impl ErrorReason {
             Self::StorageFull => "ERROR_REASON_STORAGE_FULL",
             Self::AgentCeilingExceeded => "ERROR_REASON_AGENT_CEILING_EXCEEDED",
             Self::ItemExists => "ERROR_REASON_ITEM_EXISTS",
+            Self::MemoryExists => "ERROR_REASON_MEMORY_EXISTS",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2947,6 +2955,7 @@ impl ErrorReason {
             "ERROR_REASON_STORAGE_FULL" => Some(Self::StorageFull),
             "ERROR_REASON_AGENT_CEILING_EXCEEDED" => Some(Self::AgentCeilingExceeded),
             "ERROR_REASON_ITEM_EXISTS" => Some(Self::ItemExists),
+            "ERROR_REASON_MEMORY_EXISTS" => Some(Self::MemoryExists),
             _ => None,
         }
     }
@@ -2967,7 +2976,7 @@ pub struct Memory {
     /// The level of this version: the taint of the session that wrote it.
     #[prost(enumeration = "Classification", tag = "4")]
     pub classification: i32,
-    /// Identifies this version. Pass it to SaveMemory or DeleteMemory to change only this version.
+    /// Identifies this version. Pass it to SaveMemory, RenameMemory or DeleteMemory to change only this version.
     #[prost(string, tag = "5")]
     pub etag: ::prost::alloc::string::String,
     /// When the memory was first saved at this level.
@@ -3074,6 +3083,43 @@ impl ::prost::Name for SaveMemoryResponse {
         "/muniment.v1.SaveMemoryResponse".into()
     }
 }
+/// The request of SaveMemories.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SaveMemoriesRequest {
+    /// The memories to save: 1 to 100, each with a key of its own. A request has at most 1 MiB.
+    #[prost(message, repeated, tag = "1")]
+    pub memories: ::prost::alloc::vec::Vec<SaveMemoryRequest>,
+}
+impl ::prost::Name for SaveMemoriesRequest {
+    const NAME: &'static str = "SaveMemoriesRequest";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.SaveMemoriesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.SaveMemoriesRequest".into()
+    }
+}
+/// The response of SaveMemories.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SaveMemoriesResponse {
+    /// The memories as they are stored, in the order of the request.
+    #[prost(message, repeated, tag = "1")]
+    pub memories: ::prost::alloc::vec::Vec<Memory>,
+    /// The highest level among the memories: that of all of them.
+    #[prost(enumeration = "Classification", tag = "2")]
+    pub classification: i32,
+}
+impl ::prost::Name for SaveMemoriesResponse {
+    const NAME: &'static str = "SaveMemoriesResponse";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.SaveMemoriesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.SaveMemoriesResponse".into()
+    }
+}
 /// The request of GetMemory.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
@@ -3128,6 +3174,12 @@ pub struct ListMemoriesRequest {
     /// The default is the first page.
     #[prost(string, tag = "3")]
     pub page_token: ::prost::alloc::string::String,
+    /// Only memories whose key begins with this text, compared byte by byte after NFC. It obeys the rules of a key, but may
+    /// end in a space.
+    ///
+    /// The default is all.
+    #[prost(string, tag = "4")]
+    pub key_prefix: ::prost::alloc::string::String,
 }
 impl ::prost::Name for ListMemoriesRequest {
     const NAME: &'static str = "ListMemoriesRequest";
@@ -3184,6 +3236,12 @@ pub struct SearchMemoriesRequest {
     /// The default is all.
     #[prost(enumeration = "TagMatch", tag = "4")]
     pub tag_match: i32,
+    /// Only memories whose key begins with this text, compared byte by byte after NFC. It obeys the rules of a key, but may
+    /// end in a space.
+    ///
+    /// The default is all memories.
+    #[prost(string, tag = "5")]
+    pub key_prefix: ::prost::alloc::string::String,
 }
 impl ::prost::Name for SearchMemoriesRequest {
     const NAME: &'static str = "SearchMemoriesRequest";
@@ -3282,6 +3340,90 @@ impl ::prost::Name for DeleteMemoryResponse {
         "/muniment.v1.DeleteMemoryResponse".into()
     }
 }
+/// The request of DeleteMemories.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct DeleteMemoriesRequest {
+    /// Deletes the memories with this tag.
+    #[prost(string, tag = "1")]
+    pub tag: ::prost::alloc::string::String,
+}
+impl ::prost::Name for DeleteMemoriesRequest {
+    const NAME: &'static str = "DeleteMemoriesRequest";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.DeleteMemoriesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.DeleteMemoriesRequest".into()
+    }
+}
+/// The response of DeleteMemories.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteMemoriesResponse {
+    /// How many memories were deleted.
+    #[prost(int32, tag = "1")]
+    pub deleted_count: i32,
+    /// Whether there are more memories of the session's own level with this tag. If so, call again.
+    #[prost(bool, tag = "2")]
+    pub more: bool,
+}
+impl ::prost::Name for DeleteMemoriesResponse {
+    const NAME: &'static str = "DeleteMemoriesResponse";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.DeleteMemoriesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.DeleteMemoriesResponse".into()
+    }
+}
+/// The request of RenameMemory.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct RenameMemoryRequest {
+    /// The key of the memory.
+    #[prost(string, tag = "1")]
+    pub key: ::prost::alloc::string::String,
+    /// The key that it gets: another one, with the rules of SaveMemory.
+    #[prost(string, tag = "2")]
+    pub new_key: ::prost::alloc::string::String,
+    /// The etag of the version that GetMemory returns. If set, the call renames only that version.
+    ///
+    /// The default is to rename the current version.
+    #[prost(string, tag = "3")]
+    pub etag: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RenameMemoryRequest {
+    const NAME: &'static str = "RenameMemoryRequest";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.RenameMemoryRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.RenameMemoryRequest".into()
+    }
+}
+/// The response of RenameMemory.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RenameMemoryResponse {
+    /// The memory as it is stored, under its new key.
+    #[prost(message, optional, tag = "1")]
+    pub memory: ::core::option::Option<Memory>,
+    /// The level of the lower version of the old key that is visible from now on. UNSPECIFIED if there is none.
+    #[prost(enumeration = "Classification", tag = "2")]
+    pub revealed: i32,
+}
+impl ::prost::Name for RenameMemoryResponse {
+    const NAME: &'static str = "RenameMemoryResponse";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.RenameMemoryResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.RenameMemoryResponse".into()
+    }
+}
 /// [MemoryService](memory_service_client::MemoryServiceClient), with the credential, deadline and retries of this client.
 impl crate::Client {
     /// Create or replace the session's own-level version of a memory.
@@ -3304,6 +3446,27 @@ impl crate::Client {
             )
             .await?;
         Ok(response)
+    }
+    /// Save up to 100 memories in one transaction: all of them, or none.
+    ///
+    /// Each is saved as SaveMemory saves it. The call fails if one of them would fail alone. Then `google.rpc.BadRequest`
+    /// names the memories that are refused, by their index in the request: INVALID_ARGUMENT `FIELD_INVALID` with
+    /// `memories\[3\].key`, or ABORTED `ETAG_STALE` with `memories\[3\].etag`. Two memories with the same key after NFC are
+    /// refused. The limits of the agent apply to all memories together. A call whose memories have no etags is safe to
+    /// repeat.
+    pub async fn save_memories(
+        &self,
+        request: SaveMemoriesRequest,
+    ) -> Result<SaveMemoriesResponse, crate::Error> {
+        self.unary(
+                request,
+                |channel, request| async move {
+                    memory_service_client::MemoryServiceClient::new(channel)
+                        .save_memories(request)
+                        .await
+                },
+            )
+            .await
     }
     /// Get one memory by key.
     ///
@@ -3402,6 +3565,49 @@ impl crate::Client {
             .await?;
         Ok(response)
     }
+    /// Delete the session's own-level versions of the memories with a tag. Old versions are kept for audit.
+    ///
+    /// A call deletes at most 1,000 memories, in the order of their keys; fewer if they are long. Versions at other levels
+    /// stay as they are and are not counted. Lower versions of the deleted keys are visible from then on, with whatever tags
+    /// they have: list the memories to see them. If none has the tag, the call succeeds and deletes nothing.
+    pub async fn delete_memories(
+        &self,
+        request: DeleteMemoriesRequest,
+    ) -> Result<DeleteMemoriesResponse, crate::Error> {
+        self.unary(
+                request,
+                |channel, request| async move {
+                    memory_service_client::MemoryServiceClient::new(channel)
+                        .delete_memories(request)
+                        .await
+                },
+            )
+            .await
+    }
+    /// Give the session's own-level version of a memory another key, in one transaction.
+    ///
+    /// The memory keeps its content, tags and times, except for `update_time`, and becomes a new revision of the same item.
+    /// Its earlier revisions keep the key that they were saved under: `muniment history` shows them by that key, and
+    /// EraseItems by either key erases all of them. Versions of both keys at other levels stay as they are, so a lower
+    /// version of the old key may be visible from then on.
+    ///
+    /// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible; NOT_FOUND
+    /// `MEMORY_NOT_FOUND` if none is; ABORTED `ETAG_STALE` if the etag does not match; ALREADY_EXISTS `MEMORY_EXISTS` if a
+    /// memory with the new key is visible. One above the session's taint is not, and changes nothing.
+    pub async fn rename_memory(
+        &self,
+        request: RenameMemoryRequest,
+    ) -> Result<RenameMemoryResponse, crate::Error> {
+        self.unary(
+                request,
+                |channel, request| async move {
+                    memory_service_client::MemoryServiceClient::new(channel)
+                        .rename_memory(request)
+                        .await
+                },
+            )
+            .await
+    }
 }
 impl crate::retries::UnaryRequest for SaveMemoryRequest {
     const METHOD: &'static str = "SaveMemory";
@@ -3409,6 +3615,10 @@ impl crate::retries::UnaryRequest for SaveMemoryRequest {
     fn etag(&self) -> &str {
         &self.etag
     }
+}
+impl crate::retries::UnaryRequest for SaveMemoriesRequest {
+    const METHOD: &'static str = "SaveMemories";
+    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
 }
 impl crate::retries::UnaryRequest for GetMemoryRequest {
     const METHOD: &'static str = "GetMemory";
@@ -3425,6 +3635,17 @@ impl crate::retries::UnaryRequest for SearchMemoriesRequest {
 impl crate::retries::UnaryRequest for DeleteMemoryRequest {
     const METHOD: &'static str = "DeleteMemory";
     const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    fn etag(&self) -> &str {
+        &self.etag
+    }
+}
+impl crate::retries::UnaryRequest for DeleteMemoriesRequest {
+    const METHOD: &'static str = "DeleteMemories";
+    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
+}
+impl crate::retries::UnaryRequest for RenameMemoryRequest {
+    const METHOD: &'static str = "RenameMemory";
+    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
     fn etag(&self) -> &str {
         &self.etag
     }
@@ -3542,6 +3763,37 @@ pub mod memory_service_client {
                 .insert(GrpcMethod::new("muniment.v1.MemoryService", "SaveMemory"));
             self.inner.unary(req, path, codec).await
         }
+        /// Save up to 100 memories in one transaction: all of them, or none.
+        ///
+        /// Each is saved as SaveMemory saves it. The call fails if one of them would fail alone. Then `google.rpc.BadRequest`
+        /// names the memories that are refused, by their index in the request: INVALID_ARGUMENT `FIELD_INVALID` with
+        /// `memories[3].key`, or ABORTED `ETAG_STALE` with `memories[3].etag`. Two memories with the same key after NFC are
+        /// refused. The limits of the agent apply to all memories together. A call whose memories have no etags is safe to
+        /// repeat.
+        pub async fn save_memories(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SaveMemoriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SaveMemoriesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/muniment.v1.MemoryService/SaveMemories",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("muniment.v1.MemoryService", "SaveMemories"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Get one memory by key.
         ///
         /// If several versions of the key are visible, the highest-classified one is returned. A memory above
@@ -3649,6 +3901,69 @@ pub mod memory_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("muniment.v1.MemoryService", "DeleteMemory"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Delete the session's own-level versions of the memories with a tag. Old versions are kept for audit.
+        ///
+        /// A call deletes at most 1,000 memories, in the order of their keys; fewer if they are long. Versions at other levels
+        /// stay as they are and are not counted. Lower versions of the deleted keys are visible from then on, with whatever tags
+        /// they have: list the memories to see them. If none has the tag, the call succeeds and deletes nothing.
+        pub async fn delete_memories(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteMemoriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteMemoriesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/muniment.v1.MemoryService/DeleteMemories",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("muniment.v1.MemoryService", "DeleteMemories"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Give the session's own-level version of a memory another key, in one transaction.
+        ///
+        /// The memory keeps its content, tags and times, except for `update_time`, and becomes a new revision of the same item.
+        /// Its earlier revisions keep the key that they were saved under: `muniment history` shows them by that key, and
+        /// EraseItems by either key erases all of them. Versions of both keys at other levels stay as they are, so a lower
+        /// version of the old key may be visible from then on.
+        ///
+        /// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible; NOT_FOUND
+        /// `MEMORY_NOT_FOUND` if none is; ABORTED `ETAG_STALE` if the etag does not match; ALREADY_EXISTS `MEMORY_EXISTS` if a
+        /// memory with the new key is visible. One above the session's taint is not, and changes nothing.
+        pub async fn rename_memory(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RenameMemoryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RenameMemoryResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/muniment.v1.MemoryService/RenameMemory",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("muniment.v1.MemoryService", "RenameMemory"));
             self.inner.unary(req, path, codec).await
         }
     }
@@ -5051,6 +5366,47 @@ impl ::prost::Name for DeletePassageResponse {
         "/muniment.v1.DeletePassageResponse".into()
     }
 }
+/// The request of DeletePassages.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct DeletePassagesRequest {
+    /// Deletes the passages with this tag. Exactly one of `tag` and `thread` is set.
+    #[prost(string, tag = "1")]
+    pub tag: ::prost::alloc::string::String,
+    /// Deletes the passages of this thread.
+    #[prost(string, tag = "2")]
+    pub thread: ::prost::alloc::string::String,
+}
+impl ::prost::Name for DeletePassagesRequest {
+    const NAME: &'static str = "DeletePassagesRequest";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.DeletePassagesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.DeletePassagesRequest".into()
+    }
+}
+/// The response of DeletePassages.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeletePassagesResponse {
+    /// How many passages were deleted.
+    #[prost(int32, tag = "1")]
+    pub deleted_count: i32,
+    /// Whether there are more passages of the session's own level with this tag, or in this thread. If so, call again.
+    #[prost(bool, tag = "2")]
+    pub more: bool,
+}
+impl ::prost::Name for DeletePassagesResponse {
+    const NAME: &'static str = "DeletePassagesResponse";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.DeletePassagesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.DeletePassagesResponse".into()
+    }
+}
 /// [PassageService](passage_service_client::PassageServiceClient), with the credential, deadline and retries of this client.
 impl crate::Client {
     /// Store a passage.
@@ -5190,6 +5546,25 @@ impl crate::Client {
             .await?;
         Ok(response)
     }
+    /// Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
+    /// audit.
+    ///
+    /// A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
+    /// stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.
+    pub async fn delete_passages(
+        &self,
+        request: DeletePassagesRequest,
+    ) -> Result<DeletePassagesResponse, crate::Error> {
+        self.unary(
+                request,
+                |channel, request| async move {
+                    passage_service_client::PassageServiceClient::new(channel)
+                        .delete_passages(request)
+                        .await
+                },
+            )
+            .await
+    }
 }
 impl crate::retries::UnaryRequest for StorePassageRequest {
     const METHOD: &'static str = "StorePassage";
@@ -5210,6 +5585,10 @@ impl crate::retries::UnaryRequest for SearchPassagesRequest {
 impl crate::retries::UnaryRequest for DeletePassageRequest {
     const METHOD: &'static str = "DeletePassage";
     const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+}
+impl crate::retries::UnaryRequest for DeletePassagesRequest {
+    const METHOD: &'static str = "DeletePassages";
+    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
 }
 /// Generated client implementations.
 pub mod passage_service_client {
@@ -5455,6 +5834,35 @@ pub mod passage_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("muniment.v1.PassageService", "DeletePassage"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
+        /// audit.
+        ///
+        /// A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
+        /// stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.
+        pub async fn delete_passages(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeletePassagesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeletePassagesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/muniment.v1.PassageService/DeletePassages",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("muniment.v1.PassageService", "DeletePassages"));
             self.inner.unary(req, path, codec).await
         }
     }
@@ -6607,6 +7015,18 @@ impl ::core::fmt::Debug for DeleteMemoryRequest {
             .finish_non_exhaustive()
     }
 }
+impl ::core::fmt::Debug for DeleteMemoriesRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("DeleteMemoriesRequest").finish_non_exhaustive()
+    }
+}
+impl ::core::fmt::Debug for RenameMemoryRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("RenameMemoryRequest")
+            .field("etag", &self.etag)
+            .finish_non_exhaustive()
+    }
+}
 impl ::core::fmt::Debug for Note {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("Note")
@@ -6723,6 +7143,11 @@ impl ::core::fmt::Debug for PassageResult {
             .field("passage", &self.passage)
             .field("score", &self.score)
             .finish_non_exhaustive()
+    }
+}
+impl ::core::fmt::Debug for DeletePassagesRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("DeletePassagesRequest").finish_non_exhaustive()
     }
 }
 impl ::core::fmt::Debug for PromptSection {

@@ -661,8 +661,8 @@ type EraseItemsRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// The kind of items.
 	Kind ItemKind `protobuf:"varint,2,opt,name=kind,proto3,enum=muniment.v1.ItemKind" json:"kind,omitempty"`
-	// Erases the items of this name, deleted ones included: the key of a memory, the id of a note or passage, the label of
-	// a block. Exactly one of `name`, `tag` and `item_id` is set.
+	// Erases the items that have this name, or had it in any revision, deleted ones included: the key of a memory, the id
+	// of a note or passage, the label of a block. Exactly one of `name`, `tag` and `item_id` is set.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// Erases the items that have this tag, or had it in any revision.
 	Tag string `protobuf:"bytes,4,opt,name=tag,proto3" json:"tag,omitempty"`

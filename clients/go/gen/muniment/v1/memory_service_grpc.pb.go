@@ -20,10 +20,13 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	MemoryService_SaveMemory_FullMethodName     = "/muniment.v1.MemoryService/SaveMemory"
+	MemoryService_SaveMemories_FullMethodName   = "/muniment.v1.MemoryService/SaveMemories"
 	MemoryService_GetMemory_FullMethodName      = "/muniment.v1.MemoryService/GetMemory"
 	MemoryService_ListMemories_FullMethodName   = "/muniment.v1.MemoryService/ListMemories"
 	MemoryService_SearchMemories_FullMethodName = "/muniment.v1.MemoryService/SearchMemories"
 	MemoryService_DeleteMemory_FullMethodName   = "/muniment.v1.MemoryService/DeleteMemory"
+	MemoryService_DeleteMemories_FullMethodName = "/muniment.v1.MemoryService/DeleteMemories"
+	MemoryService_RenameMemory_FullMethodName   = "/muniment.v1.MemoryService/RenameMemory"
 )
 
 // MemoryServiceClient is the client API for MemoryService service.
@@ -41,6 +44,14 @@ type MemoryServiceClient interface {
 	// nothing returns the stored version and is safe to retry. Fails with ABORTED `ETAG_STALE` if
 	// the etag does not match the version that GetMemory returns.
 	SaveMemory(ctx context.Context, in *SaveMemoryRequest, opts ...grpc.CallOption) (*SaveMemoryResponse, error)
+	// Save up to 100 memories in one transaction: all of them, or none.
+	//
+	// Each is saved as SaveMemory saves it. The call fails if one of them would fail alone. Then `google.rpc.BadRequest`
+	// names the memories that are refused, by their index in the request: INVALID_ARGUMENT `FIELD_INVALID` with
+	// `memories[3].key`, or ABORTED `ETAG_STALE` with `memories[3].etag`. Two memories with the same key after NFC are
+	// refused. The limits of the agent apply to all memories together. A call whose memories have no etags is safe to
+	// repeat.
+	SaveMemories(ctx context.Context, in *SaveMemoriesRequest, opts ...grpc.CallOption) (*SaveMemoriesResponse, error)
 	// Get one memory by key.
 	//
 	// If several versions of the key are visible, the highest-classified one is returned. A memory above
@@ -58,6 +69,23 @@ type MemoryServiceClient interface {
 	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
 	// is.
 	DeleteMemory(ctx context.Context, in *DeleteMemoryRequest, opts ...grpc.CallOption) (*DeleteMemoryResponse, error)
+	// Delete the session's own-level versions of the memories with a tag. Old versions are kept for audit.
+	//
+	// A call deletes at most 1,000 memories, in the order of their keys; fewer if they are long. Versions at other levels
+	// stay as they are and are not counted. Lower versions of the deleted keys are visible from then on, with whatever tags
+	// they have: list the memories to see them. If none has the tag, the call succeeds and deletes nothing.
+	DeleteMemories(ctx context.Context, in *DeleteMemoriesRequest, opts ...grpc.CallOption) (*DeleteMemoriesResponse, error)
+	// Give the session's own-level version of a memory another key, in one transaction.
+	//
+	// The memory keeps its content, tags and times, except for `update_time`, and becomes a new revision of the same item.
+	// Its earlier revisions keep the key that they were saved under: `muniment history` shows them by that key, and
+	// EraseItems by either key erases all of them. Versions of both keys at other levels stay as they are, so a lower
+	// version of the old key may be visible from then on.
+	//
+	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible; NOT_FOUND
+	// `MEMORY_NOT_FOUND` if none is; ABORTED `ETAG_STALE` if the etag does not match; ALREADY_EXISTS `MEMORY_EXISTS` if a
+	// memory with the new key is visible. One above the session's taint is not, and changes nothing.
+	RenameMemory(ctx context.Context, in *RenameMemoryRequest, opts ...grpc.CallOption) (*RenameMemoryResponse, error)
 }
 
 type memoryServiceClient struct {
@@ -72,6 +100,16 @@ func (c *memoryServiceClient) SaveMemory(ctx context.Context, in *SaveMemoryRequ
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SaveMemoryResponse)
 	err := c.cc.Invoke(ctx, MemoryService_SaveMemory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) SaveMemories(ctx context.Context, in *SaveMemoriesRequest, opts ...grpc.CallOption) (*SaveMemoriesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SaveMemoriesResponse)
+	err := c.cc.Invoke(ctx, MemoryService_SaveMemories_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +156,26 @@ func (c *memoryServiceClient) DeleteMemory(ctx context.Context, in *DeleteMemory
 	return out, nil
 }
 
+func (c *memoryServiceClient) DeleteMemories(ctx context.Context, in *DeleteMemoriesRequest, opts ...grpc.CallOption) (*DeleteMemoriesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteMemoriesResponse)
+	err := c.cc.Invoke(ctx, MemoryService_DeleteMemories_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) RenameMemory(ctx context.Context, in *RenameMemoryRequest, opts ...grpc.CallOption) (*RenameMemoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RenameMemoryResponse)
+	err := c.cc.Invoke(ctx, MemoryService_RenameMemory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MemoryServiceServer is the server API for MemoryService service.
 // All implementations must embed UnimplementedMemoryServiceServer
 // for forward compatibility.
@@ -133,6 +191,14 @@ type MemoryServiceServer interface {
 	// nothing returns the stored version and is safe to retry. Fails with ABORTED `ETAG_STALE` if
 	// the etag does not match the version that GetMemory returns.
 	SaveMemory(context.Context, *SaveMemoryRequest) (*SaveMemoryResponse, error)
+	// Save up to 100 memories in one transaction: all of them, or none.
+	//
+	// Each is saved as SaveMemory saves it. The call fails if one of them would fail alone. Then `google.rpc.BadRequest`
+	// names the memories that are refused, by their index in the request: INVALID_ARGUMENT `FIELD_INVALID` with
+	// `memories[3].key`, or ABORTED `ETAG_STALE` with `memories[3].etag`. Two memories with the same key after NFC are
+	// refused. The limits of the agent apply to all memories together. A call whose memories have no etags is safe to
+	// repeat.
+	SaveMemories(context.Context, *SaveMemoriesRequest) (*SaveMemoriesResponse, error)
 	// Get one memory by key.
 	//
 	// If several versions of the key are visible, the highest-classified one is returned. A memory above
@@ -150,6 +216,23 @@ type MemoryServiceServer interface {
 	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
 	// is.
 	DeleteMemory(context.Context, *DeleteMemoryRequest) (*DeleteMemoryResponse, error)
+	// Delete the session's own-level versions of the memories with a tag. Old versions are kept for audit.
+	//
+	// A call deletes at most 1,000 memories, in the order of their keys; fewer if they are long. Versions at other levels
+	// stay as they are and are not counted. Lower versions of the deleted keys are visible from then on, with whatever tags
+	// they have: list the memories to see them. If none has the tag, the call succeeds and deletes nothing.
+	DeleteMemories(context.Context, *DeleteMemoriesRequest) (*DeleteMemoriesResponse, error)
+	// Give the session's own-level version of a memory another key, in one transaction.
+	//
+	// The memory keeps its content, tags and times, except for `update_time`, and becomes a new revision of the same item.
+	// Its earlier revisions keep the key that they were saved under: `muniment history` shows them by that key, and
+	// EraseItems by either key erases all of them. Versions of both keys at other levels stay as they are, so a lower
+	// version of the old key may be visible from then on.
+	//
+	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible; NOT_FOUND
+	// `MEMORY_NOT_FOUND` if none is; ABORTED `ETAG_STALE` if the etag does not match; ALREADY_EXISTS `MEMORY_EXISTS` if a
+	// memory with the new key is visible. One above the session's taint is not, and changes nothing.
+	RenameMemory(context.Context, *RenameMemoryRequest) (*RenameMemoryResponse, error)
 	mustEmbedUnimplementedMemoryServiceServer()
 }
 
@@ -163,6 +246,9 @@ type UnimplementedMemoryServiceServer struct{}
 func (UnimplementedMemoryServiceServer) SaveMemory(context.Context, *SaveMemoryRequest) (*SaveMemoryResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SaveMemory not implemented")
 }
+func (UnimplementedMemoryServiceServer) SaveMemories(context.Context, *SaveMemoriesRequest) (*SaveMemoriesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SaveMemories not implemented")
+}
 func (UnimplementedMemoryServiceServer) GetMemory(context.Context, *GetMemoryRequest) (*GetMemoryResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetMemory not implemented")
 }
@@ -174,6 +260,12 @@ func (UnimplementedMemoryServiceServer) SearchMemories(context.Context, *SearchM
 }
 func (UnimplementedMemoryServiceServer) DeleteMemory(context.Context, *DeleteMemoryRequest) (*DeleteMemoryResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteMemory not implemented")
+}
+func (UnimplementedMemoryServiceServer) DeleteMemories(context.Context, *DeleteMemoriesRequest) (*DeleteMemoriesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteMemories not implemented")
+}
+func (UnimplementedMemoryServiceServer) RenameMemory(context.Context, *RenameMemoryRequest) (*RenameMemoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RenameMemory not implemented")
 }
 func (UnimplementedMemoryServiceServer) mustEmbedUnimplementedMemoryServiceServer() {}
 func (UnimplementedMemoryServiceServer) testEmbeddedByValue()                       {}
@@ -210,6 +302,24 @@ func _MemoryService_SaveMemory_Handler(srv interface{}, ctx context.Context, dec
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MemoryServiceServer).SaveMemory(ctx, req.(*SaveMemoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_SaveMemories_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SaveMemoriesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).SaveMemories(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_SaveMemories_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).SaveMemories(ctx, req.(*SaveMemoriesRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -286,6 +396,42 @@ func _MemoryService_DeleteMemory_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MemoryService_DeleteMemories_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteMemoriesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).DeleteMemories(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_DeleteMemories_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).DeleteMemories(ctx, req.(*DeleteMemoriesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_RenameMemory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenameMemoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).RenameMemory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_RenameMemory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).RenameMemory(ctx, req.(*RenameMemoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // MemoryService_ServiceDesc is the grpc.ServiceDesc for MemoryService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -296,6 +442,10 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SaveMemory",
 			Handler:    _MemoryService_SaveMemory_Handler,
+		},
+		{
+			MethodName: "SaveMemories",
+			Handler:    _MemoryService_SaveMemories_Handler,
 		},
 		{
 			MethodName: "GetMemory",
@@ -312,6 +462,14 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteMemory",
 			Handler:    _MemoryService_DeleteMemory_Handler,
+		},
+		{
+			MethodName: "DeleteMemories",
+			Handler:    _MemoryService_DeleteMemories_Handler,
+		},
+		{
+			MethodName: "RenameMemory",
+			Handler:    _MemoryService_RenameMemory_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -25,6 +25,7 @@ const (
 	PassageService_ListPassages_FullMethodName   = "/muniment.v1.PassageService/ListPassages"
 	PassageService_SearchPassages_FullMethodName = "/muniment.v1.PassageService/SearchPassages"
 	PassageService_DeletePassage_FullMethodName  = "/muniment.v1.PassageService/DeletePassage"
+	PassageService_DeletePassages_FullMethodName = "/muniment.v1.PassageService/DeletePassages"
 )
 
 // PassageServiceClient is the client API for PassageService service.
@@ -58,6 +59,12 @@ type PassageServiceClient interface {
 	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
 	// is.
 	DeletePassage(ctx context.Context, in *DeletePassageRequest, opts ...grpc.CallOption) (*DeletePassageResponse, error)
+	// Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
+	// audit.
+	//
+	// A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
+	// stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.
+	DeletePassages(ctx context.Context, in *DeletePassagesRequest, opts ...grpc.CallOption) (*DeletePassagesResponse, error)
 }
 
 type passageServiceClient struct {
@@ -131,6 +138,16 @@ func (c *passageServiceClient) DeletePassage(ctx context.Context, in *DeletePass
 	return out, nil
 }
 
+func (c *passageServiceClient) DeletePassages(ctx context.Context, in *DeletePassagesRequest, opts ...grpc.CallOption) (*DeletePassagesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeletePassagesResponse)
+	err := c.cc.Invoke(ctx, PassageService_DeletePassages_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PassageServiceServer is the server API for PassageService service.
 // All implementations must embed UnimplementedPassageServiceServer
 // for forward compatibility.
@@ -162,6 +179,12 @@ type PassageServiceServer interface {
 	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
 	// is.
 	DeletePassage(context.Context, *DeletePassageRequest) (*DeletePassageResponse, error)
+	// Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
+	// audit.
+	//
+	// A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
+	// stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.
+	DeletePassages(context.Context, *DeletePassagesRequest) (*DeletePassagesResponse, error)
 	mustEmbedUnimplementedPassageServiceServer()
 }
 
@@ -189,6 +212,9 @@ func (UnimplementedPassageServiceServer) SearchPassages(context.Context, *Search
 }
 func (UnimplementedPassageServiceServer) DeletePassage(context.Context, *DeletePassageRequest) (*DeletePassageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeletePassage not implemented")
+}
+func (UnimplementedPassageServiceServer) DeletePassages(context.Context, *DeletePassagesRequest) (*DeletePassagesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeletePassages not implemented")
 }
 func (UnimplementedPassageServiceServer) mustEmbedUnimplementedPassageServiceServer() {}
 func (UnimplementedPassageServiceServer) testEmbeddedByValue()                        {}
@@ -308,6 +334,24 @@ func _PassageService_DeletePassage_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PassageService_DeletePassages_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeletePassagesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PassageServiceServer).DeletePassages(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PassageService_DeletePassages_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PassageServiceServer).DeletePassages(ctx, req.(*DeletePassagesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // PassageService_ServiceDesc is the grpc.ServiceDesc for PassageService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -334,6 +378,10 @@ var PassageService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeletePassage",
 			Handler:    _PassageService_DeletePassage_Handler,
+		},
+		{
+			MethodName: "DeletePassages",
+			Handler:    _PassageService_DeletePassages_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
 
-from muniment import Classification
+from muniment import Classification, DeletedCount
 from muniment.cli.failures import Failure
 from muniment.cli.output import print_note
 from muniment.cli.parameters import DURATION, TEXT
@@ -63,6 +63,22 @@ def read_text(file: Path, *, at_most: int = _MAX_FILE_BYTES) -> str:
 def print_deleted(revealed: Classification | None) -> None:
     """Print that an item is deleted, and the level of the version that is visible again."""
     print_note("Deleted." if revealed is None else f"Deleted; the version at {revealed.name} is now visible.")
+
+
+def print_renamed(revealed: Classification | None) -> None:
+    """Print that an item has another name, and the level of the version that is visible under the old one."""
+    print_note("Renamed." if revealed is None else f"Renamed; the version at {revealed.name} is now visible.")
+
+
+def delete_all(delete: Callable[[], DeletedCount], one: str, several: str) -> None:
+    """Delete until there are no more, and print how many items were deleted."""
+    count = 0
+    more = True
+    while more:
+        deleted = delete()
+        count += deleted.deleted_count
+        more = deleted.more
+    print_note(f"{count} {one if count == 1 else several} deleted.")
 
 
 def print_how_found(results: Sized, *, semantic: bool) -> None:

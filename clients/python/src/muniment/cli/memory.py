@@ -16,8 +16,10 @@ from muniment.cli.content import (
     EXPIRES_IN,
     MAX_RESULTS,
     TAGS,
+    delete_all,
     print_deleted,
     print_how_found,
+    print_renamed,
     read_content,
 )
 from muniment.cli.failures import Discreet
@@ -30,6 +32,7 @@ _SAVED_COLUMNS = ("key", "classification", "tags", "update_time", "expire_time",
 _FOUND_COLUMNS = ("score", "key", "classification", "snippet")
 
 _KEY = click.argument("key", type=TEXT)
+_PREFIX = click.option("--prefix", "key_prefix", type=TEXT, help="Only those whose key begins with this text.")
 
 
 @click.group(cls=Group)
@@ -96,10 +99,17 @@ def get(session: SessionClient, output: Output, key: str) -> None:
 @MAX_RESULTS
 @TAGS
 @ANY_TAG
+@_PREFIX
 @with_output
 @with_session
 def search(
-    session: SessionClient, output: Output, query: str, max_results: int, tags: tuple[str, ...], any_tag: bool
+    session: SessionClient,
+    output: Output,
+    query: str,
+    max_results: int,
+    tags: tuple[str, ...],
+    any_tag: bool,
+    key_prefix: str | None,
 ) -> None:
     """Search in plain language, best match first.
 
@@ -108,16 +118,19 @@ def search(
       muniment memory search friday
       muniment memory search "what ships when?" --tag work --max-results 3 --agent alice --taint internal
     """
-    found = session.search_memories(query, max_results=max_results, tags=tags, tag_match="any" if any_tag else "all")
+    found = session.search_memories(
+        query, max_results=max_results, tags=tags, tag_match="any" if any_tag else "all", key_prefix=key_prefix
+    )
     output.rows(map(_found, found), _FOUND_COLUMNS, query=query)
     print_how_found(found, semantic=found.semantic)
 
 
 @memory.command("list", cls=Discreet)
 @click.option("--tag", type=TEXT, help="Only those with this tag.")
+@_PREFIX
 @with_output
 @with_session
-def list_(session: SessionClient, output: Output, tag: str | None) -> None:
+def list_(session: SessionClient, output: Output, tag: str | None, key_prefix: str | None) -> None:
     """List the visible memories by key.
 
     Each is shown at its highest visible level.
@@ -126,22 +139,47 @@ def list_(session: SessionClient, output: Output, tag: str | None) -> None:
     Examples:
       muniment memory list
       muniment memory list --tag work --agent alice --taint confidential
+      muniment memory list --prefix project/
     """
-    output.rows(map(asdict, session.list_memories(tag)), _LIST_COLUMNS)
+    output.rows(map(asdict, session.list_memories(tag, key_prefix=key_prefix)), _LIST_COLUMNS)
 
 
 @memory.command(cls=Discreet)
 @_KEY
+@click.argument("new_key", type=TEXT)
 @ETAG
 @with_session
-def delete(session: SessionClient, key: str, etag: str | None) -> None:
+def rename(session: SessionClient, key: str, new_key: str, etag: str | None) -> None:
+    """Give the version at the session's own level another key.
+
+    \b
+    Examples:
+      muniment memory rename plan plan-2026 --agent alice --taint internal
+    """
+    print_renamed(session.rename_memory(key, new_key, etag=etag).revealed)
+
+
+@memory.command(cls=Discreet)
+@click.argument("key", type=TEXT, required=False)
+@click.option("--tag", type=TEXT, help="Delete all memories with this tag instead.")
+@ETAG
+@with_session
+def delete(session: SessionClient, key: str | None, tag: str | None, etag: str | None) -> None:
     """Delete the version at the session's own level. It is kept for `muniment history`.
+
+    With --tag, delete all memories of the session's own level that have the tag.
 
     \b
     Examples:
       muniment memory delete plan --agent alice --taint internal
+      muniment memory delete --tag draft --agent alice --taint internal
     """
-    print_deleted(session.delete_memory(key, etag=etag))
+    if (key is None) == (tag is None) or (tag is not None and etag is not None):
+        raise click.UsageError("name a KEY, or --tag without --etag")
+    if key is not None:
+        print_deleted(session.delete_memory(key, etag=etag))
+    elif tag is not None:
+        delete_all(lambda: session.delete_memories(tag), "memory", "memories")
 
 
 def _found(result: MemoryResult) -> Row:

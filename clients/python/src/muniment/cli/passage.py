@@ -18,6 +18,7 @@ from muniment.cli.content import (
     EXPIRES_IN,
     MAX_RESULTS,
     TAGS,
+    delete_all,
     print_deleted,
     print_how_found,
     read_content,
@@ -151,16 +152,26 @@ def search(session: SessionClient, output: Output, query: str, max_results: int,
 
 
 @passage.command(cls=Discreet)
-@_PASSAGE
+@click.argument("passage_id", type=TEXT, required=False)
+@click.option("--tag", type=TEXT, help="Delete all passages with this tag instead.")
+@click.option("--thread", type=TEXT, help="Delete all passages of this thread instead.")
 @with_session
-def delete(session: SessionClient, passage_id: str) -> None:
+def delete(session: SessionClient, passage_id: str | None, tag: str | None, thread: str | None) -> None:
     """Delete a passage of the session's own level. It is kept for audit.
+
+    With --tag or --thread, delete all passages of the session's own level that have the tag, or belong to the thread.
 
     \b
     Examples:
       muniment passage delete 7c1d2a5e-0b7c-4f0e-9a55-6a8f0a1f7f10 --agent alice --taint internal
+      muniment passage delete --thread chat-42 --agent alice --taint internal
     """
-    print_deleted(session.delete_passage(passage_id))
+    if [passage_id, tag, thread].count(None) != 2:
+        raise click.UsageError("name one PASSAGE_ID, or --tag, or --thread")
+    if passage_id is not None:
+        print_deleted(session.delete_passage(passage_id))
+    else:
+        delete_all(lambda: session.delete_passages(tag=tag, thread=thread), "passage", "passages")
 
 
 def _found(result: PassageResult) -> Row:

@@ -353,8 +353,8 @@ class EraseItemsRequest(message.Message):
     kind: audit_pb2.ItemKind.ValueType
     """The kind of items."""
     name: builtins.str
-    """Erases the items of this name, deleted ones included: the key of a memory, the id of a note or passage, the label of
-    a block. Exactly one of `name`, `tag` and `item_id` is set.
+    """Erases the items that have this name, or had it in any revision, deleted ones included: the key of a memory, the id
+    of a note or passage, the label of a block. Exactly one of `name`, `tag` and `item_id` is set.
     """
     tag: builtins.str
     """Erases the items that have this tag, or had it in any revision."""

@@ -75,9 +75,10 @@ class AgentServiceStub:
     """Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
 
     It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
-    once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
-    as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
-    at that level, which ends with the call.
+    once, as it was. A memory that was renamed comes back under the key that it had when it was deleted. Versions at
+    other levels stay as they are. The limits of the agent and the budget of a note apply as for a save. A block is
+    shared again if it is still declared as shared. The call writes in a session of its own at that level, which ends
+    with the call.
 
     Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
     `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
@@ -133,9 +134,10 @@ class AgentServiceAsyncStub(AgentServiceStub):
     """Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
 
     It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
-    once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
-    as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
-    at that level, which ends with the call.
+    once, as it was. A memory that was renamed comes back under the key that it had when it was deleted. Versions at
+    other levels stay as they are. The limits of the agent and the budget of a note apply as for a save. A block is
+    shared again if it is still declared as shared. The call writes in a session of its own at that level, which ends
+    with the call.
 
     Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
     `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if
@@ -230,9 +232,10 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
         """Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
 
         It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
-        once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
-        as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
-        at that level, which ends with the call.
+        once, as it was. A memory that was renamed comes back under the key that it had when it was deleted. Versions at
+        other levels stay as they are. The limits of the agent and the budget of a note apply as for a save. A block is
+        shared again if it is still declared as shared. The call writes in a session of its own at that level, which ends
+        with the call.
 
         Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
         `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if

@@ -80,7 +80,8 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
     """
     ERROR_REASON_ETAG_STALE: _ErrorReason.ValueType  # 12
-    """The etag does not match the version that Get returns now. Read the item again, then retry.
+    """The etag does not match the version that Get returns now. Read the item again, then retry. For SaveMemories,
+    `google.rpc.BadRequest` names the memories.
 
     Example, ABORTED: SaveMemory with the etag of an overwritten version.
     """
@@ -218,6 +219,11 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
 
     Example, ALREADY_EXISTS: UndeleteItem twice.
     """
+    ERROR_REASON_MEMORY_EXISTS: _ErrorReason.ValueType  # 39
+    """A visible memory already has this key.
+
+    Example, ALREADY_EXISTS: RenameMemory to the key of another memory.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed.
@@ -284,7 +290,8 @@ ERROR_REASON_WRITE_LEVEL_MISMATCH: ErrorReason.ValueType  # 11
 Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
 """
 ERROR_REASON_ETAG_STALE: ErrorReason.ValueType  # 12
-"""The etag does not match the version that Get returns now. Read the item again, then retry.
+"""The etag does not match the version that Get returns now. Read the item again, then retry. For SaveMemories,
+`google.rpc.BadRequest` names the memories.
 
 Example, ABORTED: SaveMemory with the etag of an overwritten version.
 """
@@ -421,4 +428,9 @@ ERROR_REASON_ITEM_EXISTS: ErrorReason.ValueType  # 38
 """An item of this name is live at this level, so that no deleted one can come back.
 
 Example, ALREADY_EXISTS: UndeleteItem twice.
+"""
+ERROR_REASON_MEMORY_EXISTS: ErrorReason.ValueType  # 39
+"""A visible memory already has this key.
+
+Example, ALREADY_EXISTS: RenameMemory to the key of another memory.
 """

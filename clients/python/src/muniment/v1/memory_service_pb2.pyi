@@ -91,6 +91,54 @@ class SaveMemoryResponse(message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 @typing.final
+class SaveMemoriesRequest(message.Message):
+    """The request of SaveMemories."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    MEMORIES_FIELD_NUMBER: builtins.int
+    @builtins.property
+    def memories(self) -> containers.RepeatedCompositeFieldContainer[SaveMemoryRequest]:
+        """The memories to save: 1 to 100, each with a key of its own. A request has at most 1 MiB."""
+
+    def __init__(
+        self,
+        *,
+        memories: abc.Iterable[SaveMemoryRequest] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["memories", b"memories"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class SaveMemoriesResponse(message.Message):
+    """The response of SaveMemories."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    MEMORIES_FIELD_NUMBER: builtins.int
+    CLASSIFICATION_FIELD_NUMBER: builtins.int
+    classification: classification_pb2.Classification.ValueType
+    """The highest level among the memories: that of all of them."""
+    @builtins.property
+    def memories(self) -> containers.RepeatedCompositeFieldContainer[memory_pb2.Memory]:
+        """The memories as they are stored, in the order of the request."""
+
+    def __init__(
+        self,
+        *,
+        memories: abc.Iterable[memory_pb2.Memory] | None = ...,
+        classification: classification_pb2.Classification.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "memories", b"memories"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
 class GetMemoryRequest(message.Message):
     """The request of GetMemory."""
 
@@ -141,6 +189,7 @@ class ListMemoriesRequest(message.Message):
     TAG_FIELD_NUMBER: builtins.int
     PAGE_SIZE_FIELD_NUMBER: builtins.int
     PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    KEY_PREFIX_FIELD_NUMBER: builtins.int
     tag: builtins.str
     """Only memories with this tag.
 
@@ -156,16 +205,23 @@ class ListMemoriesRequest(message.Message):
 
     The default is the first page.
     """
+    key_prefix: builtins.str
+    """Only memories whose key begins with this text, compared byte by byte after NFC. It obeys the rules of a key, but may
+    end in a space.
+
+    The default is all.
+    """
     def __init__(
         self,
         *,
         tag: builtins.str = ...,
         page_size: builtins.int = ...,
         page_token: builtins.str = ...,
+        key_prefix: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["page_size", b"page_size", "page_token", b"page_token", "tag", b"tag"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["key_prefix", b"key_prefix", "page_size", b"page_size", "page_token", b"page_token", "tag", b"tag"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -209,6 +265,7 @@ class SearchMemoriesRequest(message.Message):
     MAX_RESULTS_FIELD_NUMBER: builtins.int
     TAGS_FIELD_NUMBER: builtins.int
     TAG_MATCH_FIELD_NUMBER: builtins.int
+    KEY_PREFIX_FIELD_NUMBER: builtins.int
     query: builtins.str
     """What to look for: 1 to 1024 code points, not blank."""
     max_results: builtins.int
@@ -220,6 +277,12 @@ class SearchMemoriesRequest(message.Message):
     """Whether an item must have all of the tags, or any of them.
 
     The default is all.
+    """
+    key_prefix: builtins.str
+    """Only memories whose key begins with this text, compared byte by byte after NFC. It obeys the rules of a key, but may
+    end in a space.
+
+    The default is all memories.
     """
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
@@ -235,10 +298,11 @@ class SearchMemoriesRequest(message.Message):
         max_results: builtins.int = ...,
         tags: abc.Iterable[builtins.str] | None = ...,
         tag_match: tag_match_pb2.TagMatch.ValueType = ...,
+        key_prefix: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["max_results", b"max_results", "query", b"query", "tag_match", b"tag_match", "tags", b"tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["key_prefix", b"key_prefix", "max_results", b"max_results", "query", b"query", "tag_match", b"tag_match", "tags", b"tags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -346,5 +410,106 @@ class DeleteMemoryResponse(message.Message):
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = typing.Literal["revealed", b"revealed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class DeleteMemoriesRequest(message.Message):
+    """The request of DeleteMemories."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    TAG_FIELD_NUMBER: builtins.int
+    tag: builtins.str
+    """Deletes the memories with this tag."""
+    def __init__(
+        self,
+        *,
+        tag: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["tag", b"tag"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class DeleteMemoriesResponse(message.Message):
+    """The response of DeleteMemories."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    DELETED_COUNT_FIELD_NUMBER: builtins.int
+    MORE_FIELD_NUMBER: builtins.int
+    deleted_count: builtins.int
+    """How many memories were deleted."""
+    more: builtins.bool
+    """Whether there are more memories of the session's own level with this tag. If so, call again."""
+    def __init__(
+        self,
+        *,
+        deleted_count: builtins.int = ...,
+        more: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["deleted_count", b"deleted_count", "more", b"more"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class RenameMemoryRequest(message.Message):
+    """The request of RenameMemory."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: builtins.int
+    NEW_KEY_FIELD_NUMBER: builtins.int
+    ETAG_FIELD_NUMBER: builtins.int
+    key: builtins.str
+    """The key of the memory."""
+    new_key: builtins.str
+    """The key that it gets: another one, with the rules of SaveMemory."""
+    etag: builtins.str
+    """The etag of the version that GetMemory returns. If set, the call renames only that version.
+
+    The default is to rename the current version.
+    """
+    def __init__(
+        self,
+        *,
+        key: builtins.str = ...,
+        new_key: builtins.str = ...,
+        etag: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["etag", b"etag", "key", b"key", "new_key", b"new_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class RenameMemoryResponse(message.Message):
+    """The response of RenameMemory."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    MEMORY_FIELD_NUMBER: builtins.int
+    REVEALED_FIELD_NUMBER: builtins.int
+    revealed: classification_pb2.Classification.ValueType
+    """The level of the lower version of the old key that is visible from now on. UNSPECIFIED if there is none."""
+    @builtins.property
+    def memory(self) -> memory_pb2.Memory:
+        """The memory as it is stored, under its new key."""
+
+    def __init__(
+        self,
+        *,
+        memory: memory_pb2.Memory | None = ...,
+        revealed: classification_pb2.Classification.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["memory", b"memory"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["memory", b"memory", "revealed", b"revealed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

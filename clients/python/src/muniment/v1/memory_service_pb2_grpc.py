@@ -43,6 +43,11 @@ class MemoryServiceStub(object):
                 request_serializer=muniment_dot_v1_dot_memory__service__pb2.SaveMemoryRequest.SerializeToString,
                 response_deserializer=muniment_dot_v1_dot_memory__service__pb2.SaveMemoryResponse.FromString,
                 _registered_method=True)
+        self.SaveMemories = channel.unary_unary(
+                '/muniment.v1.MemoryService/SaveMemories',
+                request_serializer=muniment_dot_v1_dot_memory__service__pb2.SaveMemoriesRequest.SerializeToString,
+                response_deserializer=muniment_dot_v1_dot_memory__service__pb2.SaveMemoriesResponse.FromString,
+                _registered_method=True)
         self.GetMemory = channel.unary_unary(
                 '/muniment.v1.MemoryService/GetMemory',
                 request_serializer=muniment_dot_v1_dot_memory__service__pb2.GetMemoryRequest.SerializeToString,
@@ -63,6 +68,16 @@ class MemoryServiceStub(object):
                 request_serializer=muniment_dot_v1_dot_memory__service__pb2.DeleteMemoryRequest.SerializeToString,
                 response_deserializer=muniment_dot_v1_dot_memory__service__pb2.DeleteMemoryResponse.FromString,
                 _registered_method=True)
+        self.DeleteMemories = channel.unary_unary(
+                '/muniment.v1.MemoryService/DeleteMemories',
+                request_serializer=muniment_dot_v1_dot_memory__service__pb2.DeleteMemoriesRequest.SerializeToString,
+                response_deserializer=muniment_dot_v1_dot_memory__service__pb2.DeleteMemoriesResponse.FromString,
+                _registered_method=True)
+        self.RenameMemory = channel.unary_unary(
+                '/muniment.v1.MemoryService/RenameMemory',
+                request_serializer=muniment_dot_v1_dot_memory__service__pb2.RenameMemoryRequest.SerializeToString,
+                response_deserializer=muniment_dot_v1_dot_memory__service__pb2.RenameMemoryResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer(object):
@@ -78,6 +93,19 @@ class MemoryServiceServicer(object):
         Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
         nothing returns the stored version and is safe to retry. Fails with ABORTED `ETAG_STALE` if
         the etag does not match the version that GetMemory returns.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SaveMemories(self, request, context):
+        """Save up to 100 memories in one transaction: all of them, or none.
+
+        Each is saved as SaveMemory saves it. The call fails if one of them would fail alone. Then `google.rpc.BadRequest`
+        names the memories that are refused, by their index in the request: INVALID_ARGUMENT `FIELD_INVALID` with
+        `memories[3].key`, or ABORTED `ETAG_STALE` with `memories[3].etag`. Two memories with the same key after NFC are
+        refused. The limits of the agent apply to all memories together. A call whose memories have no etags is safe to
+        repeat.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -120,6 +148,33 @@ class MemoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteMemories(self, request, context):
+        """Delete the session's own-level versions of the memories with a tag. Old versions are kept for audit.
+
+        A call deletes at most 1,000 memories, in the order of their keys; fewer if they are long. Versions at other levels
+        stay as they are and are not counted. Lower versions of the deleted keys are visible from then on, with whatever tags
+        they have: list the memories to see them. If none has the tag, the call succeeds and deletes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RenameMemory(self, request, context):
+        """Give the session's own-level version of a memory another key, in one transaction.
+
+        The memory keeps its content, tags and times, except for `update_time`, and becomes a new revision of the same item.
+        Its earlier revisions keep the key that they were saved under: `muniment history` shows them by that key, and
+        EraseItems by either key erases all of them. Versions of both keys at other levels stay as they are, so a lower
+        version of the old key may be visible from then on.
+
+        Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible; NOT_FOUND
+        `MEMORY_NOT_FOUND` if none is; ABORTED `ETAG_STALE` if the etag does not match; ALREADY_EXISTS `MEMORY_EXISTS` if a
+        memory with the new key is visible. One above the session's taint is not, and changes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -127,6 +182,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.SaveMemory,
                     request_deserializer=muniment_dot_v1_dot_memory__service__pb2.SaveMemoryRequest.FromString,
                     response_serializer=muniment_dot_v1_dot_memory__service__pb2.SaveMemoryResponse.SerializeToString,
+            ),
+            'SaveMemories': grpc.unary_unary_rpc_method_handler(
+                    servicer.SaveMemories,
+                    request_deserializer=muniment_dot_v1_dot_memory__service__pb2.SaveMemoriesRequest.FromString,
+                    response_serializer=muniment_dot_v1_dot_memory__service__pb2.SaveMemoriesResponse.SerializeToString,
             ),
             'GetMemory': grpc.unary_unary_rpc_method_handler(
                     servicer.GetMemory,
@@ -147,6 +207,16 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.DeleteMemory,
                     request_deserializer=muniment_dot_v1_dot_memory__service__pb2.DeleteMemoryRequest.FromString,
                     response_serializer=muniment_dot_v1_dot_memory__service__pb2.DeleteMemoryResponse.SerializeToString,
+            ),
+            'DeleteMemories': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteMemories,
+                    request_deserializer=muniment_dot_v1_dot_memory__service__pb2.DeleteMemoriesRequest.FromString,
+                    response_serializer=muniment_dot_v1_dot_memory__service__pb2.DeleteMemoriesResponse.SerializeToString,
+            ),
+            'RenameMemory': grpc.unary_unary_rpc_method_handler(
+                    servicer.RenameMemory,
+                    request_deserializer=muniment_dot_v1_dot_memory__service__pb2.RenameMemoryRequest.FromString,
+                    response_serializer=muniment_dot_v1_dot_memory__service__pb2.RenameMemoryResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -180,6 +250,33 @@ class MemoryService(object):
             '/muniment.v1.MemoryService/SaveMemory',
             muniment_dot_v1_dot_memory__service__pb2.SaveMemoryRequest.SerializeToString,
             muniment_dot_v1_dot_memory__service__pb2.SaveMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SaveMemories(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muniment.v1.MemoryService/SaveMemories',
+            muniment_dot_v1_dot_memory__service__pb2.SaveMemoriesRequest.SerializeToString,
+            muniment_dot_v1_dot_memory__service__pb2.SaveMemoriesResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -288,6 +385,60 @@ class MemoryService(object):
             '/muniment.v1.MemoryService/DeleteMemory',
             muniment_dot_v1_dot_memory__service__pb2.DeleteMemoryRequest.SerializeToString,
             muniment_dot_v1_dot_memory__service__pb2.DeleteMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteMemories(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muniment.v1.MemoryService/DeleteMemories',
+            muniment_dot_v1_dot_memory__service__pb2.DeleteMemoriesRequest.SerializeToString,
+            muniment_dot_v1_dot_memory__service__pb2.DeleteMemoriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RenameMemory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muniment.v1.MemoryService/RenameMemory',
+            muniment_dot_v1_dot_memory__service__pb2.RenameMemoryRequest.SerializeToString,
+            muniment_dot_v1_dot_memory__service__pb2.RenameMemoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

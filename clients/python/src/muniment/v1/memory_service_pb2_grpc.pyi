@@ -44,6 +44,15 @@ class MemoryServiceStub:
     nothing returns the stored version and is safe to retry. Fails with ABORTED `ETAG_STALE` if
     the etag does not match the version that GetMemory returns.
     """
+    SaveMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SaveMemoriesRequest, _memory_service_pb2.SaveMemoriesResponse]
+    """Save up to 100 memories in one transaction: all of them, or none.
+
+    Each is saved as SaveMemory saves it. The call fails if one of them would fail alone. Then `google.rpc.BadRequest`
+    names the memories that are refused, by their index in the request: INVALID_ARGUMENT `FIELD_INVALID` with
+    `memories[3].key`, or ABORTED `ETAG_STALE` with `memories[3].etag`. Two memories with the same key after NFC are
+    refused. The limits of the agent apply to all memories together. A call whose memories have no etags is safe to
+    repeat.
+    """
     GetMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryRequest, _memory_service_pb2.GetMemoryResponse]
     """Get one memory by key.
 
@@ -64,6 +73,25 @@ class MemoryServiceStub:
     Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
     is.
     """
+    DeleteMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoriesRequest, _memory_service_pb2.DeleteMemoriesResponse]
+    """Delete the session's own-level versions of the memories with a tag. Old versions are kept for audit.
+
+    A call deletes at most 1,000 memories, in the order of their keys; fewer if they are long. Versions at other levels
+    stay as they are and are not counted. Lower versions of the deleted keys are visible from then on, with whatever tags
+    they have: list the memories to see them. If none has the tag, the call succeeds and deletes nothing.
+    """
+    RenameMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.RenameMemoryRequest, _memory_service_pb2.RenameMemoryResponse]
+    """Give the session's own-level version of a memory another key, in one transaction.
+
+    The memory keeps its content, tags and times, except for `update_time`, and becomes a new revision of the same item.
+    Its earlier revisions keep the key that they were saved under: `muniment history` shows them by that key, and
+    EraseItems by either key erases all of them. Versions of both keys at other levels stay as they are, so a lower
+    version of the old key may be visible from then on.
+
+    Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible; NOT_FOUND
+    `MEMORY_NOT_FOUND` if none is; ABORTED `ETAG_STALE` if the etag does not match; ALREADY_EXISTS `MEMORY_EXISTS` if a
+    memory with the new key is visible. One above the session's taint is not, and changes nothing.
+    """
 
 @_typing.type_check_only
 class MemoryServiceAsyncStub(MemoryServiceStub):
@@ -80,6 +108,15 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
     nothing returns the stored version and is safe to retry. Fails with ABORTED `ETAG_STALE` if
     the etag does not match the version that GetMemory returns.
+    """
+    SaveMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SaveMemoriesRequest, _memory_service_pb2.SaveMemoriesResponse]  # type: ignore[assignment]
+    """Save up to 100 memories in one transaction: all of them, or none.
+
+    Each is saved as SaveMemory saves it. The call fails if one of them would fail alone. Then `google.rpc.BadRequest`
+    names the memories that are refused, by their index in the request: INVALID_ARGUMENT `FIELD_INVALID` with
+    `memories[3].key`, or ABORTED `ETAG_STALE` with `memories[3].etag`. Two memories with the same key after NFC are
+    refused. The limits of the agent apply to all memories together. A call whose memories have no etags is safe to
+    repeat.
     """
     GetMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryRequest, _memory_service_pb2.GetMemoryResponse]  # type: ignore[assignment]
     """Get one memory by key.
@@ -101,6 +138,25 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
     is.
     """
+    DeleteMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoriesRequest, _memory_service_pb2.DeleteMemoriesResponse]  # type: ignore[assignment]
+    """Delete the session's own-level versions of the memories with a tag. Old versions are kept for audit.
+
+    A call deletes at most 1,000 memories, in the order of their keys; fewer if they are long. Versions at other levels
+    stay as they are and are not counted. Lower versions of the deleted keys are visible from then on, with whatever tags
+    they have: list the memories to see them. If none has the tag, the call succeeds and deletes nothing.
+    """
+    RenameMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.RenameMemoryRequest, _memory_service_pb2.RenameMemoryResponse]  # type: ignore[assignment]
+    """Give the session's own-level version of a memory another key, in one transaction.
+
+    The memory keeps its content, tags and times, except for `update_time`, and becomes a new revision of the same item.
+    Its earlier revisions keep the key that they were saved under: `muniment history` shows them by that key, and
+    EraseItems by either key erases all of them. Versions of both keys at other levels stay as they are, so a lower
+    version of the old key may be visible from then on.
+
+    Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible; NOT_FOUND
+    `MEMORY_NOT_FOUND` if none is; ABORTED `ETAG_STALE` if the etag does not match; ALREADY_EXISTS `MEMORY_EXISTS` if a
+    memory with the new key is visible. One above the session's taint is not, and changes nothing.
+    """
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keyed memories, as one session sees them.
@@ -120,6 +176,21 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         Versions at other levels stay as they are. Tags are replaced, not merged. A save that changes
         nothing returns the stored version and is safe to retry. Fails with ABORTED `ETAG_STALE` if
         the etag does not match the version that GetMemory returns.
+        """
+
+    @_abc_1.abstractmethod
+    def SaveMemories(
+        self,
+        request: _memory_service_pb2.SaveMemoriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.SaveMemoriesResponse, _abc.Awaitable[_memory_service_pb2.SaveMemoriesResponse]]:
+        """Save up to 100 memories in one transaction: all of them, or none.
+
+        Each is saved as SaveMemory saves it. The call fails if one of them would fail alone. Then `google.rpc.BadRequest`
+        names the memories that are refused, by their index in the request: INVALID_ARGUMENT `FIELD_INVALID` with
+        `memories[3].key`, or ABORTED `ETAG_STALE` with `memories[3].etag`. Two memories with the same key after NFC are
+        refused. The limits of the agent apply to all memories together. A call whose memories have no etags is safe to
+        repeat.
         """
 
     @_abc_1.abstractmethod
@@ -164,6 +235,37 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
         is.
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteMemories(
+        self,
+        request: _memory_service_pb2.DeleteMemoriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.DeleteMemoriesResponse, _abc.Awaitable[_memory_service_pb2.DeleteMemoriesResponse]]:
+        """Delete the session's own-level versions of the memories with a tag. Old versions are kept for audit.
+
+        A call deletes at most 1,000 memories, in the order of their keys; fewer if they are long. Versions at other levels
+        stay as they are and are not counted. Lower versions of the deleted keys are visible from then on, with whatever tags
+        they have: list the memories to see them. If none has the tag, the call succeeds and deletes nothing.
+        """
+
+    @_abc_1.abstractmethod
+    def RenameMemory(
+        self,
+        request: _memory_service_pb2.RenameMemoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.RenameMemoryResponse, _abc.Awaitable[_memory_service_pb2.RenameMemoryResponse]]:
+        """Give the session's own-level version of a memory another key, in one transaction.
+
+        The memory keeps its content, tags and times, except for `update_time`, and becomes a new revision of the same item.
+        Its earlier revisions keep the key that they were saved under: `muniment history` shows them by that key, and
+        EraseItems by either key erases all of them. Versions of both keys at other levels stay as they are, so a lower
+        version of the old key may be visible from then on.
+
+        Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible; NOT_FOUND
+        `MEMORY_NOT_FOUND` if none is; ABORTED `ETAG_STALE` if the etag does not match; ALREADY_EXISTS `MEMORY_EXISTS` if a
+        memory with the new key is visible. One above the session's taint is not, and changes nothing.
         """
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

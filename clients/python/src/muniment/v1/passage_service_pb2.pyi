@@ -466,3 +466,51 @@ class DeletePassageResponse(message.Message):
     _ClearFieldArgType: _TypeAlias = typing.Literal["revealed", b"revealed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class DeletePassagesRequest(message.Message):
+    """The request of DeletePassages."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    TAG_FIELD_NUMBER: builtins.int
+    THREAD_FIELD_NUMBER: builtins.int
+    tag: builtins.str
+    """Deletes the passages with this tag. Exactly one of `tag` and `thread` is set."""
+    thread: builtins.str
+    """Deletes the passages of this thread."""
+    def __init__(
+        self,
+        *,
+        tag: builtins.str = ...,
+        thread: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["tag", b"tag", "thread", b"thread"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class DeletePassagesResponse(message.Message):
+    """The response of DeletePassages."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    DELETED_COUNT_FIELD_NUMBER: builtins.int
+    MORE_FIELD_NUMBER: builtins.int
+    deleted_count: builtins.int
+    """How many passages were deleted."""
+    more: builtins.bool
+    """Whether there are more passages of the session's own level with this tag, or in this thread. If so, call again."""
+    def __init__(
+        self,
+        *,
+        deleted_count: builtins.int = ...,
+        more: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["deleted_count", b"deleted_count", "more", b"more"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...

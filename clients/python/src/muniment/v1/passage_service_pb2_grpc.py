@@ -65,6 +65,11 @@ class PassageServiceStub(object):
                 request_serializer=muniment_dot_v1_dot_passage__service__pb2.DeletePassageRequest.SerializeToString,
                 response_deserializer=muniment_dot_v1_dot_passage__service__pb2.DeletePassageResponse.FromString,
                 _registered_method=True)
+        self.DeletePassages = channel.unary_unary(
+                '/muniment.v1.PassageService/DeletePassages',
+                request_serializer=muniment_dot_v1_dot_passage__service__pb2.DeletePassagesRequest.SerializeToString,
+                response_deserializer=muniment_dot_v1_dot_passage__service__pb2.DeletePassagesResponse.FromString,
+                _registered_method=True)
 
 
 class PassageServiceServicer(object):
@@ -126,6 +131,17 @@ class PassageServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeletePassages(self, request, context):
+        """Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
+        audit.
+
+        A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
+        stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PassageServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -158,6 +174,11 @@ def add_PassageServiceServicer_to_server(servicer, server):
                     servicer.DeletePassage,
                     request_deserializer=muniment_dot_v1_dot_passage__service__pb2.DeletePassageRequest.FromString,
                     response_serializer=muniment_dot_v1_dot_passage__service__pb2.DeletePassageResponse.SerializeToString,
+            ),
+            'DeletePassages': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeletePassages,
+                    request_deserializer=muniment_dot_v1_dot_passage__service__pb2.DeletePassagesRequest.FromString,
+                    response_serializer=muniment_dot_v1_dot_passage__service__pb2.DeletePassagesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -323,6 +344,33 @@ class PassageService(object):
             '/muniment.v1.PassageService/DeletePassage',
             muniment_dot_v1_dot_passage__service__pb2.DeletePassageRequest.SerializeToString,
             muniment_dot_v1_dot_passage__service__pb2.DeletePassageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeletePassages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muniment.v1.PassageService/DeletePassages',
+            muniment_dot_v1_dot_passage__service__pb2.DeletePassagesRequest.SerializeToString,
+            muniment_dot_v1_dot_passage__service__pb2.DeletePassagesResponse.FromString,
             options,
             channel_credentials,
             insecure,

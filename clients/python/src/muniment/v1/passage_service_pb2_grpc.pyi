@@ -62,6 +62,13 @@ class PassageServiceStub:
     Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
     is.
     """
+    DeletePassages: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.DeletePassagesRequest, _passage_service_pb2.DeletePassagesResponse]
+    """Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
+    audit.
+
+    A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
+    stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.
+    """
 
 @_typing.type_check_only
 class PassageServiceAsyncStub(PassageServiceStub):
@@ -96,6 +103,13 @@ class PassageServiceAsyncStub(PassageServiceStub):
 
     Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
     is.
+    """
+    DeletePassages: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.DeletePassagesRequest, _passage_service_pb2.DeletePassagesResponse]  # type: ignore[assignment]
+    """Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
+    audit.
+
+    A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
+    stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.
     """
 
 class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -164,6 +178,19 @@ class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
         is.
+        """
+
+    @_abc_1.abstractmethod
+    def DeletePassages(
+        self,
+        request: _passage_service_pb2.DeletePassagesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_passage_service_pb2.DeletePassagesResponse, _abc.Awaitable[_passage_service_pb2.DeletePassagesResponse]]:
+        """Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
+        audit.
+
+        A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
+        stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.
         """
 
 def add_PassageServiceServicer_to_server(servicer: PassageServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -15,7 +15,15 @@ from muniment.values.control import (
     Session,
 )
 from muniment.values.levels import Classification, ItemKind
-from muniment.values.memories import Memory, MemoryPage, MemoryResult, SearchResults
+from muniment.values.memories import (
+    DeletedCount,
+    Memory,
+    MemoryPage,
+    MemoryRenamed,
+    MemoryResult,
+    NewMemory,
+    SearchResults,
+)
 from muniment.values.notes import (
     AddNote,
     BudgetEntry,
@@ -54,12 +62,15 @@ __all__ = [
     "BudgetEntry",
     "Classification",
     "DeleteNote",
+    "DeletedCount",
     "ImportCounts",
     "ItemKind",
     "Memory",
     "MemoryPage",
+    "MemoryRenamed",
     "MemoryResult",
     "MemorySettings",
+    "NewMemory",
     "NewPassage",
     "Note",
     "NoteDeleted",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -24,6 +24,33 @@ class Memory:
     create_time: datetime
     update_time: datetime
     expire_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """A memory to save. With *etag*, only that version is replaced."""
+
+    key: str = field(repr=False)
+    content: str = field(repr=False)
+    tags: Iterable[str] = field(default=(), repr=False)
+    expire_time: datetime | None = None
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRenamed:
+    """A memory under its new key. *revealed* is the level of the lower version of the old key that is now visible."""
+
+    memory: Memory
+    revealed: Classification | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedCount:
+    """How many items a call deleted, and whether there are *more*: then call again."""
+
+    deleted_count: int
+    more: bool
 
 
 @dataclass(frozen=True, slots=True)

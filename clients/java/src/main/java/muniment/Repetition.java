@@ -9,6 +9,7 @@ import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 import muniment.v1.AddNoteRequest;
 import muniment.v1.EditNotesRequest;
+import muniment.v1.SaveMemoriesRequest;
 import muniment.v1.StorePassageRequest;
 
 /**
@@ -46,6 +47,9 @@ final class Repetition {
     // What is added under an id of the client's is added once.
     if (request instanceof AddNoteRequest note) {
       return !note.getNoteId().isEmpty();
+    }
+    if (request instanceof SaveMemoriesRequest save) {
+      return save.getMemoriesList().stream().noneMatch(Repetition::hasEtag);
     }
     if (request instanceof StorePassageRequest passage) {
       return !passage.getPassageId().isEmpty();

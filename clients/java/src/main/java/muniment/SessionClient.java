@@ -15,12 +15,16 @@ import muniment.v1.BlockServiceGrpc;
 import muniment.v1.CloseSessionRequest;
 import muniment.v1.DeleteBlockRequest;
 import muniment.v1.DeleteBlockResponse;
+import muniment.v1.DeleteMemoriesRequest;
+import muniment.v1.DeleteMemoriesResponse;
 import muniment.v1.DeleteMemoryRequest;
 import muniment.v1.DeleteMemoryResponse;
 import muniment.v1.DeleteNoteRequest;
 import muniment.v1.DeleteNoteResponse;
 import muniment.v1.DeletePassageRequest;
 import muniment.v1.DeletePassageResponse;
+import muniment.v1.DeletePassagesRequest;
+import muniment.v1.DeletePassagesResponse;
 import muniment.v1.EditBlockRequest;
 import muniment.v1.EditBlockResponse;
 import muniment.v1.EditNotesRequest;
@@ -48,8 +52,12 @@ import muniment.v1.NoteEdit;
 import muniment.v1.NoteServiceGrpc;
 import muniment.v1.PassageServiceGrpc;
 import muniment.v1.PromptServiceGrpc;
+import muniment.v1.RenameMemoryRequest;
+import muniment.v1.RenameMemoryResponse;
 import muniment.v1.RenderPromptRequest;
 import muniment.v1.RenderPromptResponse;
+import muniment.v1.SaveMemoriesRequest;
+import muniment.v1.SaveMemoriesResponse;
 import muniment.v1.SaveMemoryRequest;
 import muniment.v1.SaveMemoryResponse;
 import muniment.v1.SearchMemoriesRequest;
@@ -205,6 +213,27 @@ public final class SessionClient implements AutoCloseable {
         filled(DeleteMemoryRequest.newBuilder(), request).build());
   }
 
+  /** Saves up to 100 memories in one transaction, all or none. */
+  public SaveMemoriesResponse saveMemories(Consumer<SaveMemoriesRequest.Builder> request) {
+    return calls.call(
+        MemoryServiceGrpc.getSaveMemoriesMethod(),
+        filled(SaveMemoriesRequest.newBuilder(), request).build());
+  }
+
+  /** Deletes the session's own-level memories with a tag, at most 1,000 a call. */
+  public DeleteMemoriesResponse deleteMemories(Consumer<DeleteMemoriesRequest.Builder> request) {
+    return calls.call(
+        MemoryServiceGrpc.getDeleteMemoriesMethod(),
+        filled(DeleteMemoriesRequest.newBuilder(), request).build());
+  }
+
+  /** Gives the session's own-level version of a memory another key. */
+  public RenameMemoryResponse renameMemory(Consumer<RenameMemoryRequest.Builder> request) {
+    return calls.call(
+        MemoryServiceGrpc.getRenameMemoryMethod(),
+        filled(RenameMemoryRequest.newBuilder(), request).build());
+  }
+
   /** Adds a note, under an id of the client's if none is given, so that it is added once. */
   public AddNoteResponse addNote(Consumer<AddNoteRequest.Builder> request) {
     AddNoteRequest.Builder note = filled(AddNoteRequest.newBuilder(), request);
@@ -339,6 +368,13 @@ public final class SessionClient implements AutoCloseable {
     return calls.call(
         PassageServiceGrpc.getDeletePassageMethod(),
         filled(DeletePassageRequest.newBuilder(), request).build());
+  }
+
+  /** Deletes the passages of the session's own level with a tag or of a thread, at most 1,000 a call. */
+  public DeletePassagesResponse deletePassages(Consumer<DeletePassagesRequest.Builder> request) {
+    return calls.call(
+        PassageServiceGrpc.getDeletePassagesMethod(),
+        filled(DeletePassagesRequest.newBuilder(), request).build());
   }
 
   /** Renders the visible blocks and notes as one text. */

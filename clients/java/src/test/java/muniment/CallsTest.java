@@ -147,6 +147,7 @@ class CallsTest {
         test -> test.session.editNotes(r -> r.addEdits(adding("tea")).addEdits(adding("milk"))),
         test -> test.session.editNotes(r -> r.setValidateOnly(true).addEdits(deleting())),
         test -> test.host.raiseTaint(r -> r.setSessionId("s")),
+        test -> test.session.saveMemories(r -> r.addMemoriesBuilder().setKey("tea")),
         test -> test.host.updateAgent(r -> r.setAgentId("ada")));
   }
 
@@ -169,6 +170,10 @@ class CallsTest {
         test -> test.session.closeSession(),
         test -> test.session.deleteMemory(r -> r.setKey("tea")),
         test -> test.session.saveMemory(r -> r.setKey("tea").setContent("Assam").setEtag("e")),
+        test -> test.session.deleteMemories(r -> r.setTag("drinks")),
+        test -> test.session.renameMemory(r -> r.setKey("tea").setNewKey("chai")),
+        test -> test.session.saveMemories(r -> r.addMemoriesBuilder().setKey("tea").setEtag("e")),
+        test -> test.session.deletePassages(r -> r.setThread("trip")),
         test -> test.session.editBlock(r -> r.setLabel("persona")),
         test -> test.session.editNotes(r -> r.addEdits(adding("tea")).addEdits(deleting())),
         test -> test.session.importPassages(List.of(StorePassageRequest.getDefaultInstance())));

@@ -6,6 +6,7 @@ may refuse them. Notes and passages keep the order of the file, whatever their l
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,9 +20,11 @@ from muniment import (
     ImportCounts,
     InvalidArgument,
     MunimentError,
+    NewMemory,
     NewPassage,
     PassageExists,
 )
+from muniment._batches import batches
 from muniment.cli.connect import broken_rules
 from muniment.cli.failures import Failure
 from muniment.cli.output import print_note
@@ -39,6 +42,8 @@ _Held: TypeAlias = Mapping[str, Hashable]
 _STREAM = 500
 """How many passages one call sends."""
 _STREAM_SECONDS = 600.0
+_WITHIN = re.compile(r"\bpassage\.|\bmemories\[(?P<index>[0-9]+)\]\.")
+"""Where in a request a field is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +136,11 @@ def write(plan: Plan, sessions: Sessions, advance: Advance) -> Tally:
             writing.notes(call)
         for block in plan.blocks:
             writing.block(block)
-        for memory in plan.memories:
-            writing.memory(memory)
+        for level, memories in groupby(plan.memories, key=lambda item: item.level):
+            for few in batches(memories):
+                writing.memories(level, few)
         for level, passages in groupby(plan.passages, key=lambda item: item.level):
-            for batch in _batches(passages):
+            for batch in _streams(passages):
                 writing.passages(level, batch)
     return plan.foreseen
 
@@ -161,11 +167,14 @@ class _Writing:
             self._sessions[item.level].update_block(item.label, item.content)
         self._count(item.kind)
 
-    def memory(self, item: MemoryItem) -> None:
-        session = self._sessions[item.level]
-        with _naming(item):
-            session.save_memory(item.key, item.content, tags=item.tags, expire_time=item.expire_time)
-        self._count(item.kind)
+    def memories(self, level: Classification, batch: Sequence[MemoryItem]) -> None:
+        try:
+            self._sessions[level].save_memories(map(_new_memory, batch))
+        except InvalidArgument as error:
+            refused = batch[_index_of_refused(error)]
+            with _naming(refused):
+                raise
+        self._count("memory", len(batch))
 
     def passages(self, level: Classification, batch: Sequence[PassageItem]) -> None:
         try:
@@ -210,13 +219,23 @@ def _naming(item: Item) -> Iterator[None]:
     try:
         yield
     except InvalidArgument as error:
-        broken = broken_rules(error).replace("passage.", "")
+        broken = _WITHIN.sub("", broken_rules(error))
         raise Failure(f"{item.where}: {broken}", "correct the file, and import it again") from None
 
 
-def _batches(passages: Iterator[PassageItem]) -> Iterator[list[PassageItem]]:
+def _streams(passages: Iterator[PassageItem]) -> Iterator[list[PassageItem]]:
     while batch := list(islice(passages, _STREAM)):
         yield batch
+
+
+def _index_of_refused(error: InvalidArgument) -> int:
+    """Which memory of a batch the server refuses: the first one that it names."""
+    named = (_WITHIN.match(violation.field) for violation in error.violations)
+    return next((int(found["index"]) for found in named if found and found["index"]), 0)
+
+
+def _new_memory(item: MemoryItem) -> NewMemory:
+    return NewMemory(item.key, item.content, item.tags, item.expire_time)
 
 
 def _new_passage(item: PassageItem) -> NewPassage:

@@ -373,8 +373,8 @@ export type EraseItemsRequest = Message<"muniment.v1.EraseItemsRequest"> & {
   kind: ItemKind;
 
   /**
-   * Erases the items of this name, deleted ones included: the key of a memory, the id of a note or passage, the label of
-   * a block. Exactly one of `name`, `tag` and `item_id` is set.
+   * Erases the items that have this name, or had it in any revision, deleted ones included: the key of a memory, the id
+   * of a note or passage, the label of a block. Exactly one of `name`, `tag` and `item_id` is set.
    *
    * @generated from field: string name = 3;
    */
@@ -571,9 +571,10 @@ export const AgentService: GenService<{
    * Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
    *
    * It comes back with the content, the tags and the times that it had, as a new revision; a passage, which is written
-   * once, as it was. Versions at other levels stay as they are. The limits of the agent and the budget of a note apply
-   * as for a save. A block is shared again if it is still declared as shared. The call writes in a session of its own
-   * at that level, which ends with the call.
+   * once, as it was. A memory that was renamed comes back under the key that it had when it was deleted. Versions at
+   * other levels stay as they are. The limits of the agent and the budget of a note apply as for a save. A block is
+   * shared again if it is still declared as shared. The call writes in a session of its own at that level, which ends
+   * with the call.
    *
    * Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent; PERMISSION_DENIED `CEILING_EXCEEDED` or
    * `AGENT_CEILING_EXCEEDED` if the level is above the ceiling of the key or the agent; ALREADY_EXISTS `ITEM_EXISTS` if

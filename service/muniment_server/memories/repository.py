@@ -1,0 +1,51 @@
+"""Many memories at once, as one session saves them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from muniment_server.domain.errors import EtagStale, FieldViolation, InvalidArgument
+from muniment_server.domain.items import Item
+from muniment_server.items import item_store
+from muniment_server.items.item_store import NewVersion
+from muniment_server.items.rows import Saved
+from muniment_server.monitor.session_scope import SessionScope
+
+
+def require_different_keys(memories: Sequence[NewVersion]) -> None:
+    """Check that no two memories have the same key. Raises InvalidArgument, which names the later ones."""
+    first = {memory.name: index for index, memory in reversed([*enumerate(memories)])}
+    repeated = [index for index, memory in enumerate(memories) if first[memory.name] < index]
+    if repeated:
+        raise InvalidArgument(*_violations(repeated, "key", "must not be the key of another memory of the request"))
+
+
+def save_all(scope: SessionScope, memories: Sequence[NewVersion]) -> list[Item]:
+    """Save memories with different keys, all or none; return what is stored, in the same order.
+
+    Raises QuotaExceeded, or what refuses the first of those that are refused: EtagStale, or InvalidArgument if it
+    expires in the past.
+    """
+    try:
+        with scope.write_lock() as lock:
+            rows = item_store.save_all_locked(scope, lock, memories)
+            _require_saved(rows)
+    except EtagStale:
+        scope.record_refusal("ETAG_STALE")
+        raise
+    return [item_store.saved_item(memory, row) for memory, row in zip(memories, rows, strict=True)]
+
+
+def _require_saved(rows: Sequence[Saved]) -> None:
+    """Check that all outcomes are OK. The error names all memories with the outcome of the first that was refused."""
+    outcome = next((row.outcome for row in rows if row.outcome != "OK"), "OK")
+    refused = [index for index, row in enumerate(rows) if row.outcome == outcome]
+    match outcome:
+        case "ETAG_STALE":
+            raise EtagStale(*_violations(refused, "etag", "is not the etag of the current version"))
+        case "PAST":
+            raise InvalidArgument(*_violations(refused, "expire_time", "must be in the future"))
+
+
+def _violations(indexes: Sequence[int], field: str, rule: str) -> list[FieldViolation]:
+    return [FieldViolation(f"memories[{index}].{field}", rule) for index in indexes]
