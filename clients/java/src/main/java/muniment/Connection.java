@@ -32,7 +32,8 @@ final class Connection {
   /** Up to four connections, each of which is made when it is first used. */
   static Pool open(String address, Options options) {
     check(address);
-    return new Pool(address, () -> openOne(address, options));
+    return new Pool(
+        new Pool.Target(address, isEncrypted(options)), () -> openOne(address, options));
   }
 
   /** Refuses an address that is none. Only what cannot be a credential is repeated. */
@@ -69,7 +70,7 @@ final class Connection {
   private static ManagedChannel openOne(String address, Options options) {
     ManagedChannelBuilder<?> builder = Grpc.newChannelBuilder(address, options.transport());
     // Others may be in the clear, or choose to be.
-    if (!(options.transport() instanceof TlsChannelCredentials)) {
+    if (!isEncrypted(options)) {
       if (!isLocal(address)) {
         throw new IllegalArgumentException(
             "without TLS only a loopback address or a unix socket will do:"
@@ -79,6 +80,10 @@ final class Connection {
       builder.proxyDetector(target -> null);
     }
     return builder.build();
+  }
+
+  private static boolean isEncrypted(Options options) {
+    return options.transport() instanceof TlsChannelCredentials;
   }
 
   /** Whether what is sent to an address stays on this machine. */

@@ -25,12 +25,12 @@ final class Mistake {
 
   private Mistake() {}
 
-  /** A status without a server's answer, told as what it is. */
-  static Status explained(Status status, String address, boolean sent) {
+  /** A status without a server's answer, told as what it is. Of a call that was sent, or not. */
+  static Status explained(Status status, Pool.Target target, boolean sent) {
     if (status.getCode() != Status.Code.UNAVAILABLE) {
       return status;
     }
-    Optional<String> description = sent ? lost(status, address) : found(status, address);
+    Optional<String> description = sent ? lost(status, target.address()) : unreached(status, target);
     return description.map(status::withDescription).orElse(status);
   }
 
@@ -38,10 +38,10 @@ final class Mistake {
     return vague(status, "the connection to " + address + " broke");
   }
 
-  private static Optional<String> found(Status status, String address) {
+  private static Optional<String> unreached(Status status, Pool.Target target) {
+    String address = target.address();
     return network(status, address)
-        .or(() -> certificate(status, address))
-        .or(() -> tls(status, address))
+        .or(() -> target.encrypted() ? encrypted(status, address) : plaintext(status, address))
         .or(() -> vague(status, "no connection to " + address));
   }
 
@@ -63,7 +63,14 @@ final class Mistake {
         : Optional.empty();
   }
 
-  private static Optional<String> certificate(Status status, String address) {
+  private static Optional<String> encrypted(Status status, String address) {
+    if (causes(status).anyMatch(Mistake::isNoTls)) {
+      return Optional.of(
+          "the server at "
+              + address
+              + " does not speak TLS: connect without Options.withTls and MUNIMENT_TLS_CA, which is"
+              + " possible on its own machine, or give the server a certificate");
+    }
     String certificate = "the certificate of " + address;
     if (causes(status).anyMatch(Mistake::isOutOfTime)) {
       return Optional.of(certificate + " has expired, or is not valid yet: renew it");
@@ -79,17 +86,11 @@ final class Mistake {
         : Optional.empty();
   }
 
-  private static Optional<String> tls(Status status, String address) {
-    String server = "the server at " + address;
-    if (causes(status).anyMatch(Mistake::isNoTls)) {
-      return Optional.of(
-          server
-              + " does not speak TLS: connect without Options.withTls and MUNIMENT_TLS_CA, which is"
-              + " possible on its own machine, or give the server a certificate");
-    }
+  private static Optional<String> plaintext(Status status, String address) {
     return isSilent(status)
         ? Optional.of(
-            server
+            "the server at "
+                + address
                 + " closed the connection without an answer, as one that expects TLS does: "
                 + Connection.TURN_ON)
         : Optional.empty();

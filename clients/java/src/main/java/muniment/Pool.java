@@ -23,13 +23,16 @@ import java.util.stream.Stream;
 final class Pool extends Channel {
   private static final int CONNECTIONS = 4;
 
+  /** Where the server is, and whether what is sent there is encrypted. */
+  record Target(String address, boolean encrypted) {}
+
   private record Member(ManagedChannel channel, AtomicInteger underWay) {}
 
   private final List<Member> members;
-  private final String address;
+  private final Target target;
 
-  Pool(String address, Supplier<ManagedChannel> open) {
-    this.address = address;
+  Pool(Target target, Supplier<ManagedChannel> open) {
+    this.target = target;
     members =
         Stream.generate(() -> new Member(open.get(), new AtomicInteger()))
             .limit(CONNECTIONS)
@@ -49,7 +52,7 @@ final class Pool extends Channel {
               @Override
               public void onClose(Status status, Metadata trailers) {
                 member.underWay.decrementAndGet();
-                super.onClose(Mistake.explained(status, address, departure.sent()), trailers);
+                super.onClose(Mistake.explained(status, target, departure.sent()), trailers);
               }
             },
             headers);

@@ -60,6 +60,18 @@ class MistakeTest {
     }
   }
 
+  @Test
+  void aServerThatClosesTheConnectionOfAClientWithTlsIsNotSaidToExpectIt() throws Exception {
+    try (var listener = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      Thread closer = new Thread(() -> closeFirst(listener));
+      closer.start();
+      String address = "127.0.0.1:" + listener.getLocalPort();
+      String said = mistake(address, ONCE.withTls());
+      assertTrue(said.startsWith("no connection to " + address), said);
+      closer.join();
+    }
+  }
+
   /** As Muniment's server does with what is no TLS. */
   private static void closeFirst(ServerSocket listener) {
     try (Socket socket = listener.accept()) {
