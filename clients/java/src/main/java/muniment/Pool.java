@@ -23,11 +23,16 @@ import java.util.stream.Stream;
 final class Pool extends Channel {
   private static final int CONNECTIONS = 4;
 
+  /** Where the server is, and whether what is sent there is encrypted. */
+  record Target(String address, boolean encrypted) {}
+
   private record Member(ManagedChannel channel, AtomicInteger underWay) {}
 
   private final List<Member> members;
+  private final Target target;
 
-  Pool(Supplier<ManagedChannel> open) {
+  Pool(Target target, Supplier<ManagedChannel> open) {
+    this.target = target;
     members =
         Stream.generate(() -> new Member(open.get(), new AtomicInteger()))
             .limit(CONNECTIONS)
@@ -37,7 +42,9 @@ final class Pool extends Channel {
   @Override
   public <Q, R> ClientCall<Q, R> newCall(MethodDescriptor<Q, R> method, CallOptions options) {
     Member member = take();
-    return new SimpleForwardingClientCall<>(member.channel.newCall(method, options)) {
+    Departure departure = new Departure();
+    CallOptions observed = options.withStreamTracerFactory(departure);
+    return new SimpleForwardingClientCall<>(member.channel.newCall(method, observed)) {
       @Override
       public void start(Listener<R> responses, Metadata headers) {
         super.start(
@@ -45,7 +52,7 @@ final class Pool extends Channel {
               @Override
               public void onClose(Status status, Metadata trailers) {
                 member.underWay.decrementAndGet();
-                super.onClose(status, trailers);
+                super.onClose(Mistake.explained(status, target, departure.sent()), trailers);
               }
             },
             headers);

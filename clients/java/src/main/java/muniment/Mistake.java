@@ -1,0 +1,158 @@
+package muniment;
+
+import io.grpc.Status;
+import java.io.FileNotFoundException;
+import java.net.ConnectException;
+import java.net.UnknownHostException;
+import java.security.cert.CertPathBuilderException;
+import java.security.cert.CertPathValidatorException;
+import java.security.cert.CertificateException;
+import java.security.cert.CertificateExpiredException;
+import java.security.cert.CertificateNotYetValidException;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import javax.net.ssl.SSLException;
+
+/** What the failures of a connection mean, and what to do. gRPC says "io exception" of most. */
+final class Mistake {
+  /** What gRPC says of a connection that ended, and of no other. */
+  private static final String CLOSED = "Network closed for unknown reason";
+
+  private static final Pattern NAMES = Pattern.compile("subjectAlternativeNames=\\[(.*?)]");
+
+  private Mistake() {}
+
+  /** A status without a server's answer, told as what it is. Of a call that was sent, or not. */
+  static Status explained(Status status, Pool.Target target, boolean sent) {
+    if (status.getCode() != Status.Code.UNAVAILABLE) {
+      return status;
+    }
+    Optional<String> description = sent ? lost(status, target.address()) : unreached(status, target);
+    return description.map(status::withDescription).orElse(status);
+  }
+
+  private static Optional<String> lost(Status status, String address) {
+    return vague(status, "the connection to " + address + " broke");
+  }
+
+  private static Optional<String> unreached(Status status, Pool.Target target) {
+    String address = target.address();
+    return network(status, address)
+        .or(() -> target.encrypted() ? encrypted(status, address) : plaintext(status, address))
+        .or(() -> vague(status, "no connection to " + address));
+  }
+
+  /** Of a description that says nothing: what happened, and what the first cause says. */
+  private static Optional<String> vague(Status status, String happened) {
+    String description = Objects.requireNonNullElse(status.getDescription(), "");
+    boolean vague = description.startsWith("io exception") || description.equals(CLOSED);
+    return vague ? Optional.of(happened + rootMessage(status)) : Optional.empty();
+  }
+
+  private static Optional<String> network(Status status, String address) {
+    String none = "no connection to " + address;
+    if (causes(status).anyMatch(Mistake::isNoListener)) {
+      return Optional.of(
+          none + ": nothing listens there: is the server running, and is this its address?");
+    }
+    return causes(status).anyMatch(UnknownHostException.class::isInstance)
+        ? Optional.of(none + ": its name was not found: check the address")
+        : Optional.empty();
+  }
+
+  private static Optional<String> encrypted(Status status, String address) {
+    if (causes(status).anyMatch(Mistake::isNoTls)) {
+      return Optional.of(
+          "the server at "
+              + address
+              + " does not speak TLS: connect without Options.withTls and MUNIMENT_TLS_CA, which is"
+              + " possible on its own machine, or give the server a certificate");
+    }
+    String certificate = "the certificate of " + address;
+    if (causes(status).anyMatch(Mistake::isOutOfTime)) {
+      return Optional.of(certificate + " has expired, or is not valid yet: renew it");
+    }
+    if (causes(status).anyMatch(Mistake::isNoAuthority)) {
+      return Optional.of(
+          certificate
+              + " is signed by an authority that is not trusted: name the file of its authority"
+              + " by Options.withTls or MUNIMENT_TLS_CA");
+    }
+    return causes(status).anyMatch(Mistake::isOtherName)
+        ? Optional.of(certificate + " is for other names: connect to one of " + names(status))
+        : Optional.empty();
+  }
+
+  private static Optional<String> plaintext(Status status, String address) {
+    return isSilent(status)
+        ? Optional.of(
+            "the server at "
+                + address
+                + " closed the connection without an answer, as one that expects TLS does: "
+                + Connection.TURN_ON)
+        : Optional.empty();
+  }
+
+  private static boolean isNoListener(Throwable cause) {
+    return cause instanceof ConnectException && says(cause, "Connection refused")
+        || cause instanceof FileNotFoundException; // of a unix socket
+  }
+
+  private static boolean isOutOfTime(Throwable cause) {
+    return cause instanceof CertificateExpiredException
+        || cause instanceof CertificateNotYetValidException;
+  }
+
+  private static boolean isNoAuthority(Throwable cause) {
+    return cause instanceof CertPathBuilderException || cause instanceof CertPathValidatorException;
+  }
+
+  private static boolean isOtherName(Throwable cause) {
+    return cause instanceof CertificateException
+        && (says(cause, "No subject alternative") || says(cause, "No name matching"));
+  }
+
+  /** As Netty, or the runtime, says it of bytes that are no TLS. */
+  private static boolean isNoTls(Throwable cause) {
+    return cause instanceof SSLException
+        && (says(cause, "not an SSL/TLS record") || says(cause, "unrecognized SSL message"));
+  }
+
+  /** A server of HTTP/2 begins with its settings; one of TLS with nothing, or with an alert. */
+  private static boolean isSilent(Status status) {
+    return CLOSED.equals(status.getDescription())
+        || causes(status).anyMatch(cause -> says(cause, "First received frame was not SETTINGS"));
+  }
+
+  /** The names in a certificate, which Netty tells; else what the runtime says of them. */
+  private static String names(Status status) {
+    return causes(status)
+        .map(Throwable::getMessage)
+        .filter(Objects::nonNull)
+        .map(NAMES::matcher)
+        .filter(Matcher::find)
+        .findFirst()
+        .map(found -> found.group(1).replaceAll("\\b(DNS|IP):", ""))
+        .orElse("those in it" + rootMessage(status));
+  }
+
+  private static String rootMessage(Status status) {
+    return causes(status)
+        .map(Throwable::getMessage)
+        .filter(Objects::nonNull)
+        .reduce((earlier, later) -> later)
+        .map(": "::concat)
+        .orElse("");
+  }
+
+  private static boolean says(Throwable cause, String text) {
+    return cause.getMessage() != null && cause.getMessage().contains(text);
+  }
+
+  private static Stream<Throwable> causes(Status status) {
+    return Stream.iterate(status.getCause(), Objects::nonNull, Throwable::getCause);
+  }
+}
