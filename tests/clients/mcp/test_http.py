@@ -179,14 +179,15 @@ def test_a_body_is_limited(endpoint, opened, chunked):
     assert list(session.list_memories()) == []
 
 
-def test_a_bearer_has_few_requests_at_a_time_and_others_have_theirs(endpoint, opened):
+def test_a_bearer_has_few_requests_at_a_time_and_others_have_theirs(endpoint, opened, monkeypatch):
     """The bodies of the first never arrive."""
+    monkeypatch.setattr("muniment.mcp.door.BODY_SECONDS", 4.0)
     greedy, other = opened(PUBLIC), opened(PUBLIC)
     sockets = [_begin(endpoint, greedy.token) for _ in range(8)]
     with ThreadPoolExecutor(1) as beside:
         refused = next(filter(None, (_refused(endpoint, greedy.token) for _ in range(100))))
         served = beside.submit(endpoint.call, other.token).result()
-    answers = [each.recv(4096).split(b"\r\n")[0] for each in sockets]
+    answers = [_read_to_the_end(each).split(b"\r\n")[0] for each in sockets]
 
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
     assert served.status_code == 200
