@@ -203,7 +203,7 @@ def _refused(endpoint: Endpoint, token: str) -> httpx2.Response | None:
 def _begin(endpoint: Endpoint, token: str) -> Any:
     """A connection with a request whose body does not arrive."""
     connection = endpoint.connect()
-    head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{endpoint.port}\r\nAuthorization: Bearer {token}\r\n"
+    head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{endpoint.port}\r\nAuthorization: bEARER {token}\r\n"
     connection.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{".encode())
     return connection
 

@@ -165,7 +165,7 @@ def test_without_a_session_it_says_what_is_missing(environment, tmp_path):
 
 
 @pytest.mark.parametrize("state", ["closed", "unknown", "host key"])
-def test_a_bad_token_is_told_at_the_start(state, service, session, tmp_path):
+def test_a_bad_token_ends_the_server_at_its_start(state, service, session, tmp_path):
     """Before a model has called anything, and without showing the token."""
     tokens = {"closed": session.token, "unknown": "mun_s_1_" + "x" * 43, "host key": service.host().token}
     if state == "closed":
@@ -182,7 +182,7 @@ def test_a_bad_token_is_told_at_the_start(state, service, session, tmp_path):
     assert tokens[state] not in done.stderr
 
 
-def test_a_server_that_is_not_there_yet_is_told_and_waited_for(tmp_path):
+def test_a_memory_that_is_not_there_yet_may_come_later(tmp_path):
     environment = {"MUNIMENT_ADDRESS": "127.0.0.1:1", "MUNIMENT_TOKEN": "mun_s_1_a-session-token"}
     done = subprocess.run(
         [COMMAND], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL

@@ -61,7 +61,7 @@ def run() -> None:
 def run_http(
     address: str, *, certificate: str | None = None, key: str | None = None, names: Sequence[str] = ()
 ) -> None:
-    """Serve MCP over HTTP at *address*, until the process is told to end. SystemExit: it cannot be served."""
+    """Serve MCP over HTTP at *address*, until SIGTERM or SIGINT. SystemExit: it cannot be served."""
     http, callers = _load("muniment.mcp.http"), _load("muniment.mcp.callers")
     try:
         listen = http.Listen.at(address, certificate=certificate, key=key, names=tuple(names))

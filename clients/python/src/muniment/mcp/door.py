@@ -63,7 +63,8 @@ class Door:
     @contextmanager
     def _counted(self, headers: Headers) -> Iterator[bool]:
         """Count the request for its bearer. Yields whether the bearer makes too many."""
-        bearer = hashlib.sha256(headers.get("authorization", "").encode()).digest()
+        _, _, token = headers.get("authorization", "").partition(" ")  # the scheme may be in upper or lower case
+        bearer = hashlib.sha256(token.encode()).digest()
         self._calls[bearer] += 1
         try:
             yield self._calls[bearer] > MOST_CALLS

@@ -104,7 +104,7 @@ class Connection(H11Protocol):
 
 
 def serve(listen: Listen, callers: Callers) -> None:
-    """Serve until the process is told to end. Says on standard error where, once it listens."""
+    """Serve until SIGTERM or SIGINT. Says on standard error where, once it listens."""
     with listening(listen) as listener:
         port = listener.getsockname()[1]
         sys.stderr.write(f"serving MCP at {listen.url(port)}\n")
