@@ -18,6 +18,7 @@ from mcp import Client
 from muniment import Classification, SessionClient
 from muniment.mcp.server import build
 from tests.clients.mcp.conftest import COMMAND
+from tests.clients.mcp.over_http import serving
 from tests.clients.mcp.tools import TOOLS
 
 with warnings.catch_warnings():
@@ -110,6 +111,16 @@ async def test_it_reads_the_label_of_each_result(opened, level, trusted):
     assert [(each.integrity, each.confidentiality) for each in labels] == [
         (IntegrityLabel.UNTRUSTED, confidentiality)
     ] * 4
+
+
+async def test_it_reads_them_over_http_too(service, opened):
+    session = opened(INTERNAL)
+    bearer = {"Authorization": f"Bearer {session.token}"}
+    with serving(service.address) as endpoint:
+        async with SecureMCPToolProxy(url=endpoint.url, headers=bearer, name="muniment") as proxy:
+            (label,) = await labels_of(proxy, "memory_save", key="tea", content="Assam")
+
+    assert (label.integrity, label.confidentiality) == (IntegrityLabel.UNTRUSTED, ConfidentialityLabel.PRIVATE)
 
 
 RECALL = ("memory_get", {"key": "plan"})
