@@ -75,7 +75,7 @@ def said(result: CallToolResult) -> str:
 @asynccontextmanager
 async def talking(session: SessionClient) -> AsyncIterator[Model]:
     """A model with the server of *session* in this process."""
-    async with Client(build(session)) as client:
+    async with Client(build(lambda: session)) as client:
         yield Model(client)
 
 

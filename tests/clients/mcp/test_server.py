@@ -15,7 +15,10 @@ from muniment import Classification
 from tests.clients.mcp.conftest import COMMAND, talking, talking_over_stdio
 from tests.clients.mcp.tools import TOOLS
 
-READS = {name for name in TOOLS if name.endswith(("_get", "_search", "_list"))}
+READS = {name for name in TOOLS if name.endswith(("_get", "search", "_list"))}
+ADDS = {"note_add", "passage_store"}
+MOST_BYTES = 12_000
+"""Of the list of tools, which is part of each prompt: it took 24,264 bytes in 0.1.0."""
 _SPEAKS_OF_LEVELS = re.compile(
     r"agent|owner|tenant|session|taint|level|classif|label_of|public|internal|confid|restrict"
 )
@@ -60,9 +63,30 @@ async def test_every_tool_says_when_to_use_it_and_what_it_does(session):
         assert hints is not None
         assert len(tool.description or "") > 60
         assert hints.read_only_hint == (tool.name in READS)
-        assert hints.open_world_hint is False
-        assert tool.output_schema is not None
+        assert hints.destructive_hint == (None if tool.name in READS else tool.name not in ADDS)
+        assert hints.idempotent_hint == (
+            None if tool.name in READS else tool.name not in ("note_edit", "passage_store")
+        )
         assert all(each.get("description") for each in tool.input_schema.get("properties", {}).values())
+
+
+@pytest.mark.anyio
+async def test_recalled_text_may_have_come_from_anywhere(session):
+    """A guard takes what a tool of a closed world gives for trusted."""
+    async with talking(session) as model:
+        tools = (await model.client.list_tools()).tools
+
+    assert {tool.name for tool in tools if tool.annotations and tool.annotations.open_world_hint} == set(TOOLS)
+
+
+@pytest.mark.anyio
+async def test_the_tools_take_half_of_what_they_took(session):
+    async with talking(session) as model:
+        tools = (await model.client.list_tools()).tools
+
+    listed = json.dumps([tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in tools])
+    assert len(listed) <= MOST_BYTES
+    assert '"title"' not in listed
 
 
 @pytest.mark.anyio
@@ -75,6 +99,7 @@ async def test_the_instructions_ask_to_save_unasked_and_never_at_a_level(session
         assert words in instructions
     assert not re.search(r"PUBLIC|INTERNAL|CONFIDENTIAL|RESTRICTED", instructions)
     assert set(re.findall(r"\b(?:memory|note|block|passage)_\w+", instructions)) < set(TOOLS)
+    assert "search" in instructions
 
 
 def test_nothing_but_the_protocol_is_on_stdout_and_no_secret_anywhere(service, session):
@@ -137,6 +162,34 @@ def test_without_a_session_it_says_what_is_missing(environment, tmp_path):
     assert "MUNIMENT_TOKEN" in done.stderr
     assert "secret" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("state", ["closed", "unknown", "host key"])
+def test_a_bad_token_ends_the_server_at_its_start(state, service, session, tmp_path):
+    """Before a model has called anything, and without showing the token."""
+    tokens = {"closed": session.token, "unknown": "mun_s_1_" + "x" * 43, "host key": service.host().token}
+    if state == "closed":
+        session.close()
+    environment = {"MUNIMENT_ADDRESS": service.address, "MUNIMENT_TOKEN": tokens[state]}
+    done = subprocess.run(
+        [COMMAND], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "MUNIMENT_TOKEN is " in done.stderr
+    assert "muniment session open" in done.stderr
+    assert ("a host key" in done.stderr) == (state == "host key")
+    assert tokens[state] not in done.stderr
+
+
+def test_a_memory_that_is_not_there_yet_may_come_later(tmp_path):
+    environment = {"MUNIMENT_ADDRESS": "127.0.0.1:1", "MUNIMENT_TOKEN": "mun_s_1_a-session-token"}
+    done = subprocess.run(
+        [COMMAND], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "cannot be reached yet: UNAVAILABLE" in done.stderr
 
 
 def test_without_the_sdk_it_says_what_to_install(tmp_path):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import grpc
 import pytest
+from mcp.shared.exceptions import MCPError
 
 import muniment
 from muniment import Classification, MemorySettings
@@ -29,7 +30,7 @@ async def test_memories(session):
         await model.does("memory_save", key="tea", content="Assam, no sugar", tags=["taste"])
         await model.does("memory_save", key="plan", content="ship on Friday")
         got = await model.does("memory_get", key="tea")
-        found = await model.does("memory_search", query="how does she like her tea?", max_results=1)
+        found = await model.does("search", query="how does she like her tea?", max_results=1)
         tagged = await model.does("memory_list", tag="taste")
         deleted = await model.does("memory_delete", key="plan")
         every = await model.does("memory_list")
@@ -72,13 +73,14 @@ async def test_long_contents_are_shown_whole_one_by_one_only(session):
 
     async with talking(session) as model:
         (entry,) = (await model.does("memory_list"))["memories"]
-        (match,) = (await model.does("memory_search", query="lighthouse"))["memories"]
-        (passage,) = (await model.does("passage_search", query="lighthouse"))["passages"]
+        (listed,) = (await model.does("passage_list"))["passages"]
+        found = await model.does("search", query="lighthouse")
+        (match,), (passage,) = found["memories"], found["passages"]
         whole = await model.does("memory_get", key="log")
         archived = await model.does("passage_get", passage_id=passage["passage_id"])
 
     assert (entry["whole"], match["whole"], passage["whole"]) == (False, False, False)
-    assert entry["content"] == text[:200]
+    assert entry["content"] == listed["content"] == text[:200]
     assert "lighthouse" in match["content"]
     assert len(match["content"]) <= 2000
     assert len(passage["content"]) <= 2000
@@ -193,11 +195,61 @@ async def test_a_shared_block_is_read_only(owner, session):
 async def test_passages(session):
     async with talking(session) as model:
         stored = await model.does("passage_store", content="The compiler is done.", author="Grace", tags=["standup"])
-        found = await model.does("passage_search", query="is the compiler finished?")
+        found = await model.does("search", query="is the compiler finished?", kind="passage")
+        tagged = await model.does("passage_list", tag="standup")
+        other = await model.does("passage_list", tag="retro")
+        deleted = await model.does("passage_delete", passage_id=stored["passage_id"])
+        left = await model.does("passage_list")
 
     (passage,) = found["passages"]
+    assert tagged["passages"] == [passage]
+    assert deleted == {"deleted": stored["passage_id"], "revealed": False}
+    assert (other["passages"], left["passages"], left["more"]) == ([], [], False)
     assert (passage["passage_id"], passage["content"]) == (stored["passage_id"], "The compiler is done.")
     assert (passage["author"], passage["tags"], passage["whole"]) == ("Grace", ["standup"], True)
+
+
+async def test_search_finds_every_kind_or_one(session):
+    async with talking(session) as model:
+        await model.does("memory_save", key="boat", content="The lighthouse has a boat.")
+        await model.does("note_add", content="Lives in a lighthouse.", target="user")
+        await model.does("note_add", content="The lighthouse is white.")
+        await model.does("passage_store", content="We met at the lighthouse.")
+        every = await model.does("search", query="lighthouse")
+        notes = await model.does("search", query="lighthouse", kind="note")
+        one = await model.does("search", query="lighthouse", kind="memory", max_results=1)
+
+    assert [each["key"] for each in every["memories"]] == ["boat"]
+    assert {each["target"]: each["content"] for each in every["notes"]} == {
+        "user": "Lives in a lighthouse.",
+        "memory": "The lighthouse is white.",
+    }
+    assert [each["content"] for each in every["passages"]] == ["We met at the lighthouse."]
+    assert notes == every | {"memories": [], "passages": []}
+    assert one == every | {"notes": [], "passages": []}
+
+
+async def test_the_prompt_is_a_prompt_and_a_resource(session):
+    session.update_block("personality", "Dry humor.")
+    session.add_note("Ships on Fridays.")
+    async with talking(session) as model:
+        (listed,) = (await model.client.list_prompts()).prompts
+        (offered,) = (await model.client.list_resources()).resources
+        prompt = await model.client.get_prompt(listed.name)
+        resource = await model.client.read_resource(offered.uri)
+
+    assert (listed.name, listed.arguments, str(offered.uri)) == ("memory", [], "muniment://prompt")
+    rendered = session.render_prompt().text
+    assert [message.content.model_dump()["text"] for message in prompt.messages] == [rendered]
+    assert [content.model_dump()["text"] for content in resource.contents] == [rendered]
+
+
+async def test_a_prompt_that_cannot_be_rendered_says_what_to_do(session):
+    session.close()
+    async with talking(session) as model:
+        for read in (model.client.get_prompt("memory"), model.client.read_resource("muniment://prompt")):
+            with pytest.raises(MCPError, match="do not retry"):
+                await read
 
 
 async def test_a_field_that_breaks_a_rule_is_named(session):

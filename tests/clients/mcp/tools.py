@@ -1,9 +1,9 @@
 """The tools that the MCP server offers, in its order."""
 
 TOOLS = [
+    "search",
     "memory_save",
     "memory_get",
-    "memory_search",
     "memory_list",
     "memory_delete",
     "note_add",
@@ -14,6 +14,7 @@ TOOLS = [
     "block_list",
     "block_update",
     "passage_store",
-    "passage_search",
     "passage_get",
+    "passage_list",
+    "passage_delete",
 ]

@@ -1,4 +1,4 @@
-"""Muniment by MCP: a `muniment-mcp` for each actor, started with the token of its session."""
+"""Muniment by MCP over HTTP: one `muniment-mcp` for all, to which each actor sends the token of its session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from muniment import HostClient
 
 from ..adapter import Adapter, operation, serve
-from .mcp_stdio import McpServer
+from .mcp_http import McpServer
 from .muniment_development import ARRANGEMENTS, MADE, running, sessions
 
 _COMMAND = str(Path(sys.executable).with_name("muniment-mcp"))
@@ -27,77 +27,74 @@ class Mcp(Adapter):
         super().__init__()
         self.version = metadata.version("muniment")
         self._host = host
-        self._address = address
-        self._servers: dict[str, McpServer] = {}
+        self._server = McpServer([_COMMAND, "--http", "127.0.0.1:0"], {"MUNIMENT_ADDRESS": address})
+        self._tokens: dict[str, str] = {}
 
     def begin(self, arrangement: str) -> None:
-        """New agents, and an MCP server for the session of each actor."""
-        self.close()
-        opened = sessions(self._host, arrangement)
-        self._servers = {
-            actor: McpServer([_COMMAND], {"MUNIMENT_ADDRESS": self._address, "MUNIMENT_TOKEN": session.token})
-            for actor, session in opened.items()
-        }
+        """New agents, and a session for each actor."""
+        self._tokens = {actor: session.token for actor, session in sessions(self._host, arrangement).items()}
 
     def close(self) -> None:
-        """End the MCP servers."""
-        for server in self._servers.values():
-            server.close()
+        """End the MCP server."""
+        self._server.close()
+
+    def _call(self, actor: str, tool: str, **arguments: Any) -> Any:
+        return self._server.call(self._tokens[actor], tool, **arguments)
 
     @operation(key="key", text="text", tags="tags")
     def memory_save(self, actor: str, key: str, text: str, tags: list[str]) -> Any:
         """Store a memory."""
-        return self._servers[actor].call("memory_save", key=key, content=text, tags=tags)
+        return self._call(actor, "memory_save", key=key, content=text, tags=tags)
 
     @operation(key="key", reads=True)
     def memory_get(self, actor: str, key: str) -> Any:
         """One memory."""
-        return self._servers[actor].call("memory_get", key=key)
+        return self._call(actor, "memory_get", key=key)
 
     @operation(query="query", limit="limit", reads=True)
-    def memory_search(self, actor: str, query: str, limit: int) -> Any:
-        """Those that match."""
-        return self._servers[actor].call("memory_search", query=query, max_results=limit)
+    def search(self, actor: str, query: str, limit: int) -> Any:
+        """What matches, of every kind."""
+        return self._call(actor, "search", query=query, max_results=limit)
 
     @operation(reads=True)
     def memory_list(self, actor: str) -> Any:
         """All memories."""
-        return self._servers[actor].call("memory_list")
+        return self._call(actor, "memory_list")
 
     @operation(key="key")
     def memory_delete(self, actor: str, key: str) -> Any:
         """Delete a memory."""
-        return self._servers[actor].call("memory_delete", key=key)
+        return self._call(actor, "memory_delete", key=key)
 
     @operation(text="text")
     def note_add(self, actor: str, text: str) -> Any:
         """Store a note."""
-        return self._servers[actor].call("note_add", content=text)
+        return self._call(actor, "note_add", content=text)
 
     @operation(reads=True)
     def note_list(self, actor: str) -> Any:
         """All notes, with the usage of the budget."""
-        return self._servers[actor].call("note_list")
+        return self._call(actor, "note_list")
 
     @operation(key="key", text="text")
     def block_update(self, actor: str, key: str, text: str) -> Any:
         """Create or replace a block."""
-        return self._servers[actor].call("block_update", label=key, content=text)
+        return self._call(actor, "block_update", label=key, content=text)
 
     @operation(reads=True)
     def block_list(self, actor: str) -> Any:
         """All blocks."""
-        return self._servers[actor].call("block_list")
+        return self._call(actor, "block_list")
 
     @operation(text="text")
     def passage_store(self, actor: str, text: str) -> Any:
         """Store a passage."""
-        return self._servers[actor].call("passage_store", content=text)
+        return self._call(actor, "passage_store", content=text)
 
-    @operation(query="query", reads=True)
-    def passage_search(self, actor: str, query: str) -> Any:
-        """Those that match."""
-        return self._servers[actor].call("passage_search", query=query)
+    @operation(reads=True)
+    def passage_list(self, actor: str) -> Any:
+        """All passages."""
+        return self._call(actor, "passage_list")
 
 
 def main() -> None:

@@ -1,10 +1,11 @@
-"""Muniment for models: an MCP server on standard input and output, for one session.
+"""Muniment for models: an MCP server, on standard input and output for one session, or over HTTP.
 
-Started as `muniment-mcp`, or as `muniment mcp` with the extra `cli`. It needs the extra `muniment[mcp]`, and reads the
-session from its environment:
+Started as `muniment-mcp`, or as `muniment mcp` with the extra `cli`. It needs the extra `muniment[mcp]`, and reads from
+its environment:
 
 - MUNIMENT_ADDRESS: `host:port` or `unix:/path`.
-- MUNIMENT_TOKEN: the session's token. A host key is not accepted: a model acts as one session.
+- MUNIMENT_TOKEN: the session's token. A host key is not accepted: a model acts as one session. Over HTTP each request
+  carries its own token instead.
 - MUNIMENT_TLS_CA: the authority to trust. Without it, gRPC's default authorities, and no TLS to this machine.
 """
 
@@ -14,21 +15,35 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import ModuleType
 
 from muniment._channel import TLS, is_local
 from muniment._connect import connect
+from muniment._shown import shown
+from muniment.errors import InvalidArgument, MunimentError, NotFound, PermissionDenied, Unauthenticated
 from muniment.session import SessionClient
+
+_SECONDS_AT_START = 5.0
 
 
 def main() -> None:
     """`muniment-mcp`."""
-    argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="muniment-mcp",
-        description="An MCP server on standard input and output: the memory of one session, for a model.",
+        description="An MCP server: the memory of one session, for a model, on standard input and output; or, with "
+        "--http, of the session whose token a request carries as bearer.",
         epilog="MUNIMENT_ADDRESS and MUNIMENT_TOKEN say which session, MUNIMENT_TLS_CA whom to trust over TLS.",
-    ).parse_args()
-    run()
+    )
+    parser.add_argument("--http", metavar="HOST:PORT", help="serve MCP over HTTP here, on loopback or with TLS")
+    parser.add_argument("--tls-cert", metavar="FILE", help="the certificate chain to serve with")
+    parser.add_argument("--tls-key", metavar="FILE", help="its key")
+    parser.add_argument("--name", metavar="NAME", action="append", default=[], help="a name clients reach it by")
+    given = parser.parse_args()
+    if given.http is None:
+        run()
+    else:
+        run_http(given.http, certificate=given.tls_cert, key=given.tls_key, names=given.name)
 
 
 def run() -> None:
@@ -37,21 +52,54 @@ def run() -> None:
         session = session_of(os.environ)
     except (ValueError, OSError) as error:
         sys.exit(f"{error}\nMUNIMENT_ADDRESS, MUNIMENT_TOKEN and MUNIMENT_TLS_CA say which session is served, and how")
-    try:
-        server = importlib.import_module("muniment.mcp.server")
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] != "mcp":
-            raise
-        sys.exit("the MCP SDK is missing: pip install 'muniment[mcp]'")
+    server = _load("muniment.mcp.server")
     with session:
-        server.serve(session)
+        _check(session)
+        server.build(lambda: session).run("stdio")
+
+
+def run_http(
+    address: str, *, certificate: str | None = None, key: str | None = None, names: Sequence[str] = ()
+) -> None:
+    """Serve MCP over HTTP at *address*, until SIGTERM or SIGINT. SystemExit: it cannot be served."""
+    http, callers = _load("muniment.mcp.http"), _load("muniment.mcp.callers")
+    try:
+        listen = http.Listen.at(address, certificate=certificate, key=key, names=tuple(names))
+        http.serve(listen, callers.Callers(*_server_of(os.environ)))
+    except (ValueError, OSError) as error:
+        sys.exit(f"{error}\nMUNIMENT_ADDRESS and MUNIMENT_TLS_CA say which server is called, and how")
 
 
 def session_of(environment: Mapping[str, str]) -> SessionClient:
     """A client of the session that *environment* names. ValueError: it names none. OSError: the CA cannot be read."""
-    address, token, ca = (
-        environment.get(name, "").strip() for name in ("MUNIMENT_ADDRESS", "MUNIMENT_TOKEN", "MUNIMENT_TLS_CA")
-    )
+    token = environment.get("MUNIMENT_TOKEN", "").strip()
     if not token:
         raise ValueError("a session's token is needed: see `muniment session open`")
-    return connect(address, token=token, tls=TLS(ca) if ca else not is_local(address))
+    address, tls = _server_of(environment)
+    return connect(address, token=token, tls=tls)
+
+
+def _server_of(environment: Mapping[str, str]) -> tuple[str, bool | TLS]:
+    address, ca = (environment.get(name, "").strip() for name in ("MUNIMENT_ADDRESS", "MUNIMENT_TLS_CA"))
+    return address, TLS(ca) if ca else not is_local(address)
+
+
+def _load(module: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.partition(".")[0] != "mcp":
+            raise
+        sys.exit("the MCP SDK is missing: pip install 'muniment[mcp]'")
+
+
+def _check(session: SessionClient) -> None:
+    """SystemExit: the token is not that of an open session. If the server cannot be reached, it may be later."""
+    try:
+        session.get_session(timeout=_SECONDS_AT_START)
+    except Unauthenticated:
+        sys.exit("MUNIMENT_TOKEN is not the token of an open session: open one with `muniment session open`")
+    except (PermissionDenied, InvalidArgument, NotFound):
+        sys.exit("MUNIMENT_TOKEN is a host key: a model acts as one session, so open one with `muniment session open`")
+    except MunimentError as error:
+        sys.stderr.write(f"the memory cannot be reached yet: {shown(error)}\n")

@@ -23,10 +23,10 @@ NEXT: dict[type[MunimentError], str] = {
     "whoever runs the memory must open another session; do not retry.",
     muniment.PermissionDenied: "The memory is set up wrongly: MUNIMENT_TOKEN must be a session's token. Tell the user; "
     "do not retry.",
-    muniment.MemoryNotFound: "Find its key with memory_search or memory_list, or save it.",
+    muniment.MemoryNotFound: "Find its key with search or memory_list, or save it.",
     muniment.NoteNotFound: "Find its id with note_list. A note of the other target is not found here.",
     muniment.BlockNotFound: "See the blocks with block_list, or create it with block_update.",
-    muniment.PassageNotFound: "Find its id with passage_search.",
+    muniment.PassageNotFound: "Find its id with search or passage_list.",
     muniment.NotFound: "Look for what there is.",
     muniment.AlreadyExists: "Call again.",
     muniment.WriteLevelMismatch: "It was written where the conversation had seen less, so it cannot be deleted from "
@@ -53,12 +53,15 @@ def report_errors(tool: Callable[Arguments, Result]) -> Callable[Arguments, Resu
     def reporting(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         try:
             return tool(*args, **kwargs)
-        except BudgetExceeded as full:
-            raise ToolError(_budget_message(full)) from None
         except MunimentError as error:
-            raise ToolError(f"{_message(error)}. {_next(error)}") from None
+            raise ToolError(text_of(error)) from None
 
     return reporting
+
+
+def text_of(error: MunimentError) -> str:
+    """What a model reads of *error*."""
+    return _budget_message(error) if isinstance(error, BudgetExceeded) else f"{_message(error)}. {_next(error)}"
 
 
 def _message(error: MunimentError) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 import muniment
 from muniment import Classification
@@ -16,6 +16,7 @@ LINE = 200
 """Up to how many code points a list, which has many entries, shows the whole content."""
 
 Level = Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]
+Target = Literal["memory", "user"]
 
 LEVELS: dict[Classification, Level] = {
     Classification.PUBLIC: "PUBLIC",
@@ -28,7 +29,7 @@ LEVELS: dict[Classification, Level] = {
 class Labeled(BaseModel):
     """A result that says how sensitive it is, for the host of the model."""
 
-    classification: Level = Field(description="How sensitive this is, which follows from the conversation.")
+    classification: Level
 
 
 class Memory(Labeled):
@@ -51,28 +52,27 @@ class MemoryEntry(Labeled):
 
     key: str
     content: str
-    whole: bool = Field(description="Whether this is the whole content. If not, memory_get reads it.")
+    whole: bool
+    """If not, memory_get reads the whole content."""
     tags: list[str]
     update_time: datetime
 
 
-class Memories(Labeled):
-    """Several memories."""
-
-    memories: list[MemoryEntry]
-
-
-class MemoryList(Memories):
+class MemoryList(Labeled):
     """Memories by key."""
 
-    more: bool = Field(description="Whether there are more. Find them with memory_search, or list those with one tag.")
+    memories: list[MemoryEntry]
+    more: bool
+    """Whether there are more. Find them with search, or list those with one tag."""
 
 
 class Deleted(BaseModel):
     """A deletion that was made."""
 
-    deleted: str = Field(description="The key or id.")
-    revealed: bool = Field(description="Whether an older, less sensitive version is seen again from now on.")
+    deleted: str
+    """The key or id."""
+    revealed: bool
+    """Whether an older, less sensitive version is seen again from now on."""
 
 
 class Usage(BaseModel):
@@ -115,7 +115,8 @@ class Block(Labeled):
 
     label: str
     content: str
-    read_only: bool = Field(description="Whether it is another agent's, shared for reading.")
+    read_only: bool
+    """Whether it is another agent's, shared for reading."""
 
 
 class Blocks(Labeled):
@@ -147,19 +148,40 @@ class Passage(Labeled):
 
 
 class PassageEntry(Labeled):
-    """One passage of a search."""
+    """One passage of a list or search."""
 
     passage_id: str
     content: str
-    whole: bool = Field(description="Whether this is the whole content. If not, passage_get reads it.")
+    whole: bool
+    """If not, passage_get reads the whole content."""
     author: str | None
     tags: list[str]
     event_time: datetime
 
 
-class Passages(Labeled):
-    """Several passages."""
+class PassageList(Labeled):
+    """Passages, the newest first."""
 
+    passages: list[PassageEntry]
+    more: bool
+    """Whether there are more. Find them with search, or list those with one tag."""
+
+
+class NoteEntry(Labeled):
+    """One note of a search."""
+
+    note_id: str
+    target: Target
+    content: str
+    whole: bool
+    """If not, note_list reads the whole content."""
+
+
+class Found(Labeled):
+    """What a search found, each kind by itself, best first."""
+
+    memories: list[MemoryEntry]
+    notes: list[NoteEntry]
     passages: list[PassageEntry]
 
 
@@ -213,8 +235,16 @@ def passage(of: muniment.Passage) -> Passage:
     )
 
 
-def passage_entry(of: muniment.Passage, part: str) -> PassageEntry:
+def note_entry(of: muniment.Note, target: Target, part: str) -> NoteEntry:
     shown, whole = _shown(of.content, part, WHOLE)
+    return NoteEntry(
+        classification=LEVELS[of.classification], note_id=of.note_id, target=target, content=shown, whole=whole
+    )
+
+
+def passage_entry(of: muniment.Passage, part: str, most: int = WHOLE) -> PassageEntry:
+    """*part* is what to show of a content of more than *most* code points, up to as many."""
+    shown, whole = _shown(of.content, part, most)
     return PassageEntry(
         classification=LEVELS[of.classification],
         passage_id=of.passage_id,

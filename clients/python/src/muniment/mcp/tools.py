@@ -5,8 +5,9 @@ No argument names an agent or a level: both follow from the session.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Annotated, Literal
+from typing import Annotated, Protocol, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -18,7 +19,9 @@ from muniment.mcp.results import LEVELS
 
 MAX_PAGE_SIZE = 250
 MAX_LISTED = 500
-"""How many memories a list contains. All of them could be larger than the context of a model."""
+"""How many items a list contains. All of them could be larger than the context of a model."""
+
+Item = TypeVar("Item")
 
 Key = Annotated[
     str,
@@ -32,21 +35,25 @@ Tags = Annotated[
     list[str],
     Field(max_length=32, description="Words to group by, such as preference, rule, person or project."),
 ]
-Query = Annotated[str, Field(min_length=1, max_length=1024, description="Plain language: a question, or words.")]
-MaxResults = Annotated[int, Field(ge=1, le=100, description="The most results to return.")]
+Tag = Annotated[str, Field(description="Only those with this tag. Empty: all.")]
 Target = Annotated[
-    Literal["memory", "user"],
-    Field(
-        description="memory: your own notes, such as facts about projects and tools, and what you learned. "
-        "user: who the user is, such as name, role, preferences and habits."
-    ),
+    results.Target,
+    Field(description="memory: your own notes, on projects, tools, lessons. user: who the user is."),
 ]
 NoteId = Annotated[str, Field(description="From note_list.")]
 NoteContent = Annotated[str, Field(min_length=1, description="One fact, in as few words as it takes.")]
 Label = Annotated[str, Field(min_length=1, max_length=64, description="The block's name, such as personality.")]
-PassageId = Annotated[str, Field(description="From passage_search.")]
+PassageId = Annotated[str, Field(description="From search or passage_list.")]
 
-TIERS = {"memory": Tier.MEMORY, "user": Tier.USER}
+TIERS: dict[results.Target, Tier] = {"memory": Tier.MEMORY, "user": Tier.USER}
+
+
+class HasClassification(Protocol):
+    """Anything with a level."""
+
+    @property
+    def classification(self) -> Classification:
+        """Its level."""
 
 
 class NewContent(BaseModel):
@@ -56,11 +63,27 @@ class NewContent(BaseModel):
     content: NoteContent
 
 
-class MemoryTools:
-    """Keyed memories."""
+class Tools:
+    """Tools of the session that makes the current call."""
 
-    def __init__(self, session: SessionClient) -> None:
-        self._session = session
+    def __init__(self, session: Callable[[], SessionClient]) -> None:
+        self._caller = session
+
+    @property
+    def _session(self) -> SessionClient:
+        return self._caller()
+
+    def _level(self, of: Iterable[HasClassification]) -> results.Level:
+        """The highest level in an answer.
+
+        That there is nothing says something about all that the session sees, so then it is the session's taint.
+        """
+        highest = max((each.classification for each in of), default=None)
+        return LEVELS[self._session.get_session().taint if highest is None else highest]
+
+
+class MemoryTools(Tools):
+    """Keyed memories."""
 
     def memory_save(
         self,
@@ -72,56 +95,39 @@ class MemoryTools:
 
         Use it on your own, as soon as you learn something that will matter later: a name, a date, a preference, a
         decision, a rule to follow, the state of a project. One fact per key. The same key again replaces content and
-        tags, so look with memory_search first if you may already know something about it.
+        tags, so look with search first if you may already know something about it.
         """
         saved = self._session.save_memory(key, content, tags=tags)
         return results.MemorySaved(classification=LEVELS[saved.classification], key=saved.key)
 
     def memory_get(self, key: Key) -> results.Memory:
-        """Read one memory by its exact key. When you do not know the key, use memory_search."""
+        """Read one memory by its exact key. When you do not know the key, use search."""
         return results.memory(self._session.get_memory(key))
 
-    def memory_search(self, query: Query, max_results: MaxResults = 10) -> results.Memories:
-        """Find memories by what they say, best first.
-
-        Use it before you answer anything that may depend on earlier conversations, and before you ask the user
-        something that you may already know.
-        """
-        found = self._session.search_memories(query, max_results=max_results)
-        return results.Memories(
-            classification=LEVELS[found.classification],
-            memories=[results.memory_entry(each.memory, each.snippet) for each in found],
-        )
-
-    def memory_list(
-        self, tag: Annotated[str, Field(description="Only memories with this tag. Empty: all.")] = ""
-    ) -> results.MemoryList:
+    def memory_list(self, tag: Tag = "") -> results.MemoryList:
         """List memories by key, or those with one tag: the first 500, and of each the first 200 characters.
 
-        Use it to see what is known at the beginning of a task, or to tidy up. memory_get reads the whole of one. To
-        find something, use memory_search: it sees all.
+        Use it to see what is known at the beginning of a task, or to tidy up. If `whole` is false, memory_get reads the
+        rest. If there are `more`, find them with search or by tag.
         """
-        listed = undisturbed(
-            lambda: list(islice(self._session.list_memories(tag, page_size=MAX_PAGE_SIZE), MAX_LISTED + 1))
-        )
+        listed = first(lambda: self._session.list_memories(tag, page_size=MAX_PAGE_SIZE))
         shown = listed[:MAX_LISTED]
-        highest = max((each.classification for each in shown), default=Classification.PUBLIC)
         return results.MemoryList(
-            classification=LEVELS[highest],
+            classification=self._level(listed),
             memories=[results.memory_entry(each, each.content, results.LINE) for each in shown],
             more=len(listed) > len(shown),
         )
 
     def memory_delete(self, key: Key) -> results.Deleted:
-        """Forget one memory: it is wrong, outdated, or the user asks for it. To correct it, use memory_save."""
+        """Forget one memory: it is wrong, outdated, or the user asks for it. To correct it, use memory_save.
+
+        `revealed` says that an older version is seen again from now on.
+        """
         return results.Deleted(deleted=key, revealed=self._session.delete_memory(key) is not None)
 
 
-class NoteTools:
+class NoteTools(Tools):
     """Notes, in two targets with a budget each."""
-
-    def __init__(self, session: SessionClient) -> None:
-        self._session = session
 
     def note_add(self, content: NoteContent, target: Target = "memory") -> results.NoteWritten:
         """Add a note: a short fact that should be in view in every conversation.
@@ -151,9 +157,10 @@ class NoteTools:
                 pages(lambda token: self._session.list_notes_page(tier, page_size=MAX_PAGE_SIZE, page_token=token))
             )
         )
+        notes = [each for page in listed for each in page]
         return results.Notes(
-            classification=LEVELS[max(page.classification for page in listed)],
-            notes=[results.note(each) for page in listed for each in page],
+            classification=self._level(notes),
+            notes=[results.note(each) for each in notes],
             usage=results.usage(listed[-1].usage),
         )
 
@@ -176,26 +183,23 @@ class NoteTools:
         ]
         done = self._session.edit_notes(edits, tier=TIERS[target])
         return results.Notes(
-            classification=LEVELS[done.classification],
+            classification=self._level(done.notes),
             notes=[results.note(each) for each in done.notes],
             usage=results.usage(done.usage),
         )
 
 
-class BlockTools:
+class BlockTools(Tools):
     """Core blocks."""
-
-    def __init__(self, session: SessionClient) -> None:
-        self._session = session
 
     def block_list(self) -> results.Blocks:
         """Read the core blocks: who you are, whom you know, what you are working on.
 
-        Use it at the beginning of a conversation, unless the blocks are already in your prompt.
+        Use it at the beginning of a conversation, unless the blocks are already in your prompt. A `read_only` one is
+        another agent's.
         """
         listed = undisturbed(lambda: list(self._session.list_blocks(page_size=MAX_PAGE_SIZE)))
-        highest = max((each.classification for each in listed), default=Classification.PUBLIC)
-        return results.Blocks(classification=LEVELS[highest], blocks=[results.block(each) for each in listed])
+        return results.Blocks(classification=self._level(listed), blocks=[results.block(each) for each in listed])
 
     def block_update(
         self,
@@ -210,11 +214,8 @@ class BlockTools:
         return results.BlockWritten(classification=LEVELS[written.classification], label=written.label)
 
 
-class PassageTools:
+class PassageTools(Tools):
     """Archival passages."""
-
-    def __init__(self, session: SessionClient) -> None:
-        self._session = session
 
     def passage_store(
         self,
@@ -229,17 +230,26 @@ class PassageTools:
         stored = self._session.store_passage(content, author=author, tags=tags)
         return results.PassageStored(classification=LEVELS[stored.classification], passage_id=stored.passage_id)
 
-    def passage_search(self, query: Query, max_results: MaxResults = 10) -> results.Passages:
-        """Search the archive, best first.
+    def passage_get(self, passage_id: PassageId) -> results.Passage:
+        """Read a whole passage, of which search and passage_list may show only a part."""
+        return results.passage(self._session.get_passage(passage_id))
 
-        Use it if memories and notes do not have the answer: for what someone said, when, and in what words.
-        """
-        found = self._session.search_passages(query, max_results=max_results)
-        return results.Passages(
-            classification=LEVELS[found.classification],
-            passages=[results.passage_entry(each.passage, each.snippet) for each in found],
+    def passage_list(self, tag: Tag = "") -> results.PassageList:
+        """List the archive, or what has one tag, the newest first: 500 passages, the first 200 characters of each."""
+        tags = (tag,) if tag else ()
+        listed = first(lambda: self._session.list_passages(tags=tags, page_size=MAX_PAGE_SIZE))
+        shown = listed[:MAX_LISTED]
+        return results.PassageList(
+            classification=self._level(listed),
+            passages=[results.passage_entry(each, each.content, results.LINE) for each in shown],
+            more=len(listed) > len(shown),
         )
 
-    def passage_get(self, passage_id: PassageId) -> results.Passage:
-        """Read a whole passage, of which passage_search shows only a part."""
-        return results.passage(self._session.get_passage(passage_id))
+    def passage_delete(self, passage_id: PassageId) -> results.Deleted:
+        """Delete one passage from the archive, when the user asks to forget it."""
+        return results.Deleted(deleted=passage_id, revealed=self._session.delete_passage(passage_id) is not None)
+
+
+def first(listing: Callable[[], Iterator[Item]]) -> list[Item]:
+    """The first MAX_LISTED items of *listing*, and one more if there is one."""
+    return undisturbed(lambda: list(islice(listing(), MAX_LISTED + 1)))

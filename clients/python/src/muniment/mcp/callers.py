@@ -1,0 +1,48 @@
+"""Who makes a call over HTTP: the bearer token of the request is a session's token."""
+
+from __future__ import annotations
+
+import hashlib
+
+import anyio.to_thread
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.provider import AccessToken
+
+from muniment import InvalidArgument, NotFound, PermissionDenied, SessionClient, Unauthenticated
+from muniment._calls import Calls
+from muniment._channel import TLS, open_channel
+
+NOT_A_SESSION = (Unauthenticated, PermissionDenied, InvalidArgument, NotFound)
+"""How the server refuses a token of no open session, and a host key."""
+
+_SECONDS = 10.0
+
+
+class Callers:
+    """The sessions of all callers, over one connection to Muniment. A token verifier for the SDK."""
+
+    def __init__(self, address: str, tls: bool | TLS) -> None:
+        self._channel = open_channel(address, tls)
+
+    def session(self) -> SessionClient:
+        """The session of the request that is being served."""
+        bearer = get_access_token()
+        if bearer is None:
+            raise RuntimeError("no request is being served")
+        return self._session(bearer.token)
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """The bearer, if *token* is that of an open session. A MunimentError: this cannot be decided now."""
+        try:
+            session = self._session(token)
+            await anyio.to_thread.run_sync(session.get_session)
+        except (ValueError, *NOT_A_SESSION):
+            return None
+        return AccessToken(token=token, client_id=hashlib.sha256(token.encode()).hexdigest(), scopes=[])
+
+    def _session(self, token: str) -> SessionClient:
+        return SessionClient(Calls(self._channel, token, timeout=_SECONDS, retries=True, owns_channel=False))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()

@@ -1,0 +1,150 @@
+"""MCP over streamable HTTP. Each request carries the session token of its caller as bearer.
+
+The server keeps nothing between requests, neither sessions of MCP nor streams. So there is nothing to take over with
+the session id of another caller, and nothing that callers could leave open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from mcp.server.auth.settings import AuthSettings
+from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import AnyHttpUrl
+from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from muniment._channel import is_local
+from muniment.mcp.callers import Callers
+from muniment.mcp.door import Door
+from muniment.mcp.server import build
+
+PATH = "/mcp"
+MAX_BODY = 2 * 1024 * 1024
+"""The most bytes of a request: a passage of 256 KiB, of which each byte may be escaped as six."""
+IDLE_SECONDS = 10
+"""How long a connection may be open without a request that has arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where the server listens. Without TLS, only on loopback.
+
+    *names* are those under which clients reach it, beside *host*; other names in a request are refused.
+    """
+
+    host: str
+    port: int
+    certificate: str | None = None
+    key: str | None = None
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("--tls-cert and --tls-key require each other")
+        if self.certificate is None and not is_local(f"{self._shown}:{self.port}"):
+            raise ValueError(
+                "without TLS, MCP is served on loopback only: otherwise tokens would cross a network in the clear."
+                " Give --tls-cert and --tls-key, or listen on 127.0.0.1"
+            )
+
+    @classmethod
+    def at(cls, address: str, **options: Any) -> Listen:
+        """From `HOST:PORT`. ValueError: it is none, or it may not be listened on."""
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or int(port) > 65535:
+            raise ValueError(f"{address} is not an address: give HOST:PORT, such as 127.0.0.1:8080")
+        return cls(host.strip("[]"), int(port), **options)
+
+    @property
+    def _shown(self) -> str:
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    def url(self, port: int) -> str:
+        """The address for clients."""
+        return f"{'https' if self.certificate else 'http'}://{self._shown}:{port}{PATH}"
+
+    def hosts(self, port: int) -> list[str]:
+        """What a request's Host may be."""
+        here = ("localhost", "127.0.0.1", "[::1]") if is_local(f"{self._shown}:{port}") else ()
+        names = {self._shown, *here, *self.names}
+        return sorted({*names, *(f"{name}:{port}" for name in names)})
+
+
+class Connection(H11Protocol):
+    """A connection that is closed if its next request takes too long to arrive, however slowly it trickles in."""
+
+    scope: Any  # None until a request has arrived
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self.scope = None
+        super().on_response_complete()
+        self._wait()
+
+    def _wait(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = self.loop.call_later(IDLE_SECONDS, self._close_if_waiting)
+
+    def _close_if_waiting(self) -> None:
+        if self.scope is None:
+            self.transport.close()
+
+
+def serve(listen: Listen, callers: Callers) -> None:
+    """Serve until SIGTERM or SIGINT. Says on standard error where, once it listens."""
+    with listening(listen) as listener:
+        port = listener.getsockname()[1]
+        sys.stderr.write(f"serving MCP at {listen.url(port)}\n")
+        server(listen, port, callers).run(sockets=[listener])
+
+
+def listening(listen: Listen) -> socket.socket:
+    """A socket that listens. OSError: it cannot."""
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    return socket.create_server((listen.host, listen.port), family=family, backlog=2048)
+
+
+def server(listen: Listen, port: int, callers: Callers) -> uvicorn.Server:
+    """The server behind a socket that listens at *port*."""
+    config = uvicorn.Config(
+        _application(listen, port, callers),
+        http=Connection,
+        ws="none",
+        ssl_certfile=listen.certificate,
+        ssl_keyfile=listen.key,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=IDLE_SECONDS,
+    )
+    return uvicorn.Server(config)
+
+
+def _application(listen: Listen, port: int, callers: Callers) -> Starlette:
+    # The SDK asks for an issuer, but names it to clients only together with a resource, of which there is none.
+    auth = AuthSettings(issuer_url=AnyHttpUrl(listen.url(port)), resource_server_url=None)
+    # No page may call: a request with an Origin comes from a browser.
+    security = TransportSecuritySettings(allowed_hosts=listen.hosts(port), allowed_origins=[])
+    application = build(callers.session, auth=auth, token_verifier=callers).streamable_http_app(
+        streamable_http_path=PATH,
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=MAX_BODY,
+        transport_security=security,
+    )
+    application.add_middleware(Door, security=security)
+    return application

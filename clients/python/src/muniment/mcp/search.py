@@ -1,0 +1,60 @@
+"""The tool that searches every kind of item."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from muniment import MemoryResult, NoteResult, PassageResult
+from muniment.mcp import results
+from muniment.mcp.tools import TIERS, HasClassification, Tools
+
+Query = Annotated[str, Field(min_length=1, max_length=1024, description="Plain language: a question, or words.")]
+Kind = Literal["all", "memory", "note", "passage"]
+
+
+class SearchTools(Tools):
+    """Search."""
+
+    def search(
+        self,
+        query: Annotated[
+            str, Field(min_length=1, max_length=1024, description="Plain language: a question, or words.")
+        ],
+        kind: Annotated[Kind, Field(description="One kind only, if not all.")] = "all",
+        max_results: Annotated[int, Field(ge=1, le=100, description="The most results of each kind.")] = 10,
+    ) -> results.Found:
+        """Find memories, notes and passages by what they say, best first.
+
+        Use it before you answer anything that may depend on earlier conversations, and before you ask the user
+        something that you may already know. If `whole` is false, memory_get, note_list or passage_get reads the rest.
+        """
+        memories = self._memories(query, max_results) if kind in ("all", "memory") else []
+        notes = self._notes(query, max_results) if kind in ("all", "note") else []
+        passages = self._passages(query, max_results) if kind in ("all", "passage") else []
+        found: list[HasClassification] = [
+            *(each.memory for each in memories),
+            *(each.note for _, each in notes),
+            *(each.passage for each in passages),
+        ]
+        return results.Found(
+            classification=self._level(found),
+            memories=[results.memory_entry(each.memory, each.snippet) for each in memories],
+            notes=[results.note_entry(each.note, target, each.snippet) for target, each in notes],
+            passages=[results.passage_entry(each.passage, each.snippet) for each in passages],
+        )
+
+    def _memories(self, query: str, most: int) -> list[MemoryResult]:
+        return list(self._session.search_memories(query, max_results=most))
+
+    def _notes(self, query: str, most: int) -> list[tuple[results.Target, NoteResult]]:
+        """The best of each target."""
+        return [
+            (target, each)
+            for target, tier in TIERS.items()
+            for each in self._session.search_notes(query, tier=tier, max_results=most)
+        ]
+
+    def _passages(self, query: str, most: int) -> list[PassageResult]:
+        return list(self._session.search_passages(query, max_results=most))
