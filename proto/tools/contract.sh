@@ -18,7 +18,8 @@ stubs=(
 # The other generated files.
 api=proto/api.binpb
 rules=service/muniment_server/monitor/rules.binpb
-files=("$api" "$rules")
+reference=service/docs/api.md
+files=("$api" "$rules" "$reference")
 baseline=proto/baseline.binpb.gz
 
 scratch=$(mktemp -d)
@@ -33,6 +34,7 @@ generate_into() {
     # The whole workspace: reflection shows what the contract imports, too.
     buf build proto --as-file-descriptor-set -o "$scratch/whole.binpb"
     python3 proto/tools/descriptor_sets.py "$scratch/whole.binpb" "$1/$api" "$1/$rules"
+    python3 proto/tools/api_reference.py "$1/$rules" "$1/$reference"
 }
 
 # Write the contract as an image into the file $1, for comparison with another.
