@@ -107,6 +107,14 @@ def test_a_server_serves_it_with_the_passfile_and_passwords_can_be_rotated(servi
     assert server.stop() == 0
 
 
+def test_a_server_without_a_host_key_says_whose_url_makes_one(serving, url, passfile):
+    server = serving("--database-url", url, "--passfile", str(passfile), "--workers", "1")
+    said, _, command = (server.process.stdout.readline() for _ in range(3))
+
+    assert "the URL of an administrator in MUNIMENT_DATABASE_URL" in said
+    assert command == "  muniment host-key create --tenant NAME --ceiling restricted\n"
+
+
 def test_a_server_whose_login_the_database_refuses_says_so(folder, url, passfile):
     wrong = folder / "wrong"
     wrong.write_text("*:*:*:*:hush\n")
