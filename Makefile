@@ -14,8 +14,8 @@ GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/ru
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test prove prove-abuse prove-deep test-deploy test-clients test-python test-go test-typescript test-java test-rust check format bench \
-        bench-search load load-report noninterference eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust
+.PHONY: help run test prove prove-abuse prove-deep test-deploy test-clients test-python test-go test-typescript test-java test-rust test-ruby check format bench \
+        bench-search load load-report noninterference eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -90,6 +90,16 @@ conformance-rust: clients/rust/Cargo.lock ## Build the Rust client's conformance
 	mkdir -p clients/rust/bin
 	cp $${CARGO_TARGET_DIR:-clients/rust/target}/debug/conformance clients/rust/bin/conformance
 
+test-ruby: conformance-ruby ## Check the conformance runner in Ruby, which has stubs and no client (needs Ruby)
+	ruby -W2 -c tests/conformance/ruby/runner.rb > /dev/null
+
+# Debian's packages: ruby-grpc protobuf-compiler-grpc protobuf-compiler
+conformance-ruby: ## Generate the stubs of the conformance runner in Ruby: tests/conformance/ruby/stubs
+	mkdir -p tests/conformance/ruby/stubs
+	cd proto && protoc --descriptor_set_in=api.binpb --ruby_out=../tests/conformance/ruby/stubs \
+	    --grpc_out=../tests/conformance/ruby/stubs --plugin=protoc-gen-grpc="$$(command -v grpc_ruby_plugin)" \
+	    $$(ls muniment/v1/*.proto | grep -v policy)
+
 check: .venv/.stamp $(GENERATORS) ## Check format, style, types, imports and the contract
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -151,7 +161,7 @@ LOCK := --quiet --universal --python-version 3.11 --generate-hashes \
 clean: ## Remove environments and caches; keeps DATA_DIR
 	rm -rf .venv .venv-gen .venv-peers .venv-black-box .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 	rm -rf clients/go/bin clients/typescript/node_modules clients/typescript/dist clients/java/target
-	rm -rf clients/rust/Cargo.lock clients/rust/bin clients/rust/target
+	rm -rf clients/rust/Cargo.lock clients/rust/bin clients/rust/target tests/conformance/ruby/stubs
 	find service clients proto tests -name __pycache__ -type d -exec rm -rf {} +
 
 # The editable installs fetch nothing: what they need, and what they build with, is in the lock.

@@ -15,8 +15,11 @@ stubs=(
     clients/typescript/src/gen
     clients/rust/src/gen
 )
+# The other generated files.
+api=proto/api.binpb
 rules=service/muniment_server/monitor/rules.binpb
-java=clients/java/api.binpb
+reference=service/docs/api.md
+files=("$api" "$rules" "$reference")
 baseline=proto/baseline.binpb.gz
 
 scratch=$(mktemp -d)
@@ -25,13 +28,13 @@ trap 'rm -rf "$scratch"' EXIT
 # Generate all files into the folder $1, laid out as in the repository.
 generate_into() {
     buf generate --template proto/buf.gen.yaml -o "$1"
-    mkdir -p "$1/$(dirname $rules)"
-    # The whole workspace: the server validates with the rules, and reflects the error details too.
-    buf build proto --as-file-descriptor-set --exclude-source-info -o "$1/$rules"
-    # Maven generates the stubs for Java from this, without buf.
-    mkdir -p "$1/$(dirname $java)"
-    buf build proto --path proto/muniment -o "$scratch/commented.binpb"
-    python3 proto/tools/strip_image.py "$scratch/commented.binpb" "$1/$java"
+    for file in "${files[@]}"; do
+        mkdir -p "$1/$(dirname "$file")"
+    done
+    # The whole workspace: reflection shows what the contract imports, too.
+    buf build proto --as-file-descriptor-set -o "$scratch/whole.binpb"
+    python3 proto/tools/descriptor_sets.py "$scratch/whole.binpb" "$1/$api" "$1/$rules"
+    python3 proto/tools/api_reference.py "$1/$rules" "$1/$reference"
 }
 
 # Write the contract as an image into the file $1, for comparison with another.
@@ -47,9 +50,9 @@ generate() {
         mkdir -p "$(dirname "$folder")"
         cp -R "$scratch/$folder" "$folder"
     done
-    mkdir -p "$(dirname $rules)"
-    cp "$scratch/$rules" $rules
-    cp "$scratch/$java" $java
+    for file in "${files[@]}"; do
+        cp "$scratch/$file" "$file"
+    done
 }
 
 check() {
@@ -62,8 +65,9 @@ check() {
     for folder in "${stubs[@]}"; do
         diff -r -x __pycache__ "$scratch/$folder" "$folder" || stale
     done
-    cmp "$scratch/$rules" $rules || stale
-    cmp "$scratch/$java" $java || stale
+    for file in "${files[@]}"; do
+        cmp "$scratch/$file" "$file" || stale
+    done
 }
 
 stale() {

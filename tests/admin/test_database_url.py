@@ -107,6 +107,17 @@ def test_a_server_serves_it_with_the_passfile_and_passwords_can_be_rotated(servi
     assert server.stop() == 0
 
 
+def test_a_server_without_a_valid_host_key_says_whose_url_makes_one(serving, folder, url, passfile):
+    as_admin = {"MUNIMENT_DATABASE_URL": admin_url(url)}
+    for key in objects(run(folder, "host-key", "list", "--json", **as_admin)):
+        run(folder, "host-key", "revoke", key["host_key_id"], **as_admin)
+    server = serving("--database-url", url, "--passfile", str(passfile), "--workers", "1")
+    said, _, command = (server.process.stdout.readline() for _ in range(3))
+
+    assert "the URL of an administrator in MUNIMENT_DATABASE_URL" in said
+    assert command == "  muniment host-key create --tenant NAME --ceiling restricted\n"
+
+
 def test_a_server_whose_login_the_database_refuses_says_so(folder, url, passfile):
     wrong = folder / "wrong"
     wrong.write_text("*:*:*:*:hush\n")

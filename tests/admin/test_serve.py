@@ -8,6 +8,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -97,12 +98,20 @@ def test_credentials_are_closed_to_others_and_in_no_command_line(dev):
     assert not [command for command in dev.children().values() if key in command or "mun_" in command]
 
 
-def test_outside_development_it_prints_one_line_and_requires_keys(serving, data_dir):
+def test_outside_development_it_says_how_to_make_a_host_key_until_there_is_one(serving, data_dir):
     server = serving(*OWN, "--workers", "1")
-    assert server.stop() == 0
-    assert server.process.stdout.read() == ""
     assert server.said == f"Muniment serves on {server.address} with 1 worker.\n"
+    _, _, next_step = (server.process.stdout.readline() for _ in range(3))
+    command = next_step.replace("NAME", "acme").replace("muniment", f"{sys.executable} -m muniment.cli", 1)
+    made = subprocess.run(
+        ["bash", "-c", command], cwd="/", env=environment_in(server.folder), capture_output=True, text=True, check=False
+    )
+    assert (server.stop(), server.process.stdout.read()) == (0, "")
+    assert "mun_h_" in made.stdout, made.stderr
     assert not (data_dir / "development.json").exists()
+
+    again = serving(*OWN, "--workers", "1")
+    assert (again.stop(), again.process.stdout.read()) == (0, "")
 
 
 def test_opening_again_keeps_the_key(serving, data_dir):

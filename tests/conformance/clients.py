@@ -34,6 +34,8 @@ class Client:
     """What is run. Absent: it was never built here."""
     command: tuple[str, ...]
     """Before the name of the file."""
+    repeats: bool = True
+    """Whether it repeats calls that failed, as clients/README.md says. Stubs alone do not."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -116,5 +118,14 @@ CLIENTS = (
         build=("make", "--silent", "conformance-rust"),
         built="clients/rust/bin/conformance",
         command=("clients/rust/bin/conformance",),
+    ),
+    # No client of ours: it shows that stubs from proto/api.binpb are enough, made by the old protoc of Debian 12.
+    Client(
+        name="ruby",
+        needs=("ruby", "protoc", "grpc_ruby_plugin"),
+        build=("make", "--silent", "conformance-ruby"),
+        built="tests/conformance/ruby/stubs",
+        command=("ruby", "tests/conformance/ruby/runner.rb"),
+        repeats=False,
     ),
 )

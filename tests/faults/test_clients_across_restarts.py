@@ -82,7 +82,8 @@ class Caller:
 
 
 def test_no_call_that_may_be_repeated_fails_and_none_has_its_effect_twice(server, tmp_path, capsys):
-    clients = [client for client in CLIENTS if not client.missing and client.is_built] or list(CLIENTS)
+    repeating = [client for client in CLIENTS if client.repeats]
+    clients = [client for client in repeating if not client.missing and client.is_built] or repeating
     for client in clients:
         make(client)
     with ExitStack() as stack:

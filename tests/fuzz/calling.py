@@ -32,19 +32,19 @@ FAULTS = {
     grpc.StatusCode.DATA_LOSS,
 }
 """What no request may cause. Nothing here is away, overloaded or slow."""
-_REFLECT = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+_REFLECT = {f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo" for version in ("v1", "v1alpha")}
 PATHS: dict[str, Any] = {
     **{f"/{method.containing_service.full_name}/{name}": request_of(name) for name, method in METHODS.items()},
     "/grpc.health.v1.Health/Check": health_pb2.HealthCheckRequest.DESCRIPTOR,
     "/grpc.health.v1.Health/Watch": health_pb2.HealthCheckRequest.DESCRIPTOR,
-    _REFLECT: reflection_pb2.ServerReflectionRequest.DESCRIPTOR,
+    **dict.fromkeys(sorted(_REFLECT), reflection_pb2.ServerReflectionRequest.DESCRIPTOR),
     "/muniment.v1.MemoryService/Nothing": request_of("GetMemory"),
     "/nothing": request_of("GetMemory"),
 }
 """Every method of the server, of health and of reflection, and two that do not exist."""
 REFUSED = {"/muniment.v1.MemoryService/Nothing", "/nothing", "/grpc.health.v1.Health/Watch"}
 """Those that the server does not serve to anybody."""
-_STREAMS = {"/muniment.v1.PassageService/ImportPassages", _REFLECT}
+_STREAMS = {"/muniment.v1.PassageService/ImportPassages", *_REFLECT}
 _HOSTILE_METADATA: list[tuple[str, str | bytes]] = [
     ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
     ("traceparent", "00-00000000000000000000000000000000-0000000000000000-00"),

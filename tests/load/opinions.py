@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
-
-from google.protobuf.descriptor import FileDescriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from muniment.v1 import memory_service_pb2
 from muniment_server.domain.classification import Classification
@@ -22,6 +18,7 @@ from tests.load.side_by_side import ENVIRONMENT, is_installed
 from tests.load.world import World
 
 IN_FLIGHT = 64
+_ROOT = Path(__file__).parents[2]
 _GHZ = "github.com/bojand/ghz/cmd/ghz@v0.121.0"
 
 
@@ -59,36 +56,18 @@ def _h2load(address: str, key: str, token: str, pids: Sequence[int], seconds: fl
 
 def _ghz(address: str, key: str, token: str, seconds: float) -> Opinion:
     command = (
-        "ghz --insecure --protoset muniment.binpb --call muniment.v1.MemoryService.GetMemory "
+        "ghz --insecure --protoset proto/api.binpb --call muniment.v1.MemoryService.GetMemory "
         '-d "{\\"key\\": \\"$KEY\\"}" -m "{\\"authorization\\": \\"Bearer $TOKEN\\"}" '
         f"-c {IN_FLIGHT} --connections 8 -z {seconds:.0f}s --duration-stop wait $ADDRESS"
     )
     program = _installed_ghz()
     if program is None:
         return Opinion("ghz", command, "not measured: `make load-report` builds ghz where Go is installed")
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "muniment.binpb").write_bytes(_descriptors().SerializeToString())
-        finished = subprocess.run(
-            ["sh", "-c", command], cwd=folder, capture_output=True, text=True, check=False,
-            env={"PATH": f"{program.parent}{os.pathsep}{os.defpath}", "ADDRESS": address, "KEY": key, "TOKEN": token},
-        )  # fmt: skip
+    finished = subprocess.run(
+        ["sh", "-c", command], cwd=_ROOT, capture_output=True, text=True, check=False,
+        env={"PATH": f"{program.parent}{os.pathsep}{os.defpath}", "ADDRESS": address, "KEY": key, "TOKEN": token},
+    )  # fmt: skip
     return Opinion("ghz", command, (finished.stdout or finished.stderr).strip())
-
-
-def _descriptors() -> FileDescriptorSet:
-    """What `buf build` makes of the contract: ghz finds no method by reflection."""
-    found = FileDescriptorSet()
-    files = {memory_service_pb2.DESCRIPTOR.name: memory_service_pb2.DESCRIPTOR}
-
-    def add(file: FileDescriptor) -> None:
-        for needed in file.dependencies:
-            if needed.name not in files:
-                files[needed.name] = needed
-                add(needed)
-        file.CopyToProto(found.file.add())
-
-    add(memory_service_pb2.DESCRIPTOR)
-    return found
 
 
 def _installed_ghz() -> Path | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.tour.readme import Step
+from tests.tour.readme import Step, normal
 
 _SECONDS = 120
 _END = "\x1e"
@@ -24,6 +24,14 @@ class Ran:
 
     said: str
     failed: bool
+
+
+def walk(steps: Sequence[Step], folder: Path, environment: Mapping[str, str]) -> None:
+    """Run blocks in one shell, from the first to the last: each says what is shown."""
+    for step, came in zip(steps, run(steps, folder, environment), strict=True):
+        assert (step.text, came.failed) == (step.text, step.fails), came.said
+        if step.shown is not None:
+            assert (step.text, normal(came.said)) == (step.text, normal(step.shown))
 
 
 def run(steps: Sequence[Step], folder: Path, environment: Mapping[str, str]) -> list[Ran]:

@@ -19,23 +19,15 @@ import muniment
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import roles
 from tests.support.certificates import make as make_certificate
-from tests.tour import grpcurl, shell
+from tests.tour import go_tools
 from tests.tour.conftest import recipe
-from tests.tour.readme import PYTHON_README, README, ROOT, TOUR, Step, normal, section, steps
+from tests.tour.readme import PYTHON_README, README, ROOT, TOUR, section, steps
+from tests.tour.shell import walk
 
 TEXT = README.read_text(encoding="utf-8")
 TOUR_TEXT = TOUR.read_text(encoding="utf-8")
 WAYS = {"", "server", "install", "production", "client"}
 """The blocks of the README by their second word: each has a test below."""
-
-
-def walk(steps: list[Step], folder, environment) -> None:
-    """Run blocks in one shell, from the first to the last: each says what is shown."""
-    ran = shell.run(steps, folder, environment)
-    for step, came in zip(steps, ran, strict=True):
-        assert (step.text, came.failed) == (step.text, step.fails), came.said
-        if step.shown is not None:
-            assert (step.text, normal(came.said)) == (step.text, normal(step.shown))
 
 
 def test_the_quickstart_and_what_operators_do(folder, exported):
@@ -64,7 +56,7 @@ def test_the_tour(tool, folder, exported, request):
     """From the first block to the last, with one tool or the other."""
     if tool == "grpcurl":
         built = request.config.cache.mkdir("grpcurl")
-        grpcurl.build(built)
+        go_tools.build("grpcurl", built)
         exported["PATH"] += f"{os.pathsep}{built}"
     blocks = [*steps(TOUR_TEXT, tool)]
 
@@ -105,7 +97,7 @@ def test_server_and_client_can_be_installed_as_shown():
 def test_grpcurl_is_the_version_that_is_tested():
     (version,) = re.findall(r"go install\sgithub.com/fullstorydev/grpcurl/cmd/grpcurl@(\S+?)`", TOUR_TEXT)
 
-    assert f"github.com/fullstorydev/grpcurl {version} " in (grpcurl.TOOLS / "go.mod").read_text()
+    assert f"github.com/fullstorydev/grpcurl {version} " in (go_tools.TOOLS / "go.mod").read_text()
 
 
 def test_the_python_example_is_that_of_the_client():

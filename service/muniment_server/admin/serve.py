@@ -280,6 +280,21 @@ def _announce(config: ServerConfig, running: RunningServer) -> None:
         Console(soft_wrap=True, highlight=False).print(f"Metrics are at {running.metrics}.", markup=False)
     if key is not None:
         _print_examples(running.address, key, config)
+    elif not running.has_host_key:
+        _print_next_step(config.database)
+
+
+def _print_next_step(database: DatabaseConfig) -> None:
+    """Print how to make a host key, for somebody who has none."""
+    options = "--tenant NAME --ceiling restricted"
+    if database.url is None:
+        options += f" --data-dir {shlex.quote(str(database.data_dir.absolute()))}"
+        where = "In another terminal, run:"
+    else:
+        where = "With the URL of an administrator in MUNIMENT_DATABASE_URL, run:"
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(f"No host can call yet, since there is no valid host key. {where}\n", markup=False)
+    _print_lines(console, [f"muniment host-key create {options}"])
 
 
 def _print_examples(address: str, key: str, config: ServerConfig) -> None:

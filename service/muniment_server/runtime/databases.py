@@ -13,10 +13,11 @@ from pathlib import Path
 
 import psycopg
 from psycopg import conninfo as libpq
+from psycopg.rows import class_row
 
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
 from muniment_server.monitor import grants
-from muniment_server.postgres import pool, roles
+from muniment_server.postgres import pool, queries, roles
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.pool import NETWORK, RoleConnection, WrongRole, WrongSettings
 from muniment_server.runtime import clocks, connection_budget, log_settings, restoring
@@ -25,6 +26,7 @@ from muniment_server.runtime.passfile import with_passfile
 from muniment_server.runtime.schema import migrate
 
 _LOG = logging.getLogger("muniment.databases")
+_QUERIES = queries.load(__package__, "host_keys.sql")
 SUPERUSER = "postgres"
 """The administrator of an embedded database."""
 CLUSTER = "postgres"
@@ -45,6 +47,11 @@ _NEEDS_SESSION_MODE = (
 
 class NotReady(RuntimeError):
     """The database must not be served in its current state. The text has one line for each problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    found: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +153,14 @@ def warnings_of(conninfo: str, *, connections: int) -> list[str]:
     """
     with _logged_in(conninfo, roles.CONTROL) as connection:
         return [*connection_budget.warnings(connection, connections), *clocks.warnings(connection)]
+
+
+def has_host_key(conninfo: str) -> bool:
+    """Whether any host can call: without a valid key, none can."""
+    with _logged_in(conninfo, roles.CONTROL) as connection:
+        row = connection.cursor(row_factory=class_row(_Found)).execute(_QUERIES["has_host_key"]).fetchone()
+    assert row is not None  # a query without FROM has one row
+    return row.found
 
 
 def _logged_in(conninfo: str, role: str) -> RoleConnection:

@@ -47,6 +47,8 @@ class RunningServer:
     """The administrator's conninfo of an embedded database."""
     metrics: str | None
     """Where metrics are served."""
+    has_host_key: bool
+    """Whether any host can call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
             assignment = _assignment(config, served, listen, epochs, embedder.path)
             _start_serving(workers, embedder, assignment)
             _LOG.info("serving", extra=fields(address=listen, workers=len(workers), metrics=metrics))
-            on_ready(RunningServer(listen, len(workers), _admin(served), metrics))
+            has_host_key = databases.has_host_key(served.conninfo)
+            on_ready(RunningServer(listen, len(workers), _admin(served), metrics, has_host_key))
             schema = SchemaUpgrade(_admin(served), newest_version())
             _watch(
                 lambda: [*workers, *embedder.processes],

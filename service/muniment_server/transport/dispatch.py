@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, cast
 import grpc
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionResponse
 
 from muniment_server.domain.errors import DeadlineExceeded, MethodUnknown
 from muniment_server.monitor.authentication import bearer_token
@@ -21,6 +22,7 @@ from muniment_server.monitor.status import status_of
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.transport.admission import Admission, Route
 from muniment_server.transport.call_log import REQUEST_ID
+from muniment_server.transport.descriptions import SERVED, Descriptions
 from muniment_server.transport.incoming import Arrivals, Incoming, Rejection, nothing
 from muniment_server.transport.parsing import parsed
 from muniment_server.transport.reflection import REFLECT, Reflection
@@ -49,6 +51,7 @@ class Dispatcher(grpc.ServerInterceptor):
         interceptors: Sequence[Interceptor],
         scopes: Scopes,
         admission: Admission,
+        descriptions: Descriptions,
         *,
         open_reflection: bool,
     ) -> None:
@@ -62,6 +65,8 @@ class Dispatcher(grpc.ServerInterceptor):
         self._unknown = self._handler(_UNKNOWN, self._behind(until_authorized, _UNKNOWN, _unknown), None)
         self._authorize = None if open_reflection else self._behind(until_authorized, REFLECT, lambda _: Message())
         self._reflections = Reflection(admission.verification, admission.calls, open_to_all=open_reflection)
+        for service in SERVED:
+            self._handlers[f"/{service}/ServerReflectionInfo"] = self._reflection(descriptions)
 
     def intercept_service(
         self,
@@ -74,8 +79,7 @@ class Dispatcher(grpc.ServerInterceptor):
 
     def _make(self, path: str, handler: Handler | None) -> Handler | None:
         if path.startswith(_REFLECTION):
-            # grpc itself refuses a version that this server lacks, so that tools ask for another.
-            return self._reflection(handler) if handler is not None else None
+            return None  # grpc itself refuses a version that this server lacks, so that tools ask for another
         if handler is not None and path == _HEALTH_CHECK:
             self._handlers[path] = self._handler(None, _health_check(handler), handler.response_serializer)
         elif handler is not None and path in self._methods:
@@ -98,17 +102,16 @@ class Dispatcher(grpc.ServerInterceptor):
             response_serializer=serializer,
         )
 
-    def _reflection(self, handler: Handler) -> Handler:
+    def _reflection(self, descriptions: Descriptions) -> Handler:
         """Reflection of the contract. It authorizes its callers itself, unless it is open to all."""
-        stream: Any = handler.stream_stream
 
-        def behavior(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+        def behavior(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Message]:
             if self._authorize is not None:
                 self._authorize(None, context)
-            yield from stream(requests, context)
+            yield from descriptions.answers(requests, context)
 
         return grpc.stream_stream_rpc_method_handler(
-            _on(self._reflections, behavior), None, handler.response_serializer
+            _on(self._reflections, behavior), None, ServerReflectionResponse.SerializeToString
         )
 
     def _behind(

@@ -12,13 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 import grpc
-from google.protobuf.descriptor_pool import DescriptorPool
-from grpc_health.v1 import health, health_pb2
-from grpc_reflection.v1alpha import reflection, reflection_pb2
+from grpc_reflection.v1alpha import reflection_pb2
 
 from muniment_server.domain.errors import Overloaded
 from muniment_server.monitor.authentication import bearer_token
 from muniment_server.monitor.policy import Method
+from muniment_server.transport import descriptions
 from muniment_server.transport.call_log import CallLog
 from muniment_server.transport.incoming import Incoming, Rejection
 from muniment_server.transport.parsing import parsed
@@ -40,7 +39,7 @@ class Reflection(ThreadPoolExecutor):
         self._open_to_all = open_to_all
         self._of_hosts = _Lane("reflection", threads=4, seconds=60.0)
         self._of_all = _Lane("health reflection", threads=2, seconds=5.0)
-        self._health = _health_reflection()
+        self._health = descriptions.of_health().answers
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Take over a call. Returns None, by which grpc knows that it need not count it."""
@@ -90,11 +89,3 @@ class _Lane:
                 end.cancel()
 
         return limited
-
-
-def _health_reflection() -> _Behavior:
-    pool = DescriptorPool()
-    pool.AddSerializedFile(health_pb2.DESCRIPTOR.serialized_pb)
-    servicer: Any = reflection.ReflectionServicer([health.SERVICE_NAME], pool)
-    behavior: _Behavior = servicer.ServerReflectionInfo
-    return behavior

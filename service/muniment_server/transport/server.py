@@ -8,9 +8,7 @@ from typing import Any
 
 import grpc
 from google.protobuf.descriptor import FileDescriptor, ServiceDescriptor
-from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from muniment.v1 import agent_service_pb2 as agents
 from muniment.v1 import agent_service_pb2_grpc as agents_grpc
@@ -45,6 +43,7 @@ from muniment_server.search.search import QueryEmbedder, Searcher
 from muniment_server.sessions.servicer import SessionServicer
 from muniment_server.telemetry import worker_metrics as metrics
 from muniment_server.telemetry.traces import Tracer
+from muniment_server.transport import descriptions
 from muniment_server.transport.admission import Admission
 from muniment_server.transport.call_log import CallLog
 from muniment_server.transport.dispatch import Dispatcher
@@ -107,7 +106,6 @@ class Server:
     ) -> None:
         """*logs_all_calls* writes a line for each, *tracer* traces them. *clock* counts seconds, for agents' rates."""
         methods = policy.policies(SERVICES)
-        pool = load_pool()
         self.gate = Gate()
         self._is_ready = True
         self._disk = disk
@@ -118,13 +116,14 @@ class Server:
         calls = CallLog(logs_all=logs_all_calls, tracer=tracer)
         self._admission = Admission(credentials, self.gate, limits, rates, calls)
         self._admission.calls.expect(methods.values())
-        validator = Validator(pool, {method.request_type for method in methods.values()})
+        validator = Validator(load_pool(), {method.request_type for method in methods.values()})
         map_errors, *inner = interceptors.in_order(self.gate, credentials, validator)
         dispatcher = Dispatcher(
             methods,
             (map_errors, CountCalls(rates), *inner, RefuseWhenFull(disk)),
             scopes,
             self._admission,
+            descriptions.of_everything(service.full_name for service in SERVICES),
             open_reflection=open_reflection,
         )
         self.grpc = grpc.server(
@@ -132,7 +131,7 @@ class Server:
             interceptors=[dispatcher],
             options=[*_OPTIONS.items(), ("grpc.so_reuseport", int(share_port))],
         )
-        self._register(Searcher(embed), pool)
+        self._register(Searcher(embed))
 
     def listen(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
         """Listen at *address*; return the port (0 for a unix socket). Raises RuntimeError if it is in use."""
@@ -188,11 +187,7 @@ class Server:
         self.grpc.stop(grace).wait()
         self._admission.stop()
 
-    def _register(self, searcher: Searcher, pool: DescriptorPool) -> None:
+    def _register(self, searcher: Searcher) -> None:
         for _, register, make_servicer in _SERVED:
             register(make_servicer(searcher), self.grpc)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
-        for file in (health_pb2, reflection_pb2):
-            pool.AddSerializedFile(file.DESCRIPTOR.serialized_pb)
-        names = [*(service.full_name for service in SERVICES), health.SERVICE_NAME, reflection.SERVICE_NAME]
-        reflection.enable_server_reflection(names, self.grpc, pool=pool)

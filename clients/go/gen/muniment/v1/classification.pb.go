@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// How sensitive a piece of information is.
+// How sensitive information is.
 //
 // The four levels are totally ordered: PUBLIC < INTERNAL < CONFIDENTIAL < RESTRICTED. Information
 // may flow from a level to itself and to any higher one, never down.

@@ -34,7 +34,7 @@ class _ClassificationEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_Classif
     """Information for a few named people."""
 
 class Classification(_Classification, metaclass=_ClassificationEnumTypeWrapper):
-    """How sensitive a piece of information is.
+    """How sensitive information is.
 
     The four levels are totally ordered: PUBLIC < INTERNAL < CONFIDENTIAL < RESTRICTED. Information
     may flow from a level to itself and to any higher one, never down.

@@ -12,7 +12,7 @@ export const file_muniment_v1_classification: GenFile = /*@__PURE__*/
   fileDesc("CiBtdW5pbWVudC92MS9jbGFzc2lmaWNhdGlvbi5wcm90bxILbXVuaW1lbnQudjEqqAEKDkNsYXNzaWZpY2F0aW9uEh4KGkNMQVNTSUZJQ0FUSU9OX1VOU1BFQ0lGSUVEEAASGQoVQ0xBU1NJRklDQVRJT05fUFVCTElDEAESGwoXQ0xBU1NJRklDQVRJT05fSU5URVJOQUwQAhIfChtDTEFTU0lGSUNBVElPTl9DT05GSURFTlRJQUwQAxIdChlDTEFTU0lGSUNBVElPTl9SRVNUUklDVEVEEARCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM");
 
 /**
- * How sensitive a piece of information is.
+ * How sensitive information is.
  *
  * The four levels are totally ordered: PUBLIC < INTERNAL < CONFIDENTIAL < RESTRICTED. Information
  * may flow from a level to itself and to any higher one, never down.

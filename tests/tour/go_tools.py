@@ -1,4 +1,4 @@
-"""grpcurl, built from `proto/tools/go.mod` where there is Go."""
+"""grpcurl and ghz, built from `proto/tools/go.mod` where there is Go."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ import pytest
 from tests.tour.readme import ROOT
 
 TOOLS = ROOT / "proto" / "tools"
+MODULES = {"grpcurl": "github.com/fullstorydev/grpcurl", "ghz": "github.com/bojand/ghz"}
+"""Each has its program in `cmd`."""
 _SECONDS = 900
-"""It compiles for about 100 seconds of CPU when Go's cache is empty."""
+"""Go compiles for about 60 seconds of CPU when its cache is empty."""
 
 
-def build(folder: Path) -> None:
-    """Put grpcurl into *folder*. Skips the test where it cannot; fails it when REQUIRE_ALL_CLIENTS=1."""
+def build(name: str, folder: Path) -> None:
+    """Put a program into *folder*. Skips the test where it cannot; fails it when REQUIRE_ALL_CLIENTS=1."""
     if shutil.which("go") is None:
-        not_run("grpcurl", "there is no Go on the PATH to build it with")
+        not_run(name, "there is no Go on the PATH to build it with")
     done = subprocess.run(
-        ["go", "-C", str(TOOLS), "install", "github.com/fullstorydev/grpcurl/cmd/grpcurl"],
+        ["go", "-C", str(TOOLS), "install", f"{MODULES[name]}/cmd/{name}"],
         env={**os.environ, "GOBIN": str(folder), "GOFLAGS": "-buildvcs=false"},
         capture_output=True,
         text=True,
@@ -29,7 +31,7 @@ def build(folder: Path) -> None:
         check=False,
     )
     if done.returncode != 0:
-        not_run("grpcurl", f"Go could not build it: {done.stderr.strip()[-400:]}")
+        not_run(name, f"Go could not build it: {done.stderr.strip()[-400:]}")
 
 
 def not_run(what: str, why: str) -> None:

@@ -1,0 +1,5 @@
+-- Host keys, as the control role.
+
+-- name: has_host_key
+-- Whether any host can call: a key that is revoked, frozen or expired does not count.
+SELECT EXISTS (SELECT FROM muniment_control.host_key) AS found;
