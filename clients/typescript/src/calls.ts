@@ -16,6 +16,7 @@ import {
   type Transport,
   type UnaryResponse,
 } from "@connectrpc/connect";
+import type { Connection } from "./connection.js";
 import { errorOf, MunimentError, neverBegan } from "./errors.js";
 import { mayRepeat, passes, pauseMs } from "./retries.js";
 
@@ -29,14 +30,14 @@ export interface CallDefaults {
   readonly retries: boolean;
 }
 
-/** A transport that makes calls over another one with one credential, and throws errors of ours. */
+/** A transport that makes calls over a connection with one credential, and throws errors of ours. */
 export class Calls implements Transport {
-  readonly #transport: Transport;
+  readonly #connection: Connection;
   readonly #credential: string;
   readonly #defaults: CallDefaults;
 
-  constructor(transport: Transport, credential: string, defaults: CallDefaults) {
-    this.#transport = transport;
+  constructor(connection: Connection, credential: string, defaults: CallDefaults) {
+    this.#connection = connection;
     this.#credential = checkedCredential(credential);
     this.#defaults = { ...defaults, timeoutMs: checkedTimeout(defaults.timeoutMs) };
   }
@@ -47,7 +48,7 @@ export class Calls implements Transport {
 
   /** The same connection for another caller. */
   withCredential(credential: string): Calls {
-    return new Calls(this.#transport, credential, this.#defaults);
+    return new Calls(this.#connection, credential, this.#defaults);
   }
 
   async unary<I extends DescMessage, O extends DescMessage>(
@@ -64,12 +65,12 @@ export class Calls implements Transport {
     for (let attempt = 1; ; attempt += 1) {
       try {
         const left = Math.max(1, Math.ceil(deadline - performance.now()));
-        return await this.#transport.unary(method, signal, left, headers, request, contextValues);
+        return await this.#connection.transport.unary(method, signal, left, headers, request, contextValues);
       } catch (failure) {
         if (!(failure instanceof ConnectError)) {
           throw failure;
         }
-        const error = errorOf(failure);
+        const error = this.#error(failure);
         const repeatable = neverBegan(failure) || (passes(error) && mayRepeat(method, request));
         const pause = pauseMs(attempt, error);
         if (!(this.#defaults.retries && repeatable) || performance.now() + pause >= deadline) {
@@ -92,12 +93,16 @@ export class Calls implements Transport {
     const source = new Source(input);
     const rethrow = (failure: unknown): never => {
       source.rethrow();
-      throw failure instanceof ConnectError ? errorOf(failure) : failure;
+      throw failure instanceof ConnectError ? this.#error(failure) : failure;
     };
-    const response = await this.#transport
+    const response = await this.#connection.transport
       .stream(method, signal, this.#timeout(timeoutMs), this.#headers(header), source, contextValues)
       .catch(rethrow);
     return { ...response, message: withErrors(response.message, rethrow) };
+  }
+
+  #error(failure: ConnectError): MunimentError {
+    return errorOf(failure, this.#connection.explain(failure));
   }
 
   #headers(header: HeadersInit | undefined): Headers {

@@ -8,7 +8,7 @@ import { SessionClient } from "./session.js";
 
 /** Where the server is, who calls, and how. */
 export interface ClientOptions {
-  /** `host:port`, `[ipv6]:port` or `unix:/path`. */
+  /** `host:port`, `[ipv6]:port` or `unix:/path`, without a scheme. */
   readonly address?: string;
   /** The credential of a host. */
   readonly hostKey?: string;
@@ -45,12 +45,12 @@ interface Settings {
 /**
  * A client for the holder of a host key, or of a session's token. Nothing is sent before the first call.
  *
- * With neither address nor credential both come from the environment: `MUNIMENT_ADDRESS` with either
- * `MUNIMENT_HOST_KEY` or `MUNIMENT_TOKEN`, and with `MUNIMENT_TLS_CA`. They always come from one place: a key is never
+ * With neither address nor credential both come from the environment: `MUNIMENT_ADDRESS` with `MUNIMENT_HOST_KEY` or,
+ * if that is not set, `MUNIMENT_TOKEN`, and with `MUNIMENT_TLS_CA`. They always come from one place: a key is never
  * sent to a server it is not for.
  *
- * @throws TypeError when there is not exactly one credential, or it would leave this machine without TLS; what
- * `node:fs` throws when the file of `MUNIMENT_TLS_CA` cannot be read.
+ * @throws TypeError when the address is none, or there is not exactly one credential, or it would leave this machine
+ * without TLS; what `node:fs` throws when the file of `MUNIMENT_TLS_CA` cannot be read.
  */
 export function connect(options: ClientOptions & { readonly address: string; readonly hostKey: string }): HostClient;
 export function connect(options: ClientOptions & { readonly address: string; readonly token: string }): SessionClient;
@@ -59,7 +59,7 @@ export function connect(options: ClientOptions = {}): HostClient | SessionClient
   const { timeoutMs = 10_000, retries = true } = options;
   const { address, hostKey, token, tls } = settings(options);
   const connection = openConnection(address, tls);
-  const calls = new Calls(connection.transport, hostKey || token, { timeoutMs, retries });
+  const calls = new Calls(connection, hostKey || token, { timeoutMs, retries });
   return hostKey ? new HostClient(calls, connection) : new SessionClient(calls, connection);
 }
 
@@ -70,17 +70,20 @@ function settings(options: ClientOptions): Settings {
     throw new TypeError("an address is needed: give one, or set MUNIMENT_ADDRESS and leave out the credential too");
   }
   if (Boolean(hostKey) === Boolean(token)) {
-    throw new TypeError("exactly one credential is needed: a host key or a session's token");
+    throw new TypeError(
+      "exactly one credential is needed: give a host key or a session's token, or set MUNIMENT_HOST_KEY or MUNIMENT_TOKEN and leave out the address too",
+    );
   }
   return { address, hostKey, token, tls };
 }
 
 function environment(options: ClientOptions): ClientOptions {
   const ca = process.env.MUNIMENT_TLS_CA?.trim();
+  const hostKey = process.env.MUNIMENT_HOST_KEY?.trim();
   return {
     tls: options.tls ?? (ca ? { ca: readFileSync(ca) } : undefined),
     address: process.env.MUNIMENT_ADDRESS?.trim(),
-    hostKey: process.env.MUNIMENT_HOST_KEY?.trim(),
-    token: process.env.MUNIMENT_TOKEN?.trim(),
+    // Who has exported both is a host that has opened a session.
+    ...(hostKey ? { hostKey } : { token: process.env.MUNIMENT_TOKEN?.trim() }),
   };
 }

@@ -1,9 +1,12 @@
 // Connections: where the server is, and who may listen on the way.
 
-import { BlockList, connect as connectSocket, isIP } from "node:net";
+import { connect as connectSocket, type Socket } from "node:net";
 import type { SecureContextOptions } from "node:tls";
-import type { Transport } from "@connectrpc/connect";
+import type { ConnectError, Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { isLoopback, placeOf } from "./addresses.js";
+import { isConnectionLost } from "./errors.js";
+import { expectsTls, mistakeIn } from "./mistakes.js";
 import { Pool } from "./pool.js";
 
 /**
@@ -16,61 +19,69 @@ export type TlsOptions = Pick<SecureContextOptions, "ca" | "cert" | "key">;
 /** Up to four HTTP/2 connections. Each is made when it is first used, and again when it was lost. */
 export interface Connection {
   readonly transport: Transport;
+  /** Why a call found no server, and what to do. Undefined: it did, or nobody knows. */
+  explain(failure: ConnectError): string | undefined;
   close(): void;
 }
 
-const HOST_AND_PORT = /^(?:\[(?<ipv6>[0-9A-Fa-f:]+)\]|(?<name>[A-Za-z0-9.-]+)):[0-9]+$/;
-
 const CONNECTIONS = 4;
 
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
-LOOPBACK.addAddress("::1", "ipv6");
+/** The length of the head of an HTTP/2 frame. A server of HTTP/2 begins with a frame, one of TLS with nothing or less. */
+const FRAME_HEAD_BYTES = 9;
 
 /** A connection to `host:port` or `unix:/path`. */
 export function openConnection(address: string, tls: boolean | TlsOptions): Connection {
-  return address.startsWith("unix:") ? overSocket(address.slice("unix:".length), tls) : overNetwork(address, tls);
+  return address.startsWith("unix:") ? overSocket(address, tls) : overNetwork(address, tls);
 }
 
-function overSocket(path: string, tls: boolean | TlsOptions): Connection {
+function overSocket(address: string, tls: boolean | TlsOptions): Connection {
   if (tls) {
-    throw new TypeError("a unix socket has no TLS");
+    throw new TypeError("a unix socket has no TLS: leave out the option `tls`");
   }
-  return http2Connection("http://localhost", { createConnection: () => connectSocket(path) });
+  return inTheClear("http://localhost", address, () => connectSocket(address.slice("unix:".length)));
 }
 
 function overNetwork(address: string, tls: boolean | TlsOptions): Connection {
-  const host = HOST_AND_PORT.exec(address)?.groups;
-  if (!host) {
-    throw new TypeError("an address is host:port or unix:/path");
-  }
+  const { host, port } = placeOf(address);
   if (tls) {
-    return http2Connection(`https://${address}`, tls === true ? {} : tls);
+    return http2Connection(`https://${address}`, tls === true ? {} : tls, ({ cause }) => mistakeIn(cause, address));
   }
-  if (!isLoopback(host.ipv6 ?? host.name ?? "")) {
+  if (!isLoopback(host)) {
     throw new TypeError(
       "without tls only a loopback address or a unix socket will do: " +
         "the credential would cross a network in the clear",
     );
   }
-  return http2Connection(`http://${address}`, {});
+  return inTheClear(`http://${address}`, address, () => connectSocket(port, host));
+}
+
+function inTheClear(baseUrl: string, address: string, connect: () => Socket): Connection {
+  let last: Socket | undefined;
+  const createConnection = () => {
+    last = connect();
+    return last;
+  };
+  const explain = (failure: ConnectError) =>
+    isConnectionLost(failure) && last && wasSilent(last) ? expectsTls(address) : mistakeIn(failure.cause, address);
+  return http2Connection(baseUrl, { createConnection }, explain);
+}
+
+/** Whether a connection that was made has ended before the server began to speak HTTP/2. */
+function wasSilent(socket: Socket): boolean {
+  return socket.destroyed && socket.bytesWritten > 0 && socket.bytesRead < FRAME_HEAD_BYTES;
 }
 
 type Http2Options = ConstructorParameters<typeof Http2SessionManager>[2];
 
-function http2Connection(baseUrl: string, options: Http2Options): Connection {
+function http2Connection(baseUrl: string, options: Http2Options, explain: Connection["explain"]): Connection {
   const managers = Array.from({ length: CONNECTIONS }, () => new Http2SessionManager(baseUrl, undefined, options));
   return {
     transport: new Pool(managers.map((sessionManager) => createGrpcTransport({ baseUrl, sessionManager }))),
+    explain,
     close: () => {
       for (const manager of managers) {
         manager.abort();
       }
     },
   };
-}
-
-function isLoopback(host: string): boolean {
-  const version = isIP(host);
-  return version ? LOOPBACK.check(host, version === 6 ? "ipv6" : "ipv4") : host.toLowerCase() === "localhost";
 }

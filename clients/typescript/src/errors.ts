@@ -1,17 +1,14 @@
 // Calls that fail: one class, whose values say how.
 
-import { create, type DescMessage, fromBinary, type MessageShape } from "@bufbuild/protobuf";
-import { type Any, AnySchema, anyIs, durationMs } from "@bufbuild/protobuf/wkt";
+import { create } from "@bufbuild/protobuf";
+import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
 import { Code, type ConnectError } from "@connectrpc/connect";
-import {
-  type BadRequest_FieldViolation,
-  BadRequestSchema,
-  ErrorInfoSchema,
-  RetryInfoSchema,
-} from "./gen/google/rpc/error_details_pb.js";
+import { facts, find, retryAfterMs, type Violation, violationsIn } from "./details.js";
+import { ErrorInfoSchema } from "./gen/google/rpc/error_details_pb.js";
 import type { ErrorReason } from "./gen/muniment/v1/error_pb.js";
 import { type BudgetExceeded, BudgetExceededSchema } from "./gen/muniment/v1/note_pb.js";
 import { type ImportProgress, ImportProgressSchema } from "./gen/muniment/v1/passage_pb.js";
+import { type Status, statusName } from "./statuses.js";
 
 const DOMAIN = "muniment.v1";
 
@@ -33,8 +30,10 @@ export interface MunimentErrorOptions extends ErrorOptions {
  */
 export class MunimentError extends Error {
   override readonly name = "MunimentError";
-  /** The status. */
+  /** The status, as a number. */
   readonly code: Code;
+  /** The status by its name. */
+  readonly status: Status;
   /** Why, as the contract names it. Empty when the answer does not come from Muniment itself. */
   readonly reason: Reason;
   /** The text of the status alone. It is for people and may change. */
@@ -47,12 +46,12 @@ export class MunimentError extends Error {
   constructor(code: Code, rawMessage: string, details: readonly Any[] = [], options?: MunimentErrorOptions) {
     const info = find(details, ErrorInfoSchema);
     const reason = info?.domain === DOMAIN ? info.reason : "";
-    const broken = violationsIn(details).map(({ field, description }) => `${field}: ${description}`);
     const incident = info?.metadata.incident ?? "";
     const requestId = options?.requestId ?? incident; // a server of version 0.1.0 names faults alone
-    const behind = [broken.join("; "), requestId && `request ${requestId}`].filter(Boolean).map((text) => ` (${text})`);
-    super(`${reason || statusName(code)}: ${rawMessage}${behind.join("")}`, options);
+    const status = statusName(code);
+    super([`${reason || status}: ${rawMessage}`, ...facts(details, requestId)].join(" "), options);
     this.code = code;
+    this.status = status;
     this.reason = reason;
     this.rawMessage = rawMessage;
     this.#details = details;
@@ -66,7 +65,7 @@ export class MunimentError extends Error {
   }
 
   /** `FIELD_INVALID`: the fields of the request that break rules, each with the rule. */
-  get violations(): readonly BadRequest_FieldViolation[] {
+  get violations(): readonly Violation[] {
     return violationsIn(this.#details);
   }
 
@@ -82,8 +81,7 @@ export class MunimentError extends Error {
 
   /** Milliseconds after which the server asks to be tried again. Undefined: it does not say. */
   get retryAfterMs(): number | undefined {
-    const delay = find(this.#details, RetryInfoSchema)?.retryDelay;
-    return delay && durationMs(delay);
+    return retryAfterMs(this.#details);
   }
 
   /** Identifies the call in the server's log; after retries, the last attempt. Empty: no server answered. */
@@ -97,19 +95,15 @@ export class MunimentError extends Error {
   }
 }
 
-/** The name of a code as gRPC writes it, such as `NOT_FOUND`. */
-export function statusName(code: Code): string {
-  return code === Code.Canceled ? "CANCELLED" : Code[code].replace(/(?!^)[A-Z]/g, "_$&").toUpperCase();
-}
-
-/** The error of a failed call. */
-export function errorOf(failure: ConnectError): MunimentError {
-  const code = isConnectionLost(failure) || isBrokenOff(failure) ? Code.Unavailable : failure.code;
+/** The error of a failed call. An explanation says why it found no server. */
+export function errorOf(failure: ConnectError, explanation?: string): MunimentError {
+  const code =
+    explanation !== undefined || isConnectionLost(failure) || isBrokenOff(failure) ? Code.Unavailable : failure.code;
   const details = failure.details.map((detail) =>
     create(AnySchema, "desc" in detail ? {} : { typeUrl: `type.googleapis.com/${detail.type}`, value: detail.value }),
   );
   const requestId = failure.metadata.get(REQUEST_ID);
-  return new MunimentError(code, failure.rawMessage, details, {
+  return new MunimentError(code, explanation ?? failure.rawMessage, details, {
     ...(failure.cause ? { cause: failure.cause } : {}),
     ...(requestId ? { requestId } : {}),
   });
@@ -133,7 +127,7 @@ function isNotConnected(cause: unknown): boolean {
 }
 
 /** gRPC's rule is UNAVAILABLE. Connect has one of three codes, by the way in which the connection broke. */
-function isConnectionLost(failure: ConnectError): boolean {
+export function isConnectionLost(failure: ConnectError): boolean {
   if (isAnswered(failure)) {
     return false;
   }
@@ -156,18 +150,4 @@ function isBrokenOff(failure: ConnectError): boolean {
 
 function isAnswered(failure: ConnectError): boolean {
   return failure.metadata.has("grpc-status");
-}
-
-function violationsIn(details: readonly Any[]): readonly BadRequest_FieldViolation[] {
-  return find(details, BadRequestSchema)?.fieldViolations ?? [];
-}
-
-/** The first detail of one kind. Undefined: there is none, or it is damaged. */
-function find<Desc extends DescMessage>(details: readonly Any[], schema: Desc): MessageShape<Desc> | undefined {
-  const packed = details.find((detail) => anyIs(detail, schema));
-  try {
-    return packed && fromBinary(schema, packed.value);
-  } catch {
-    return undefined;
-  }
 }

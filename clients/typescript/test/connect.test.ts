@@ -52,18 +52,25 @@ test("without TLS only loopback addresses and unix sockets are allowed", () => {
   }
 });
 
-test("an address is host:port or unix:/path", () => {
-  for (const address of [
-    "",
-    "localhost",
-    "http://localhost:1",
-    "localhost:1/path",
-    "user@localhost:1",
-    "localhost:1#",
-  ]) {
-    assert.throws(() => connect({ address, token: "t", tls: true }), TypeError, address);
+test("an address that is none is refused with what is wrong and what to do", () => {
+  const refused = {
+    "": /an address is needed/,
+    localhost: /localhost has no port: give HOST:PORT, such as 127\.0\.0\.1:50051, or unix:PATH/,
+    "[::1]": /\[::1\] has no port/,
+    "http://localhost:1": /no scheme: leave out http:\/\/, and give HOST:PORT.* TLS is the option `tls`/,
+    "https://localhost:1": /leave out https:\/\//,
+    "grpc://localhost:1": /leave out grpc:\/\//,
+    "localhost:1/path": /not understood: give HOST:PORT/,
+    "user@localhost:1": /not understood/,
+    "localhost:1#": /not understood/,
+    "localhost:80000": /a port is a number from 1 to 65535, and not 80000/,
+  };
+  for (const [address, message] of Object.entries(refused)) {
+    for (const tls of [true, false]) {
+      assert.throws(() => connect({ address, token: "t", tls }), { name: "TypeError", message }, address);
+    }
   }
-  assert.throws(() => connect({ address: "unix:/s", token: "t", tls: true }), TypeError);
+  assert.throws(() => connect({ address: "unix:/s", token: "t", tls: true }), /leave out the option `tls`/);
 });
 
 test("exactly one credential is needed", () => {
@@ -86,7 +93,12 @@ test("the environment serves when neither address nor credential is given", () =
   assert.ok(withEnvironment(session, () => connect({ timeoutMs: 5 })) instanceof SessionClient);
   assert.throws(() => withEnvironment({}, () => connect()), TypeError);
   assert.throws(() => withEnvironment(host, () => connect({ address: "localhost:2" })), TypeError);
-  assert.throws(() => withEnvironment({ ...host, ...session }, () => connect()), TypeError);
+  assert.ok(withEnvironment({ ...session, MUNIMENT_HOST_KEY: "" }, () => connect()) instanceof SessionClient);
+});
+
+test("with both credentials in the environment the host key is taken", () => {
+  const both = { MUNIMENT_ADDRESS: "localhost:1", MUNIMENT_HOST_KEY: "h", MUNIMENT_TOKEN: "t" };
+  assert.ok(withEnvironment(both, () => connect()) instanceof HostClient);
 });
 
 test("the environment may name an authority", () => {

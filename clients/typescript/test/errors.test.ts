@@ -29,6 +29,7 @@ test("an error has code, reason and text", async () => {
   const error = await received(status(Code.NotFound, "MEMORY_NOT_FOUND"));
 
   assert.equal(error.code, Code.NotFound);
+  assert.equal(error.status, "NOT_FOUND");
   assert.equal(error.reason, "MEMORY_NOT_FOUND");
   assert.equal(error.rawMessage, "a text");
   assert.equal(String(error), "MunimentError: MEMORY_NOT_FOUND: a text");
@@ -43,8 +44,8 @@ test("FIELD_INVALID names the fields", async () => {
 
   const error = await received(status(Code.InvalidArgument, "FIELD_INVALID", { desc: BadRequestSchema, value }));
 
-  assert.equal(error.violations[0]?.field, "key");
-  assert.equal(error.violations[0]?.description, "is too short");
+  assert.deepEqual(error.violations, [{ field: "key", description: "is too short" }]);
+  assert.ok(!inspect(error.violations).includes("$typeName"));
   assert.equal(error.message, "FIELD_INVALID: a text (key: is too short)");
 });
 
@@ -56,6 +57,7 @@ test("BUDGET_EXCEEDED says what takes the room, and does not print it", async ()
     status(Code.FailedPrecondition, "BUDGET_EXCEEDED", { desc: BudgetExceededSchema, value }),
   );
 
+  assert.equal(error.message, "BUDGET_EXCEEDED: a text (43 of 40 characters, 3 too many)");
   assert.equal(error.budget?.overByChars, 3);
   assert.equal(error.budget?.entries[0]?.preview, "Prefers tea");
   assert.equal(error.details.length, 2);
@@ -63,12 +65,27 @@ test("BUDGET_EXCEEDED says what takes the room, and does not print it", async ()
   assert.ok(!JSON.stringify(error).includes("Prefers tea"));
 });
 
-test("other details are values too", async () => {
+test("other details are values too, and in the message", async () => {
   const progress = { desc: ImportProgressSchema, value: { storedCount: 2 } };
-  assert.equal((await received(status(Code.Aborted, "TAINT_CHANGED", progress))).progress?.storedCount, 2);
+  const cut = await received(status(Code.Aborted, "TAINT_CHANGED", progress));
+  assert.equal(cut.progress?.storedCount, 2);
+  assert.equal(cut.message, "TAINT_CHANGED: a text (2 passages stored before)");
   const retry = { desc: RetryInfoSchema, value: { retryDelay: { seconds: 1n, nanos: 500_000_000 } } };
-  assert.equal((await received(status(Code.Unavailable, "UNAVAILABLE", retry))).retryAfterMs, 1500);
+  const away = await received(status(Code.Unavailable, "UNAVAILABLE", retry));
+  assert.equal(away.retryAfterMs, 1500);
+  assert.equal(away.message, "UNAVAILABLE: a text (try again in 1.5 s)");
+  const full = await received(status(Code.ResourceExhausted, "QUOTA_EXCEEDED", undefined, { quota: "items" }));
+  assert.equal(full.message, "QUOTA_EXCEEDED: a text (quota: items)");
   assert.equal((await received(status(Code.Internal, "INTERNAL", undefined, { incident: "i7" }))).incident, "i7");
+});
+
+test("every code has the name that gRPC gives it", () => {
+  const codes = Object.values(Code).filter((each): each is Code => typeof each === "number");
+  const names = codes.map((code) => new MunimentError(code, "").status.replaceAll("_", "").toLowerCase());
+  assert.deepEqual(
+    names,
+    codes.map((code) => Code[code].toLowerCase().replace("canceled", "cancelled")),
+  );
 });
 
 test("a status of somebody else has no reason of ours", async () => {

@@ -1,0 +1,80 @@
+// What comes with a status, for people and for programs.
+
+import { type DescMessage, fromBinary, type MessageShape } from "@bufbuild/protobuf";
+import { type Any, anyIs, durationMs } from "@bufbuild/protobuf/wkt";
+import {
+  BadRequestSchema,
+  type ErrorInfo,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from "./gen/google/rpc/error_details_pb.js";
+import { type BudgetExceeded, BudgetExceededSchema } from "./gen/muniment/v1/note_pb.js";
+import { type ImportProgress, ImportProgressSchema } from "./gen/muniment/v1/passage_pb.js";
+
+/** A field of a request that breaks a rule. */
+export interface Violation {
+  /** Where it is, such as `tags[3]`. */
+  readonly field: string;
+  /** The rule, such as `is too long`. */
+  readonly description: string;
+}
+
+/** What the details say, in parentheses: numbers and names of fields, never content. */
+export function facts(details: readonly Any[], requestId: string): string[] {
+  return [
+    violationsFact(violationsIn(details)),
+    budgetFact(find(details, BudgetExceededSchema)),
+    quotaFact(find(details, ErrorInfoSchema)),
+    progressFact(find(details, ImportProgressSchema)),
+    retryFact(retryAfterMs(details)),
+    requestId && `request ${requestId}`,
+  ]
+    .filter(Boolean)
+    .map((fact) => `(${fact})`);
+}
+
+function violationsFact(violations: readonly Violation[]): string {
+  return violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
+}
+
+function budgetFact(budget: BudgetExceeded | undefined): string {
+  if (!budget) {
+    return "";
+  }
+  const { wouldBeChars, overByChars } = budget;
+  return `${wouldBeChars} of ${wouldBeChars - overByChars} characters, ${overByChars} too many`;
+}
+
+function quotaFact(info: ErrorInfo | undefined): string {
+  return info?.metadata.quota ? `quota: ${info.metadata.quota}` : "";
+}
+
+function progressFact(progress: ImportProgress | undefined): string {
+  return progress ? `${progress.storedCount} passages stored before` : "";
+}
+
+function retryFact(milliseconds: number | undefined): string {
+  return milliseconds === undefined ? "" : `try again in ${milliseconds / 1000} s`;
+}
+
+/** Milliseconds after which the server asks to be tried again. */
+export function retryAfterMs(details: readonly Any[]): number | undefined {
+  const delay = find(details, RetryInfoSchema)?.retryDelay;
+  return delay && durationMs(delay);
+}
+
+/** The fields that break rules. */
+export function violationsIn(details: readonly Any[]): readonly Violation[] {
+  const broken = find(details, BadRequestSchema)?.fieldViolations ?? [];
+  return broken.map(({ field, description }) => ({ field, description }));
+}
+
+/** The first detail of one kind. Undefined: there is none, or it is damaged. */
+export function find<Desc extends DescMessage>(details: readonly Any[], schema: Desc): MessageShape<Desc> | undefined {
+  const packed = details.find((detail) => anyIs(detail, schema));
+  try {
+    return packed && fromBinary(schema, packed.value);
+  } catch {
+    return undefined;
+  }
+}

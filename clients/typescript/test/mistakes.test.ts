@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createSecureServer, createServer } from "node:http2";
+import { type AddressInfo, createServer as createSocketServer, type Server, type Socket } from "node:net";
+import { test } from "node:test";
+import { Code, connect, MunimentError, type TlsOptions } from "../src/index.js";
+import { authority, type Pair, signed } from "./certificates.js";
+import { failureOf } from "./fake.js";
+
+const OURS = authority("ours");
+const OTHERS = authority("others");
+const HERE = signed("here", "ours", "IP:127.0.0.1");
+const ELSEWHERE = signed("elsewhere", "ours", "DNS:db.example");
+
+/** A listener, until it is disposed of. */
+async function listening(server: Server) {
+  const sockets: Socket[] = [];
+  server.on("connection", (socket: Socket) => sockets.push(socket));
+  server.listen({ host: "127.0.0.1", port: 0 });
+  await once(server, "listening");
+  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const close = async () => {
+    for (const socket of sockets) {
+      socket.destroy();
+    }
+    await new Promise((closed) => server.close(closed));
+  };
+  return { address, [Symbol.asyncDispose]: close };
+}
+
+function overTls(pair: Pair) {
+  const server = createSecureServer({ cert: pair.cert, key: pair.key });
+  server.on("sessionError", () => {}).on("tlsClientError", () => {});
+  return listening(server);
+}
+
+/** What the first call fails with. A call that is not safe to repeat is made. */
+async function mistake(address: string, tls?: TlsOptions): Promise<string> {
+  const host = connect({ address, hostKey: "s3cret", ...(tls ? { tls } : {}), retries: false });
+  const error = await failureOf(host.agents.createAgent({}));
+  host.disconnect();
+  assert.ok(error instanceof MunimentError);
+  assert.equal(error.code, Code.Unavailable);
+  assert.ok(!error.message.includes("s3cret"));
+  return error.rawMessage;
+}
+
+test("a client without TLS at a port with TLS", async () => {
+  await using server = await overTls(HERE);
+  assert.equal(
+    await mistake(server.address),
+    `${server.address} closed the connection before it spoke HTTP/2: it seems to expect TLS: ` +
+      "set the option `tls`, or MUNIMENT_TLS_CA to a file with its authority",
+  );
+});
+
+test("a server that closes without a byte, as Muniment's does, seems to expect TLS as well", async () => {
+  await using server = await listening(createSocketServer((socket) => socket.once("data", () => socket.end())));
+  assert.match(await mistake(server.address), /it seems to expect TLS/);
+});
+
+test("a client with TLS at a port without", async () => {
+  await using server = await listening(createServer());
+  assert.equal(
+    await mistake(server.address, { ca: OURS.cert }),
+    `${server.address} does not speak TLS: leave out the option \`tls\` and MUNIMENT_TLS_CA, or check the port`,
+  );
+});
+
+test("a certificate of an authority that is not trusted", async () => {
+  await using server = await overTls(HERE);
+  for (const tls of [{ ca: OTHERS.cert }, {}]) {
+    assert.match(
+      await mistake(server.address, tls),
+      /^no authority that this client trusts has signed the certificate of 127.*: give the server's authority as `tls.ca`/,
+    );
+  }
+});
+
+test("a certificate for another name", async () => {
+  await using server = await overTls(ELSEWHERE);
+  assert.equal(
+    await mistake(server.address, { ca: OURS.cert }),
+    `the certificate of ${server.address} is not for this name, but for DNS:db.example: use such a name in the address`,
+  );
+});
+
+test("a port where nothing listens", async () => {
+  const { address } = await listening(createSocketServer()).then(async (server) => {
+    await server[Symbol.asyncDispose]();
+    return server;
+  });
+  for (const place of [address, address.replace("127.0.0.1", "localhost"), "unix:/no/such.sock"]) {
+    const expected = `nothing listens at ${place}: is the server running, and is this its address?`;
+    assert.equal(await mistake(place), expected);
+  }
+});
+
+test("a host that does not exist", async () => {
+  assert.equal(
+    await mistake("muniment.invalid:443", { ca: OURS.cert }),
+    "the name in muniment.invalid:443 was not found: check the address",
+  );
+});
+
+test("an import says so as well", async () => {
+  const session = connect({ address: "unix:/no/such.sock", token: "t" });
+  const failure = await failureOf(session.passages.importPassages((async function* () {})()));
+  assert.match(String(failure), /nothing listens at unix:/);
+});
