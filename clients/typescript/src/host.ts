@@ -13,16 +13,14 @@ import {
   type ResetSessionRequestSchema,
   SessionService,
 } from "./gen/muniment/v1/session_service_pb.js";
+import { type HostBlocks, type HostSessions, hostBlocks, hostSessions } from "./parts.js";
 import { OpenedSession, SessionClient } from "./session.js";
-
-/** What a host does with sessions, beside opening and resetting them: those responses would show a token. */
-export type HostSessions = Omit<Client<typeof SessionService>, "openSession" | "resetSession">;
 
 /** The trusted runtime around a model, by its host key. */
 export class HostClient {
   readonly agents: Client<typeof AgentService>;
   readonly sessions: HostSessions;
-  readonly blocks: Client<typeof BlockService>;
+  readonly blocks: HostBlocks;
   readonly audit: Client<typeof AuditService>;
 
   readonly #calls: Calls;
@@ -35,9 +33,8 @@ export class HostClient {
     this.#connection = connection;
     this.agents = createClient(AgentService, calls);
     this.#sessions = createClient(SessionService, calls);
-    const { openSession, resetSession, ...sessions } = this.#sessions;
-    this.sessions = sessions;
-    this.blocks = createClient(BlockService, calls);
+    this.sessions = hostSessions(this.#sessions);
+    this.blocks = hostBlocks(createClient(BlockService, calls));
     this.audit = createClient(AuditService, calls);
   }
 

@@ -7,6 +7,7 @@
 export { type CallOptions, Code } from "@connectrpc/connect";
 export { type ClientOptions, connect } from "./connect.js";
 export type { TlsOptions } from "./connection.js";
+export type { Violation } from "./details.js";
 export { MunimentError, type MunimentErrorOptions, type Reason } from "./errors.js";
 export * from "./gen/muniment/v1/agent_pb.js";
 export * from "./gen/muniment/v1/agent_service_pb.js";
@@ -28,6 +29,8 @@ export * from "./gen/muniment/v1/prompt_service_pb.js";
 export * from "./gen/muniment/v1/session_pb.js";
 export * from "./gen/muniment/v1/session_service_pb.js";
 export * from "./gen/muniment/v1/tag_match_pb.js";
-export { HostClient, type HostSessions } from "./host.js";
-export { pages } from "./pages.js";
+export { HostClient } from "./host.js";
+export { type AllOptions, Pages, pages } from "./pages.js";
+export type { HostBlocks, HostSessions, OwnSession, SessionBlocks } from "./parts.js";
 export { OpenedSession, SessionClient } from "./session.js";
+export type { Status } from "./statuses.js";

@@ -11,15 +11,16 @@ import { PassageService } from "./gen/muniment/v1/passage_service_pb.js";
 import { PromptService } from "./gen/muniment/v1/prompt_service_pb.js";
 import type { Session } from "./gen/muniment/v1/session_pb.js";
 import { SessionService } from "./gen/muniment/v1/session_service_pb.js";
+import { type OwnSession, ownSession, type SessionBlocks, sessionBlocks } from "./parts.js";
 
 /** One session of an agent, by its token. */
 export class SessionClient {
   readonly memories: Client<typeof MemoryService>;
   readonly notes: Client<typeof NoteService>;
-  readonly blocks: Client<typeof BlockService>;
+  readonly blocks: SessionBlocks;
   readonly passages: Client<typeof PassageService>;
   readonly prompts: Client<typeof PromptService>;
-  readonly sessions: Client<typeof SessionService>;
+  readonly sessions: OwnSession;
 
   readonly #calls: Calls;
   readonly #connection: Connection | undefined;
@@ -30,10 +31,10 @@ export class SessionClient {
     this.#connection = connection;
     this.memories = createClient(MemoryService, calls);
     this.notes = createClient(NoteService, calls);
-    this.blocks = createClient(BlockService, calls);
+    this.blocks = sessionBlocks(createClient(BlockService, calls));
     this.passages = createClient(PassageService, calls);
     this.prompts = createClient(PromptService, calls);
-    this.sessions = createClient(SessionService, calls);
+    this.sessions = ownSession(createClient(SessionService, calls));
   }
 
   /** The credential. Whoever has it is this session. */

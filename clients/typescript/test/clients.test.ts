@@ -72,3 +72,67 @@ test("pages are fetched as they are asked for, with the same filter", async () =
   assert.deepEqual(keys, ["first", "2", "3"]);
   assert.deepEqual(asked, ["work ", "work 2", "work 3"]);
 });
+
+/** A server whose taint is raised before the second page, so many times. The keys are those of the last attempt. */
+async function disturbed(raises: number) {
+  let attempts = 0;
+  const fake = await Fake.start((router) =>
+    router.service(MemoryService, {
+      listMemories: ({ pageToken }) => {
+        if (pageToken === "") {
+          attempts += 1;
+          return { memories: [{ key: `first of ${attempts}` }], nextPageToken: "2" };
+        }
+        if (attempts <= raises) {
+          throw status(Code.Aborted, "TAINT_CHANGED");
+        }
+        return { memories: [{ key: "second" }] };
+      },
+    }),
+  );
+  const { memories } = connect({ address: fake.address, token: "t" });
+  return { list: pages(memories.listMemories, {}), [Symbol.asyncDispose]: () => fake[Symbol.asyncDispose]() };
+}
+
+test("a loop over pages fails if the taint is raised between two of them, and so does a whole list", async () => {
+  await using server = await disturbed(Number.POSITIVE_INFINITY);
+  const keys: string[] = [];
+  const loop = async () => {
+    for await (const page of server.list) {
+      keys.push(...page.memories.map((memory) => memory.key));
+    }
+  };
+
+  assert.match(String(await failureOf(loop())), /TAINT_CHANGED/);
+  assert.deepEqual(keys, ["first of 1"]);
+  assert.match(String(await failureOf(server.list.all())), /TAINT_CHANGED/);
+});
+
+test("a whole list is read again as often as the taint can rise, and holds pages of one attempt alone", async () => {
+  for (const raises of [0, 1, 3]) {
+    await using server = await disturbed(raises);
+    const read = await server.list.all({ restartOnTaintChange: true });
+    const keys = read.flatMap((page) => page.memories.map((memory) => memory.key));
+    assert.deepEqual(keys, [`first of ${raises + 1}`, "second"]);
+  }
+  await using restless = await disturbed(4);
+  assert.match(String(await failureOf(restless.list.all({ restartOnTaintChange: true }))), /TAINT_CHANGED/);
+});
+
+test("only a raised taint begins a list anew", async () => {
+  let attempts = 0;
+  await using fake = await Fake.start((router) =>
+    router.service(MemoryService, {
+      listMemories: () => {
+        attempts += 1;
+        throw status(Code.Aborted, "ETAG_STALE");
+      },
+    }),
+  );
+  const { memories } = connect({ address: fake.address, token: "t" });
+
+  const failure = await failureOf(pages(memories.listMemories, {}).all({ restartOnTaintChange: true }));
+
+  assert.match(String(failure), /ETAG_STALE/);
+  assert.equal(attempts, 1);
+});

@@ -6,6 +6,8 @@ import { promisify } from "node:util";
 import { create } from "@bufbuild/protobuf";
 import { archive } from "../examples/archive.js";
 import { addNote } from "../examples/budget.js";
+import { raise } from "../examples/raise.js";
+import { store } from "../examples/resume.js";
 import {
   AddNoteEditSchema,
   AgentService,
@@ -14,6 +16,7 @@ import {
   Code,
   connect,
   DeleteNoteEditSchema,
+  ImportProgressSchema,
   MemoryService,
   NoteService,
   PassageService,
@@ -81,6 +84,60 @@ test("the example of pages stores a stream and lists what is stored", async () =
   const listed = await archive(connect({ address: fake.address, token: "t" }), ["Graz by bus.", "Never again."]);
 
   assert.deepEqual(listed, ["Graz by bus.", "Never again."]);
+});
+
+test("the example of a raised taint reads the list again", async () => {
+  const raised: (Classification | undefined)[] = [];
+  let disturbances = 1;
+  await using fake = await Fake.start((router) => {
+    router.service(SessionService, {
+      openSession: () => ({ session: { sessionId: "s1" }, token: "t1" }),
+      raiseTaint: ({ taint }) => {
+        raised.push(taint);
+        return {};
+      },
+    });
+    router.service(MemoryService, {
+      listMemories: ({ pageToken }) => {
+        if (pageToken === "") {
+          return { memories: [{ key: "tea" }], nextPageToken: "2" };
+        }
+        if (disturbances > 0) {
+          disturbances -= 1;
+          throw status(Code.Aborted, "TAINT_CHANGED");
+        }
+        return { memories: [{ key: "salary" }] };
+      },
+    });
+  });
+  const host = connect({ address: fake.address, hostKey: "h" });
+
+  assert.deepEqual(await raise(host, await host.openSession({}), "payroll"), ["tea", "salary"]);
+  assert.deepEqual(raised, [Classification.CONFIDENTIAL]);
+});
+
+test("the example of an import goes on where a raised taint cut it off", async () => {
+  const streams: string[][] = [];
+  await using fake = await Fake.start((router) =>
+    router.service(PassageService, {
+      importPassages: async (requests) => {
+        const stream: string[] = [];
+        streams.push(stream);
+        for await (const { passage } of requests) {
+          stream.push(passage?.content ?? "");
+        }
+        if (streams.length === 1) {
+          const value = { storedCount: 1, existingCount: 1 };
+          throw status(Code.Aborted, "TAINT_CHANGED", { desc: ImportProgressSchema, value });
+        }
+        return {};
+      },
+    }),
+  );
+
+  await store(connect({ address: fake.address, token: "t" }), ["one", "two", "three"]);
+
+  assert.deepEqual(streams, [["one", "two", "three"], ["three"]]);
 });
 
 test("the example of a budget makes room", async () => {
