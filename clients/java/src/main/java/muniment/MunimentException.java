@@ -13,6 +13,7 @@ import io.grpc.Status.Code;
 import io.grpc.StatusException;
 import io.grpc.StatusRuntimeException;
 import io.grpc.protobuf.StatusProto;
+import java.math.BigDecimal;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -101,11 +102,7 @@ public final class MunimentException extends RuntimeException {
 
   /** When the server asks to be tried again, never negative. Empty: it does not say. */
   public Optional<Duration> retryAfter() {
-    return detail(status, RetryInfo.class)
-        .filter(RetryInfo::hasRetryDelay)
-        .map(RetryInfo::getRetryDelay)
-        .map(delay -> Duration.ofSeconds(delay.getSeconds(), delay.getNanos()))
-        .map(delay -> delay.isNegative() ? Duration.ZERO : delay);
+    return retryAfter(status);
   }
 
   /** Of notes over their budget: by how much, and the largest notes, which take the room. */
@@ -171,6 +168,14 @@ public final class MunimentException extends RuntimeException {
     return Optional.empty();
   }
 
+  private static Optional<Duration> retryAfter(Status status) {
+    return detail(status, RetryInfo.class)
+        .filter(RetryInfo::hasRetryDelay)
+        .map(RetryInfo::getRetryDelay)
+        .map(delay -> Duration.ofSeconds(delay.getSeconds(), delay.getNanos()))
+        .map(delay -> delay.isNegative() ? Duration.ZERO : delay);
+  }
+
   private static List<FieldViolation> violations(Status status) {
     return detail(status, BadRequest.class)
         .map(BadRequest::getFieldViolationsList)
@@ -182,14 +187,48 @@ public final class MunimentException extends RuntimeException {
         info.getReason().isEmpty()
             ? io.grpc.Status.fromCodeValue(status.getCode()).getCode().name()
             : info.getReason();
-    String fields =
-        violations(status).stream()
-            .map(each -> each.getField() + ": " + each.getDescription())
-            .collect(Collectors.joining("; "));
-    String request = requestId.isEmpty() ? "" : "request " + requestId;
-    return Stream.of(fields, request)
-        .filter(text -> !text.isEmpty())
-        .map(text -> " (" + text + ")")
+    return Stream.of(
+            violationsFact(violations(status)),
+            budgetFact(detail(status, BudgetExceeded.class)),
+            quotaFact(info.getMetadataOrDefault("quota", "")),
+            progressFact(detail(status, ImportProgress.class)),
+            retryFact(retryAfter(status)),
+            requestId.isEmpty() ? "" : "request " + requestId)
+        .filter(fact -> !fact.isEmpty())
+        .map(fact -> " (" + fact + ")")
         .collect(Collectors.joining("", name + ": " + status.getMessage(), ""));
+  }
+
+  private static String violationsFact(List<FieldViolation> violations) {
+    return violations.stream()
+        .map(each -> each.getField() + ": " + each.getDescription())
+        .collect(Collectors.joining("; "));
+  }
+
+  private static String budgetFact(Optional<BudgetExceeded> exceeded) {
+    return exceeded.map(MunimentException::budgetFact).orElse("");
+  }
+
+  private static String budgetFact(BudgetExceeded budget) {
+    int limit = budget.getWouldBeChars() - budget.getOverByChars();
+    String size = budget.getWouldBeChars() + " of " + limit + " characters";
+    return size + ", " + budget.getOverByChars() + " too many";
+  }
+
+  private static String quotaFact(String quota) {
+    return quota.isEmpty() ? "" : "quota: " + quota;
+  }
+
+  private static String progressFact(Optional<ImportProgress> progress) {
+    return progress.map(each -> each.getStoredCount() + " passages stored before").orElse("");
+  }
+
+  private static String retryFact(Optional<Duration> delay) {
+    return delay.map(each -> "try again in " + seconds(each) + " s").orElse("");
+  }
+
+  /** As a person writes it: 1, 0.1 or 1.5. */
+  private static String seconds(Duration delay) {
+    return BigDecimal.valueOf(delay.toMillis(), 3).stripTrailingZeros().toPlainString();
   }
 }

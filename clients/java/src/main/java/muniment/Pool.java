@@ -26,8 +26,10 @@ final class Pool extends Channel {
   private record Member(ManagedChannel channel, AtomicInteger underWay) {}
 
   private final List<Member> members;
+  private final String address;
 
-  Pool(Supplier<ManagedChannel> open) {
+  Pool(String address, Supplier<ManagedChannel> open) {
+    this.address = address;
     members =
         Stream.generate(() -> new Member(open.get(), new AtomicInteger()))
             .limit(CONNECTIONS)
@@ -37,7 +39,9 @@ final class Pool extends Channel {
   @Override
   public <Q, R> ClientCall<Q, R> newCall(MethodDescriptor<Q, R> method, CallOptions options) {
     Member member = take();
-    return new SimpleForwardingClientCall<>(member.channel.newCall(method, options)) {
+    Departure departure = new Departure();
+    CallOptions observed = options.withStreamTracerFactory(departure);
+    return new SimpleForwardingClientCall<>(member.channel.newCall(method, observed)) {
       @Override
       public void start(Listener<R> responses, Metadata headers) {
         super.start(
@@ -45,7 +49,7 @@ final class Pool extends Channel {
               @Override
               public void onClose(Status status, Metadata trailers) {
                 member.underWay.decrementAndGet();
-                super.onClose(status, trailers);
+                super.onClose(Mistake.explained(status, address, departure.sent()), trailers);
               }
             },
             headers);

@@ -20,8 +20,8 @@ record Settings(String address, String credential, String ca) {
   /** The address, and the credential that one variable holds, which are needed; an authority. */
   static Settings find(Map<String, String> environment, String credential) {
     return new Settings(
-        required(environment, ADDRESS),
-        required(environment, credential),
+        required(environment, ADDRESS, "no server is named"),
+        required(environment, credential, "there is no credential"),
         value(environment, TLS_CA));
   }
 
@@ -37,10 +37,10 @@ record Settings(String address, String credential, String ca) {
     }
   }
 
-  private static String required(Map<String, String> environment, String name) {
+  private static String required(Map<String, String> environment, String name, String absent) {
     String value = value(environment, name);
     if (value.isEmpty()) {
-      throw new IllegalStateException("no server is named: " + name + " is not set");
+      throw new IllegalStateException(absent + ": set " + name);
     }
     return value;
   }

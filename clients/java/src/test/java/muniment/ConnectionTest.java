@@ -19,10 +19,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.Executor;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Where a credential may go, and what options may say. */
@@ -58,6 +60,54 @@ class ConnectionTest {
   void whatMayCrossANetworkIsNot(String address) {
     assertFalse(Connection.isLocal(address));
     assertThrows(IllegalArgumentException.class, () -> HostClient.connect(address, "mk_host"));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "localhost, localhost has no port: give HOST:PORT",
+    "dns:///localhost, dns:///localhost has no port: give HOST:PORT",
+    "[::1], [::1] has no port: give HOST:PORT",
+    "http://localhost:1, 'an address has no scheme: leave out http://, and give HOST:PORT'",
+    "https://localhost:1, 'an address has no scheme: leave out https://, and give HOST:PORT'",
+    "grpc://localhost:1, 'an address has no scheme: leave out grpc://, and give HOST:PORT'",
+    "localhost:80000, 'a port is a number from 1 to 65535, and not 80000'",
+    "localhost:0, 'a port is a number from 1 to 65535, and not 0'",
+    "localhost:99999999999, 'a port is a number from 1 to 65535, and not 99999999999'",
+    "user@localhost:1, the address is not understood: give HOST:PORT",
+    "localhost:1/path, the address is not understood: give HOST:PORT",
+    "'', the address is not understood: give HOST:PORT"
+  })
+  void anAddressThatIsNoneIsRefusedWithWhatIsWrong(String address, String start) {
+    for (Options options : List.of(Options.DEFAULT, Options.DEFAULT.withTls())) {
+      var refusal =
+          assertThrows(
+              IllegalArgumentException.class,
+              () -> SessionClient.connect(address, "ms_token", options));
+      assertTrue(refusal.getMessage().startsWith(start), refusal.getMessage());
+    }
+  }
+
+  @Test
+  void whatIsMissingInTheEnvironmentIsNamed() {
+    var both = Map.of("MUNIMENT_ADDRESS", "localhost:1", "MUNIMENT_HOST_KEY", "mk_host");
+    assertEquals("mk_host", Settings.find(both, Settings.HOST_KEY).credential());
+    var noToken =
+        assertThrows(IllegalStateException.class, () -> Settings.find(both, Settings.TOKEN));
+    assertEquals("there is no credential: set MUNIMENT_TOKEN", noToken.getMessage());
+    var none =
+        assertThrows(IllegalStateException.class, () -> Settings.find(Map.of(), Settings.TOKEN));
+    assertEquals("no server is named: set MUNIMENT_ADDRESS", none.getMessage());
+  }
+
+  @Test
+  void eachClientTakesItsOwnOfTwoCredentials() {
+    var both =
+        Map.of(
+            "MUNIMENT_ADDRESS", "localhost:1",
+            "MUNIMENT_HOST_KEY", "mk_host",
+            "MUNIMENT_TOKEN", "ms_token");
+    assertEquals("mk_host", Settings.find(both, Settings.HOST_KEY).credential());
+    assertEquals("ms_token", Settings.find(both, Settings.TOKEN).credential());
   }
 
   @Test

@@ -22,6 +22,11 @@ final class Failures {
     return failure(Code.INTERNAL, info("INTERNAL").putMetadata("incident", incident).build());
   }
 
+  static Status quotaExceeded(String quota) {
+    ErrorInfo info = info("QUOTA_EXCEEDED").putMetadata("quota", quota).build();
+    return failure(Code.RESOURCE_EXHAUSTED, info);
+  }
+
   private static ErrorInfo.Builder info(String reason) {
     return ErrorInfo.newBuilder().setDomain("muniment.v1").setReason(reason);
   }

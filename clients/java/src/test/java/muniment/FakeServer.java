@@ -13,6 +13,7 @@ import io.grpc.MethodDescriptor;
 import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.Server;
 import io.grpc.ServerCallHandler;
+import io.grpc.ServerCredentials;
 import io.grpc.ServerMethodDefinition;
 import io.grpc.ServerTransportFilter;
 import io.grpc.protobuf.StatusProto;
@@ -63,8 +64,12 @@ final class FakeServer extends HandlerRegistry implements AutoCloseable {
   }
 
   FakeServer(int port) throws IOException {
+    this(port, InsecureServerCredentials.create());
+  }
+
+  FakeServer(int port, ServerCredentials credentials) throws IOException {
     server =
-        Grpc.newServerBuilderForPort(port, InsecureServerCredentials.create())
+        Grpc.newServerBuilderForPort(port, credentials)
             .fallbackHandlerRegistry(this)
             .addTransportFilter(new Counter(connections))
             .build()

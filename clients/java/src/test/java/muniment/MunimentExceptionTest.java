@@ -2,6 +2,7 @@ package muniment;
 
 import static muniment.Failures.failure;
 import static muniment.Failures.fault;
+import static muniment.Failures.quotaExceeded;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import com.google.protobuf.Any;
@@ -20,6 +21,7 @@ import java.util.Optional;
 import muniment.v1.BudgetEntry;
 import muniment.v1.BudgetExceeded;
 import muniment.v1.ErrorReason;
+import muniment.v1.ImportProgress;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -85,11 +87,14 @@ class MunimentExceptionTest {
     var exceeded =
         BudgetExceeded.newBuilder()
             .setOverByChars(7)
+            .setWouldBeChars(2207)
             .addEntries(BudgetEntry.newBuilder().setNoteId("n-1"))
             .build();
 
     var error = error(failure(Code.FAILED_PRECONDITION, "BUDGET_EXCEEDED", exceeded));
 
+    assertEquals(
+        "BUDGET_EXCEEDED: it is so (2207 of 2200 characters, 7 too many)", error.getMessage());
     assertEquals(Optional.of(exceeded), error.budgetExceeded());
     assertEquals(Optional.empty(), error.importProgress());
   }
@@ -103,6 +108,21 @@ class MunimentExceptionTest {
 
     assertEquals(List.of(violation), error.violations());
     assertEquals("FIELD_INVALID: it is so (key: is empty)", error.getMessage());
+  }
+
+  @Test
+  void theNumbersOfOtherDetailsAreInTheMessage() {
+    var progress = ImportProgress.newBuilder().setStoredCount(2).build();
+    var cut = error(failure(Code.ABORTED, "TAINT_CHANGED", progress));
+    assertEquals("TAINT_CHANGED: it is so (2 passages stored before)", cut.getMessage());
+
+    var delay = com.google.protobuf.Duration.newBuilder().setSeconds(1).setNanos(500_000_000);
+    var retry = RetryInfo.newBuilder().setRetryDelay(delay).build();
+    var overloaded = error(failure(Code.RESOURCE_EXHAUSTED, "OVERLOADED", retry));
+    assertEquals("OVERLOADED: it is so (try again in 1.5 s)", overloaded.getMessage());
+
+    var full = error(quotaExceeded("items"));
+    assertEquals("QUOTA_EXCEEDED: it is so (quota: items)", full.getMessage());
   }
 
   @Test

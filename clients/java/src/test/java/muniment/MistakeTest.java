@@ -1,0 +1,151 @@
+package muniment;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.grpc.Status.Code;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.file.Path;
+import java.util.List;
+import muniment.v1.AgentServiceGrpc;
+import muniment.v1.ListAgentsRequest;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What is said when no server is reached. */
+class MistakeTest {
+  private static final Options ONCE = Options.DEFAULT.withoutRetries();
+
+  @TempDir private Path folder;
+
+  /** What a call fails with. */
+  private static String mistake(String address, Options options) {
+    try (var host = HostClient.connect(address, "mk_s3cret", options)) {
+      var error = assertThrows(MunimentException.class, () -> host.createAgent(r -> {}));
+      assertEquals(Code.UNAVAILABLE, error.code());
+      assertEquals("UNAVAILABLE: " + error.description(), error.getMessage());
+      assertFalse(error.getMessage().contains("s3cret"));
+      return error.description();
+    }
+  }
+
+  @Test
+  void withoutTlsAtAPortWithTls() throws Exception {
+    var certificates = new Certificates(folder);
+    certificates.authority("ours");
+    var here = certificates.server("here", "ours", "IP:127.0.0.1");
+    try (var server = new FakeServer(0, here)) {
+      assertEquals(
+          server.address()
+              + " closed the connection before it spoke HTTP/2: it seems to expect TLS:"
+              + " use withTls, or set MUNIMENT_TLS_CA to a file with its authority",
+          mistake(server.address(), ONCE));
+    }
+  }
+
+  @Test
+  void aServerThatClosesWithoutAByteSeemsToExpectTlsAsWell() throws Exception {
+    try (var listener = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      Thread closer = new Thread(() -> closeFirst(listener));
+      closer.start();
+      String said = mistake("127.0.0.1:" + listener.getLocalPort(), ONCE);
+      assertTrue(said.contains("it seems to expect TLS"), said);
+      closer.join();
+    }
+  }
+
+  /** As Muniment's server does with what is no TLS. */
+  private static void closeFirst(ServerSocket listener) {
+    try (Socket socket = listener.accept()) {
+      socket.getInputStream().readNBytes(24); // the preface of HTTP/2
+      socket.getInputStream().skip(socket.getInputStream().available()); // else it is a reset
+      socket.shutdownOutput();
+      socket.getInputStream().readAllBytes();
+    } catch (IOException broken) {
+      throw new IllegalStateException(broken);
+    }
+  }
+
+  @Test
+  void withTlsAtAPortWithout() throws Exception {
+    Path ours = new Certificates(folder).authority("ours");
+    try (var server = new FakeServer()) {
+      assertEquals(
+          server.address()
+              + " does not speak TLS: leave out withTls and MUNIMENT_TLS_CA, or check the port",
+          mistake(server.address(), ONCE.withTls(ours)));
+    }
+  }
+
+  @Test
+  void aCertificateOfAnAuthorityThatIsNotTrusted() throws Exception {
+    var certificates = new Certificates(folder);
+    certificates.authority("ours");
+    Path others = certificates.authority("others");
+    var here = certificates.server("here", "ours", "IP:127.0.0.1");
+    try (var server = new FakeServer(0, here)) {
+      for (Options options : List.of(ONCE.withTls(others), ONCE.withTls())) {
+        assertEquals(
+            "no authority that this client trusts has signed the certificate of "
+                + server.address()
+                + ": give the file of the server's authority to withTls, or as MUNIMENT_TLS_CA",
+            mistake(server.address(), options));
+      }
+    }
+  }
+
+  @Test
+  void aCertificateForAnotherName() throws Exception {
+    var certificates = new Certificates(folder);
+    Path ours = certificates.authority("ours");
+    var elsewhere = certificates.server("elsewhere", "ours", "DNS:db.example");
+    try (var server = new FakeServer(0, elsewhere)) {
+      assertEquals(
+          "the certificate of "
+              + server.address()
+              + " is not for this name (No subject alternative names matching IP address 127.0.0.1"
+              + " found): use a name in the address that is in the certificate",
+          mistake(server.address(), ONCE.withTls(ours)));
+    }
+  }
+
+  @Test
+  void aPortWhereNothingListens() throws Exception {
+    String free;
+    try (var server = new FakeServer()) {
+      free = server.address();
+    }
+    for (String address : List.of(free, "unix:" + folder.resolve("no.sock"))) {
+      assertEquals(
+          "nothing listens at " + address + ": is the server running, and is this its address?",
+          mistake(address, ONCE));
+    }
+  }
+
+  @Test
+  void aHostThatDoesNotExist() {
+    assertEquals(
+        "the name in muniment.invalid:443 was not found: check the address",
+        mistake("muniment.invalid:443", ONCE.withTls()));
+  }
+
+  @Test
+  void importsAndGeneratedStubsSaySoAsWell() {
+    String address = "unix:" + folder.resolve("no.sock");
+    try (var session = SessionClient.connect(address, "ms_token", ONCE)) {
+      var error = assertThrows(MunimentException.class, () -> session.importPassages(List.of()));
+      assertTrue(error.getMessage().contains("nothing listens at unix:"), error.getMessage());
+      var stub = AgentServiceGrpc.newBlockingStub(session.channel());
+      var failure =
+          assertThrows(
+              RuntimeException.class,
+              () -> stub.listAgents(ListAgentsRequest.getDefaultInstance()));
+      assertTrue(failure.getMessage().contains("nothing listens at unix:"), failure.getMessage());
+    }
+  }
+}
