@@ -1,18 +1,24 @@
 package muniment;
 
+import java.util.List;
 import java.util.Objects;
 import java.util.function.Function;
 import java.util.stream.Stream;
+import muniment.v1.ErrorReason;
 
 /** Follows the pages of a list. */
 public final class Pages {
+  /** How often the taint of a conversation can rise: there are four levels. */
+  private static final int RAISES = 3;
+
   private Pages() {}
 
   /**
    * All pages: the first is fetched at once, each later one when it is asked for.
    *
-   * <p>A page token is worth nothing after the taint was raised: the stream ends with {@code
-   * ERROR_REASON_TAINT_CHANGED}, and one begins again.
+   * <p>A page token is worth nothing after the taint was raised: the stream fails with {@code
+   * ERROR_REASON_TAINT_CHANGED}. The pages so far belong to the old taint; begin again, or use
+   * {@link #all}.
    *
    * @param fetch gets the page of a token; of the empty token, the first
    * @param nextPageToken says which token a page leads to; the empty one ends the stream
@@ -25,5 +31,26 @@ public final class Pages {
           String token = nextPageToken.apply(page);
           return token.isEmpty() ? null : fetch.apply(token);
         });
+  }
+
+  /**
+   * The pages of a whole list, read at one single taint.
+   *
+   * @param fetch gets the page of a token; of the empty token, the first
+   * @param nextPageToken says which token a page leads to; the empty one ends the list
+   * @param options whether the list is read again when the taint is raised between two pages
+   */
+  public static <P> List<P> all(
+      Function<String, P> fetch, Function<P, String> nextPageToken, ListOption... options) {
+    boolean restart = List.of(options).contains(ListOption.RESTART_ON_TAINT_CHANGE);
+    for (int restarts = restart ? RAISES : 0; ; restarts--) {
+      try {
+        return of(fetch, nextPageToken).toList();
+      } catch (MunimentException error) {
+        if (restarts == 0 || error.reason() != ErrorReason.ERROR_REASON_TAINT_CHANGED) {
+          throw error;
+        }
+      }
+    }
   }
 }

@@ -32,7 +32,6 @@ import muniment.v1.EditNotesRequest;
 import muniment.v1.ImportPassagesResponse;
 import muniment.v1.ImportProgress;
 import muniment.v1.ListMemoriesRequest;
-import muniment.v1.ListMemoriesResponse;
 import muniment.v1.MemoryServiceGrpc;
 import muniment.v1.NoteEdit;
 import muniment.v1.OpenSessionResponse;
@@ -392,24 +391,6 @@ class CallsTest {
         UnsupportedOperationException.class, () -> session.importPassages(broken::iterator));
 
     assertFalse(server.calls("ImportPassages").get(0).whole().get(30, TimeUnit.SECONDS));
-  }
-
-  @Test
-  void pagesAreFollowed() {
-    server.script(
-        "ListMemories",
-        ListMemoriesResponse.newBuilder().setNextPageToken("second").build(),
-        ListMemoriesResponse.getDefaultInstance());
-
-    long pages =
-        Pages.of(
-                token -> session.listMemories(r -> r.setPageToken(token)),
-                ListMemoriesResponse::getNextPageToken)
-            .count();
-
-    assertEquals(2, pages);
-    var last = (ListMemoriesRequest) server.calls("ListMemories").get(1).requests().get(0);
-    assertEquals("second", last.getPageToken());
   }
 
   @Test

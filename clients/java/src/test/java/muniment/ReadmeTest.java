@@ -19,6 +19,8 @@ import muniment.v1.BudgetExceeded;
 import muniment.v1.Classification;
 import muniment.v1.CreateAgentResponse;
 import muniment.v1.EditNotesRequest;
+import muniment.v1.ImportProgress;
+import muniment.v1.ListMemoriesResponse;
 import muniment.v1.Memory;
 import muniment.v1.MemoryResult;
 import muniment.v1.OpenSessionResponse;
@@ -38,6 +40,7 @@ class ReadmeTest {
       import java.io.File;
       import java.nio.file.Path;
       import java.time.Duration;
+      import java.util.List;
       import java.util.stream.Stream;
       import muniment.*;
       import muniment.v1.*;
@@ -76,10 +79,34 @@ class ReadmeTest {
   }
 
   @Test
+  void aRaisedTaintHasTheListReadAgain() throws Exception {
+    server.script(
+        "ListMemories",
+        ListMemoriesResponse.newBuilder().setNextPageToken("2").build(),
+        failure(Code.ABORTED, "TAINT_CHANGED"));
+
+    run(3);
+
+    assertEquals(1, server.calls("RaiseTaint").size());
+    assertEquals(3, server.calls("ListMemories").size());
+  }
+
+  @Test
+  void anImportGoesOnWhereARaisedTaintCutItOff() throws Exception {
+    var progress = ImportProgress.newBuilder().setStoredCount(1).setExistingCount(1).build();
+    server.script("ImportPassages", failure(Code.ABORTED, "TAINT_CHANGED", progress));
+
+    run(4);
+
+    assertEquals(3, server.calls("ImportPassages").get(0).requests().size());
+    assertEquals(1, server.calls("ImportPassages").get(1).requests().size());
+  }
+
+  @Test
   void theErrorsRun() throws Exception {
     server.script("SaveMemory", failure(Code.ABORTED, "ETAG_STALE"));
 
-    run(3);
+    run(5);
 
     assertEquals(1, server.calls("SaveMemory").size());
   }
@@ -93,7 +120,7 @@ class ReadmeTest {
     server.script(
         "AddNote", failure(Code.FAILED_PRECONDITION, "BUDGET_EXCEEDED", exceeded.build()));
 
-    run(4);
+    run(6);
 
     var request = (EditNotesRequest) server.calls("EditNotes").get(0).requests().get(0);
     assertEquals("own", request.getEdits(0).getDelete().getNoteId());
@@ -102,10 +129,10 @@ class ReadmeTest {
 
   @Test
   void optionsAndTlsCompile() throws Exception {
-    compile(5);
-    compile(6);
+    compile(7);
+    compile(8);
 
-    assertEquals(7, blocks("java").size());
+    assertEquals(9, blocks("java").size());
   }
 
   private void scriptTour() {
@@ -135,8 +162,8 @@ class ReadmeTest {
         var host = HostClient.connect(server.address(), "mk_host")) {
       loader
           .loadClass("Snippet")
-          .getDeclaredMethod("run", SessionClient.class, String.class)
-          .invoke(null, host.session("ms_session"), "mk_host");
+          .getDeclaredMethod("run", HostClient.class, SessionClient.class, String.class)
+          .invoke(null, host, host.session("ms_session"), "mk_host");
     }
   }
 
@@ -144,7 +171,9 @@ class ReadmeTest {
   private Path compile(int block) throws IOException {
     String body = blocks("java").get(block);
     String method =
-        "public static void run(SessionClient session, String key) throws Exception {" + body + "}";
+        "public static void run(HostClient host, SessionClient session, String key) throws Exception {"
+            + body
+            + "}";
     Path source = folder.resolve("Snippet.java");
     Files.writeString(source, IMPORTS + "public class Snippet {" + method + "}");
     int failed =
