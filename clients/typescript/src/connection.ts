@@ -44,7 +44,7 @@ function overSocket(address: string, tls: boolean | TlsOptions): Connection {
 function overNetwork(address: string, tls: boolean | TlsOptions): Connection {
   const { host, port } = placeOf(address);
   if (tls) {
-    return http2Connection(`https://${address}`, tls === true ? {} : tls, ({ cause }) => mistakeIn(cause, address));
+    return http2Connection(`https://${address}`, address, tls === true ? {} : tls);
   }
   if (!isLoopback(host)) {
     throw new TypeError(
@@ -61,9 +61,7 @@ function inTheClear(baseUrl: string, address: string, connect: () => Socket): Co
     last = connect();
     return last;
   };
-  const explain = (failure: ConnectError) =>
-    isConnectionLost(failure) && last && wasSilent(last) ? expectsTls(address) : mistakeIn(failure.cause, address);
-  return http2Connection(baseUrl, { createConnection }, explain);
+  return http2Connection(baseUrl, address, { createConnection }, () => last !== undefined && wasSilent(last));
 }
 
 /** Whether a connection that was made has ended before the server began to speak HTTP/2. */
@@ -73,15 +71,27 @@ function wasSilent(socket: Socket): boolean {
 
 type Http2Options = ConstructorParameters<typeof Http2SessionManager>[2];
 
-function http2Connection(baseUrl: string, options: Http2Options, explain: Connection["explain"]): Connection {
+function http2Connection(
+  baseUrl: string,
+  address: string,
+  options: Http2Options,
+  isSilent: () => boolean = () => false,
+): Connection {
   const managers = Array.from({ length: CONNECTIONS }, () => new Http2SessionManager(baseUrl, undefined, options));
   return {
     transport: new Pool(managers.map((sessionManager) => createGrpcTransport({ baseUrl, sessionManager }))),
-    explain,
+    explain: (failure) => mistakeIn(failure.cause, address) ?? broken(failure, address, isSilent()),
     close: () => {
       for (const manager of managers) {
         manager.abort();
       }
     },
   };
+}
+
+function broken(failure: ConnectError, address: string, silent: boolean): string | undefined {
+  if (!isConnectionLost(failure)) {
+    return undefined;
+  }
+  return silent ? expectsTls(address) : `the connection to ${address} broke: ${failure.rawMessage}`;
 }

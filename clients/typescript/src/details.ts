@@ -19,18 +19,17 @@ export interface Violation {
   readonly description: string;
 }
 
-/** What the details say, in parentheses: numbers and names of fields, never content. */
-export function facts(details: readonly Any[], requestId: string): string[] {
+/** What the details say in few words: numbers and names of fields, never content. */
+export function facts(details: readonly Any[]): string {
   return [
     violationsFact(violationsIn(details)),
     budgetFact(find(details, BudgetExceededSchema)),
-    quotaFact(find(details, ErrorInfoSchema)),
     progressFact(find(details, ImportProgressSchema)),
+    quotaFact(find(details, ErrorInfoSchema)),
     retryFact(retryAfterMs(details)),
-    requestId && `request ${requestId}`,
   ]
     .filter(Boolean)
-    .map((fact) => `(${fact})`);
+    .join("; ");
 }
 
 function violationsFact(violations: readonly Violation[]): string {
@@ -42,7 +41,7 @@ function budgetFact(budget: BudgetExceeded | undefined): string {
     return "";
   }
   const { wouldBeChars, overByChars } = budget;
-  return `${wouldBeChars} of ${wouldBeChars - overByChars} characters, ${overByChars} too many`;
+  return `over by ${overByChars} characters: ${wouldBeChars} of ${wouldBeChars - overByChars}`;
 }
 
 function quotaFact(info: ErrorInfo | undefined): string {
@@ -50,11 +49,11 @@ function quotaFact(info: ErrorInfo | undefined): string {
 }
 
 function progressFact(progress: ImportProgress | undefined): string {
-  return progress ? `${progress.storedCount} passages stored before` : "";
+  return progress ? `${progress.storedCount} passages stored, ${progress.existingCount} already there` : "";
 }
 
 function retryFact(milliseconds: number | undefined): string {
-  return milliseconds === undefined ? "" : `try again in ${milliseconds / 1000} s`;
+  return milliseconds === undefined ? "" : `retry after ${milliseconds / 1000} s`;
 }
 
 /** Milliseconds after which the server asks to be tried again. */

@@ -49,7 +49,8 @@ export class MunimentError extends Error {
     const incident = info?.metadata.incident ?? "";
     const requestId = options?.requestId ?? incident; // a server of version 0.1.0 names faults alone
     const status = statusName(code);
-    super([`${reason || status}: ${rawMessage}`, ...facts(details, requestId)].join(" "), options);
+    const behind = [facts(details), requestId && `request ${requestId}`].filter(Boolean).map((text) => ` (${text})`);
+    super(`${reason || status}: ${rawMessage}${behind.join("")}`, options);
     this.code = code;
     this.status = status;
     this.reason = reason;

@@ -1,5 +1,7 @@
 // Failures to connect: what is wrong, and what to do.
 
+import { TURN_ON } from "./addresses.js";
+
 const NO_AUTHORITY = new Set([
   "CERT_SIGNATURE_FAILURE",
   "CERT_UNTRUSTED",
@@ -26,39 +28,39 @@ export function mistakeIn(cause: unknown, address: string): string | undefined {
   }
   const { code } = cause;
   if (code === "ECONNREFUSED" || code === "ENOENT") {
-    return `nothing listens at ${address}: is the server running, and is this its address?`;
+    return `no connection to ${address}: nothing listens there: is the server running, and is this its address?`;
   }
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") {
-    return `the name in ${address} was not found: check the address`;
+    return `no connection to ${address}: its name was not found: check the address`;
   }
   return inTls(cause, code, address);
 }
 
 /** What it means that a server has closed a connection without a byte of HTTP/2. */
 export function expectsTls(address: string): string {
-  return (
-    `${address} closed the connection before it spoke HTTP/2: it seems to expect TLS: ` +
-    "set the option `tls`, or MUNIMENT_TLS_CA to a file with its authority"
-  );
+  return `the server at ${address} closed the connection without an answer, as one that expects TLS does: ${TURN_ON}`;
 }
 
 function inTls(cause: Error, code: string, address: string): string | undefined {
   if (NO_TLS.has(code)) {
-    return `${address} does not speak TLS: leave out the option \`tls\` and MUNIMENT_TLS_CA, or check the port`;
+    return (
+      `the server at ${address} does not speak TLS: connect without the option \`tls\` and MUNIMENT_TLS_CA, ` +
+      "which is possible on its own machine, or give the server a certificate"
+    );
   }
   if (NO_AUTHORITY.has(code)) {
     return (
-      `no authority that this client trusts has signed the certificate of ${address} (${cause.message}): ` +
-      "give the server's authority as `tls.ca`, or its file as MUNIMENT_TLS_CA"
+      `the certificate of ${address} is signed by an authority that is not trusted: ` +
+      "name its authority by `tls.ca` or MUNIMENT_TLS_CA"
     );
   }
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
-    return `the certificate of ${address} is not for this name, but for ${namesIn(cause)}: use such a name in the address`;
+    return `the certificate of ${address} is for other names: connect to one of ${namesIn(cause)}`;
   }
   return undefined;
 }
 
-/** The names in the certificate that Node has refused. */
+/** The names in a certificate that Node has refused, which has them as `DNS:db.example, IP Address:10.0.0.1`. */
 function namesIn(refusal: Error & { readonly cert?: { readonly subjectaltname?: string } }): string {
-  return refusal.cert?.subjectaltname ?? "none";
+  return (refusal.cert?.subjectaltname ?? "").replace(/\b(DNS|IP Address):/g, "");
 }

@@ -55,14 +55,14 @@ test("without TLS only loopback addresses and unix sockets are allowed", () => {
 test("an address that is none is refused with what is wrong and what to do", () => {
   const refused = {
     "": /an address is needed/,
-    localhost: /localhost has no port: give HOST:PORT, such as 127\.0\.0\.1:50051, or unix:PATH/,
-    "[::1]": /\[::1\] has no port/,
-    "http://localhost:1": /no scheme: leave out http:\/\/, and give HOST:PORT.* TLS is the option `tls`/,
-    "https://localhost:1": /leave out https:\/\//,
-    "grpc://localhost:1": /leave out grpc:\/\//,
-    "localhost:1/path": /not understood: give HOST:PORT/,
-    "user@localhost:1": /not understood/,
-    "localhost:1#": /not understood/,
+    localhost: /^localhost has no port: give host:port, such as localhost:50051, or unix:\/path$/,
+    "[::1]": /^\[::1\] has no port: give host:port, such as \[::1\]:50051/,
+    "http://localhost:1": /^an address has no scheme such as http:\/\/: give host:port alone, such as localhost:1$/,
+    "https://ada:s3cret@localhost:1/v1": /such as localhost:1, and turn TLS on by the option `tls` or MUNIMENT_TLS_CA$/,
+    "grpc://localhost:1": /no scheme such as grpc:\/\/: give host:port alone, such as localhost:1$/,
+    "localhost:1/path": /^an address is host:port or unix:\/path$/,
+    "user@localhost:1": /^an address is host:port/,
+    "localhost:1#": /^an address is host:port/,
     "localhost:80000": /a port is a number from 1 to 65535, and not 80000/,
   };
   for (const [address, message] of Object.entries(refused)) {

@@ -57,7 +57,7 @@ test("BUDGET_EXCEEDED says what takes the room, and does not print it", async ()
     status(Code.FailedPrecondition, "BUDGET_EXCEEDED", { desc: BudgetExceededSchema, value }),
   );
 
-  assert.equal(error.message, "BUDGET_EXCEEDED: a text (43 of 40 characters, 3 too many)");
+  assert.equal(error.message, "BUDGET_EXCEEDED: a text (over by 3 characters: 43 of 40)");
   assert.equal(error.budget?.overByChars, 3);
   assert.equal(error.budget?.entries[0]?.preview, "Prefers tea");
   assert.equal(error.details.length, 2);
@@ -69,11 +69,11 @@ test("other details are values too, and in the message", async () => {
   const progress = { desc: ImportProgressSchema, value: { storedCount: 2 } };
   const cut = await received(status(Code.Aborted, "TAINT_CHANGED", progress));
   assert.equal(cut.progress?.storedCount, 2);
-  assert.equal(cut.message, "TAINT_CHANGED: a text (2 passages stored before)");
+  assert.equal(cut.message, "TAINT_CHANGED: a text (2 passages stored, 0 already there)");
   const retry = { desc: RetryInfoSchema, value: { retryDelay: { seconds: 1n, nanos: 500_000_000 } } };
   const away = await received(status(Code.Unavailable, "UNAVAILABLE", retry));
   assert.equal(away.retryAfterMs, 1500);
-  assert.equal(away.message, "UNAVAILABLE: a text (try again in 1.5 s)");
+  assert.equal(away.message, "UNAVAILABLE: a text (retry after 1.5 s)");
   const full = await received(status(Code.ResourceExhausted, "QUOTA_EXCEEDED", undefined, { quota: "items" }));
   assert.equal(full.message, "QUOTA_EXCEEDED: a text (quota: items)");
   assert.equal((await received(status(Code.Internal, "INTERNAL", undefined, { incident: "i7" }))).incident, "i7");

@@ -10,7 +10,7 @@ import { failureOf } from "./fake.js";
 const OURS = authority("ours");
 const OTHERS = authority("others");
 const HERE = signed("here", "ours", "IP:127.0.0.1");
-const ELSEWHERE = signed("elsewhere", "ours", "DNS:db.example");
+const ELSEWHERE = signed("elsewhere", "ours", "DNS:db.example,IP:10.0.0.1");
 
 /** A listener, until it is disposed of. */
 async function listening(server: Server) {
@@ -49,30 +49,32 @@ test("a client without TLS at a port with TLS", async () => {
   await using server = await overTls(HERE);
   assert.equal(
     await mistake(server.address),
-    `${server.address} closed the connection before it spoke HTTP/2: it seems to expect TLS: ` +
-      "set the option `tls`, or MUNIMENT_TLS_CA to a file with its authority",
+    `the server at ${server.address} closed the connection without an answer, as one that expects TLS does: ` +
+      "turn TLS on by the option `tls` or MUNIMENT_TLS_CA",
   );
 });
 
-test("a server that closes without a byte, as Muniment's does, seems to expect TLS as well", async () => {
+test("a server that closes without a byte, as Muniment's does", async () => {
   await using server = await listening(createSocketServer((socket) => socket.once("data", () => socket.end())));
-  assert.match(await mistake(server.address), /it seems to expect TLS/);
+  assert.match(await mistake(server.address), /as one that expects TLS does/);
 });
 
 test("a client with TLS at a port without", async () => {
   await using server = await listening(createServer());
   assert.equal(
     await mistake(server.address, { ca: OURS.cert }),
-    `${server.address} does not speak TLS: leave out the option \`tls\` and MUNIMENT_TLS_CA, or check the port`,
+    `the server at ${server.address} does not speak TLS: connect without the option \`tls\` and MUNIMENT_TLS_CA, ` +
+      "which is possible on its own machine, or give the server a certificate",
   );
 });
 
 test("a certificate of an authority that is not trusted", async () => {
   await using server = await overTls(HERE);
   for (const tls of [{ ca: OTHERS.cert }, {}]) {
-    assert.match(
+    assert.equal(
       await mistake(server.address, tls),
-      /^no authority that this client trusts has signed the certificate of 127.*: give the server's authority as `tls.ca`/,
+      `the certificate of ${server.address} is signed by an authority that is not trusted: ` +
+        "name its authority by `tls.ca` or MUNIMENT_TLS_CA",
     );
   }
 });
@@ -81,7 +83,7 @@ test("a certificate for another name", async () => {
   await using server = await overTls(ELSEWHERE);
   assert.equal(
     await mistake(server.address, { ca: OURS.cert }),
-    `the certificate of ${server.address} is not for this name, but for DNS:db.example: use such a name in the address`,
+    `the certificate of ${server.address} is for other names: connect to one of db.example, 10.0.0.1`,
   );
 });
 
@@ -91,7 +93,7 @@ test("a port where nothing listens", async () => {
     return server;
   });
   for (const place of [address, address.replace("127.0.0.1", "localhost"), "unix:/no/such.sock"]) {
-    const expected = `nothing listens at ${place}: is the server running, and is this its address?`;
+    const expected = `no connection to ${place}: nothing listens there: is the server running, and is this its address?`;
     assert.equal(await mistake(place), expected);
   }
 });
@@ -99,12 +101,12 @@ test("a port where nothing listens", async () => {
 test("a host that does not exist", async () => {
   assert.equal(
     await mistake("muniment.invalid:443", { ca: OURS.cert }),
-    "the name in muniment.invalid:443 was not found: check the address",
+    "no connection to muniment.invalid:443: its name was not found: check the address",
   );
 });
 
 test("an import says so as well", async () => {
   const session = connect({ address: "unix:/no/such.sock", token: "t" });
   const failure = await failureOf(session.passages.importPassages((async function* () {})()));
-  assert.match(String(failure), /nothing listens at unix:/);
+  assert.match(String(failure), /no connection to unix:.*nothing listens there/);
 });
