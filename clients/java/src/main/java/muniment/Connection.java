@@ -4,6 +4,7 @@ import io.grpc.Grpc;
 import io.grpc.ManagedChannel;
 import io.grpc.ManagedChannelBuilder;
 import io.grpc.TlsChannelCredentials;
+import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -15,13 +16,16 @@ final class Connection {
           "unix:.+|(dns:///)?(localhost|127(\\.[0-9]{1,3}){3}|\\[::1])(:[0-9]+)?",
           Pattern.CASE_INSENSITIVE);
 
-  private static final Pattern WEB_SCHEME =
-      Pattern.compile("((?:https?|grpcs?)://).*", Pattern.CASE_INSENSITIVE);
+  private static final Pattern URL =
+      Pattern.compile(
+          "(?<scheme>(?:https?|grpcs?|tcp)://)(?:[^/@]*@)?(?<rest>[^/?#]*).*",
+          Pattern.CASE_INSENSITIVE);
 
   private static final Pattern PLACE =
-      Pattern.compile("(?:dns:///)?(?:\\[[0-9A-Fa-f:]+]|[A-Za-z0-9.-]+)(?::(?<port>[0-9]+))?");
+      Pattern.compile("(?:dns:///)?(?<host>\\[[0-9A-Fa-f:]+]|[A-Za-z0-9.-]+)(?::(?<port>[0-9]+))?");
 
-  private static final String FORM = "give HOST:PORT, such as 127.0.0.1:50051, or unix:PATH";
+  /** How to use TLS. */
+  static final String TURN_ON = "turn TLS on by Options.withTls or MUNIMENT_TLS_CA";
 
   private Connection() {}
 
@@ -33,26 +37,29 @@ final class Connection {
 
   /** Refuses an address that is none. Only what cannot be a credential is repeated. */
   private static void check(String address) {
-    Matcher web = WEB_SCHEME.matcher(address);
-    if (web.matches()) {
-      throw new IllegalArgumentException(
-          "an address has no scheme: leave out "
-              + web.group(1)
-              + ", and "
-              + FORM
-              + "; TLS is the option withTls");
+    Matcher url = URL.matcher(address);
+    if (url.matches()) {
+      throw new IllegalArgumentException(hasScheme(url.group("scheme"), url.group("rest")));
     }
     Matcher place = PLACE.matcher(address);
     if (place.matches()) {
-      checkPort(address, place.group("port"));
+      checkPort(address, place.group("host"), place.group("port"));
     } else if (!address.startsWith("unix:") && !address.contains("://")) {
-      throw new IllegalArgumentException("the address is not understood: " + FORM);
+      throw new IllegalArgumentException("an address is host:port or unix:/path");
     }
   }
 
-  private static void checkPort(String address, String port) {
+  private static String hasScheme(String scheme, String rest) {
+    boolean encrypted = scheme.toLowerCase(Locale.ROOT).endsWith("s://");
+    return "an address has no scheme such as %s: give host:port alone, such as %s%s"
+        .formatted(scheme, rest, encrypted ? ", and " + TURN_ON : "");
+  }
+
+  private static void checkPort(String address, String host, String port) {
     if (port == null) {
-      throw new IllegalArgumentException(address + " has no port: " + FORM);
+      throw new IllegalArgumentException(
+          "%s has no port: give host:port, such as %s:50051, or unix:/path"
+              .formatted(address, host));
     }
     if (!port.matches("0*[1-9][0-9]{0,4}") || Integer.parseInt(port) > 65_535) {
       throw new IllegalArgumentException("a port is a number from 1 to 65535, and not " + port);

@@ -11,12 +11,18 @@ import java.security.cert.CertificateExpiredException;
 import java.security.cert.CertificateNotYetValidException;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.function.Predicate;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLException;
 
 /** What the failures of a connection mean, and what to do. gRPC says "io exception" of most. */
 final class Mistake {
+  /** What gRPC says of a connection that ended, and of no other. */
+  private static final String CLOSED = "Network closed for unknown reason";
+
+  private static final Pattern NAMES = Pattern.compile("subjectAlternativeNames=\\[(.*?)]");
+
   private Mistake() {}
 
   /** A status without a server's answer, told as what it is. */
@@ -29,29 +35,31 @@ final class Mistake {
   }
 
   private static Optional<String> lost(Status status, String address) {
-    return isVague(status)
-        ? Optional.of("the connection to " + address + " was lost" + rootMessage(status))
-        : Optional.empty();
+    return vague(status, "the connection to " + address + " broke");
   }
 
   private static Optional<String> found(Status status, String address) {
-    return Stream.of(network(status, address), certificate(status, address), tls(status, address))
-        .flatMap(Optional::stream)
-        .findFirst()
-        .or(
-            () ->
-                isVague(status)
-                    ? Optional.of("there is no connection to " + address + rootMessage(status))
-                    : Optional.empty());
+    return network(status, address)
+        .or(() -> certificate(status, address))
+        .or(() -> tls(status, address))
+        .or(() -> vague(status, "no connection to " + address));
+  }
+
+  /** Of a description that says nothing: what happened, and what the first cause says. */
+  private static Optional<String> vague(Status status, String happened) {
+    String description = Objects.requireNonNullElse(status.getDescription(), "");
+    boolean vague = description.startsWith("io exception") || description.equals(CLOSED);
+    return vague ? Optional.of(happened + rootMessage(status)) : Optional.empty();
   }
 
   private static Optional<String> network(Status status, String address) {
+    String none = "no connection to " + address;
     if (causes(status).anyMatch(Mistake::isNoListener)) {
       return Optional.of(
-          "nothing listens at " + address + ": is the server running, and is this its address?");
+          none + ": nothing listens there: is the server running, and is this its address?");
     }
     return causes(status).anyMatch(UnknownHostException.class::isInstance)
-        ? Optional.of("the name in " + address + " was not found: check the address")
+        ? Optional.of(none + ": its name was not found: check the address")
         : Optional.empty();
   }
 
@@ -62,29 +70,28 @@ final class Mistake {
     }
     if (causes(status).anyMatch(Mistake::isNoAuthority)) {
       return Optional.of(
-          "no authority that this client trusts has signed "
-              + certificate
-              + ": give the file of the server's authority to withTls, or as MUNIMENT_TLS_CA");
+          certificate
+              + " is signed by an authority that is not trusted: name the file of its authority"
+              + " by Options.withTls or MUNIMENT_TLS_CA");
     }
-    return last(status, Mistake::isOtherName)
-        .map(
-            refusal ->
-                certificate
-                    + (" is not for this name (" + refusal.getMessage() + ")")
-                    + ": use a name in the address that is in the certificate");
+    return causes(status).anyMatch(Mistake::isOtherName)
+        ? Optional.of(certificate + " is for other names: connect to one of " + names(status))
+        : Optional.empty();
   }
 
   private static Optional<String> tls(Status status, String address) {
+    String server = "the server at " + address;
     if (causes(status).anyMatch(Mistake::isNoTls)) {
       return Optional.of(
-          address
-              + " does not speak TLS: leave out withTls and MUNIMENT_TLS_CA, or check the port");
+          server
+              + " does not speak TLS: connect without Options.withTls and MUNIMENT_TLS_CA, which is"
+              + " possible on its own machine, or give the server a certificate");
     }
     return isSilent(status)
         ? Optional.of(
-            address
-                + " closed the connection before it spoke HTTP/2: it seems to expect TLS:"
-                + " use withTls, or set MUNIMENT_TLS_CA to a file with its authority")
+            server
+                + " closed the connection without an answer, as one that expects TLS does: "
+                + Connection.TURN_ON)
         : Optional.empty();
   }
 
@@ -115,27 +122,33 @@ final class Mistake {
 
   /** A server of HTTP/2 begins with its settings; one of TLS with nothing, or with an alert. */
   private static boolean isSilent(Status status) {
-    return "Network closed for unknown reason".equals(status.getDescription())
+    return CLOSED.equals(status.getDescription())
         || causes(status).anyMatch(cause -> says(cause, "First received frame was not SETTINGS"));
   }
 
-  private static boolean isVague(Status status) {
-    String description = Objects.requireNonNullElse(status.getDescription(), "");
-    return description.startsWith("io exception") || description.startsWith("Network closed");
+  /** The names in a certificate, which Netty tells; else what the runtime says of them. */
+  private static String names(Status status) {
+    return causes(status)
+        .map(Throwable::getMessage)
+        .filter(Objects::nonNull)
+        .map(NAMES::matcher)
+        .filter(Matcher::find)
+        .findFirst()
+        .map(found -> found.group(1).replaceAll("\\b(DNS|IP):", ""))
+        .orElse("those in it" + rootMessage(status));
   }
 
   private static String rootMessage(Status status) {
-    return last(status, cause -> cause.getMessage() != null)
-        .map(cause -> ": " + cause.getMessage())
+    return causes(status)
+        .map(Throwable::getMessage)
+        .filter(Objects::nonNull)
+        .reduce((earlier, later) -> later)
+        .map(": "::concat)
         .orElse("");
   }
 
   private static boolean says(Throwable cause, String text) {
     return cause.getMessage() != null && cause.getMessage().contains(text);
-  }
-
-  private static Optional<Throwable> last(Status status, Predicate<Throwable> wanted) {
-    return causes(status).filter(wanted).reduce((earlier, later) -> later);
   }
 
   private static Stream<Throwable> causes(Status status) {

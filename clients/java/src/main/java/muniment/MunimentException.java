@@ -187,15 +187,21 @@ public final class MunimentException extends RuntimeException {
         info.getReason().isEmpty()
             ? io.grpc.Status.fromCodeValue(status.getCode()).getCode().name()
             : info.getReason();
-    return Stream.of(
-            violationsFact(violations(status)),
-            budgetFact(detail(status, BudgetExceeded.class)),
-            quotaFact(info.getMetadataOrDefault("quota", "")),
-            progressFact(detail(status, ImportProgress.class)),
-            retryFact(retryAfter(status)),
-            requestId.isEmpty() ? "" : "request " + requestId)
-        .filter(fact -> !fact.isEmpty())
-        .map(fact -> " (" + fact + ")")
+    String facts =
+        Stream.of(
+                violationsFact(violations(status)),
+                detail(status, BudgetExceeded.class).map(MunimentException::budgetFact).orElse(""),
+                detail(status, ImportProgress.class)
+                    .map(MunimentException::progressFact)
+                    .orElse(""),
+                quotaFact(info.getMetadataOrDefault("quota", "")),
+                retryAfter(status).map(MunimentException::retryFact).orElse(""))
+            .filter(fact -> !fact.isEmpty())
+            .collect(Collectors.joining("; "));
+    String request = requestId.isEmpty() ? "" : "request " + requestId;
+    return Stream.of(facts, request)
+        .filter(text -> !text.isEmpty())
+        .map(text -> " (" + text + ")")
         .collect(Collectors.joining("", name + ": " + status.getMessage(), ""));
   }
 
@@ -205,26 +211,23 @@ public final class MunimentException extends RuntimeException {
         .collect(Collectors.joining("; "));
   }
 
-  private static String budgetFact(Optional<BudgetExceeded> exceeded) {
-    return exceeded.map(MunimentException::budgetFact).orElse("");
-  }
-
   private static String budgetFact(BudgetExceeded budget) {
     int limit = budget.getWouldBeChars() - budget.getOverByChars();
-    String size = budget.getWouldBeChars() + " of " + limit + " characters";
-    return size + ", " + budget.getOverByChars() + " too many";
+    String size = budget.getWouldBeChars() + " of " + limit;
+    return "over by " + budget.getOverByChars() + " characters: " + size;
+  }
+
+  private static String progressFact(ImportProgress progress) {
+    String stored = progress.getStoredCount() + " passages stored, ";
+    return stored + progress.getExistingCount() + " already there";
   }
 
   private static String quotaFact(String quota) {
     return quota.isEmpty() ? "" : "quota: " + quota;
   }
 
-  private static String progressFact(Optional<ImportProgress> progress) {
-    return progress.map(each -> each.getStoredCount() + " passages stored before").orElse("");
-  }
-
-  private static String retryFact(Optional<Duration> delay) {
-    return delay.map(each -> "try again in " + seconds(each) + " s").orElse("");
+  private static String retryFact(Duration delay) {
+    return "retry after " + seconds(delay) + " s";
   }
 
   /** As a person writes it: 1, 0.1 or 1.5. */

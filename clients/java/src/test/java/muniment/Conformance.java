@@ -120,7 +120,7 @@ final class Conformance {
     } catch (MunimentException error) {
       boolean lost = error.code() == Code.UNAVAILABLE && error.details().isEmpty();
       if (lost && !template.getAsJsonObject().has("may_be_lost")) {
-        throw new IOException("no connection", error);
+        throw new IOException(error.getMessage(), error);
       }
       line.put("status", new JsonPrimitive(error.code().name()));
       line.put("reason", new JsonPrimitive(error.reasonName()));

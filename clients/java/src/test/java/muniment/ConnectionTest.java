@@ -64,18 +64,17 @@ class ConnectionTest {
 
   @ParameterizedTest
   @CsvSource({
-    "localhost, localhost has no port: give HOST:PORT",
-    "dns:///localhost, dns:///localhost has no port: give HOST:PORT",
-    "[::1], [::1] has no port: give HOST:PORT",
-    "http://localhost:1, 'an address has no scheme: leave out http://, and give HOST:PORT'",
-    "https://localhost:1, 'an address has no scheme: leave out https://, and give HOST:PORT'",
-    "grpc://localhost:1, 'an address has no scheme: leave out grpc://, and give HOST:PORT'",
+    "localhost, 'localhost has no port: give host:port, such as localhost:50051, or unix:/path'",
+    "dns:///db.example, 'dns:///db.example has no port: give host:port, such as db.example:50051'",
+    "[::1], '[::1] has no port: give host:port, such as [::1]:50051'",
+    "http://localhost:1, 'an address has no scheme such as http://: give host:port alone'",
+    "grpc://localhost:1, 'an address has no scheme such as grpc://: give host:port alone'",
     "localhost:80000, 'a port is a number from 1 to 65535, and not 80000'",
     "localhost:0, 'a port is a number from 1 to 65535, and not 0'",
     "localhost:99999999999, 'a port is a number from 1 to 65535, and not 99999999999'",
-    "user@localhost:1, the address is not understood: give HOST:PORT",
-    "localhost:1/path, the address is not understood: give HOST:PORT",
-    "'', the address is not understood: give HOST:PORT"
+    "user@localhost:1, an address is host:port or unix:/path",
+    "localhost:1/path, an address is host:port or unix:/path",
+    "'', an address is host:port or unix:/path"
   })
   void anAddressThatIsNoneIsRefusedWithWhatIsWrong(String address, String start) {
     for (Options options : List.of(Options.DEFAULT, Options.DEFAULT.withTls())) {
@@ -85,6 +84,18 @@ class ConnectionTest {
               () -> SessionClient.connect(address, "ms_token", options));
       assertTrue(refusal.getMessage().startsWith(start), refusal.getMessage());
     }
+  }
+
+  @Test
+  void theSchemeOfTlsIsAnOption() {
+    var refusal =
+        assertThrows(
+            IllegalArgumentException.class,
+            () -> SessionClient.connect("https://ada:s3cret@localhost:1/v1", "ms_token"));
+    assertEquals(
+        "an address has no scheme such as https://: give host:port alone, such as localhost:1,"
+            + " and turn TLS on by Options.withTls or MUNIMENT_TLS_CA",
+        refusal.getMessage());
   }
 
   @Test

@@ -41,20 +41,21 @@ class MistakeTest {
     var here = certificates.server("here", "ours", "IP:127.0.0.1");
     try (var server = new FakeServer(0, here)) {
       assertEquals(
-          server.address()
-              + " closed the connection before it spoke HTTP/2: it seems to expect TLS:"
-              + " use withTls, or set MUNIMENT_TLS_CA to a file with its authority",
+          "the server at "
+              + server.address()
+              + " closed the connection without an answer, as one that expects TLS does:"
+              + " turn TLS on by Options.withTls or MUNIMENT_TLS_CA",
           mistake(server.address(), ONCE));
     }
   }
 
   @Test
-  void aServerThatClosesWithoutAByteSeemsToExpectTlsAsWell() throws Exception {
+  void aServerThatClosesWithoutAByteExpectsTls() throws Exception {
     try (var listener = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
       Thread closer = new Thread(() -> closeFirst(listener));
       closer.start();
       String said = mistake("127.0.0.1:" + listener.getLocalPort(), ONCE);
-      assertTrue(said.contains("it seems to expect TLS"), said);
+      assertTrue(said.contains("as one that expects TLS does"), said);
       closer.join();
     }
   }
@@ -76,8 +77,10 @@ class MistakeTest {
     Path ours = new Certificates(folder).authority("ours");
     try (var server = new FakeServer()) {
       assertEquals(
-          server.address()
-              + " does not speak TLS: leave out withTls and MUNIMENT_TLS_CA, or check the port",
+          "the server at "
+              + server.address()
+              + " does not speak TLS: connect without Options.withTls and MUNIMENT_TLS_CA, which is"
+              + " possible on its own machine, or give the server a certificate",
           mistake(server.address(), ONCE.withTls(ours)));
     }
   }
@@ -91,9 +94,10 @@ class MistakeTest {
     try (var server = new FakeServer(0, here)) {
       for (Options options : List.of(ONCE.withTls(others), ONCE.withTls())) {
         assertEquals(
-            "no authority that this client trusts has signed the certificate of "
+            "the certificate of "
                 + server.address()
-                + ": give the file of the server's authority to withTls, or as MUNIMENT_TLS_CA",
+                + " is signed by an authority that is not trusted: name the file of its authority"
+                + " by Options.withTls or MUNIMENT_TLS_CA",
             mistake(server.address(), options));
       }
     }
@@ -108,8 +112,7 @@ class MistakeTest {
       assertEquals(
           "the certificate of "
               + server.address()
-              + " is not for this name (No subject alternative names matching IP address 127.0.0.1"
-              + " found): use a name in the address that is in the certificate",
+              + " is for other names: connect to one of db.example",
           mistake(server.address(), ONCE.withTls(ours)));
     }
   }
@@ -122,7 +125,9 @@ class MistakeTest {
     }
     for (String address : List.of(free, "unix:" + folder.resolve("no.sock"))) {
       assertEquals(
-          "nothing listens at " + address + ": is the server running, and is this its address?",
+          "no connection to "
+              + address
+              + ": nothing listens there: is the server running, and is this its address?",
           mistake(address, ONCE));
     }
   }
@@ -130,7 +135,7 @@ class MistakeTest {
   @Test
   void aHostThatDoesNotExist() {
     assertEquals(
-        "the name in muniment.invalid:443 was not found: check the address",
+        "no connection to muniment.invalid:443: its name was not found: check the address",
         mistake("muniment.invalid:443", ONCE.withTls()));
   }
 
@@ -139,13 +144,13 @@ class MistakeTest {
     String address = "unix:" + folder.resolve("no.sock");
     try (var session = SessionClient.connect(address, "ms_token", ONCE)) {
       var error = assertThrows(MunimentException.class, () -> session.importPassages(List.of()));
-      assertTrue(error.getMessage().contains("nothing listens at unix:"), error.getMessage());
+      assertTrue(error.getMessage().contains("nothing listens there"), error.getMessage());
       var stub = AgentServiceGrpc.newBlockingStub(session.channel());
       var failure =
           assertThrows(
               RuntimeException.class,
               () -> stub.listAgents(ListAgentsRequest.getDefaultInstance()));
-      assertTrue(failure.getMessage().contains("nothing listens at unix:"), failure.getMessage());
+      assertTrue(failure.getMessage().contains("nothing listens there"), failure.getMessage());
     }
   }
 }

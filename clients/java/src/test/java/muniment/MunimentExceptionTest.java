@@ -94,7 +94,7 @@ class MunimentExceptionTest {
     var error = error(failure(Code.FAILED_PRECONDITION, "BUDGET_EXCEEDED", exceeded));
 
     assertEquals(
-        "BUDGET_EXCEEDED: it is so (2207 of 2200 characters, 7 too many)", error.getMessage());
+        "BUDGET_EXCEEDED: it is so (over by 7 characters: 2207 of 2200)", error.getMessage());
     assertEquals(Optional.of(exceeded), error.budgetExceeded());
     assertEquals(Optional.empty(), error.importProgress());
   }
@@ -114,12 +114,12 @@ class MunimentExceptionTest {
   void theNumbersOfOtherDetailsAreInTheMessage() {
     var progress = ImportProgress.newBuilder().setStoredCount(2).build();
     var cut = error(failure(Code.ABORTED, "TAINT_CHANGED", progress));
-    assertEquals("TAINT_CHANGED: it is so (2 passages stored before)", cut.getMessage());
+    assertEquals("TAINT_CHANGED: it is so (2 passages stored, 0 already there)", cut.getMessage());
 
     var delay = com.google.protobuf.Duration.newBuilder().setSeconds(1).setNanos(500_000_000);
     var retry = RetryInfo.newBuilder().setRetryDelay(delay).build();
     var overloaded = error(failure(Code.RESOURCE_EXHAUSTED, "OVERLOADED", retry));
-    assertEquals("OVERLOADED: it is so (try again in 1.5 s)", overloaded.getMessage());
+    assertEquals("OVERLOADED: it is so (retry after 1.5 s)", overloaded.getMessage());
 
     var full = error(quotaExceeded("items"));
     assertEquals("QUOTA_EXCEEDED: it is so (quota: items)", full.getMessage());
