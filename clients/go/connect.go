@@ -1,7 +1,7 @@
 // Package muniment is the Go client of Muniment: memory for AI agents that keeps to information-flow levels.
 //
 // [Connect] gives a [Conn]. With a host key it becomes a [Host], with a session's token a [Session]: the generated
-// clients of the contract, which is the package muniment/clients/go/gen/muniment/v1. What the Conn adds to each call
+// clients of the contract, which is the package muniment.example/clients/go/gen/muniment/v1. What the Conn adds to each call
 // is the credential, a deadline, retries where they are safe, and errors that say what to do about them.
 package muniment
 

@@ -21,8 +21,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	muniment "muniment/clients/go"
-	munimentv1 "muniment/clients/go/gen/muniment/v1"
+	muniment "muniment.example/clients/go"
+	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
 )
 
 func TestInTheClearOnlyOnThisMachine(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	munimentv1 "muniment/clients/go/gen/muniment/v1"
+	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
 )
 
 // Each of the two has the methods that the contract's policy lets it call, and no other; and calls them as itself.

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	muniment "muniment/clients/go"
-	munimentv1 "muniment/clients/go/gen/muniment/v1"
+	muniment "muniment.example/clients/go"
+	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
 )
 
 // failed is the error that a call fails with when the server answers with a status.

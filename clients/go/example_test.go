@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	muniment "muniment/clients/go"
-	munimentv1 "muniment/clients/go/gen/muniment/v1"
+	muniment "muniment.example/clients/go"
+	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
 )
 
 func Example() {

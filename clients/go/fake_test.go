@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	muniment "muniment/clients/go"
-	munimentv1 "muniment/clients/go/gen/muniment/v1"
+	muniment "muniment.example/clients/go"
+	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	munimentv1 "muniment/clients/go/gen/muniment/v1"
+	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
 )
 
 // A Host is the trusted runtime around a model: it manages agents, opens, resets and closes sessions, raises taint,

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	munimentv1 "muniment/clients/go/gen/muniment/v1"
+	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
 )
 
 // counted counts the connections that it accepts.

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	muniment "muniment/clients/go"
-	munimentv1 "muniment/clients/go/gen/muniment/v1"
+	muniment "muniment.example/clients/go"
+	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
 )
 
 var (

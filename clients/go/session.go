@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	munimentv1 "muniment/clients/go/gen/muniment/v1"
+	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
 )
 
 // A Session is one session of an agent: it writes at its taint, and reads up to it. It may be used by several

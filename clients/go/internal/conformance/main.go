@@ -26,7 +26,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	muniment "muniment/clients/go"
+	muniment "muniment.example/clients/go"
 )
 
 type scenario struct {

@@ -5,7 +5,7 @@ go 1.25.0
 require (
 	github.com/jackc/pgx/v5 v5.7.6
 	google.golang.org/grpc v1.83.2
-	muniment/clients/go v0.0.0
+	muniment.example/clients/go v0.0.0
 )
 
 require (
@@ -21,4 +21,4 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-replace muniment/clients/go => ../../../../clients/go
+replace muniment.example/clients/go => ../../../../clients/go

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"google.golang.org/grpc"
 
-	munimentv1 "muniment/clients/go/gen/muniment/v1"
+	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
 )
 
 const selectContent = `

@@ -418,8 +418,8 @@ const file_muniment_v1_agent_proto_rawDesc = "" +
 	"\x0f_memory_enabledB\x17\n" +
 	"\x15_user_profile_enabledB\x14\n" +
 	"\x12_memory_char_limitB\x12\n" +
-	"\x10_user_char_limitB?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\x10_user_char_limitBG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_agent_proto_rawDescOnce sync.Once

@@ -968,8 +968,8 @@ const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"EraseItems\x12\x1e.muniment.v1.EraseItemsRequest\x1a\x1f.muniment.v1.EraseItemsResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x01\x10\x03\x90\x02\x02\x12a\n" +
 	"\fUndeleteItem\x12 .muniment.v1.UndeleteItemRequest\x1a!.muniment.v1.UndeleteItemResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x01\x10\x03\x90\x02\x00B?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\x01\x01\x10\x03\x90\x02\x00BG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_agent_service_proto_rawDescOnce sync.Once

@@ -264,8 +264,8 @@ const file_muniment_v1_audit_proto_rawDesc = "" +
 	"\x10ITEM_KIND_MEMORY\x10\x01\x12\x12\n" +
 	"\x0eITEM_KIND_NOTE\x10\x02\x12\x13\n" +
 	"\x0fITEM_KIND_BLOCK\x10\x03\x12\x15\n" +
-	"\x11ITEM_KIND_PASSAGE\x10\x04B?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\x11ITEM_KIND_PASSAGE\x10\x04BG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_audit_proto_rawDescOnce sync.Once

@@ -196,8 +196,8 @@ const file_muniment_v1_audit_service_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2z\n" +
 	"\fAuditService\x12j\n" +
 	"\x0fListAuditEvents\x12#.muniment.v1.ListAuditEventsRequest\x1a$.muniment.v1.ListAuditEventsResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x01\x10\x03\x90\x02\x01B?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\x01\x01\x10\x03\x90\x02\x01BG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_audit_service_proto_rawDescOnce sync.Once

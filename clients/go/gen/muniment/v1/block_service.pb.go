@@ -1416,8 +1416,8 @@ const file_muniment_v1_block_service_proto_rawDesc = "" +
 	"\vDetachBlock\x12\x1f.muniment.v1.DetachBlockRequest\x1a .muniment.v1.DetachBlockResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x01\x10\x03\x90\x02\x02\x12s\n" +
 	"\x12ListBlockConsumers\x12&.muniment.v1.ListBlockConsumersRequest\x1a'.muniment.v1.ListBlockConsumersResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x01\x10\x03\x90\x02\x01B?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\x01\x01\x10\x03\x90\x02\x01BG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_block_service_proto_rawDescOnce sync.Once

@@ -95,8 +95,8 @@ const file_muniment_v1_classification_proto_rawDesc = "" +
 	"\x15CLASSIFICATION_PUBLIC\x10\x01\x12\x1b\n" +
 	"\x17CLASSIFICATION_INTERNAL\x10\x02\x12\x1f\n" +
 	"\x1bCLASSIFICATION_CONFIDENTIAL\x10\x03\x12\x1d\n" +
-	"\x19CLASSIFICATION_RESTRICTED\x10\x04B?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\x19CLASSIFICATION_RESTRICTED\x10\x04BG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_classification_proto_rawDescOnce sync.Once

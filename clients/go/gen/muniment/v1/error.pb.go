@@ -347,8 +347,8 @@ const file_muniment_v1_error_proto_rawDesc = "" +
 	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10#\x12\x1d\n" +
 	"\x19ERROR_REASON_STORAGE_FULL\x10$\x12'\n" +
 	"#ERROR_REASON_AGENT_CEILING_EXCEEDED\x10%\x12\x1c\n" +
-	"\x18ERROR_REASON_ITEM_EXISTS\x10&B?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\x18ERROR_REASON_ITEM_EXISTS\x10&BG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_error_proto_rawDescOnce sync.Once

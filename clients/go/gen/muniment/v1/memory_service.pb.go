@@ -747,8 +747,8 @@ const file_muniment_v1_memory_service_proto_rawDesc = "" +
 	"\x0eSearchMemories\x12\".muniment.v1.SearchMemoriesRequest\x1a#.muniment.v1.SearchMemoriesResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x02\x10\x01\x90\x02\x01\x12a\n" +
 	"\fDeleteMemory\x12 .muniment.v1.DeleteMemoryRequest\x1a!.muniment.v1.DeleteMemoryResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x02B?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\x01\x02\x10\x02\x90\x02\x02BG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_memory_service_proto_rawDescOnce sync.Once

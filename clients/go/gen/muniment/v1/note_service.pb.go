@@ -1228,8 +1228,8 @@ const file_muniment_v1_note_service_proto_rawDesc = "" +
 	"\tListNotes\x12\x1d.muniment.v1.ListNotesRequest\x1a\x1e.muniment.v1.ListNotesResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x02\x10\x01\x90\x02\x01\x12X\n" +
 	"\tEditNotes\x12\x1d.muniment.v1.EditNotesRequest\x1a\x1e.muniment.v1.EditNotesResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x00B?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\x01\x02\x10\x02\x90\x02\x00BG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_note_service_proto_rawDescOnce sync.Once

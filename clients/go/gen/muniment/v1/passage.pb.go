@@ -218,8 +218,8 @@ const file_muniment_v1_passage_proto_rawDesc = "" +
 	"expireTime\"Z\n" +
 	"\x0eImportProgress\x12!\n" +
 	"\fstored_count\x18\x01 \x01(\x05R\vstoredCount\x12%\n" +
-	"\x0eexisting_count\x18\x02 \x01(\x05R\rexistingCountB?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\x0eexisting_count\x18\x02 \x01(\x05R\rexistingCountBG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_passage_proto_rawDescOnce sync.Once

@@ -960,8 +960,8 @@ const file_muniment_v1_passage_service_proto_rawDesc = "" +
 	"\x0eSearchPassages\x12\".muniment.v1.SearchPassagesRequest\x1a#.muniment.v1.SearchPassagesResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x02\x10\x01\x90\x02\x01\x12d\n" +
 	"\rDeletePassage\x12!.muniment.v1.DeletePassageRequest\x1a\".muniment.v1.DeletePassageResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x02B?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\x01\x02\x10\x02\x90\x02\x02BG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_passage_service_proto_rawDescOnce sync.Once

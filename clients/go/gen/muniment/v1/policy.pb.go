@@ -228,8 +228,8 @@ const file_muniment_v1_policy_proto_rawDesc = "" +
 	"\n" +
 	"FLOW_WRITE\x10\x02\x12\x10\n" +
 	"\fFLOW_CONTROL\x10\x03:S\n" +
-	"\x06policy\x12\x1e.google.protobuf.MethodOptions\x18\x98\x88\x03 \x01(\v2\x19.muniment.v1.MethodPolicyR\x06policyB?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\x06policy\x12\x1e.google.protobuf.MethodOptions\x18\x98\x88\x03 \x01(\v2\x19.muniment.v1.MethodPolicyR\x06policyBG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_policy_proto_rawDescOnce sync.Once

@@ -175,8 +175,8 @@ const file_muniment_v1_prompt_proto_rawDesc = "" +
 	"\x1fPROMPT_SECTION_KIND_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19PROMPT_SECTION_KIND_BLOCK\x10\x01\x12\x1e\n" +
 	"\x1aPROMPT_SECTION_KIND_MEMORY\x10\x02\x12$\n" +
-	" PROMPT_SECTION_KIND_USER_PROFILE\x10\x03B?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	" PROMPT_SECTION_KIND_USER_PROFILE\x10\x03BG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_prompt_proto_rawDescOnce sync.Once

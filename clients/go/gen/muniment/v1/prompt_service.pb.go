@@ -201,8 +201,8 @@ const file_muniment_v1_prompt_service_proto_rawDesc = "" +
 	"\fnot_modified\x18\x06 \x01(\bR\vnotModified2r\n" +
 	"\rPromptService\x12a\n" +
 	"\fRenderPrompt\x12 .muniment.v1.RenderPromptRequest\x1a!.muniment.v1.RenderPromptResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x01\x90\x02\x01B?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\x01\x02\x10\x01\x90\x02\x01BG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_prompt_service_proto_rawDescOnce sync.Once

@@ -139,8 +139,8 @@ const file_muniment_v1_session_proto_rawDesc = "" +
 	"\vexpire_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x129\n" +
 	"\n" +
-	"close_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tcloseTimeB?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"close_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tcloseTimeBG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_session_proto_rawDescOnce sync.Once

@@ -744,8 +744,8 @@ const file_muniment_v1_session_service_proto_rawDesc = "" +
 	"\fResetSession\x12 .muniment.v1.ResetSessionRequest\x1a!.muniment.v1.ResetSessionResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x01\x10\x03\x90\x02\x00\x12b\n" +
 	"\fCloseSession\x12 .muniment.v1.CloseSessionRequest\x1a!.muniment.v1.CloseSessionResponse\"\r\xc2\xc1\x18\x06\n" +
-	"\x02\x01\x02\x10\x03\x90\x02\x02B?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\x02\x01\x02\x10\x03\x90\x02\x02BG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_session_service_proto_rawDescOnce sync.Once

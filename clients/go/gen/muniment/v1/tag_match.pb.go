@@ -82,8 +82,8 @@ const file_muniment_v1_tag_match_proto_rawDesc = "" +
 	"\bTagMatch\x12\x19\n" +
 	"\x15TAG_MATCH_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rTAG_MATCH_ALL\x10\x01\x12\x11\n" +
-	"\rTAG_MATCH_ANY\x10\x02B?\n" +
-	"\vmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
+	"\rTAG_MATCH_ANY\x10\x02BG\n" +
+	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
 	file_muniment_v1_tag_match_proto_rawDescOnce sync.Once

@@ -24,14 +24,14 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bmuniment/v1/tag_match.proto\x12\x0bmuniment.v1*K\n\x08TagMatch\x12\x19\n\x15TAG_MATCH_UNSPECIFIED\x10\x00\x12\x11\n\rTAG_MATCH_ALL\x10\x01\x12\x11\n\rTAG_MATCH_ANY\x10\x02\x42?\n\x0bmuniment.v1P\x01Z.muniment/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bmuniment/v1/tag_match.proto\x12\x0bmuniment.v1*K\n\x08TagMatch\x12\x19\n\x15TAG_MATCH_UNSPECIFIED\x10\x00\x12\x11\n\rTAG_MATCH_ALL\x10\x01\x12\x11\n\rTAG_MATCH_ANY\x10\x02\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'muniment.v1.tag_match_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'\n\013muniment.v1P\001Z.muniment/clients/go/gen/muniment/v1;munimentv1'
+  _globals['DESCRIPTOR']._serialized_options = b'\n\013muniment.v1P\001Z6muniment.example/clients/go/gen/muniment/v1;munimentv1'
   _globals['_TAGMATCH']._serialized_start=44
   _globals['_TAGMATCH']._serialized_end=119
 # @@protoc_insertion_point(module_scope)

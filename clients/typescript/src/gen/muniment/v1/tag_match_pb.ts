@@ -9,7 +9,7 @@ import { enumDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
  * Describes the file muniment/v1/tag_match.proto.
  */
 export const file_muniment_v1_tag_match: GenFile = /*@__PURE__*/
-  fileDesc("ChttdW5pbWVudC92MS90YWdfbWF0Y2gucHJvdG8SC211bmltZW50LnYxKksKCFRhZ01hdGNoEhkKFVRBR19NQVRDSF9VTlNQRUNJRklFRBAAEhEKDVRBR19NQVRDSF9BTEwQARIRCg1UQUdfTUFUQ0hfQU5ZEAJCPwoLbXVuaW1lbnQudjFQAVoubXVuaW1lbnQvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z");
+  fileDesc("ChttdW5pbWVudC92MS90YWdfbWF0Y2gucHJvdG8SC211bmltZW50LnYxKksKCFRhZ01hdGNoEhkKFVRBR19NQVRDSF9VTlNQRUNJRklFRBAAEhEKDVRBR19NQVRDSF9BTEwQARIRCg1UQUdfTUFUQ0hfQU5ZEAJCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM");
 
 /**
  * How several tags of a filter are combined.
