@@ -86,9 +86,9 @@ test-rust: clients/rust/Cargo.lock ## Check and test the Rust client (needs Rust
 	cd clients/rust && cargo test --locked --workspace --quiet
 
 conformance-rust: clients/rust/Cargo.lock ## Build the Rust client's conformance runner: clients/rust/bin/conformance
-	cd clients/rust && cargo build --locked --example conformance
+	cd clients/rust && cargo build --locked --package muniment-conformance
 	mkdir -p clients/rust/bin
-	cp $${CARGO_TARGET_DIR:-clients/rust/target}/debug/examples/conformance clients/rust/bin/conformance
+	cp $${CARGO_TARGET_DIR:-clients/rust/target}/debug/conformance clients/rust/bin/conformance
 
 check: .venv/.stamp $(GENERATORS) ## Check format, style, types, imports and the contract
 	$(BIN)/ruff format --check .

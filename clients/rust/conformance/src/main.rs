@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use tokio_stream::StreamExt;
 
 /// The contract with everything that it imports: prost has no JSON of its own.
-const CONTRACT: &[u8] = include_bytes!("../../../service/muniment_server/monitor/rules.binpb");
+const CONTRACT: &[u8] = include_bytes!("../../../../service/muniment_server/monitor/rules.binpb");
 
 type Variables = HashMap<String, String>;
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
