@@ -13,14 +13,12 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 )
 
 const (
@@ -108,27 +106,25 @@ func Connect(address string, options ...Option) (*Conn, error) {
 	return &Conn{pool: pool, timeout: s.timeout, once: s.once}, nil
 }
 
-var withoutPort = regexp.MustCompile(`^(dns:///)?(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)$`)
-
 func openChannel(address string, config *tls.Config) (*grpc.ClientConn, error) {
 	options := []grpc.DialOption{
 		grpc.WithConnectParams(reconnecting),
 		// What may be repeated is decided in this package, and not by a record in the DNS.
 		grpc.WithDisableServiceConfig(),
 	}
-	switch {
+	switch mistake := addressMistake(address); {
 	case address == "":
-		return nil, errors.New("an address is needed")
-	case withoutPort.MatchString(address): // gRPC would try port 443
-		return nil, fmt.Errorf("%s has no port: give host:port, such as 127.0.0.1:50051, or unix:/path", address)
+		return nil, errors.New("an address is needed: host:port or unix:/path")
+	case mistake != nil:
+		return nil, mistake
 	case config != nil:
-		options = append(options, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+		options = append(options, grpc.WithTransportCredentials(encrypted{credentials.NewTLS(config), address}))
 	case isLocal(address):
 		// A proxy named by the environment would get the credential in the clear, even on the way to loopback.
-		options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+		options = append(options, grpc.WithTransportCredentials(openPlaintext(address)), grpc.WithNoProxy())
 	default:
-		return nil, errors.New("without TLS only a loopback address or a unix socket will do:" +
-			" the credential would cross a network in the clear")
+		return nil, errors.New("without TLS only a loopback address or a unix socket will do," +
+			" because the credential would cross a network in the clear: " + turnOn)
 	}
 	return grpc.NewClient(address, options...)
 }

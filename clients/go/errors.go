@@ -1,6 +1,7 @@
 package muniment
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,24 +38,53 @@ type Error struct {
 	status *status.Status
 }
 
-// Error is the reason, or else the code, and the message, with the fields that break a rule and the request id.
+// Error is the reason, or else the code, and the message, with the fields that break a rule, the numbers of a budget,
+// the name of a quota, what an import has stored, the time to retry, and the request id.
 func (e *Error) Error() string {
 	what := e.Reason
 	if what == "" {
 		what = e.Code.String()
 	}
 	text := fmt.Sprintf("muniment: %s: %s", what, e.Message)
-	if request, found := Detail[*errdetails.BadRequest](e); found {
-		var broken []string
-		for _, violation := range request.GetFieldViolations() {
-			broken = append(broken, violation.GetField()+": "+violation.GetDescription())
-		}
-		text += " (" + strings.Join(broken, "; ") + ")"
+	if facts := e.facts(); len(facts) > 0 {
+		text += " (" + strings.Join(facts, "; ") + ")"
 	}
 	if e.RequestID != "" {
 		text += " (request " + e.RequestID + ")"
 	}
 	return text
+}
+
+// facts are what the details say in few words, and never what is stored.
+func (e *Error) facts() (facts []string) {
+	for _, detail := range e.status.Details() {
+		switch detail := detail.(type) {
+		case *errdetails.BadRequest:
+			for _, violation := range detail.GetFieldViolations() {
+				facts = append(facts, violation.GetField()+": "+violation.GetDescription())
+			}
+		case *munimentv1.BudgetExceeded:
+			facts = append(facts, fmt.Sprintf("over by %d characters: %d of %d",
+				detail.GetOverByChars(), detail.GetWouldBeChars(), detail.GetUsage().GetLimitChars()))
+		case *munimentv1.ImportProgress:
+			facts = append(facts, fmt.Sprintf("%d passages stored, %d already there",
+				detail.GetStoredCount(), detail.GetExistingCount()))
+		case *errdetails.RetryInfo:
+			facts = append(facts, fmt.Sprintf("retry after %v", detail.GetRetryDelay().AsDuration()))
+		case *errdetails.ErrorInfo:
+			if quota := detail.GetMetadata()["quota"]; quota != "" {
+				facts = append(facts, "quota: "+quota)
+			}
+		}
+	}
+	return facts
+}
+
+// Is reports whether the call failed for the same reason as a context would: errors.Is(err, context.DeadlineExceeded),
+// and likewise context.Canceled.
+func (e *Error) Is(target error) bool {
+	return target == context.DeadlineExceeded && e.Code == codes.DeadlineExceeded ||
+		target == context.Canceled && e.Code == codes.Canceled
 }
 
 // GRPCStatus is the status that came, for [status.FromError] and [status.Code].
@@ -103,7 +133,7 @@ func errorOf(err error, trailers metadata.MD) error {
 	if !ok || failed == nil {
 		return err
 	}
-	failure := &Error{Code: failed.Code(), Message: failed.Message(), status: failed}
+	failure := &Error{Code: failed.Code(), Message: withoutWrapping(failed.Message()), status: failed}
 	if info, found := Detail[*errdetails.ErrorInfo](failure); found && info.GetDomain() == domain {
 		failure.Reason = info.GetReason()
 		// A server of version 0.1.0 names faults alone.

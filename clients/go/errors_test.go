@@ -1,6 +1,7 @@
 package muniment_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -71,6 +72,46 @@ func TestFieldsThatBreakARule(t *testing.T) {
 	}
 	if request, found := muniment.Detail[*errdetails.BadRequest](err); !found || request.GetFieldViolations()[0].GetField() != "content" {
 		t.Error(request, found)
+	}
+}
+
+func TestAnErrorTellsItsNumbersAndNothingThatIsStored(t *testing.T) {
+	for text, with := range map[string]*status.Status{
+		"BUDGET_EXCEEDED: over (over by 103 characters: 2303 of 2200)": failure(
+			codes.FailedPrecondition, "over", reason("BUDGET_EXCEEDED"), &munimentv1.BudgetExceeded{
+				Usage:        &munimentv1.Usage{UsedChars: 2190, LimitChars: 2200},
+				WouldBeChars: 2303,
+				OverByChars:  103,
+				Entries:      []*munimentv1.BudgetEntry{{NoteId: noteID, Preview: "Ada"}},
+			}),
+		"QUOTA_EXCEEDED: full (quota: items)": failure(codes.ResourceExhausted, "full",
+			&errdetails.ErrorInfo{Reason: "QUOTA_EXCEEDED", Domain: "muniment.v1", Metadata: map[string]string{"quota": "items"}}),
+		"OVERLOADED: later (retry after 1m1.5s)": failure(
+			codes.ResourceExhausted, "later", reason("OVERLOADED"), retryAfter(61500*time.Millisecond)),
+		"TAINT_CHANGED: raised (64 passages stored, 1 already there)": failure(
+			codes.Aborted, "raised", reason("TAINT_CHANGED"), &munimentv1.ImportProgress{StoredCount: 64, ExistingCount: 1}),
+	} {
+		if err := failed(t, with); err.Error() != "muniment: "+text {
+			t.Error(err)
+		}
+	}
+}
+
+func TestADeadlineIsThatOfContexts(t *testing.T) {
+	passed := failed(t, failure(codes.DeadlineExceeded, "late", reason("DEADLINE_EXCEEDED")))
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, stopped := sessionOf(t, connect(t, serve(t))).SaveMemory(canceled, saveRequest())
+	other := failed(t, failure(codes.NotFound, "no such note", reason("NOTE_NOT_FOUND")))
+
+	if !errors.Is(passed, context.DeadlineExceeded) || errors.Is(passed, context.Canceled) {
+		t.Error(passed)
+	}
+	if !errors.Is(stopped, context.Canceled) || errors.Is(stopped, context.DeadlineExceeded) {
+		t.Error(stopped)
+	}
+	if errors.Is(other, context.DeadlineExceeded) || errors.Is(other, context.Canceled) {
+		t.Error(other)
 	}
 }
 

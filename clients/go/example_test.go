@@ -35,7 +35,6 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer session.CloseSession(ctx, &munimentv1.CloseSessionRequest{})
 
 	tea := &munimentv1.SaveMemoryRequest{Key: "tea", Content: "Assam, no sugar", Tags: []string{"taste"}}
 	if _, err := session.SaveMemory(ctx, tea); err != nil {
@@ -60,7 +59,45 @@ func Example() {
 	for _, result := range found.GetResults() {
 		fmt.Println(result.GetMemory().GetKey(), result.GetMemory().GetClassification(), result.GetSnippet())
 	}
+	if _, err := session.CloseSession(ctx, &munimentv1.CloseSessionRequest{}); err != nil {
+		log.Fatal(err)
+	}
 	// Output: tea CLASSIFICATION_PUBLIC Assam, no sugar
+}
+
+// On a server of ours too: tests/tour/test_go.py.
+func ExampleCollect() {
+	ctx := context.Background()
+	host, session := exampleConversation("errands", "tea")
+	defer host.Conn().Close()
+
+	list := session.AllMemories(ctx, &munimentv1.ListMemoriesRequest{PageSize: 1})
+	for memory, err := range list {
+		if muniment.ReasonOf(err) == munimentv1.ErrorReason_ERROR_REASON_TAINT_CHANGED {
+			fmt.Println("the list ends here")
+			break
+		} else if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("read", memory.GetKey())
+		// The host is about to show the model the payroll. It raises the taint first.
+		if _, err := host.RaiseTaint(ctx, &munimentv1.RaiseTaintRequest{
+			SessionId: session.Opened.GetSessionId(),
+			Taint:     munimentv1.Classification_CLASSIFICATION_CONFIDENTIAL,
+			Reason:    "read the payroll",
+		}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	memories, err := muniment.Collect(list, muniment.RestartOnTaintChange())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("read all", len(memories))
+	// Output:
+	// read errands
+	// the list ends here
+	// read all 2
 }
 
 func ExampleReasonOf() {
@@ -173,6 +210,7 @@ func TestMain(m *testing.M) {
 		Memory:  &munimentv1.Memory{Key: "tea", Classification: munimentv1.Classification_CLASSIFICATION_PUBLIC},
 		Snippet: "Assam, no sugar",
 	}}}
+	f.answers["ListMemories"] = (&shelf{keys: []string{"errands", "tea"}, raises: 1}).list
 	f.replies["ImportPassages"] = &munimentv1.ImportPassagesResponse{StoredCount: 2}
 	examples = f
 	if os.Getenv("MUNIMENT_ADDRESS") == "" {
@@ -183,6 +221,32 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	stop()
 	os.Exit(code)
+}
+
+// exampleConversation opens a session of a new agent and saves memories in it.
+func exampleConversation(keys ...string) (*muniment.Host, *muniment.Session) {
+	ctx := context.Background()
+	host, err := muniment.HostFromEnv()
+	if err != nil {
+		log.Fatal(err)
+	}
+	created, err := host.CreateAgent(ctx, &munimentv1.CreateAgentRequest{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	session, err := host.OpenSession(ctx, &munimentv1.OpenSessionRequest{
+		AgentId: created.GetAgent().GetAgentId(),
+		Taint:   munimentv1.Classification_CLASSIFICATION_PUBLIC,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, key := range keys {
+		if _, err := session.SaveMemory(ctx, &munimentv1.SaveMemoryRequest{Key: key, Content: key}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	return host, session
 }
 
 func exampleSession() *muniment.Session {

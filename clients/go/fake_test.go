@@ -39,10 +39,12 @@ type fake struct {
 	mu      sync.Mutex
 	script  map[string][]*status.Status
 	replies map[string]proto.Message
+	// What is answered to a request, where that depends on it.
+	answers map[string]func(request proto.Message) (proto.Message, *status.Status)
 	heard   []call
 	// If answers are numbered, the request id of the first is 1.
 	numbered bool
-	answers  int
+	answered int
 }
 
 // A call is what the fake heard: the last part of the method's name, and the messages of its stream.
@@ -85,7 +87,12 @@ func serveOn(t testing.TB, listener net.Listener, address string, options ...grp
 }
 
 func start(listener net.Listener, address string, options ...grpc.ServerOption) (f *fake, stop func()) {
-	f = &fake{address: address, script: map[string][]*status.Status{}, replies: map[string]proto.Message{}}
+	f = &fake{
+		address: address,
+		script:  map[string][]*status.Status{},
+		replies: map[string]proto.Message{},
+		answers: map[string]func(proto.Message) (proto.Message, *status.Status){},
+	}
 	server := grpc.NewServer(append(options, grpc.UnknownServiceHandler(f.answer))...)
 	go func() { _ = server.Serve(listener) }()
 	return f, server.Stop
@@ -136,12 +143,19 @@ func (f *fake) reply(stream grpc.ServerStream, method protoreflect.MethodDescrip
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.heard = append(f.heard, heard)
-	if f.answers++; f.numbered {
-		stream.SetTrailer(metadata.Pairs("request-id", strconv.Itoa(f.answers)))
+	if f.answered++; f.numbered {
+		stream.SetTrailer(metadata.Pairs("request-id", strconv.Itoa(f.answered)))
 	}
 	if failures := f.script[heard.method]; len(failures) > 0 {
 		f.script[heard.method] = failures[1:]
 		return failures[0].Err()
+	}
+	if answer, ok := f.answers[heard.method]; ok {
+		reply, failure := answer(heard.requests[0])
+		if failure != nil {
+			return failure.Err()
+		}
+		return stream.SendMsg(reply)
 	}
 	if reply, ok := f.replies[heard.method]; ok {
 		return stream.SendMsg(reply)

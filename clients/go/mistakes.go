@@ -1,0 +1,156 @@
+package muniment
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// turnOn says how to use TLS.
+const turnOn = "turn TLS on by WithTLS, WithCAFile or MUNIMENT_TLS_CA"
+
+var (
+	url         = regexp.MustCompile(`^(?i:(https?|grpcs?|tcp)://)(?:[^/@]*@)?([^/?#]*)`)
+	withoutPort = regexp.MustCompile(`^(?:\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):?$`)
+)
+
+// addressMistake says what is wrong with an address that gRPC would misunderstand, or nil.
+func addressMistake(address string) error {
+	if parts := url.FindStringSubmatch(address); parts != nil {
+		remedy := "give host:port alone, such as " + parts[2]
+		if strings.HasSuffix(strings.ToLower(parts[1]), "s") {
+			remedy += ", and " + turnOn
+		}
+		return fmt.Errorf("an address has no scheme such as %s://: %s", parts[1], remedy)
+	}
+	target := strings.TrimPrefix(address, "dns:///")
+	_, err := netip.ParseAddr(target)
+	if err == nil || withoutPort.MatchString(target) {
+		// gRPC would try port 443.
+		complete := net.JoinHostPort(strings.Trim(strings.TrimSuffix(target, ":"), "[]"), "50051")
+		return fmt.Errorf("%s has no port: give host:port, such as %s, or unix:/path", address, complete)
+	}
+	return nil
+}
+
+// encrypted is TLS whose failed handshakes say what is wrong, and what to do.
+type encrypted struct {
+	credentials.TransportCredentials
+	address string
+}
+
+func (e encrypted) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := e.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		return nil, nil, e.mistake(err)
+	}
+	return conn, info, nil
+}
+
+func (e encrypted) Clone() credentials.TransportCredentials {
+	return encrypted{e.TransportCredentials.Clone(), e.address}
+}
+
+func (e encrypted) mistake(err error) error {
+	var notTLS tls.RecordHeaderError
+	var unknown x509.UnknownAuthorityError
+	var otherName x509.HostnameError
+	switch {
+	case errors.As(err, &notTLS):
+		return fmt.Errorf("the server at %s does not speak TLS: connect without WithTLS, WithCAFile and MUNIMENT_TLS_CA,"+
+			" which is possible on its own machine, or give the server a certificate", e.address)
+	case errors.As(err, &unknown):
+		return fmt.Errorf("the certificate of %s is signed by an authority that is not trusted: name the file of its"+
+			" authority by WithCAFile or MUNIMENT_TLS_CA (%w)", e.address, err)
+	case errors.As(err, &otherName):
+		return fmt.Errorf("the certificate of %s is for other names: connect to one of %s",
+			e.address, strings.Join(namesOf(otherName.Certificate), ", "))
+	}
+	return err
+}
+
+func namesOf(certificate *x509.Certificate) []string {
+	names := slices.Clone(certificate.DNSNames)
+	for _, ip := range certificate.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return names
+}
+
+// plaintext is no TLS, with connections that say so if the server seems to expect it.
+type plaintext struct {
+	credentials.TransportCredentials
+	address string
+}
+
+func openPlaintext(address string) plaintext {
+	return plaintext{insecure.NewCredentials(), address}
+}
+
+func (p plaintext) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := p.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	return &plaintextConn{Conn: conn, address: p.address}, info, err
+}
+
+func (p plaintext) Clone() credentials.TransportCredentials {
+	return plaintext{p.TransportCredentials.Clone(), p.address}
+}
+
+type plaintextConn struct {
+	net.Conn
+	address string
+	heard   bool
+}
+
+// Read looks at what the server says first. Some that expect TLS send an alert, others nothing.
+func (c *plaintextConn) Read(into []byte) (int, error) {
+	n, err := c.Conn.Read(into)
+	if c.heard {
+		return n, err
+	}
+	c.heard = n > 0
+	switch {
+	case n > 0 && into[0] == tlsAlert:
+		return 0, fmt.Errorf("the server at %s expects TLS: %s", c.address, turnOn)
+	case n == 0 && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
+		return 0, fmt.Errorf("the server at %s closed the connection without a word, as one that expects TLS does: %s",
+			c.address, turnOn)
+	}
+	return n, err
+}
+
+// tlsAlert begins the record by which TLS refuses.
+const tlsAlert = 21
+
+// withoutWrapping is the message of a connection that failed, without what gRPC puts around it.
+func withoutWrapping(message string) string {
+	_, quoted, found := strings.Cut(message, "connection error: desc = ")
+	if !found {
+		return message
+	}
+	text, err := strconv.Unquote(quoted)
+	if err != nil {
+		return message
+	}
+	for _, prefix := range wrappings {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}
+
+var wrappings = []string{
+	"transport: authentication handshake failed: ", "error reading server preface: ", "transport: Error while dialing: ",
+}
