@@ -10,14 +10,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ada = CreateAgentRequest { display_name: "Ada".into(), ..Default::default() };
     let agent_id = host.create_agent(ada).await?.agent.unwrap_or_default().agent_id;
     let opening = OpenSessionRequest { agent_id, taint: Classification::Public.into(), ..Default::default() };
-    let opened = host.open_session(opening).await?;
-    let session_id = opened.session.unwrap_or_default().session_id;
-    let session = host.with_credential(opened.token)?;
+    let session = host.open_session(opening).await?;
 
     let tea =
         SaveMemoryRequest { key: "tea".into(), content: "Assam, no sugar".into(), ..Default::default() };
     session.save_memory(tea).await?;
-    let taint = Classification::Confidential.into();
+    let (session_id, taint) = (session.session_id().into(), Classification::Confidential.into());
     host.raise_taint(RaiseTaintRequest { session_id, taint, reason: "read the payroll".into() }).await?;
     let salary =
         SaveMemoryRequest { key: "salary".into(), content: "52,000 a year".into(), ..Default::default() };
@@ -28,5 +26,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let memory = result.memory.unwrap_or_default();
         println!("{} {:?} {}", memory.key, memory.classification(), result.snippet);
     }
+    session.close().await?;
     Ok(())
 }

@@ -9,9 +9,10 @@ use tonic::{
 };
 
 use crate::{
-    Error, InvalidSettings,
+    Error, InvalidSettings, Session,
     pool::Pool,
     retries::{UnaryRequest, may_repeat, pauses},
+    v1,
 };
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -54,7 +55,7 @@ impl Client {
     /// It is zero, or more than a day.
     pub fn with_timeout(&self, timeout: Duration) -> Result<Self, InvalidSettings> {
         if timeout.is_zero() || timeout > LONGEST_TIMEOUT {
-            return Err(InvalidSettings("a timeout is more than zero and at most a day"));
+            return Err(InvalidSettings("a timeout is more than zero and at most a day".into()));
         }
         Ok(Self { timeout, ..self.clone() })
     }
@@ -64,6 +65,16 @@ impl Client {
     #[must_use]
     pub fn without_retries(&self) -> Self {
         Self { retries: false, ..self.clone() }
+    }
+
+    /// The session that a call has opened.
+    pub(crate) fn opened(&self, token: String, session: Option<v1::Session>) -> Result<Session, Error> {
+        match self.with_credential(&token) {
+            Ok(client) => Ok(Session::new(client, token, session.unwrap_or_default())),
+            Err(_) => {
+                Err(Error::new(Status::internal("the server sent a token that no header carries"), None))
+            }
+        }
     }
 
     /// Make a call, again if that is safe and may help, until the deadline.
@@ -83,9 +94,9 @@ impl Client {
             loop {
                 let request = self.request(message.clone(), deadline);
                 let taken = self.pool.take();
-                let error = match call(taken.channel(), request).await {
-                    Ok(response) => return Ok(response.into_inner()),
-                    Err(status) => Error::from(status),
+                let error = match self.pool.result(call(taken.channel(), request).await) {
+                    Ok(response) => return Ok(response),
+                    Err(error) => error,
                 };
                 drop(taken);
                 let again = self.retries && (error.never_began() || repeatable && error.may_pass());
@@ -114,8 +125,7 @@ impl Client {
         let taken = self.pool.take();
         let attempt = call(taken.channel(), self.request(messages, deadline));
         match timeout_at(deadline, attempt).await {
-            Ok(Ok(response)) => Ok(response.into_inner()),
-            Ok(Err(status)) => Err(status.into()),
+            Ok(came) => self.pool.result(came),
             Err(_) => Err(Error::deadline_exceeded()),
         }
     }
@@ -135,9 +145,9 @@ impl Client {
 fn bearer(credential: &str) -> Result<MetadataValue<Ascii>, InvalidSettings> {
     let visible = !credential.is_empty() && credential.bytes().all(|byte| byte.is_ascii_graphic());
     let header = visible.then(|| format!("Bearer {credential}").parse().ok());
-    let mut header: MetadataValue<Ascii> = header
-        .flatten()
-        .ok_or(InvalidSettings("a credential is visible ASCII characters: is there a line end in it?"))?;
+    let mut header: MetadataValue<Ascii> = header.flatten().ok_or(InvalidSettings(
+        "a credential is visible ASCII characters: is there a line end in it?".into(),
+    ))?;
     header.set_sensitive(true);
     Ok(header)
 }

@@ -1,11 +1,11 @@
-use std::{env, fmt, fs, net::IpAddr, time::Duration};
+use std::{borrow::Cow, env, fmt, fs, net::IpAddr, time::Duration};
 
 use tonic::{
     codegen::http::uri::Authority,
     transport::{Certificate, ClientTlsConfig, Endpoint},
 };
 
-use crate::{Client, pool::Pool};
+use crate::{Client, mistakes, pool::Pool};
 
 /// A server that is back is found again soon, whatever TCP thinks of the last try.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,13 +24,13 @@ impl ClientBuilder {
         Self { address: address.into(), credential: None, tls: None }
     }
 
-    /// For the server and with the credential that the environment names: `MUNIMENT_ADDRESS` with either
-    /// `MUNIMENT_HOST_KEY` or `MUNIMENT_TOKEN`. With `MUNIMENT_TLS_CA`, a PEM file, it uses TLS and trusts the
+    /// For the server and with the credential that the environment names: `MUNIMENT_ADDRESS` with
+    /// `MUNIMENT_HOST_KEY` if it is set, else with `MUNIMENT_TOKEN`. With `MUNIMENT_TLS_CA`, a PEM file, it uses TLS and trusts the
     /// authorities in it alone, until [`ClientBuilder::tls`].
     ///
     /// # Errors
     ///
-    /// The address is missing, there is not exactly one credential, or the file cannot be read.
+    /// The address is missing, there is no credential, or the file cannot be read.
     pub fn from_env() -> Result<Self, InvalidSettings> {
         Self::from_variables(|name| env::var(name).ok())
     }
@@ -40,16 +40,16 @@ impl ClientBuilder {
             let value = variable(name)?.trim().to_owned();
             (!value.is_empty()).then_some(value)
         };
-        let address = found("MUNIMENT_ADDRESS").ok_or(InvalidSettings("set MUNIMENT_ADDRESS"))?;
-        let credential = match (found("MUNIMENT_HOST_KEY"), found("MUNIMENT_TOKEN")) {
-            (Some(credential), None) | (None, Some(credential)) => credential,
-            _ => return Err(InvalidSettings("set either MUNIMENT_HOST_KEY or MUNIMENT_TOKEN")),
-        };
+        let address = found("MUNIMENT_ADDRESS").ok_or(InvalidSettings("set MUNIMENT_ADDRESS".into()))?;
+        let credential = found("MUNIMENT_HOST_KEY")
+            .or_else(|| found("MUNIMENT_TOKEN"))
+            .ok_or(InvalidSettings("set MUNIMENT_HOST_KEY or MUNIMENT_TOKEN".into()))?;
         let builder = Self::new(address).credential(credential);
         let Some(file) = found("MUNIMENT_TLS_CA") else {
             return Ok(builder);
         };
-        let ca = fs::read(file).map_err(|_| InvalidSettings("MUNIMENT_TLS_CA names no file to read"))?;
+        let ca =
+            fs::read(file).map_err(|_| InvalidSettings("MUNIMENT_TLS_CA names no file to read".into()))?;
         Ok(builder.tls(ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca))))
     }
 
@@ -82,7 +82,7 @@ impl ClientBuilder {
     ///
     /// Outside of a Tokio runtime, which has to keep the connections.
     pub fn connect(self) -> Result<Client, InvalidSettings> {
-        let client = Client::new(Pool::new(&self.endpoint()?));
+        let client = Client::new(Pool::new(&self.endpoint()?, self.address, self.tls.is_none()));
         match self.credential {
             Some(credential) => client.with_credential(credential),
             None => Ok(client),
@@ -90,32 +90,30 @@ impl ClientBuilder {
     }
 
     fn endpoint(&self) -> Result<Endpoint, InvalidSettings> {
-        if self.tls.is_none() && !is_local(&self.address) {
-            return Err(InvalidSettings(
-                "without TLS only a loopback address or a unix socket will do: \
-                 the credential would cross a network in the clear",
-            ));
+        if let Some(mistake) = mistakes::in_address(&self.address) {
+            return Err(InvalidSettings(mistake.into()));
         }
-        let endpoint = Endpoint::from_shared(self.uri()?)
+        if self.tls.is_none() && !is_local(&self.address) {
+            return Err(InvalidSettings(mistakes::PLAINTEXT_ELSEWHERE.into()));
+        }
+        let endpoint = Endpoint::from_shared(self.uri())
             .and_then(|endpoint| endpoint.user_agent(concat!("muniment-rust/", env!("CARGO_PKG_VERSION"))))
-            .map_err(|_| INVALID_ADDRESS)?
+            .map_err(|_| InvalidSettings("an address is host:port or unix:/path".into()))?
             .connect_timeout(CONNECT_TIMEOUT);
         match &self.tls {
             Some(tls) => endpoint
                 .tls_config(tls.clone())
-                .map_err(|_| InvalidSettings("a certificate or key of TLS cannot be read")),
+                .map_err(|_| InvalidSettings("a certificate or key of TLS cannot be read".into())),
             None => Ok(endpoint),
         }
     }
 
-    fn uri(&self) -> Result<String, InvalidSettings> {
-        if self.address.starts_with("unix:") {
-            return Ok(self.address.clone());
+    fn uri(&self) -> String {
+        match &self.tls {
+            _ if self.address.starts_with("unix:") => self.address.clone(),
+            Some(_) => format!("https://{}", self.address),
+            None => format!("http://{}", self.address),
         }
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let authority: Authority = self.address.parse().map_err(|_| INVALID_ADDRESS)?;
-        authority.port().ok_or(INVALID_ADDRESS)?;
-        Ok(format!("{scheme}://{authority}"))
     }
 }
 
@@ -139,14 +137,12 @@ impl fmt::Debug for ClientBuilder {
 }
 
 /// A client cannot be made of this. Nothing was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InvalidSettings(pub(crate) &'static str);
-
-const INVALID_ADDRESS: InvalidSettings = InvalidSettings("an address is host:port or unix:/path");
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidSettings(pub(crate) Cow<'static, str>);
 
 impl fmt::Display for InvalidSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
+        f.write_str(&self.0)
     }
 }
 
@@ -158,7 +154,7 @@ mod tests {
 
     fn settings(address: &str) -> Result<String, InvalidSettings> {
         let builder = ClientBuilder::new(address);
-        builder.endpoint().map(|_| builder.uri().unwrap())
+        builder.endpoint().map(|_| builder.uri())
     }
 
     #[test]
@@ -182,14 +178,37 @@ mod tests {
     #[test]
     fn elsewhere_there_is_tls() {
         let builder = ClientBuilder::new("muniment.example:443").tls(ClientTlsConfig::new());
-        assert_eq!(builder.uri(), Ok("https://muniment.example:443".into()));
+        assert_eq!(builder.uri(), "https://muniment.example:443");
         assert!(builder.endpoint().is_ok());
     }
 
     #[test]
     fn an_address_is_a_host_and_a_port() {
-        for address in ["localhost", "localhost:", "http://localhost:1", "localhost:1/path"] {
-            assert!(settings(address).is_err(), "{address}");
+        let too_large = "localhost:65536";
+        for address in ["localhost:1/path", too_large, "ada@localhost:1", "local host:1"] {
+            assert_eq!(settings(address).unwrap_err().to_string(), "an address is host:port or unix:/path");
+        }
+    }
+
+    #[test]
+    fn a_mistake_in_an_address_is_told_as_what_it_is() {
+        for (address, said) in [
+            (
+                "http://127.0.0.1:1",
+                "an address has no scheme such as http://: give host:port alone, such as 127.0.0.1:1",
+            ),
+            ("grpc://localhost:1", "such as localhost:1"),
+            ("dns:///localhost:1", "such as localhost:1"),
+            ("https://ada:secret@localhost:1/v1", "such as localhost:1, and turn TLS on by"),
+            ("localhost", "localhost has no port: give host:port, such as localhost:50051, or unix:/path"),
+            ("localhost:", "such as localhost:50051"),
+            ("::1", "such as [::1]:50051"),
+            ("[::1]", "such as [::1]:50051"),
+            ("", "an address is needed: host:port or unix:/path"),
+            ("muniment.example:1", "turn TLS on by ClientBuilder::tls or MUNIMENT_TLS_CA"),
+        ] {
+            let told = settings(address).unwrap_err().to_string();
+            assert!(told.contains(said) && !told.contains("secret"), "{address}: {told}");
         }
     }
 
@@ -201,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_names_an_address_and_one_credential() {
+    fn the_environment_names_an_address_and_a_credential() {
         let address = ("MUNIMENT_ADDRESS", "localhost:1");
         let key = ("MUNIMENT_HOST_KEY", " mk_1\n");
         let token = ("MUNIMENT_TOKEN", "ms_1");
@@ -211,7 +230,7 @@ mod tests {
         assert_eq!(builder.credential.as_deref(), Some("mk_1"));
         assert_eq!(from(&[address, token]).unwrap().credential.as_deref(), Some("ms_1"));
         assert!(from(&[address]).is_err());
-        assert!(from(&[address, key, token]).is_err());
+        assert_eq!(from(&[address, key, token]).unwrap().credential.as_deref(), Some("mk_1"));
         assert!(from(&[token]).is_err());
     }
 

@@ -18,6 +18,8 @@ const REQUEST_ID: &str = "request-id";
 pub struct Error {
     code: Code,
     status: Status,
+    /// What is said instead of the status's own message.
+    mistake: Option<String>,
 }
 
 impl Error {
@@ -46,7 +48,7 @@ impl Error {
     /// For people; may change.
     #[must_use]
     pub fn message(&self) -> &str {
-        self.status.message()
+        self.mistake.as_deref().unwrap_or_else(|| self.status.message())
     }
 
     /// The fields of the request that break rules of the contract, each with its rule.
@@ -95,10 +97,22 @@ impl Error {
         status.map_or_else(|_| Vec::new(), |status| status.details)
     }
 
+    /// The error of a call that ended with *status*, or with the *mistake* that explains it.
+    pub(crate) fn new(status: Status, mistake: Option<String>) -> Self {
+        if sources(&status).any(<dyn StdError>::is::<TimeoutExpired>) {
+            return Self::deadline_exceeded();
+        }
+        // What the server says has no source. What tonic makes of a failed connection has one, and any code. Whoever
+        // cancels a call drops it: one that is canceled all the same was broken off by a server that stops.
+        let broken_off = status.source().is_some() || status.code() == Code::Cancelled;
+        let code = if broken_off { Code::Unavailable } else { status.code() };
+        Self { code, status, mistake }
+    }
+
     /// The deadline of the call passed here.
     pub(crate) fn deadline_exceeded() -> Self {
         let status = Status::deadline_exceeded("the deadline passed before the answer came");
-        Self { code: status.code(), status }
+        Self { code: status.code(), status, mistake: None }
     }
 
     /// Whether the same call may succeed a little later.
@@ -123,6 +137,31 @@ impl Error {
         })
     }
 
+    /// What the details say in few words, and never what is stored.
+    fn facts(&self) -> Vec<String> {
+        let violations = self.field_violations().into_iter();
+        let mut facts: Vec<_> =
+            violations.map(|broken| format!("{}: {}", broken.field, broken.description)).collect();
+        if let Some(full) = self.budget_exceeded() {
+            let limit = full.usage.unwrap_or_default().limit_chars;
+            facts.push(format!(
+                "over by {} characters: {} of {limit}",
+                full.over_by_chars, full.would_be_chars
+            ));
+        }
+        if let Some(done) = self.import_progress() {
+            let (stored, existing) = (done.stored_count, done.existing_count);
+            facts.push(format!("{stored} passages stored, {existing} already there"));
+        }
+        if let Some(quota) = self.error_info().and_then(|mut info| info.metadata.remove("quota")) {
+            facts.push(format!("quota: {quota}"));
+        }
+        if let Some(delay) = self.retry_delay() {
+            facts.push(format!("retry after {delay:?}"));
+        }
+        facts
+    }
+
     fn error_info(&self) -> Option<ErrorInfo> {
         let info = self.status.get_details_error_info()?;
         (info.domain == DOMAIN).then_some(info)
@@ -139,20 +178,7 @@ fn is_refused(error: &h2::Error) -> bool {
     error.is_remote() && error.reason() == Some(refusal)
 }
 
-impl From<Status> for Error {
-    fn from(status: Status) -> Self {
-        if sources(&status).any(<dyn StdError>::is::<TimeoutExpired>) {
-            return Self::deadline_exceeded();
-        }
-        // What the server says has no source. What tonic makes of a failed connection has one, and any code. Whoever
-        // cancels a call drops it: one that is canceled all the same was broken off by a server that stops.
-        let broken_off = status.source().is_some() || status.code() == Code::Cancelled;
-        let code = if broken_off { Code::Unavailable } else { status.code() };
-        Self { code, status }
-    }
-}
-
-fn sources(status: &Status) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+pub(crate) fn sources(status: &Status) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     successors(status.source(), |&error| error.source())
 }
 
@@ -163,8 +189,9 @@ impl fmt::Display for Error {
             None => write!(f, "{:?}", self.code)?,
         }
         write!(f, ": {}", self.message())?;
-        for violation in self.field_violations() {
-            write!(f, "; {}: {}", violation.field, violation.description)?;
+        let facts = self.facts();
+        if !facts.is_empty() {
+            write!(f, " ({})", facts.join("; "))?;
         }
         self.request_id().map_or(Ok(()), |id| write!(f, " (request {id})"))
     }

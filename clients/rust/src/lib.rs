@@ -4,12 +4,17 @@
 mod client;
 mod connect;
 mod error;
+mod mistakes;
+mod pages;
 mod pool;
 mod retries;
+mod session;
 
 pub use client::Client;
 pub use connect::{ClientBuilder, InvalidSettings};
 pub use error::Error;
+pub use pages::List;
+pub use session::Session;
 pub use tonic::{
     Code,
     transport::{Certificate, ClientTlsConfig, Identity},

@@ -1,15 +1,26 @@
 //! Several connections to one server, which gives each to one of its workers.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use tonic::transport::{Channel, Endpoint};
+use tonic::{
+    Response, Status,
+    transport::{Channel, Endpoint},
+};
+
+use crate::{Error, mistakes};
 
 const CONNECTIONS: usize = 4;
 
 /// Spreads calls over connections. A call takes the one with the fewest calls under way, the first of several,
 /// so that a program that makes one call at a time has one connection.
 #[derive(Debug)]
-pub(crate) struct Pool(Vec<Member>);
+pub(crate) struct Pool {
+    address: String,
+    plaintext: bool,
+    /// Whether the server has ever answered.
+    heard: AtomicBool,
+    members: Vec<Member>,
+}
 
 #[derive(Debug)]
 struct Member {
@@ -21,13 +32,30 @@ struct Member {
 pub(crate) struct Taken<'a>(&'a Member);
 
 impl Pool {
-    pub(crate) fn new(endpoint: &Endpoint) -> Self {
+    pub(crate) fn new(endpoint: &Endpoint, address: String, plaintext: bool) -> Self {
         let member = |_| Member { channel: endpoint.connect_lazy(), under_way: AtomicUsize::new(0) };
-        Self((0..CONNECTIONS).map(member).collect())
+        let members = (0..CONNECTIONS).map(member).collect();
+        Self { address, plaintext, heard: AtomicBool::new(false), members }
+    }
+
+    /// What came of a call over one of the connections.
+    pub(crate) fn result<R>(&self, came: Result<Response<R>, Status>) -> Result<R, Error> {
+        let status = match came {
+            Ok(response) => {
+                self.heard.store(true, Ordering::Relaxed);
+                return Ok(response.into_inner());
+            }
+            Err(status) => status,
+        };
+        let silent = self.plaintext && !self.heard.load(Ordering::Relaxed);
+        let mistake = mistakes::in_connection(&status, &self.address, silent);
+        // What the server says has no source.
+        self.heard.fetch_or(mistake.is_none(), Ordering::Relaxed);
+        Err(Error::new(status, mistake))
     }
 
     pub(crate) fn take(&self) -> Taken<'_> {
-        let least = self.0.iter().min_by_key(|member| member.under_way.load(Ordering::Relaxed));
+        let least = self.members.iter().min_by_key(|member| member.under_way.load(Ordering::Relaxed));
         let member = least.expect("there is at least one connection");
         member.under_way.fetch_add(1, Ordering::Relaxed);
         Taken(member)

@@ -4,7 +4,10 @@
 
 use std::{collections::HashMap, env, error::Error, fs, process::ExitCode};
 
-use muniment::{Certificate, Client, ClientBuilder, ClientTlsConfig, Code};
+use muniment::{
+    Certificate, Client, ClientBuilder, ClientTlsConfig, Code,
+    v1::{OpenSessionResponse, ResetSessionResponse},
+};
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::{Map, Value, json};
@@ -184,11 +187,23 @@ async fn send(
         "PassageService.SearchPassages" => unary!(search_passages),
         "PassageService.DeletePassage" => unary!(delete_passage),
         "PromptService.RenderPrompt" => unary!(render_prompt),
-        "SessionService.OpenSession" => unary!(open_session),
+        "SessionService.OpenSession" => {
+            let opened = client.open_session(decoded(&messages[0])).await;
+            opened.map(|opened| {
+                let (token, session) = (opened.token().into(), Some(opened.opened().clone()));
+                OpenSessionResponse { token, session }.encode_to_vec()
+            })
+        }
         "SessionService.GetSession" => unary!(get_session),
         "SessionService.ListSessions" => unary!(list_sessions),
         "SessionService.RaiseTaint" => unary!(raise_taint),
-        "SessionService.ResetSession" => unary!(reset_session),
+        "SessionService.ResetSession" => {
+            let reset = client.reset_session(decoded(&messages[0])).await;
+            reset.map(|opened| {
+                let (token, session) = (opened.token().into(), Some(opened.opened().clone()));
+                ResetSessionResponse { token, session }.encode_to_vec()
+            })
+        }
         "SessionService.CloseSession" => unary!(close_session),
         _ => return Err(format!("{call}: not in this client").into()),
     })

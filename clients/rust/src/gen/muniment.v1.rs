@@ -705,7 +705,8 @@ impl crate::Client {
         &self,
         request: CreateAgentRequest,
     ) -> Result<CreateAgentResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     agent_service_client::AgentServiceClient::new(channel)
@@ -713,7 +714,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Get one agent.
     ///
@@ -722,7 +724,8 @@ impl crate::Client {
         &self,
         request: GetAgentRequest,
     ) -> Result<GetAgentResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     agent_service_client::AgentServiceClient::new(channel)
@@ -730,14 +733,16 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// List the tenant's agents, by id.
     pub async fn list_agents(
         &self,
         request: ListAgentsRequest,
     ) -> Result<ListAgentsResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     agent_service_client::AgentServiceClient::new(channel)
@@ -745,7 +750,28 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_agents`](crate::Client::list_agents) returns, from its first page to its last.
+    pub fn all_agents(&self, request: ListAgentsRequest) -> crate::List<Agent> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListAgentsRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_agents(request).await?;
+                    Ok((page.agents, page.next_page_token))
+                }
+            },
+        )
     }
     /// Update the fields that are set, and keep the others.
     ///
@@ -754,7 +780,8 @@ impl crate::Client {
         &self,
         request: UpdateAgentRequest,
     ) -> Result<UpdateAgentResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     agent_service_client::AgentServiceClient::new(channel)
@@ -762,7 +789,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Delete an agent with its items, revisions and sessions, and end the sharing of its blocks.
     ///
@@ -772,7 +800,8 @@ impl crate::Client {
         &self,
         request: DeleteAgentRequest,
     ) -> Result<DeleteAgentResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     agent_service_client::AgentServiceClient::new(channel)
@@ -780,7 +809,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Erase items of an agent for good, with all their revisions, at every level.
     ///
@@ -793,7 +823,8 @@ impl crate::Client {
         &self,
         request: EraseItemsRequest,
     ) -> Result<EraseItemsResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     agent_service_client::AgentServiceClient::new(channel)
@@ -801,7 +832,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
     ///
@@ -819,7 +851,8 @@ impl crate::Client {
         &self,
         request: UndeleteItemRequest,
     ) -> Result<UndeleteItemResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     agent_service_client::AgentServiceClient::new(channel)
@@ -827,7 +860,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
 }
 impl crate::retries::UnaryRequest for CreateAgentRequest {
@@ -1214,7 +1248,8 @@ impl crate::Client {
         &self,
         request: ListAuditEventsRequest,
     ) -> Result<ListAuditEventsResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     audit_service_client::AuditServiceClient::new(channel)
@@ -1222,7 +1257,31 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_audit_events`](crate::Client::list_audit_events) returns, from its first page to its last.
+    pub fn all_audit_events(
+        &self,
+        request: ListAuditEventsRequest,
+    ) -> crate::List<AuditEvent> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListAuditEventsRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_audit_events(request).await?;
+                    Ok((page.audit_events, page.next_page_token))
+                }
+            },
+        )
     }
 }
 impl crate::retries::UnaryRequest for ListAuditEventsRequest {
@@ -1874,7 +1933,8 @@ impl crate::Client {
         &self,
         request: ListBlocksRequest,
     ) -> Result<ListBlocksResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -1882,7 +1942,28 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_blocks`](crate::Client::list_blocks) returns, from its first page to its last.
+    pub fn all_blocks(&self, request: ListBlocksRequest) -> crate::List<Block> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListBlocksRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_blocks(request).await?;
+                    Ok((page.blocks, page.next_page_token))
+                }
+            },
+        )
     }
     /// Get one block by label.
     ///
@@ -1891,7 +1972,8 @@ impl crate::Client {
         &self,
         request: GetBlockRequest,
     ) -> Result<GetBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -1899,7 +1981,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Create or replace the session's own-level version of a block of its agent.
     ///
@@ -1908,7 +1991,8 @@ impl crate::Client {
         &self,
         request: UpdateBlockRequest,
     ) -> Result<UpdateBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -1916,7 +2000,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Change part of a block of the session's agent.
     ///
@@ -1926,7 +2011,8 @@ impl crate::Client {
         &self,
         request: EditBlockRequest,
     ) -> Result<EditBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -1934,7 +2020,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Delete the session's own-level version of a block of its agent. Old versions are kept for audit.
     ///
@@ -1944,7 +2031,8 @@ impl crate::Client {
         &self,
         request: DeleteBlockRequest,
     ) -> Result<DeleteBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -1952,7 +2040,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Declare a block of an agent as shared, and create its PUBLIC version if there is none.
     ///
@@ -1962,7 +2051,8 @@ impl crate::Client {
         &self,
         request: CreateSharedBlockRequest,
     ) -> Result<CreateSharedBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -1970,7 +2060,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Stop sharing a block. Detaches it from all agents. The owner keeps the block.
     ///
@@ -1979,7 +2070,8 @@ impl crate::Client {
         &self,
         request: DeleteSharedBlockRequest,
     ) -> Result<DeleteSharedBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -1987,7 +2079,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Let another agent of the tenant read a shared block. If it is already attached, nothing changes.
     ///
@@ -1997,7 +2090,8 @@ impl crate::Client {
         &self,
         request: AttachBlockRequest,
     ) -> Result<AttachBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -2005,7 +2099,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Stop an agent from reading a shared block.
     ///
@@ -2014,7 +2109,8 @@ impl crate::Client {
         &self,
         request: DetachBlockRequest,
     ) -> Result<DetachBlockResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -2022,14 +2118,16 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// List the agents that a shared block is attached to, by id.
     pub async fn list_block_consumers(
         &self,
         request: ListBlockConsumersRequest,
     ) -> Result<ListBlockConsumersResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     block_service_client::BlockServiceClient::new(channel)
@@ -2037,7 +2135,31 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_block_consumers`](crate::Client::list_block_consumers) returns, from its first page to its last.
+    pub fn all_block_consumers(
+        &self,
+        request: ListBlockConsumersRequest,
+    ) -> crate::List<String> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListBlockConsumersRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_block_consumers(request).await?;
+                    Ok((page.agent_ids, page.next_page_token))
+                }
+            },
+        )
     }
 }
 impl crate::retries::UnaryRequest for ListBlocksRequest {
@@ -3054,7 +3176,8 @@ impl crate::Client {
         &self,
         request: SaveMemoryRequest,
     ) -> Result<SaveMemoryResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     memory_service_client::MemoryServiceClient::new(channel)
@@ -3062,7 +3185,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Get one memory by key.
     ///
@@ -3072,7 +3196,8 @@ impl crate::Client {
         &self,
         request: GetMemoryRequest,
     ) -> Result<GetMemoryResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     memory_service_client::MemoryServiceClient::new(channel)
@@ -3080,14 +3205,16 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// List the visible memories by key, each at its highest visible level.
     pub async fn list_memories(
         &self,
         request: ListMemoriesRequest,
     ) -> Result<ListMemoriesResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     memory_service_client::MemoryServiceClient::new(channel)
@@ -3095,7 +3222,28 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_memories`](crate::Client::list_memories) returns, from its first page to its last.
+    pub fn all_memories(&self, request: ListMemoriesRequest) -> crate::List<Memory> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListMemoriesRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_memories(request).await?;
+                    Ok((page.memories, page.next_page_token))
+                }
+            },
+        )
     }
     /// Find memories by words, and by embeddings if the server has an embedder, best first.
     ///
@@ -3105,7 +3253,8 @@ impl crate::Client {
         &self,
         request: SearchMemoriesRequest,
     ) -> Result<SearchMemoriesResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     memory_service_client::MemoryServiceClient::new(channel)
@@ -3113,7 +3262,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Delete the session's own-level version of a memory. Old versions are kept for audit.
     ///
@@ -3123,7 +3273,8 @@ impl crate::Client {
         &self,
         request: DeleteMemoryRequest,
     ) -> Result<DeleteMemoryResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     memory_service_client::MemoryServiceClient::new(channel)
@@ -3131,7 +3282,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
 }
 impl crate::retries::UnaryRequest for SaveMemoryRequest {
@@ -3972,7 +4124,8 @@ impl crate::Client {
         &self,
         request: AddNoteRequest,
     ) -> Result<AddNoteResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     note_service_client::NoteServiceClient::new(channel)
@@ -3980,7 +4133,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Replace the content of a note.
     ///
@@ -3992,7 +4146,8 @@ impl crate::Client {
         &self,
         request: UpdateNoteRequest,
     ) -> Result<UpdateNoteResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     note_service_client::NoteServiceClient::new(channel)
@@ -4000,7 +4155,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Delete the session's own-level version of a note. Old versions are kept for audit.
     ///
@@ -4010,7 +4166,8 @@ impl crate::Client {
         &self,
         request: DeleteNoteRequest,
     ) -> Result<DeleteNoteResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     note_service_client::NoteServiceClient::new(channel)
@@ -4018,14 +4175,16 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Find notes of a tier by words, and by embeddings if the server has an embedder, best first.
     pub async fn search_notes(
         &self,
         request: SearchNotesRequest,
     ) -> Result<SearchNotesResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     note_service_client::NoteServiceClient::new(channel)
@@ -4033,14 +4192,16 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// List the visible notes of a tier, oldest first.
     pub async fn list_notes(
         &self,
         request: ListNotesRequest,
     ) -> Result<ListNotesResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     note_service_client::NoteServiceClient::new(channel)
@@ -4048,7 +4209,28 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_notes`](crate::Client::list_notes) returns, from its first page to its last.
+    pub fn all_notes(&self, request: ListNotesRequest) -> crate::List<Note> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListNotesRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_notes(request).await?;
+                    Ok((page.notes, page.next_page_token))
+                }
+            },
+        )
     }
     /// Make several edits to a tier, all or none. The budget is checked after the last edit.
     ///
@@ -4057,7 +4239,8 @@ impl crate::Client {
         &self,
         request: EditNotesRequest,
     ) -> Result<EditNotesResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     note_service_client::NoteServiceClient::new(channel)
@@ -4065,7 +4248,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
 }
 impl crate::retries::UnaryRequest for AddNoteRequest {
@@ -4760,7 +4944,8 @@ impl crate::Client {
         &self,
         request: StorePassageRequest,
     ) -> Result<StorePassageResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     passage_service_client::PassageServiceClient::new(channel)
@@ -4768,7 +4953,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Store a stream of passages, in order, in batches. Each batch is a transaction.
     ///
@@ -4782,7 +4968,8 @@ impl crate::Client {
             Item = ImportPassagesRequest,
         > + Send + 'static,
     ) -> Result<ImportPassagesResponse, crate::Error> {
-        self.stream(
+        let response = self
+            .stream(
                 requests,
                 |channel, request| async move {
                     passage_service_client::PassageServiceClient::new(channel)
@@ -4790,7 +4977,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Get one passage by id.
     ///
@@ -4799,7 +4987,8 @@ impl crate::Client {
         &self,
         request: GetPassageRequest,
     ) -> Result<GetPassageResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     passage_service_client::PassageServiceClient::new(channel)
@@ -4807,14 +4996,16 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// List the visible passages by `event_time`, newest first.
     pub async fn list_passages(
         &self,
         request: ListPassagesRequest,
     ) -> Result<ListPassagesResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     passage_service_client::PassageServiceClient::new(channel)
@@ -4822,14 +5013,36 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_passages`](crate::Client::list_passages) returns, from its first page to its last.
+    pub fn all_passages(&self, request: ListPassagesRequest) -> crate::List<Passage> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListPassagesRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_passages(request).await?;
+                    Ok((page.passages, page.next_page_token))
+                }
+            },
+        )
     }
     /// Find passages by words, and by embeddings if the server has an embedder, best first.
     pub async fn search_passages(
         &self,
         request: SearchPassagesRequest,
     ) -> Result<SearchPassagesResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     passage_service_client::PassageServiceClient::new(channel)
@@ -4837,7 +5050,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Delete a passage of the session's own level. Deleted passages are kept for audit.
     ///
@@ -4847,7 +5061,8 @@ impl crate::Client {
         &self,
         request: DeletePassageRequest,
     ) -> Result<DeletePassageResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     passage_service_client::PassageServiceClient::new(channel)
@@ -4855,7 +5070,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
 }
 impl crate::retries::UnaryRequest for StorePassageRequest {
@@ -5268,7 +5484,8 @@ impl crate::Client {
         &self,
         request: RenderPromptRequest,
     ) -> Result<RenderPromptResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     prompt_service_client::PromptServiceClient::new(channel)
@@ -5276,7 +5493,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
 }
 impl crate::retries::UnaryRequest for RenderPromptRequest {
@@ -5694,8 +5912,9 @@ impl crate::Client {
     pub async fn open_session(
         &self,
         request: OpenSessionRequest,
-    ) -> Result<OpenSessionResponse, crate::Error> {
-        self.unary(
+    ) -> Result<crate::Session, crate::Error> {
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     session_service_client::SessionServiceClient::new(channel)
@@ -5703,7 +5922,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        self.opened(response.token, response.session)
     }
     /// Get one session.
     ///
@@ -5712,7 +5932,8 @@ impl crate::Client {
         &self,
         request: GetSessionRequest,
     ) -> Result<GetSessionResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     session_service_client::SessionServiceClient::new(channel)
@@ -5720,14 +5941,16 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// List the sessions of an agent, newest first.
     pub async fn list_sessions(
         &self,
         request: ListSessionsRequest,
     ) -> Result<ListSessionsResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     session_service_client::SessionServiceClient::new(channel)
@@ -5735,7 +5958,28 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_sessions`](crate::Client::list_sessions) returns, from its first page to its last.
+    pub fn all_sessions(&self, request: ListSessionsRequest) -> crate::List<Session> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListSessionsRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_sessions(request).await?;
+                    Ok((page.sessions, page.next_page_token))
+                }
+            },
+        )
     }
     /// Raise the taint of a session's conversation, and so of all its sessions.
     ///
@@ -5746,7 +5990,8 @@ impl crate::Client {
         &self,
         request: RaiseTaintRequest,
     ) -> Result<RaiseTaintResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     session_service_client::SessionServiceClient::new(channel)
@@ -5754,7 +5999,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
     /// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
     ///
@@ -5762,8 +6008,9 @@ impl crate::Client {
     pub async fn reset_session(
         &self,
         request: ResetSessionRequest,
-    ) -> Result<ResetSessionResponse, crate::Error> {
-        self.unary(
+    ) -> Result<crate::Session, crate::Error> {
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     session_service_client::SessionServiceClient::new(channel)
@@ -5771,7 +6018,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        self.opened(response.token, response.session)
     }
     /// Close a session. Its token becomes invalid.
     ///
@@ -5780,7 +6028,8 @@ impl crate::Client {
         &self,
         request: CloseSessionRequest,
     ) -> Result<CloseSessionResponse, crate::Error> {
-        self.unary(
+        let response = self
+            .unary(
                 request,
                 |channel, request| async move {
                     session_service_client::SessionServiceClient::new(channel)
@@ -5788,7 +6037,8 @@ impl crate::Client {
                         .await
                 },
             )
-            .await
+            .await?;
+        Ok(response)
     }
 }
 impl crate::retries::UnaryRequest for OpenSessionRequest {

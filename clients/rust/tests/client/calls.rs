@@ -12,7 +12,7 @@ use muniment::{
         AddNoteRequest, BudgetEntry, BudgetExceeded, Classification, CreateAgentRequest, CreateAgentResponse,
         ErrorReason, GetMemoryRequest, GetMemoryResponse, ImportPassagesRequest, ImportPassagesResponse,
         ImportProgress, Memory, OpenSessionResponse, SaveMemoryRequest, SaveMemoryResponse,
-        StorePassageRequest,
+        StorePassageRequest, Usage,
     },
 };
 use prost::{Message, Name};
@@ -246,6 +246,7 @@ async fn no_pause_goes_beyond_the_deadline() {
 
     assert_eq!(error.code(), Code::Unavailable);
     assert_eq!(error.retry_delay(), Some(Duration::from_secs(60)));
+    assert_eq!(error.to_string(), "Unavailable: away (retry after 60s)");
 }
 
 #[tokio::test]
@@ -331,13 +332,16 @@ async fn an_import_that_fails_says_how_far_it_came_and_is_not_made_again() {
     let error = client(&server).import_passages(tokio_stream::empty()).await.unwrap_err();
 
     assert_eq!(error.import_progress(), Some(progress));
+    assert_eq!(error.to_string(), "UNAVAILABLE: refused (64 passages stored, 1 already there)");
     assert_eq!(server.calls().len(), 1);
 }
 
 #[tokio::test]
 async fn a_budget_that_refuses_says_what_takes_the_room() {
     let entry = BudgetEntry { note_id: "1".into(), preview: "Ada travels by".into(), ..Default::default() };
-    let exceeded = BudgetExceeded { over_by_chars: 7, entries: vec![entry], ..Default::default() };
+    let usage = Usage { used_chars: 2190, limit_chars: 2200, ..Default::default() };
+    let exceeded =
+        BudgetExceeded { usage: Some(usage), would_be_chars: 2303, over_by_chars: 103, entries: vec![entry] };
     let sent = exceeded.clone();
     let server = FakeServer::start(move |_, _| {
         Answer::Error(status(Code::FailedPrecondition, "BUDGET_EXCEEDED", &sent))
@@ -351,8 +355,22 @@ async fn a_budget_that_refuses_says_what_takes_the_room() {
     assert_eq!(error.message(), "refused");
     assert_eq!(error.budget_exceeded(), Some(exceeded));
     assert_eq!(error.details().len(), 2);
-    assert_eq!(error.to_string(), "BUDGET_EXCEEDED: refused");
+    assert_eq!(error.to_string(), "BUDGET_EXCEEDED: refused (over by 103 characters: 2303 of 2200)");
     assert!(!format!("{error:?}").contains("Ada"));
+}
+
+#[tokio::test]
+async fn a_full_quota_is_named() {
+    let server = FakeServer::start(|_, _| {
+        let mut details = ErrorDetails::new();
+        details.set_error_info("QUOTA_EXCEEDED", "muniment.v1", [("quota".into(), "items".into())]);
+        Answer::Error(Status::with_error_details(Code::ResourceExhausted, "full", details))
+    })
+    .await;
+
+    let error = client(&server).save_memory(save()).await.unwrap_err();
+
+    assert_eq!(error.to_string(), "QUOTA_EXCEEDED: full (quota: items)");
 }
 
 #[tokio::test]
@@ -371,7 +389,7 @@ async fn a_broken_rule_names_its_field_and_a_fault_its_incident() {
     assert_eq!(error.reason(), Some(ErrorReason::FieldInvalid));
     assert_eq!(error.field_violations()[0].field, "key");
     assert_eq!(error.incident().as_deref(), Some("4711"));
-    assert_eq!(error.to_string(), "FIELD_INVALID: invalid; key: must not be empty (request 4711)");
+    assert_eq!(error.to_string(), "FIELD_INVALID: invalid (key: must not be empty) (request 4711)");
 }
 
 /// A status with a request id.

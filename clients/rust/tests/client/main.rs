@@ -2,4 +2,7 @@
 
 mod calls;
 mod fake;
+mod mistakes;
+mod pages;
 mod readme;
+mod sessions;

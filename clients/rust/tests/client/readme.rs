@@ -1,19 +1,25 @@
-//! The README's first example is `examples/quickstart.rs`, and does what the README says.
+//! Examples of the README are those in `examples/`, and do what the README says.
 
 use std::{path::PathBuf, process::Command};
 
-use crate::fake::{Answer, Call, FakeServer, message};
+use crate::{
+    fake::{Answer, Call, FakeServer, message},
+    pages::Shelf,
+};
 use muniment::v1::{
-    Agent, CreateAgentResponse, Memory, MemoryResult, OpenSessionResponse, RaiseTaintResponse,
-    SaveMemoryResponse, SearchMemoriesResponse, Session,
+    Agent, CloseSessionResponse, CreateAgentResponse, Memory, MemoryResult, OpenSessionResponse,
+    RaiseTaintResponse, SaveMemoryResponse, SearchMemoriesResponse, Session,
 };
 
 const README: &str = include_str!("../../README.md");
 const QUICKSTART: &str = include_str!("../../examples/quickstart.rs");
+const TAINT: &str = include_str!("../../examples/taint.rs");
 
 /// As a server would with an empty store.
-fn answer(call: &Call, _: usize) -> Answer {
+fn answer(call: &Call, shelf: &Shelf) -> Answer {
     match call.method.as_str() {
+        "MemoryService/ListMemories" => shelf.list(call),
+        "SessionService/CloseSession" => message(CloseSessionResponse::default()),
         "AgentService/CreateAgent" => message(CreateAgentResponse { agent: Some(Agent::default()) }),
         "SessionService/OpenSession" => {
             let session = Session { session_id: "s1".into(), ..Default::default() };
@@ -31,29 +37,45 @@ fn answer(call: &Call, _: usize) -> Answer {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_example_prints_what_the_readme_says() {
-    let server = FakeServer::start(answer).await;
-
-    let output = Command::new(example("quickstart"))
+/// What an example prints, and the server that it spoke to.
+async fn printed(name: &str) -> (String, FakeServer) {
+    let shelf = Shelf::new(&["errands", "tea"], 1);
+    let server = FakeServer::start(move |call, _| answer(call, &shelf)).await;
+    let output = Command::new(example(name))
         .env("MUNIMENT_ADDRESS", &server.address)
         .env("MUNIMENT_HOST_KEY", "mk_1")
-        .env_remove("MUNIMENT_TOKEN")
+        .env("MUNIMENT_TOKEN", "ms_of_the_tour")
         .env_remove("MUNIMENT_TLS_CA")
         .output()
         .unwrap();
-
-    let printed = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(
-        README.contains(&format!("```rust,no_run\n{QUICKSTART}```\n```text\n{printed}```\n")),
-        "{printed}"
-    );
+    (String::from_utf8(output.stdout).unwrap(), server)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_example_prints_what_the_readme_says() {
+    let (printed, server) = printed("quickstart").await;
+
+    let said = format!("```rust,no_run\n{QUICKSTART}```\n```text\n{printed}```\n");
+    assert!(README.contains(&said), "{printed}");
     let methods: Vec<_> = server.calls().into_iter().map(|call| call.method).collect();
     let (save, raise) = ("MemoryService/SaveMemory", "SessionService/RaiseTaint");
     assert_eq!(methods[2..5], [save, raise, save]);
-    let credentials = server.calls().into_iter().map(|call| call.metadata["authorization"].clone());
-    assert_eq!(credentials.last().unwrap(), "Bearer ms_1");
+    let credentials: Vec<_> =
+        server.calls().into_iter().map(|call| call.metadata["authorization"].clone()).collect();
+    assert_eq!(
+        (&credentials[0], credentials.last().unwrap()),
+        (&"Bearer mk_1".parse().unwrap(), &"Bearer ms_1".parse().unwrap())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_of_a_raise_prints_what_the_readme_says() {
+    let (printed, _) = printed("taint").await;
+
+    let (shown, _) = TAINT.split_once("\n\n#[tokio::main]").unwrap();
+    let said = format!("```rust,no_run\n{shown}\n```\n```text\n{printed}```\n");
+    assert!(README.contains(&said), "{printed}");
 }
 
 /// Where cargo has put an example: beside the folder of this test.

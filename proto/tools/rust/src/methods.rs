@@ -1,28 +1,51 @@
 //! The methods of `Client`.
 
-use std::{collections::HashSet, fmt::Write};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Write,
+};
 
 use prost_build::{Method, Service};
-use prost_types::{FileDescriptorProto, method_options::IdempotencyLevel};
+use prost_types::{
+    DescriptorProto, FieldDescriptorProto, FileDescriptorProto, field_descriptor_proto::Label,
+    method_options::IdempotencyLevel,
+};
 
 /// Writes the methods of services.
 pub struct Methods {
     /// The messages, by full name, that have an etag.
     with_etag: HashSet<String>,
+    /// Those that hand out a session's token.
+    with_token: HashSet<String>,
+    /// Those that are pages of a list: the name and the type of what is listed.
+    pages: HashMap<String, (String, String)>,
 }
 
 impl Methods {
     /// For the services and messages of *files*.
     pub fn of(files: &[FileDescriptorProto]) -> Self {
-        let mut with_etag = HashSet::new();
+        let (mut with_etag, mut with_token) = (HashSet::new(), HashSet::new());
+        let mut pages = HashMap::new();
         for file in files {
             for message in &file.message_type {
-                if message.field.iter().any(|field| field.name() == "etag") {
-                    with_etag.insert(format!(".{}.{}", file.package(), message.name()));
+                let name = format!(".{}.{}", file.package(), message.name());
+                let has = |field: &str| message.field.iter().any(|each| each.name() == field);
+                if has("etag") {
+                    with_etag.insert(name.clone());
+                }
+                if has("token") {
+                    with_token.insert(name.clone());
+                }
+                if has("next_page_token") {
+                    pages.insert(name, listed(message));
                 }
             }
         }
-        Self { with_etag }
+        Self {
+            with_etag,
+            with_token,
+            pages,
+        }
     }
 
     /// Write the methods of *service*: of `Client`, and what its retries must know of each request.
@@ -41,12 +64,49 @@ impl Methods {
         code.push_str("impl crate::Client {\n");
         for method in &service.methods {
             method.comments.append_with_indent(1, code);
-            write_call(method, &stub, code);
+            self.write_call(method, &stub, code);
+            if let Some((field, item)) = self.pages.get(&method.output_proto_type) {
+                write_pager(method, field, item, code);
+            }
         }
         code.push_str("}\n");
         for method in service.methods.iter().filter(|each| !each.client_streaming) {
             self.write_facts(method, code);
         }
+    }
+
+    fn write_call(&self, method: &Method, stub: &str, code: &mut String) {
+        let (argument, call) = if method.client_streaming {
+            let stream = "tonic::codegen::tokio_stream::Stream";
+            let argument = format!(
+                "requests: impl {stream}<Item = {}> + Send + 'static",
+                method.input_type
+            );
+            (argument, "stream(requests")
+        } else {
+            (format!("request: {}", method.input_type), "unary(request")
+        };
+        let (output, returned) = if self.with_token.contains(&method.output_proto_type) {
+            (
+                "crate::Session",
+                "self.opened(response.token, response.session)",
+            )
+        } else {
+            (method.output_type.as_str(), "Ok(response)")
+        };
+        write!(
+            code,
+            "    pub async fn {name}(&self, {argument}) -> Result<{output}, crate::Error> {{
+        let response = self.{call}, |channel, request| async move {{
+            {stub}::new(channel).{name}(request).await
+        }})
+        .await?;
+        {returned}
+    }}
+",
+            name = method.name,
+        )
+        .unwrap();
     }
 
     fn write_facts(&self, method: &Method, code: &mut String) {
@@ -74,29 +134,39 @@ impl Methods {
     }
 }
 
-fn write_call(method: &Method, stub: &str, code: &mut String) {
-    let (argument, call) = if method.client_streaming {
-        (
-            format!(
-                "requests: impl tonic::codegen::tokio_stream::Stream<Item = {}> + Send + 'static",
-                method.input_type
-            ),
-            "stream(requests",
-        )
-    } else {
-        (format!("request: {}", method.input_type), "unary(request")
+/// The name and the type of the one repeated field of a page.
+fn listed(page: &DescriptorProto) -> (String, String) {
+    let is_repeated = |field: &&FieldDescriptorProto| field.label() == Label::Repeated;
+    let field = page
+        .field
+        .iter()
+        .find(is_repeated)
+        .expect("a page has items");
+    let item = match field.type_name().rsplit('.').next() {
+        Some(message) if !message.is_empty() => message,
+        _ => "String",
     };
+    (field.name().to_owned(), item.to_owned())
+}
+
+fn write_pager(method: &Method, field: &str, item: &str, code: &mut String) {
     write!(
         code,
-        "    pub async fn {name}(&self, {argument}) -> Result<{output}, crate::Error> {{
-        self.{call}, |channel, request| async move {{
-            {stub}::new(channel).{name}(request).await
+        "    /// Whatever [`Client::{list}`](crate::Client::{list}) returns, from its first page to its last.
+    pub fn {all}(&self, request: {input}) -> crate::List<{item}> {{
+        let client = self.clone();
+        crate::List::new(request.page_token.clone(), move |page_token| {{
+            let (client, request) = (client.clone(), {input} {{ page_token, ..request.clone() }});
+            async move {{
+                let page = client.{list}(request).await?;
+                Ok((page.{field}, page.next_page_token))
+            }}
         }})
-        .await
     }}
 ",
-        name = method.name,
-        output = method.output_type,
+        list = method.name,
+        all = method.name.replacen("list_", "all_", 1),
+        input = method.input_type,
     )
     .unwrap();
 }

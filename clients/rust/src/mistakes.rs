@@ -1,0 +1,129 @@
+//! Mistakes in an address, or about TLS, told as what they are.
+
+use std::{error::Error, io, net::Ipv6Addr};
+
+use rustls::CertificateError;
+use tonic::{ConnectError, Status, codegen::http::uri::Authority};
+
+use crate::error::sources;
+
+/// How to use TLS.
+macro_rules! turn_on {
+    () => {
+        "turn TLS on by ClientBuilder::tls or MUNIMENT_TLS_CA"
+    };
+}
+
+pub(crate) const PLAINTEXT_ELSEWHERE: &str = concat!(
+    "without TLS only a loopback address or a unix socket will do, because the credential would cross a network \
+     in the clear: ",
+    turn_on!()
+);
+
+/// What is wrong with *address*, if it is no `host:port` and no unix socket.
+pub(crate) fn in_address(address: &str) -> Option<String> {
+    if address.is_empty() {
+        return Some("an address is needed: host:port or unix:/path".into());
+    }
+    if address.starts_with("unix:") {
+        return None;
+    }
+    if let Some((scheme, rest)) = address.split_once("://") {
+        return Some(has_scheme(scheme, rest));
+    }
+    match address.parse::<Authority>() {
+        Ok(authority) if authority.port_u16().is_some() && !authority.as_str().contains('@') => None,
+        Ok(authority) if authority.host() == address.trim_end_matches(':') => {
+            Some(lacks_port(address, authority.host()))
+        }
+        Err(_) if address.parse::<Ipv6Addr>().is_ok() => Some(lacks_port(address, &format!("[{address}]"))),
+        _ => Some("an address is host:port or unix:/path".into()),
+    }
+}
+
+fn has_scheme(scheme: &str, rest: &str) -> String {
+    let authority = rest.trim_start_matches('/').split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let tls =
+        if scheme.ends_with(['s', 'S']) && scheme != "dns" { concat!(", and ", turn_on!()) } else { "" };
+    format!("an address has no scheme such as {scheme}://: give host:port alone, such as {host}{tls}")
+}
+
+fn lacks_port(address: &str, host: &str) -> String {
+    format!("{address} has no port: give host:port, such as {host}:50051, or unix:/path")
+}
+
+/// What is wrong with the connection to *address*, by which a call failed. *silent*: the server has said nothing yet
+/// in plaintext.
+pub(crate) fn in_connection(status: &Status, address: &str, silent: bool) -> Option<String> {
+    let cause = sources(status).last()?.to_string();
+    if let Some(mistake) = sources(status).find_map(rustls_error).and_then(|error| in_tls(error, address)) {
+        return Some(mistake);
+    }
+    Some(if sources(status).any(<dyn Error>::is::<ConnectError>) {
+        format!("no connection to {address}: {cause}")
+    } else if silent {
+        format!(
+            concat!(
+                "the server at {} closed the connection without an answer, as one that expects TLS does: ",
+                turn_on!()
+            ),
+            address
+        )
+    } else {
+        format!("the connection to {address} broke: {cause}")
+    })
+}
+
+/// The error of TLS that an error of a connection contains.
+fn rustls_error<'a>(source: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    source.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref()
+}
+
+fn in_tls(error: &rustls::Error, address: &str) -> Option<String> {
+    Some(match error {
+        rustls::Error::InvalidMessage(_) => format!(
+            "the server at {address} does not speak TLS: connect without ClientBuilder::tls and MUNIMENT_TLS_CA, \
+             which is possible on its own machine, or give the server a certificate"
+        ),
+        // A bad signature: an authority of the same name has another key.
+        rustls::Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        ) => format!(
+            "the certificate of {address} is signed by an authority that is not trusted: name its authority by \
+             ClientTlsConfig::ca_certificate or MUNIMENT_TLS_CA"
+        ),
+        rustls::Error::InvalidCertificate(CertificateError::NotValidForNameContext { presented, .. }) => {
+            let names: Vec<_> = presented.iter().map(|name| bare(name)).collect();
+            format!("the certificate of {address} is for other names: connect to one of {}", names.join(", "))
+        }
+        _ => return None,
+    })
+}
+
+/// A name as rustls shows it, such as `DnsName("localhost")`, without what is around it.
+fn bare(name: &str) -> &str {
+    let inner = name.split_once('(').map_or(name, |(_, inner)| inner);
+    inner.trim_matches(['"', ')'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(silent: bool) -> Option<String> {
+        let broken = io::Error::new(io::ErrorKind::BrokenPipe, "a broken pipe");
+        in_connection(&Status::from_error(broken.into()), "localhost:1", silent)
+    }
+
+    #[test]
+    fn a_server_that_has_answered_in_plaintext_does_not_expect_tls() {
+        assert!(told(true).unwrap().contains("as one that expects TLS does"));
+        assert_eq!(told(false).unwrap(), "the connection to localhost:1 broke: a broken pipe");
+    }
+
+    #[test]
+    fn what_the_server_says_is_no_mistake() {
+        assert_eq!(in_connection(&Status::unavailable("away"), "localhost:1", true), None);
+    }
+}
