@@ -210,7 +210,7 @@ func TestMain(m *testing.M) {
 		Memory:  &munimentv1.Memory{Key: "tea", Classification: munimentv1.Classification_CLASSIFICATION_PUBLIC},
 		Snippet: "Assam, no sugar",
 	}}}
-	f.answers["ListMemories"] = (&shelf{keys: []string{"errands", "tea"}, raises: 1}).list
+	f.answers["ListMemories"] = (&pagedList{keys: []string{"errands", "tea"}, raises: 1}).list
 	f.replies["ImportPassages"] = &munimentv1.ImportPassagesResponse{StoredCount: 2}
 	examples = f
 	if os.Getenv("MUNIMENT_ADDRESS") == "" {

@@ -124,7 +124,7 @@ func TestACertificateForOtherNames(t *testing.T) {
 	}
 }
 
-func TestOtherFailuresOfAConnectionAreToldWithoutWrapping(t *testing.T) {
+func TestOtherFailuresOfAConnectionHaveNoWrapping(t *testing.T) {
 	if said := unanswered(t, "127.0.0.1:1"); said != "muniment: Unavailable: dial tcp 127.0.0.1:1: connect: connection refused" {
 		t.Error(said)
 	}

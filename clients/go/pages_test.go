@@ -19,14 +19,14 @@ import (
 	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
 )
 
-// A shelf lists keys, one on each page. Its tokens are worth nothing after the next raise, of which the first comes
+// A pagedList lists keys, one on each page. Its tokens are worth nothing after the next raise, of which the first comes
 // after the first page of a list.
-type shelf struct {
+type pagedList struct {
 	keys          []string
 	taint, raises int
 }
 
-func (s *shelf) list(request proto.Message) (proto.Message, *status.Status) {
+func (s *pagedList) list(request proto.Message) (proto.Message, *status.Status) {
 	index, taint := 0, s.taint
 	if token := request.(*munimentv1.ListMemoriesRequest).GetPageToken(); token != "" {
 		issued, page, _ := strings.Cut(token, ".")
@@ -49,10 +49,10 @@ func (s *shelf) list(request proto.Message) (proto.Message, *status.Status) {
 
 var abc = []string{"a", "b", "c"}
 
-func serveShelf(t *testing.T, raises int) (*fake, iter.Seq2[*munimentv1.Memory, error]) {
+func serveList(t *testing.T, raises int) (*fake, iter.Seq2[*munimentv1.Memory, error]) {
 	t.Helper()
 	f := serve(t)
-	f.answers["ListMemories"] = (&shelf{keys: abc, raises: raises}).list
+	f.answers["ListMemories"] = (&pagedList{keys: abc, raises: raises}).list
 	return f, sessionOf(t, connect(t, f)).AllMemories(t.Context(), &munimentv1.ListMemoriesRequest{Tag: "taste"})
 }
 
@@ -64,7 +64,7 @@ func keysOf(memories []*munimentv1.Memory) (keys []string) {
 }
 
 func TestAListGoesOnToItsLastPage(t *testing.T) {
-	f, list := serveShelf(t, 0)
+	f, list := serveList(t, 0)
 	for range 2 { // Each loop begins a new list.
 		var keys []string
 		for memory, err := range list {
@@ -87,7 +87,7 @@ func TestAListGoesOnToItsLastPage(t *testing.T) {
 }
 
 func TestPagesAreRequestedAsTheLoopGoesOn(t *testing.T) {
-	f, list := serveShelf(t, 0)
+	f, list := serveList(t, 0)
 	for range list {
 		break
 	}
@@ -98,7 +98,7 @@ func TestPagesAreRequestedAsTheLoopGoesOn(t *testing.T) {
 
 func TestARequestOfAListIsNotChangedAndMayBeNil(t *testing.T) {
 	f := serve(t)
-	f.answers["ListMemories"] = (&shelf{keys: abc}).list
+	f.answers["ListMemories"] = (&pagedList{keys: abc}).list
 	session, request := sessionOf(t, connect(t, f)), &munimentv1.ListMemoriesRequest{}
 	for _, each := range []*munimentv1.ListMemoriesRequest{request, nil} {
 		if memories, err := muniment.Collect(session.AllMemories(t.Context(), each)); err != nil || len(memories) != 3 {
@@ -111,7 +111,7 @@ func TestARequestOfAListIsNotChangedAndMayBeNil(t *testing.T) {
 }
 
 func TestALoopThatTheTaintOvertakesEndsWithTaintChanged(t *testing.T) {
-	_, list := serveShelf(t, 1)
+	_, list := serveList(t, 1)
 	var keys []string
 	var last error
 	for memory, err := range list {
@@ -125,12 +125,12 @@ func TestALoopThatTheTaintOvertakesEndsWithTaintChanged(t *testing.T) {
 }
 
 func TestCollectFailsOrBeginsAnew(t *testing.T) {
-	_, list := serveShelf(t, 1)
+	_, list := serveList(t, 1)
 	if memories, err := muniment.Collect(list); memories != nil || !isTaintChanged(err) {
 		t.Error(memories, err)
 	}
 	for _, raises := range []int{0, 1, 3} {
-		_, list := serveShelf(t, raises)
+		_, list := serveList(t, raises)
 		memories, err := muniment.Collect(list, muniment.RestartOnTaintChange())
 		if err != nil || !slices.Equal(keysOf(memories), abc) {
 			t.Error(raises, memories, err)
@@ -139,7 +139,7 @@ func TestCollectFailsOrBeginsAnew(t *testing.T) {
 }
 
 func TestCollectBeginsAnewThreeTimesAtMostAndForNothingElse(t *testing.T) {
-	f, list := serveShelf(t, 1000)
+	f, list := serveList(t, 1000)
 	if _, err := muniment.Collect(list, muniment.RestartOnTaintChange()); !isTaintChanged(err) {
 		t.Error(err)
 	}
@@ -147,7 +147,7 @@ func TestCollectBeginsAnewThreeTimesAtMostAndForNothingElse(t *testing.T) {
 		t.Error(calls)
 	}
 
-	f, list = serveShelf(t, 0)
+	f, list = serveList(t, 0)
 	f.fails("ListMemories", failure(codes.Aborted, "other", reason("ETAG_STALE")))
 	if _, err := muniment.Collect(list, muniment.RestartOnTaintChange()); err == nil || len(f.calls("ListMemories")) != 1 {
 		t.Error(err)
@@ -203,7 +203,7 @@ func twoItems(page protoreflect.MessageDescriptor) proto.Message {
 
 func TestADeadlineIsThatOfTheWholeList(t *testing.T) {
 	f := serve(t)
-	f.answers["ListMemories"] = (&shelf{keys: abc}).list
+	f.answers["ListMemories"] = (&pagedList{keys: abc}).list
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := muniment.Collect(sessionOf(t, connect(t, f)).AllMemories(ctx, nil)); err != nil {

@@ -1,4 +1,4 @@
-"""A mistake in an address, or about TLS, is told as what it is, by the clients over servers of ours."""
+"""A mistake in an address, or about TLS, gets a message that names it: clients with servers of ours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.certificates import make as make_certificate
 
 pytestmark = pytest.mark.proof
 
-_TOLD = [client for client in CLIENTS if client.name in ("go", "rust")]
+_CLIENTS = [client for client in CLIENTS if client.name in ("go", "rust")]
 
 _DEADLINE_MS = 2000
 """A call is retried until its deadline, then says why it could not be made."""
@@ -35,7 +35,7 @@ def plaintext():
         yield server
 
 
-@pytest.fixture(params=_TOLD, ids=lambda client: client.name)
+@pytest.fixture(params=_CLIENTS, ids=lambda client: client.name)
 def client(request):
     make(request.param)
     return request.param
@@ -44,46 +44,46 @@ def client(request):
 def _refusal(client, environment):
     """What the client says, that cannot connect as the environment says."""
     step = {"as": "host", "call": "AgentService.ListAgents", "request": {}, "deadline_ms": _DEADLINE_MS}
-    with pytest.raises(Broken) as told:
+    with pytest.raises(Broken) as broken:
         client.play(json.dumps({"scenarios": [{"name": "one call", "steps": [step]}]}), environment)
-    return str(told.value)
+    return str(broken.value)
 
 
 def test_plaintext_to_a_port_of_tls(client, encrypted):
     environment = encrypted.environment(encrypted.keys())
     del environment["MUNIMENT_TLS_CA"]
 
-    told = _refusal(client, environment)
+    refusal = _refusal(client, environment)
 
-    assert f"the server at {encrypted.address} closed the connection" in told
-    assert "as one that expects TLS does: turn TLS on by" in told
+    assert f"the server at {encrypted.address} closed the connection" in refusal
+    assert "as one that expects TLS does: turn TLS on by" in refusal
 
 
 def test_tls_to_a_port_in_plaintext(client, encrypted, plaintext):
     authority = encrypted.environment(encrypted.keys())["MUNIMENT_TLS_CA"]
 
-    told = _refusal(client, plaintext.environment(plaintext.keys()) | {"MUNIMENT_TLS_CA": authority})
+    refusal = _refusal(client, plaintext.environment(plaintext.keys()) | {"MUNIMENT_TLS_CA": authority})
 
-    assert f"the server at {plaintext.address} does not speak TLS: connect without" in told
+    assert f"the server at {plaintext.address} does not speak TLS: connect without" in refusal
 
 
 def test_an_authority_that_is_not_trusted(client, encrypted, tmp_path):
     make_certificate(tmp_path, "other")
 
-    told = _refusal(client, encrypted.environment(encrypted.keys()) | {"MUNIMENT_TLS_CA": str(tmp_path / "other.pem")})
+    refusal = _refusal(client, encrypted.environment(encrypted.keys()) | {"MUNIMENT_TLS_CA": str(tmp_path / "other.pem")})
 
-    assert f"the certificate of {encrypted.address} is signed by an authority that is not trusted: name" in told
+    assert f"the certificate of {encrypted.address} is signed by an authority that is not trusted: name" in refusal
 
 
 def test_a_url(client, plaintext):
     environment = plaintext.environment(plaintext.keys())
 
-    told = _refusal(client, environment | {"MUNIMENT_ADDRESS": f"http://{plaintext.address}"})
+    refusal = _refusal(client, environment | {"MUNIMENT_ADDRESS": f"http://{plaintext.address}"})
 
-    assert f"an address has no scheme such as http://: give host:port alone, such as {plaintext.address}" in told
+    assert f"an address has no scheme such as http://: give host:port alone, such as {plaintext.address}" in refusal
 
 
 def test_a_host_without_a_port(client, plaintext):
-    told = _refusal(client, plaintext.environment(plaintext.keys()) | {"MUNIMENT_ADDRESS": "127.0.0.1"})
+    refusal = _refusal(client, plaintext.environment(plaintext.keys()) | {"MUNIMENT_ADDRESS": "127.0.0.1"})
 
-    assert "127.0.0.1 has no port: give host:port, such as 127.0.0.1:50051" in told
+    assert "127.0.0.1 has no port: give host:port, such as 127.0.0.1:50051" in refusal

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_an_address_is_told_as_what_it_is() {
+    fn a_mistake_in_an_address_is_named() {
         for (address, said) in [
             (
                 "http://127.0.0.1:1",
@@ -207,8 +207,8 @@ mod tests {
             ("", "an address is needed: host:port or unix:/path"),
             ("muniment.example:1", "turn TLS on by ClientBuilder::tls or MUNIMENT_TLS_CA"),
         ] {
-            let told = settings(address).unwrap_err().to_string();
-            assert!(told.contains(said) && !told.contains("secret"), "{address}: {told}");
+            let message = settings(address).unwrap_err().to_string();
+            assert!(message.contains(said) && !message.contains("secret"), "{address}: {message}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Mistakes in an address, or about TLS, told as what they are.
+//! Mistakes in an address, or about TLS, and what a client says about them.
 
 use std::{error::Error, io, net::Ipv6Addr};
 
@@ -111,15 +111,15 @@ fn bare(name: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn told(silent: bool) -> Option<String> {
+    fn message(silent: bool) -> Option<String> {
         let broken = io::Error::new(io::ErrorKind::BrokenPipe, "a broken pipe");
         in_connection(&Status::from_error(broken.into()), "localhost:1", silent)
     }
 
     #[test]
     fn a_server_that_has_answered_in_plaintext_does_not_expect_tls() {
-        assert!(told(true).unwrap().contains("as one that expects TLS does"));
-        assert_eq!(told(false).unwrap(), "the connection to localhost:1 broke: a broken pipe");
+        assert!(message(true).unwrap().contains("as one that expects TLS does"));
+        assert_eq!(message(false).unwrap(), "the connection to localhost:1 broke: a broken pipe");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Mistakes about TLS, told as what they are.
+//! Mistakes about TLS, and what a client says about them.
 
 use std::{process::Command, sync::Arc};
 
@@ -50,7 +50,7 @@ async fn listen(name: &str) -> (String, String) {
 }
 
 /// What a call says that cannot be made.
-async fn told(builder: ClientBuilder) -> String {
+async fn message_of(builder: ClientBuilder) -> String {
     let client = builder.credential("ms_1").connect().unwrap().without_retries();
     let error = client.get_memory(GetMemoryRequest { key: "tea".into() }).await.unwrap_err();
     assert_eq!((error.code(), error.reason()), (Code::Unavailable, None));
@@ -67,11 +67,11 @@ async fn an_authority_that_is_not_trusted() {
     let other = certificate("IP:127.0.0.1");
 
     for tls in [trusting(&other), ClientTlsConfig::new()] {
-        let told = told(ClientBuilder::new(&address).tls(tls)).await;
+        let message = message_of(ClientBuilder::new(&address).tls(tls)).await;
 
         let said =
             format!("the certificate of {address} is signed by an authority that is not trusted: name");
-        assert!(told.starts_with(&said), "{told}");
+        assert!(message.starts_with(&said), "{message}");
     }
 }
 
@@ -79,34 +79,34 @@ async fn an_authority_that_is_not_trusted() {
 async fn a_certificate_for_other_names() {
     let (address, pem) = listen("DNS:muniment.example").await;
 
-    let told = told(ClientBuilder::new(&address).tls(trusting(&pem))).await;
+    let message = message_of(ClientBuilder::new(&address).tls(trusting(&pem))).await;
 
     let said = "is for other names: connect to one of muniment.example";
-    assert_eq!(told, format!("the certificate of {address} {said}"));
+    assert_eq!(message, format!("the certificate of {address} {said}"));
 }
 
 #[tokio::test]
 async fn tls_to_a_server_in_plaintext() {
     let server = FakeServer::start(|_, _| Answer::Silence).await;
 
-    let told = told(ClientBuilder::new(&server.address).tls(ClientTlsConfig::new())).await;
+    let message = message_of(ClientBuilder::new(&server.address).tls(ClientTlsConfig::new())).await;
 
     let said = format!("the server at {} does not speak TLS: connect without", server.address);
-    assert!(told.starts_with(&said), "{told}");
+    assert!(message.starts_with(&said), "{message}");
 }
 
 #[tokio::test]
 async fn plaintext_to_a_server_that_expects_tls() {
     let (address, _) = listen("IP:127.0.0.1").await;
 
-    let told = told(ClientBuilder::new(&address)).await;
+    let message = message_of(ClientBuilder::new(&address)).await;
 
     let said = "closed the connection without an answer, as one that expects TLS does: turn TLS on by";
-    assert!(told.starts_with(&format!("the server at {address} {said}")), "{told}");
+    assert!(message.starts_with(&format!("the server at {address} {said}")), "{message}");
 }
 
 #[tokio::test]
 async fn a_server_that_is_not_there() {
-    let told = told(ClientBuilder::new("127.0.0.1:1")).await;
-    assert_eq!(told, "no connection to 127.0.0.1:1: Connection refused (os error 111)");
+    let message = message_of(ClientBuilder::new("127.0.0.1:1")).await;
+    assert_eq!(message, "no connection to 127.0.0.1:1: Connection refused (os error 111)");
 }

@@ -13,13 +13,13 @@ use tonic_types::{ErrorDetails, StatusExt};
 
 /// A list of keys, one on each page. Its tokens are worth nothing after the next raise, of which the first comes
 /// after the first page.
-pub struct Shelf {
+pub struct PagedList {
     keys: Vec<String>,
     /// The taint, and how often it will rise yet.
     taint: Mutex<(usize, usize)>,
 }
 
-impl Shelf {
+impl PagedList {
     pub fn new(keys: &[&str], raises: usize) -> Self {
         Self { keys: keys.iter().map(|key| (*key).to_owned()).collect(), taint: Mutex::new((0, raises)) }
     }
@@ -49,9 +49,9 @@ fn taint_changed() -> Answer {
     Answer::Error(Status::with_error_details(Code::Aborted, "the taint was raised meanwhile", details))
 }
 
-async fn shelf(raises: usize) -> (FakeServer, List<Memory>) {
-    let shelf = Shelf::new(&["a", "b", "c"], raises);
-    let server = FakeServer::start(move |call, _| shelf.list(call)).await;
+async fn served(raises: usize) -> (FakeServer, List<Memory>) {
+    let paged = PagedList::new(&["a", "b", "c"], raises);
+    let server = FakeServer::start(move |call, _| paged.list(call)).await;
     let session = ClientBuilder::new(&server.address).credential("ms_1").connect().unwrap();
     let list = session.all_memories(ListMemoriesRequest { tag: "taste".into(), ..Default::default() });
     (server, list)
@@ -63,7 +63,7 @@ fn keys(memories: &[Memory]) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_list_goes_on_to_its_last_page_with_the_same_filter() {
-    let (server, list) = shelf(0).await;
+    let (server, list) = served(0).await;
 
     assert_eq!(keys(&list.into_vec().await.unwrap()), ["a", "b", "c"]);
 
@@ -74,7 +74,7 @@ async fn a_list_goes_on_to_its_last_page_with_the_same_filter() {
 
 #[tokio::test]
 async fn pages_are_requested_when_they_are_needed() {
-    let (server, mut list) = shelf(0).await;
+    let (server, mut list) = served(0).await;
     assert_eq!(server.calls().len(), 0);
 
     list.next().await.unwrap().unwrap();
@@ -84,7 +84,7 @@ async fn pages_are_requested_when_they_are_needed() {
 
 #[tokio::test]
 async fn a_list_is_a_stream() {
-    let (_server, list) = shelf(0).await;
+    let (_server, list) = served(0).await;
 
     let memories: Vec<_> = list.map(Result::unwrap).collect().await;
 
@@ -106,7 +106,7 @@ async fn ids_are_listed_too() {
 
 #[tokio::test]
 async fn a_list_that_a_raise_overtakes_ends_with_the_error() {
-    let (_server, list) = shelf(1).await;
+    let (_server, list) = served(1).await;
     let mut list = list.restart_on_taint_change();
 
     assert_eq!(list.next().await.unwrap().unwrap().key, "a");
@@ -118,12 +118,12 @@ async fn a_list_that_a_raise_overtakes_ends_with_the_error() {
 
 #[tokio::test]
 async fn a_whole_list_fails_or_begins_anew() {
-    let (_server, list) = shelf(1).await;
+    let (_server, list) = served(1).await;
     let error = list.into_vec().await.unwrap_err();
     assert_eq!(error.reason(), Some(ErrorReason::TaintChanged));
 
     for raises in [0, 1, 3] {
-        let (_server, list) = shelf(raises).await;
+        let (_server, list) = served(raises).await;
         let memories = list.restart_on_taint_change().into_vec().await.unwrap();
         assert_eq!(keys(&memories), ["a", "b", "c"]);
     }
@@ -131,7 +131,7 @@ async fn a_whole_list_fails_or_begins_anew() {
 
 #[tokio::test]
 async fn a_whole_list_begins_anew_three_times_at_most() {
-    let (server, list) = shelf(1000).await;
+    let (server, list) = served(1000).await;
 
     let error = list.restart_on_taint_change().into_vec().await.unwrap_err();
 

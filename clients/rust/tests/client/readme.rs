@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::Command};
 
 use crate::{
     fake::{Answer, Call, FakeServer, message},
-    pages::Shelf,
+    pages::PagedList,
 };
 use muniment::v1::{
     Agent, CloseSessionResponse, CreateAgentResponse, Memory, MemoryResult, OpenSessionResponse,
@@ -16,9 +16,9 @@ const QUICKSTART: &str = include_str!("../../examples/quickstart.rs");
 const TAINT: &str = include_str!("../../examples/taint.rs");
 
 /// As a server would with an empty store.
-fn answer(call: &Call, shelf: &Shelf) -> Answer {
+fn answer(call: &Call, paged: &PagedList) -> Answer {
     match call.method.as_str() {
-        "MemoryService/ListMemories" => shelf.list(call),
+        "MemoryService/ListMemories" => paged.list(call),
         "SessionService/CloseSession" => message(CloseSessionResponse::default()),
         "AgentService/CreateAgent" => message(CreateAgentResponse { agent: Some(Agent::default()) }),
         "SessionService/OpenSession" => {
@@ -39,8 +39,8 @@ fn answer(call: &Call, shelf: &Shelf) -> Answer {
 
 /// What an example prints, and the server that it spoke to.
 async fn printed(name: &str) -> (String, FakeServer) {
-    let shelf = Shelf::new(&["errands", "tea"], 1);
-    let server = FakeServer::start(move |call, _| answer(call, &shelf)).await;
+    let paged = PagedList::new(&["errands", "tea"], 1);
+    let server = FakeServer::start(move |call, _| answer(call, &paged)).await;
     let output = Command::new(example(name))
         .env("MUNIMENT_ADDRESS", &server.address)
         .env("MUNIMENT_HOST_KEY", "mk_1")
