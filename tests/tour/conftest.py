@@ -65,3 +65,9 @@ def exported(pasted: str, environment: dict[str, str]) -> dict[str, str]:
     )
     assert done.stderr == ""
     return dict(line.split("=", 1) for line in done.stdout.split("\0") if line)
+
+
+@pytest.fixture
+def compilers(exported: dict[str, str]) -> dict[str, str]:
+    """The environment of these tests, whose home has what compilers keep, with the variables that were pasted."""
+    return os.environ | {name: value for name, value in exported.items() if name.startswith("MUNIMENT_")}

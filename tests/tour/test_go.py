@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 
@@ -16,14 +15,14 @@ _SECONDS = 600
 
 
 @pytest.mark.proof  # it compiles gRPC, which takes a minute
-def test_the_go_of_the_client(exported):
+def test_the_go_of_the_client(compilers):
     if shutil.which("go") is None:
         not_run("Go", "it is not on the PATH")
 
     done = subprocess.run(
         ["go", "test", "-count=1", "-v", "-run", "^Example(Collect)?$", "."],
         cwd=ROOT / "clients" / "go",
-        env={**os.environ, **exported, "PATH": os.environ["PATH"]},
+        env=compilers,
         capture_output=True,
         text=True,
         timeout=_SECONDS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.proof  # it compiles tonic, which takes a minute
         ("taint", "read errands\nthe list ends here\nread all 2\n"),
     ],
 )
-def test_an_example_of_the_client(example, printed, exported):
+def test_an_example_of_the_client(example, printed, compilers):
     if shutil.which("cargo") is None:
         not_run("Rust", "cargo is not on the PATH")
     subprocess.run(["make", "--silent", "clients/rust/Cargo.lock"], cwd=ROOT, check=True)
@@ -32,7 +31,7 @@ def test_an_example_of_the_client(example, printed, exported):
     done = subprocess.run(
         ["cargo", "run", "--quiet", "--locked", "--example", example],
         cwd=ROOT / "clients" / "rust",
-        env={**os.environ, **exported, "PATH": os.environ["PATH"]},
+        env=compilers,
         capture_output=True,
         text=True,
         timeout=_SECONDS,
