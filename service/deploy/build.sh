@@ -62,7 +62,7 @@ cp service/deploy/healthcheck.py service/deploy/postgres/start.sh service/deploy
 image muniment service/deploy/Containerfile
 image muniment-postgres service/deploy/postgres/Containerfile
 image muniment-prometheus service/deploy/prometheus/Containerfile
-"$python" service/deploy/sbom.py muniment "$out/muniment.tar" "$out/site" > "$out/muniment.cdx.json"
+"$python" service/deploy/sbom.py image muniment "$out/muniment.tar" "$out/site" > "$out/muniment.cdx.json"
 for image in muniment-postgres muniment-prometheus; do
-    "$python" service/deploy/sbom.py $image "$out/$image.tar" > "$out/$image.cdx.json"
+    "$python" service/deploy/sbom.py image $image "$out/$image.tar" > "$out/$image.cdx.json"
 done
