@@ -18,6 +18,7 @@ from muniment.v1.classification_pb2 import (
 from tests.clients.python.scripted import (
     MEMORY,
     SESSION_ID,
+    TOKEN,
     error_info,
     status,
     unavailable,
@@ -148,10 +149,12 @@ def test_a_deletion_says_what_it_reveals(server, session):
     assert [request.etag for request in server.requests("DeleteMemory")] == ["item-1", ""]
 
 
-def test_a_session_by_token_asks_for_itself_once(server, session):
-    assert session.session.session_id == SESSION_ID
-    assert session.session_id == SESSION_ID
-    assert len(server.requests("GetSession")) == 1
+def test_a_session_by_token_asks_for_itself_once(running):
+    with muniment.connect(running.address, token=TOKEN) as session:
+        assert session.session.session_id == SESSION_ID
+        assert session.session_id == SESSION_ID
+
+    assert len(running.scripted.requests("GetSession")) == 1
 
 
 def test_leaving_a_session_by_token_leaves_it_open(server, session):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from muniment._channel import TLS
     from muniment._connect import connect
+    from muniment._listing import Listing
     from muniment.errors import (
         Aborted,
         AgentCeilingExceeded,
@@ -143,6 +144,7 @@ __all__ = [
     "ItemExists",
     "ItemKind",
     "LineOutOfRange",
+    "Listing",
     "Memory",
     "MemoryNotFound",
     "MemoryPage",
@@ -200,9 +202,9 @@ __all__ = [
     "connect",
 ]
 
-_HOMES = ("values", "errors", "_channel", "_connect", "host", "session")
+_HOMES = ("values", "errors", "_channel", "_connect", "_listing", "host", "session")
 """The modules that define the names of `__all__`. The first needs no gRPC."""
-_MODULES = {"errors", "host", "retries", "session", "settings", "values"}
+_MODULES = {"aio", "errors", "host", "retries", "session", "settings", "values"}
 
 
 def __getattr__(name: str) -> Any:

@@ -28,6 +28,7 @@ PLAINTEXT_OPTIONS = (*OPTIONS, ("grpc.enable_http_proxy", 0))
 
 HOST = re.compile(r"(?:dns:///)?(?:\[(?P<ipv6>[0-9A-Fa-f:]+)\]|(?P<name>[A-Za-z0-9.-]+))(?P<port>:[0-9]+)?")
 
+Options = tuple[tuple[str, int], ...]
 PEM = str | os.PathLike[str] | bytes
 
 
@@ -58,22 +59,29 @@ class TLS:
 
 def open_channel(address: str, tls: bool | TLS) -> grpc.Channel:
     """Open a channel to *address*, of up to CONNECTIONS connections. Each is made when it is first used."""
-    return ChannelPool([_open_connection(address, tls) for _ in range(CONNECTIONS)])
+    credentials, options = security(address, tls)
+    return ChannelPool([_open_connection(address, credentials, options) for _ in range(CONNECTIONS)])
 
 
-def _open_connection(address: str, tls: bool | TLS) -> grpc.Channel:
+def _open_connection(address: str, credentials: grpc.ChannelCredentials | None, options: Options) -> grpc.Channel:
+    if credentials is None:
+        return grpc.insecure_channel(address, options)
+    return grpc.secure_channel(address, credentials, options)
+
+
+def security(address: str, tls: bool | TLS) -> tuple[grpc.ChannelCredentials | None, Options]:
+    """The credentials, None without TLS, and the options of connections to *address*. Raises ValueError, OSError."""
     host = HOST.fullmatch(address)
     if host is not None and host["port"] is None:  # gRPC would try port 443
         raise ValueError(f"{address} has no port: give HOST:PORT, such as 127.0.0.1:50051, or unix:PATH")
     if tls:
-        credentials = (tls if isinstance(tls, TLS) else TLS()).credentials()
-        return grpc.secure_channel(address, credentials, OPTIONS)
+        return (tls if isinstance(tls, TLS) else TLS()).credentials(), OPTIONS
     if not is_local(address):
         raise NotLocal(
             "without tls, the address must be a loopback address or a unix socket:"
             " otherwise the credential would cross a network in the clear"
         )
-    return grpc.insecure_channel(address, PLAINTEXT_OPTIONS)
+    return None, PLAINTEXT_OPTIONS
 
 
 def is_local(address: str) -> bool:
