@@ -23,7 +23,7 @@ _SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One language's client. Paths are relative to the repository."""
+    """A client: one for each language, two for Python. Paths are relative to the repository."""
 
     name: str
     needs: tuple[str, ...]
@@ -34,6 +34,11 @@ class Client:
     """What is run. Absent: it was never built here."""
     command: tuple[str, ...]
     """Before the name of the file."""
+
+    @property
+    def language(self) -> str:
+        """Whose tests include those of this client."""
+        return self.name.partition("-")[0]
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -88,6 +93,13 @@ CLIENTS = (
         build=(),
         built="clients/python/conformance/runner.py",
         command=(sys.executable, "clients/python/conformance/runner.py"),
+    ),
+    Client(
+        name="python-aio",
+        needs=(),
+        build=(),
+        built="clients/python/conformance/runner.py",
+        command=(sys.executable, "clients/python/conformance/runner.py", "--aio"),
     ),
     Client(
         name="go",
