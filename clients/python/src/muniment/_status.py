@@ -127,6 +127,7 @@ def _details(status: Status, info: ErrorInfo, request_id: str) -> errors.Details
         request_id=request_id,
         overrun=_overrun(_detail(status, note_pb2.BudgetExceeded)),
         progress=_progress(_detail(status, ImportProgress)),
+        quota=info.metadata.get("quota", ""),
     )
 
 

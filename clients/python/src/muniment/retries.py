@@ -130,15 +130,15 @@ class Attempts:
         """The seconds until the deadline."""
         return self._deadline - time.monotonic()
 
-    def pause_after(self, error: MunimentError) -> float:
-        """The seconds until the next attempt. Raises *error* if there is none, or it would pass the deadline.
+    def pause_after(self, error: MunimentError) -> float | None:
+        """The seconds until the next attempt. None if there is none, or it would pass the deadline.
 
         A delay that the server asks for is added to the pause.
         """
         number, pause = next(self._pauses)
         pause += error.retry_after or 0.0
         if not self._again(error) or self.seconds_left <= pause:
-            raise error
+            return None
         if number == WARN_AFTER and _never_sent(error):
             _LOG.warning("no connection to the server yet: trying for %.0f s more", self.seconds_left)
         return pause
@@ -151,7 +151,8 @@ def repeat(attempt: Callable[[float], Response], again: Callable[[MunimentError]
         try:
             return attempt(attempts.seconds_left)
         except MunimentError as error:
-            pause = attempts.pause_after(error)
+            if (pause := attempts.pause_after(error)) is None:
+                raise
         time.sleep(pause)
 
 

@@ -12,7 +12,8 @@ from grpc import aio
 
 from muniment._calls import Page, checked_credential, checked_timeout
 from muniment._status import error_of
-from muniment.errors import MunimentError
+from muniment.aio._channel import ChannelPool
+from muniment.errors import MunimentError, Unavailable
 from muniment.retries import Attempts, may_help, may_repeat
 
 Request = TypeVar("Request", bound=Message)
@@ -72,7 +73,8 @@ class Calls:
             try:
                 return await answer(method(request, timeout=attempts.seconds_left, metadata=self._metadata))
             except MunimentError as error:
-                pause = attempts.pause_after(error)
+                if (pause := attempts.pause_after(error)) is None:
+                    raise await self._explained(error) from error.__cause__
             await asyncio.sleep(pause)
 
     async def stream(
@@ -90,12 +92,19 @@ class Calls:
             else:
                 await call.done_writing()
             return await answer(call)
+        except Unavailable as error:
+            raise await self._explained(error) from error.__cause__
         finally:
             call.cancel()
 
     @property
     def _metadata(self) -> Metadata:
         return (("authorization", f"Bearer {self.credential}"),)
+
+    async def _explained(self, error: MunimentError) -> MunimentError:
+        if isinstance(error, Unavailable) and isinstance(self.channel, ChannelPool):
+            return await asyncio.to_thread(self.channel.server.explained, error)
+        return error
 
     def _seconds(self, timeout: float | None) -> float:
         return self._timeout if timeout is None else checked_timeout(timeout)

@@ -13,6 +13,7 @@ import grpc
 from grpc import aio
 
 from muniment._channel import CONNECTIONS, TLS, security
+from muniment._mismatch import Server
 
 __all__ = ["TLS", "ChannelPool", "open_channel"]
 
@@ -21,8 +22,8 @@ def open_channel(address: str, tls: bool | TLS) -> aio.Channel:
     """Open a channel to *address*, of up to CONNECTIONS connections. Each is made when it is first used."""
     credentials, options = security(address, tls)
     if credentials is None:
-        return ChannelPool(lambda: aio.insecure_channel(address, options))
-    return ChannelPool(lambda: aio.secure_channel(address, credentials, options))
+        return ChannelPool(lambda: aio.insecure_channel(address, options), Server(address, tls=False))
+    return ChannelPool(lambda: aio.secure_channel(address, credentials, options), Server(address, tls=True))
 
 
 class ChannelPool(aio.Channel):
@@ -32,7 +33,8 @@ class ChannelPool(aio.Channel):
     time has one connection. Only methods that send one response can be called.
     """
 
-    def __init__(self, connect: Callable[[], aio.Channel]) -> None:
+    def __init__(self, connect: Callable[[], aio.Channel], server: Server) -> None:
+        self.server = server
         self._connect = connect
         self._channels: list[aio.Channel] = []
         self._under_way = [0] * CONNECTIONS
