@@ -40,6 +40,10 @@ class NotLocal(ValueError):
     """Without TLS, the credential would cross a network in the clear."""
 
 
+class NotAnAddress(ValueError):
+    """gRPC would take the address for another one, or not at all."""
+
+
 @dataclass(frozen=True, slots=True)
 class TLS:
     """Whom to trust, and how to identify the client. Each field is a path, or PEM as bytes.
@@ -88,20 +92,20 @@ def security(address: str, tls: bool | TLS) -> tuple[grpc.ChannelCredentials | N
 
 
 def _check(address: str) -> None:
-    """Raise ValueError for an address that gRPC would take for another one."""
+    """Raise NotAnAddress for an address that gRPC would take for another one."""
     if scheme := URL.match(address):
         rest = address[scheme.end() :].partition("/")[0]
         example = rest if HOST.fullmatch(rest) else "127.0.0.1:50051"
         tls = ", and tls" if scheme[0].lower() in ("https://", "grpcs://") else ""
-        raise ValueError(f"an address has no {scheme[0]}: give HOST:PORT, such as {example}{tls}")
+        raise NotAnAddress(f"an address has no {scheme[0]}: give HOST:PORT, such as {example}{tls}")
     host = HOST.fullmatch(address)
     if host is None:
         if IPV6.fullmatch(address):
-            raise ValueError(f"the address {address} needs brackets: give [HOST]:PORT, such as [::1]:50051")
+            raise NotAnAddress(f"the address {address} needs brackets: give [HOST]:PORT, such as [::1]:50051")
     elif host["port"] is None:  # gRPC would try port 443
-        raise ValueError(f"{address} has no port: give HOST:PORT, such as 127.0.0.1:50051, or unix:PATH")
+        raise NotAnAddress(f"{address} has no port: give HOST:PORT, such as 127.0.0.1:50051, or unix:PATH")
     elif not 0 < int(host["port"][1:]) < 65536:
-        raise ValueError(f"{address} has no port between 1 and 65535")
+        raise NotAnAddress(f"{address} has no port between 1 and 65535")
 
 
 def is_local(address: str) -> bool:

@@ -14,8 +14,10 @@ from muniment.cli.content import (
     CONTENT,
     ETAG,
     EXPIRES_IN,
+    LIMIT,
     MAX_RESULTS,
     TAGS,
+    first,
     print_deleted,
     print_how_found,
     read_content,
@@ -115,19 +117,20 @@ def search(
 
 @memory.command("list", cls=Discreet)
 @click.option("--tag", type=TEXT, help="Only those with this tag.")
+@LIMIT
 @with_output
 @with_session
-def list_(session: SessionClient, output: Output, tag: str | None) -> None:
+def list_(session: SessionClient, output: Output, tag: str | None, limit: int | None) -> None:
     """List the visible memories by key.
 
     Each is shown at its highest visible level.
 
     \b
     Examples:
-      muniment memory list
+      muniment memory list --limit 20
       muniment memory list --tag work --agent alice --taint confidential
     """
-    output.rows(map(asdict, session.list_memories(tag)), _LIST_COLUMNS)
+    output.rows(map(asdict, first(session.list_memories(tag), limit)), _LIST_COLUMNS)
 
 
 @memory.command(cls=Discreet)
