@@ -185,8 +185,8 @@ def tidy(text: str, path: Path) -> str:
     ruff = Path(sys.executable).with_name("ruff")
     check = ("check", "--fix", "--quiet", "--select", "F401,I001,UP")
     for command in (check, ("format", "--quiet")):
-        told = [ruff, *command, "--config", "lint.isort.known-first-party=['muniment']", "--stdin-filename", path, "-"]
-        done = subprocess.run(told, input=text, capture_output=True, text=True, check=False)
+        full = [ruff, *command, "--config", "lint.isort.known-first-party=['muniment']", "--stdin-filename", path, "-"]
+        done = subprocess.run(full, input=text, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SystemExit(f"{path}: {done.stdout}{done.stderr}")
         text = done.stdout

@@ -1,4 +1,4 @@
-"""A mistake about TLS is told as what it is, by the command, and never as a server that is not running."""
+"""A mistake about TLS is reported as what it is, by the command, and never as a server that is not running."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import grpc
 import pytest
 
 import muniment
-from muniment import NewPassage, aio
+from muniment import Classification, NewPassage, aio
 from muniment._channel import CONNECTIONS
 from muniment.v1 import memory_service_pb2
 from muniment.v1.classification_pb2 import CLASSIFICATION_PUBLIC
@@ -149,6 +149,17 @@ def test_two_hundred_calls_at_once_are_answered(running):
 
     asyncio.run(main())
     assert len(running.scripted.requests("SaveMemory")) == 200
+
+
+def test_two_hundred_saves_at_once_are_stored_by_a_real_server(service):
+    async def main() -> list[str]:
+        async with aio.connect(service.address, host_key=service.host().token, timeout=60) as host:
+            agent = await host.create_agent()
+            async with await host.open_session(agent.agent_id, Classification.INTERNAL) as session:
+                await asyncio.gather(*(session.save_memory(f"tea {number:03}", "Assam") for number in range(200)))
+                return [memory.key for memory in await session.list_memories().all()]
+
+    assert asyncio.run(main()) == [f"tea {number:03}" for number in range(200)]
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 4])

@@ -89,7 +89,7 @@ def first_page(request: Any) -> bytes:
 
 
 def test_a_fourth_raise_ends_it(server, session):
-    """There are four levels, so that nobody can raise a taint so often."""
+    """There are four levels, so a taint cannot be raised so often."""
     server.script("ListMemories", *[RAISED] * 4)
 
     with pytest.raises(TaintChanged):

@@ -1,4 +1,4 @@
-"""A mistake in the address or about TLS is told as what it is, by both clients, against real servers."""
+"""A mistake in the address or about TLS is reported as what it is, by both clients, against real servers."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_certificate_that_is_no_good_for_servers_is_said_to_be(connect, tmp_pa
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_where_nobody_listens_it_is_no_mistake_about_tls(connect, tls):
+def test_where_no_server_listens_it_is_no_mistake_about_tls(connect, tls):
     with (
         connect("127.0.0.1:1", token=TOKEN, tls=tls, retries=False) as session,
         pytest.raises(muniment.Unavailable, match="Connection refused") as caught,

@@ -23,7 +23,7 @@ _REACHED = re.compile(r"ipv[46]:(?:\[(?P<ipv6>[^\]]+)\]|(?P<ipv4>[0-9.]+)):(?P<p
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server as the client was told of it."""
+    """A server by the address that the client was given."""
 
     address: str
     tls: bool

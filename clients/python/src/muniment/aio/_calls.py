@@ -160,7 +160,7 @@ async def each_of(values: AsyncIterable[Value] | Iterable[Value]) -> AsyncIterat
 
 
 def known(value: Value | None) -> Value:
-    """What the server has already told. Raises ValueError."""
+    """A value that the server has already sent. Raises ValueError."""
     if value is None:
         raise ValueError(
             "a client that was made from a token knows its session only after `await client.get_session()`"

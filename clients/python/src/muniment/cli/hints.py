@@ -85,7 +85,7 @@ def message(error: muniment.MunimentError) -> str:
 
 
 def hint_for(error: muniment.MunimentError) -> str:
-    """What to do next. Empty if nobody knows."""
+    """What to do next. Empty if that is not known."""
     if isinstance(error, muniment.InvalidArgument):
         fields = (each.field.partition("[")[0] for each in error.violations)
         forms = {_FORMS[field] for field in fields if field in _FORMS}
