@@ -31,7 +31,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import operator
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -58,6 +57,7 @@ from langgraph.store.base import (
 
 from muniment._channel import TLS
 from muniment._connect import connect
+from muniment._langgraph_filter import passes
 from muniment._listing import undisturbed
 from muniment.errors import MemoryNotFound
 from muniment.session import SessionClient
@@ -77,13 +77,6 @@ DEEPEST_TAG = 31
 _REFUSED = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
 """Categories of characters that a key must not contain."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
-}
 
 
 class MunimentStore(BaseStore):
@@ -198,7 +191,7 @@ def _require_no_index(put: PutOp) -> None:
 def _part(items: Iterator[SearchItem], op: SearchOp) -> list[SearchItem]:
     """The items of the page that *op* requests."""
     below = (each for each in items if each.namespace[: len(op.namespace_prefix)] == op.namespace_prefix)
-    wanted = (each for each in below if _passes(each.value, op.filter or {}))
+    wanted = (each for each in below if passes(each.value, op.filter or {}))
     return list(islice(wanted, op.offset, op.offset + op.limit))
 
 
@@ -307,32 +300,3 @@ def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
         return False
     end = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
     return all(wanted in ("*", label) for wanted, label in zip(path, end, strict=True))
-
-
-def _passes(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether *value* matches a filter."""
-    return all(_fits(value.get(name), each) for name, each in wanted.items())
-
-
-def _fits(value: Any, wanted: Any) -> bool:
-    """Whether a value equals *wanted*, or satisfies comparisons such as `{"$gt": …}`; also inside lists and objects."""
-    if isinstance(wanted, dict):
-        if any(name.startswith("$") for name in wanted):
-            return all(_compares(value, name, to) for name, to in wanted.items())
-        return isinstance(value, dict) and _passes(value, wanted)
-    if isinstance(wanted, list | tuple):
-        return isinstance(value, list) and len(value) == len(wanted) and all(map(_fits, value, wanted))
-    return bool(value == wanted)
-
-
-def _compares(value: Any, name: str, to: Any) -> bool:
-    if name == "$eq":
-        return bool(value == to)
-    if name == "$ne":
-        return bool(value != to)
-    if name not in _COMPARISONS:
-        raise ValueError(f"Unsupported operator: {name}")
-    try:
-        return _COMPARISONS[name](float(value), float(to))
-    except (TypeError, ValueError):
-        return False
