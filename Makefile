@@ -14,7 +14,7 @@ GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/ru
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test prove prove-abuse prove-deep test-deploy dist test-dist postgres-release test-clients test-python test-go test-typescript test-java test-rust test-ruby check format bench \
+.PHONY: help run test prove prove-abuse prove-deep test-deploy dist test-dist postgres-release test-clients test-python test-go test-typescript test-java test-rust test-ruby check aio format bench \
         bench-search load load-report noninterference eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
 
 help: ## Print this help
@@ -113,7 +113,11 @@ check: .venv/.stamp $(GENERATORS) ## Check format, style, types, imports and the
 	$(BIN)/lint-imports --no-cache
 	go -C proto/tools list -deps tool > /dev/null # go.sum is whole
 	go -C release/gomodule vet .
+	$(BIN)/python clients/python/tools/aio.py --check
 	proto/tools/contract.sh check
+
+aio: .venv/.stamp ## Generate the modules of muniment.aio from the synchronous ones
+	$(BIN)/python clients/python/tools/aio.py
 
 format: .venv/.stamp ## Format the code, and fix what ruff can fix
 	$(BIN)/ruff check --fix .

@@ -49,7 +49,7 @@ Examples:
 @click.option("--address", metavar="HOST:PORT", help="A server of yours instead; MUNIMENT_HOST_KEY is its key.")
 @click.option("--ca-file", metavar="FILE", help="With --address: TLS, and whom to trust. Without: plaintext.")
 @click.option("--transcripts", metavar="DIR", type=click.Path(path_type=Path), help="Write what each client saw there.")
-@click.option("--available", is_flag=True, help="Only name the clients whose tools are here.")
+@click.option("--available", is_flag=True, help="Only name the languages whose tools are here.")
 def main(
     clients: tuple[str, ...],
     transports: tuple[str, ...],
@@ -66,7 +66,7 @@ def main(
     """
     chosen = _here([client for client in CLIENTS if client.name in clients])
     if available:
-        click.echo(" ".join(client.name for client in chosen))
+        click.echo(" ".join(dict.fromkeys(client.language for client in chosen)))
         return
     suite = Suite(_scenarios(only))
     _build(chosen)

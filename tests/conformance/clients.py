@@ -23,7 +23,7 @@ _SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One language's client. Paths are relative to the repository."""
+    """A client: one for each language, two for Python. Paths are relative to the repository."""
 
     name: str
     needs: tuple[str, ...]
@@ -36,6 +36,11 @@ class Client:
     """Before the name of the file."""
     repeats: bool = True
     """Whether it repeats calls that failed, as clients/README.md says. Stubs alone do not."""
+
+    @property
+    def language(self) -> str:
+        """Whose tests include those of this client."""
+        return self.name.partition("-")[0]
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -90,6 +95,13 @@ CLIENTS = (
         build=(),
         built="clients/python/conformance/runner.py",
         command=(sys.executable, "clients/python/conformance/runner.py"),
+    ),
+    Client(
+        name="python-aio",
+        needs=(),
+        build=(),
+        built="clients/python/conformance/runner.py",
+        command=(sys.executable, "clients/python/conformance/runner.py", "--aio"),
     ),
     Client(
         name="go",

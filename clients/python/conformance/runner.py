@@ -1,10 +1,11 @@
 """Plays scenarios of `tests/conformance` through this client and prints the results, one line of JSON per step.
 
-MUNIMENT_ADDRESS=… MUNIMENT_HOST_KEY=… [MUNIMENT_TLS_CA=…] python clients/python/conformance/runner.py FILE
+MUNIMENT_ADDRESS=… MUNIMENT_HOST_KEY=… [MUNIMENT_TLS_CA=…] python clients/python/conformance/runner.py [--aio] FILE
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -21,9 +22,12 @@ from google.rpc.error_details_pb2 import ErrorInfo
 from grpc_status import rpc_status
 
 import muniment
+from muniment import aio
 from muniment._calls import Calls
 from muniment._channel import TLS, open_channel
 from muniment._status import error_of
+from muniment.aio import _calls as aio_calls
+from muniment.aio import _channel as aio_channel
 from muniment.retries import METHODS, repeat
 
 JSON = Any
@@ -90,12 +94,34 @@ class Player:
         return repeat(attempt, lambda _: False, seconds or _SECONDS)
 
 
+class AsyncPlayer(Player):
+    """Makes the same calls with the asyncio client."""
+
+    def __init__(self, address: str, host_key: str, ca_file: str) -> None:
+        tls = TLS(ca=ca_file) if ca_file else False
+        self._host_key = host_key
+        self._runner = asyncio.Runner()
+        self._client = aio.connect(address, host_key=host_key, tls=tls, timeout=_SECONDS)
+        self._bare_channel = aio_channel.open_channel(address, tls)
+
+    def _caller(self, credential: str) -> Callable[[MethodDescriptor, JSON, float | None], JSON]:
+        return lambda *call: self._runner.run(self._awaited(credential, *call))
+
+    async def _awaited(self, credential: str, method: MethodDescriptor, requests: JSON, seconds: float | None) -> JSON:
+        given = aio_calls.each_of(requests) if method.client_streaming else requests[0]
+        if credential == "none":
+            return await aio_calls.answer(_stub(self._bare_channel, method)(given, timeout=seconds or _SECONDS))
+        calls = self._client._calls.with_credential(self._host_key if credential == "host" else credential)
+        make = calls.stream if method.client_streaming else calls
+        return await make(_stub(calls.channel, method), given, seconds)
+
+
 def _call(calls: Calls, method: MethodDescriptor, requests: JSON, seconds: float | None) -> JSON:
     stub = _stub(calls.channel, method)
     return calls.stream(stub, requests, seconds) if method.client_streaming else calls(stub, requests[0], seconds)
 
 
-def _stub(channel: grpc.Channel, method: MethodDescriptor) -> JSON:
+def _stub(channel: grpc.Channel | grpc.aio.Channel, method: MethodDescriptor) -> JSON:
     """The method of the generated stub."""
     module = import_module(f"{method.containing_service.file.name.removesuffix('.proto').replace('/', '.')}_pb2_grpc")
     return getattr(getattr(module, f"{method.containing_service.name}Stub")(channel), method.name)
@@ -152,11 +178,11 @@ def _save(variables: dict[str, str], name: str, path: str, came: JSON) -> None:
 def main() -> int:
     """Play the file that is named on the command line."""
     try:
-        (file,) = sys.argv[1:]
+        *options, file = sys.argv[1:]
         with open(file, encoding="utf-8") as opened:
             scenarios = json.load(opened)["scenarios"]
         environment = [os.environ.get(f"MUNIMENT_{name}", "") for name in ("ADDRESS", "HOST_KEY", "TLS_CA")]
-        player = Player(*environment)
+        player = AsyncPlayer(*environment) if "--aio" in options else Player(*environment)
         for scenario in scenarios:
             for record in player.play(scenario):
                 print(json.dumps(record, sort_keys=True), flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.commands import at, objects
+from tests.support.commands import at, objects, run
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_a_block_that_is_not_attached_is_not_detached(muniment, agent):
     assert (failed.returncode, "muniment block consumers" in failed.stderr) == (1, True)
 
 
-def test_sharing_is_not_for_sessions(muniment, agent, dev):
+def test_sharing_is_not_for_sessions(muniment, agent, dev, folder):
     token = muniment("session", "open", agent, "--taint", "public", "--quiet").stdout.strip()
-    refused = muniment("block", "share", agent, "rules", MUNIMENT_TOKEN=token, MUNIMENT_ADDRESS=dev.address)
+    refused = run(folder, "block", "share", agent, "rules", MUNIMENT_TOKEN=token, MUNIMENT_ADDRESS=dev.address)
     assert (refused.returncode, "no host key" in refused.stderr) == (1, True)

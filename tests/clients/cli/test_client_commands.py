@@ -201,7 +201,8 @@ def test_a_raise_that_changes_nothing_says_so(muniment, token, level, remark):
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
-        (("memory", "list", "--limit", "0"), "Error: No such option '--limit'."),
+        (("memory", "list", "--limt", "3"), "Error: No such option '--limt'. Did you mean --limit?"),
+        (("memory", "list", "--limit", "0"), "Error: Invalid value for '--limit': 0 is not in the range x>=1."),
         (("memory", "list", "--tags", "work"), "Error: No such option '--tags'. Did you mean --tag?"),
         (("memory", "list", "work"), "Error: there are more arguments than the command takes, which is none"),
         (("memory", "save", "k", "v", "--tagg", "hush"), "Error: one of the options is unknown. Did you mean --tag?"),
@@ -274,7 +275,7 @@ def test_an_unreachable_server_is_reported_in_one_message(dev, folder, monkeypat
     monkeypatch.setattr("muniment.retries.FIRST_PAUSE", 60)  # nothing is tried again
     failed = run(folder, "agent", "list", MUNIMENT_ADDRESS="127.0.0.1:1", MUNIMENT_HOST_KEY="mun_h_1_x")
     assert failed.returncode == 1
-    for hint in ("start it: muniment serve", "give --tls or --tls-ca FILE", "set MUNIMENT_ADDRESS"):
+    for hint in ("is it running? start it: muniment serve", "set MUNIMENT_ADDRESS, or give --address"):
         assert hint in failed.stderr
     assert "Traceback" not in failed.stderr
 
@@ -282,6 +283,11 @@ def test_an_unreachable_server_is_reported_in_one_message(dev, folder, monkeypat
 def test_an_address_that_cannot_be_used_says_what_to_give(dev):
     for address, hint in (
         ("localhost", "localhost has no port: give HOST:PORT"),
+        ("http://127.0.0.1:52000", "an address has no http://: give HOST:PORT, such as 127.0.0.1:52000"),
+        (
+            "https://muniment.example:443",
+            "such as muniment.example:443, and tls\n  correct MUNIMENT_ADDRESS, or --address",
+        ),
         ("10.1.2.3:50051", "give --tls, or --tls-ca FILE (MUNIMENT_TLS_CA)"),
     ):
         refused = run(dev.folder, "agent", "list", MUNIMENT_ADDRESS=address, MUNIMENT_HOST_KEY="mun_h_1_x")
@@ -291,7 +297,7 @@ def test_an_address_that_cannot_be_used_says_what_to_give(dev):
 
 def test_a_hint_for_a_missing_or_wrong_host_key_can_be_run_as_it_is(dev):
     create = "muniment host-key create --tenant NAME --ceiling LEVEL"
-    assert create in run(dev.folder, "agent", "list", MUNIMENT_ADDRESS=dev.address).stderr
+    assert create in run(dev.folder, "agent", "list", MUNIMENT_ADDRESS="127.0.0.1:1").stderr
     wrong = run(dev.folder, "agent", "list", MUNIMENT_ADDRESS=dev.address, MUNIMENT_HOST_KEY="mun_h_1_x").stderr
     assert create in wrong
     assert "the tenant is frozen" in wrong
@@ -304,6 +310,51 @@ def test_a_host_key_goes_only_to_the_server_it_was_given_for(muniment):
     elsewhere = muniment("agent", "list", "--address", "127.0.0.1:1")
     assert elsewhere.returncode == 1
     assert "there is no host key" in elsewhere.stderr
+
+
+def test_an_address_alone_finds_the_key_that_was_written_for_it(dev, folder):
+    """In the folder of the server. Elsewhere there is none."""
+    found = run(dev.folder, "agent", "list", "--json", MUNIMENT_ADDRESS=dev.address)
+    assert "alice" in [agent["agent_id"] for agent in objects(found)]
+    assert "there is no host key" in run(folder, "agent", "list", MUNIMENT_ADDRESS=dev.address).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lengths"),
+    [
+        (("memory", "save", "", "x", *AT_INTERNAL), "a key has 1 to 256 characters"),
+        (("memory", "save", "k", "x", "--tag", "", *AT_INTERNAL), "an item has at most 32 tags, of 1 to 64 characters"),
+        (("memory", "search", "", *AT_INTERNAL), "a query has 1 to 1,024 characters"),
+        (("block", "get", "", *AT_INTERNAL), "a label has 1 to 64 letters, digits, _ . and -"),
+        (("memory", "save", "k", "x" * 65537, *AT_INTERNAL), "content is at most 64 KiB"),
+    ],
+    ids=lambda words: " ".join(words[:2]) if isinstance(words, tuple) else "",
+)
+def test_the_error_of_a_wrong_length_states_the_lengths(muniment, arguments, lengths):
+    failed = muniment(*arguments)
+
+    assert failed.returncode == 1
+    assert lengths in failed.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["memory list", "note list", "block list", "passage list", "agent list", "session list"]
+)
+def test_a_list_may_be_limited_and_says_that_there_are_more(muniment, agent, command):
+    of_agent = ("--agent", agent, "--taint", "public")
+    for number in range(3):
+        muniment("memory", "save", f"key {number}", "x", *of_agent)
+        muniment("note", "add", f"note {number}", *of_agent)
+        muniment("passage", "store", f"passage {number}", *of_agent)
+    which = {"agent list": (), "session list": (agent, "--all")}.get(command, of_agent)
+
+    def listed(*limit):
+        return muniment(*command.split(), *which, *limit)
+
+    assert len(listed("--limit", "2").stdout.splitlines()) == 2
+    assert "there are more: give a higher --limit, or none\n" in listed("--limit", "2").stderr
+    assert listed("--limit", "1000").stdout.splitlines()[:2] == listed("--limit", "2").stdout.splitlines()[:2]
+    assert "there are more" not in listed("--limit", "1000").stderr
 
 
 def test_a_missing_server_and_a_missing_session_are_reported(muniment, folder):

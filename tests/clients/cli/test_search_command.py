@@ -21,13 +21,20 @@ def test_one_search_finds_memories_notes_and_passages(session):
     session("memory", "save", "plan", "the whale ships on Friday")
     session("note", "add", "whales are mammals")
     session("note", "add", "she likes whales", "--tier", "user")
-    session("passage", "store", "we saw a whale near Porto")
+    session("passage", "store", "we saw a whale near Porto", "--author", "Ann", "--thread", "trip")
     session("memory", "save", "other", "nothing of the kind")
 
     found = objects(session("search", "Where are the whales?", "--json"))
     assert [each["kind"] for each in found] == ["memory", "memory note", "user note", "passage"]
     assert {each["classification"] for each in found} == {"INTERNAL"}
     assert found[0]["name"] == "plan"
+    assert [each["content"] for each in found] == [
+        "the whale ships on Friday",
+        "whales are mammals",
+        "she likes whales",
+        "we saw a whale near Porto",
+    ]
+    assert (found[3]["author"], found[3]["thread"]) == ("Ann", "trip")
     assert session("search", "whale").stdout.split("\n")[0].split("\t")[:3] == ["memory", "plan", "INTERNAL"]
 
 

@@ -166,3 +166,41 @@ def test_the_session_is_its_owners(opened):
 
     with pytest.raises(muniment.Unauthenticated):
         MunimentStore(session).get(WHERE, "a")
+
+
+@pytest.mark.parametrize("index", [False, ["text"]])
+def test_a_choice_of_fields_is_refused_before_anything_is_written(store, index):
+    """Ignored, it would let a search find what was to be left out."""
+    with pytest.raises(ValueError, match="index is not supported"):
+        store.batch([PutOp(WHERE, "a", {"n": 1}), PutOp(WHERE, "b", {"n": 2}, index=index)])
+
+    assert store.search(WHERE) == []
+
+
+def test_a_default_ttl_is_that_of_every_put(opened):
+    session = opened(Classification.PUBLIC)
+    store = MunimentStore(session, ttl={"default_ttl": 5})
+
+    store.put(WHERE, "default", {"n": 1})
+    store.put(WHERE, "none", {"n": 1}, ttl=None)
+
+    expires = {memory.key.rpartition("/")[2]: memory.expire_time is not None for memory in session.list_memories()}
+    assert expires == {"default": True, "none": False}
+
+
+def test_what_reading_would_renew_is_refused(opened):
+    with pytest.raises(ValueError, match="refresh_on_read is not supported"):
+        MunimentStore(opened(Classification.PUBLIC), ttl={"refresh_on_read": True})
+
+
+def test_the_environment_names_a_session(service, opened, monkeypatch):
+    """Also beside a host key. It stays open."""
+    session = opened(Classification.PUBLIC)
+    monkeypatch.setenv("MUNIMENT_ADDRESS", service.address)
+    monkeypatch.setenv("MUNIMENT_TOKEN", session.token)
+    monkeypatch.setenv("MUNIMENT_HOST_KEY", service.host().token)
+
+    with MunimentStore.from_env() as store:
+        store.put(WHERE, "a", {"n": 1})
+
+    assert MunimentStore(session).get(WHERE, "a") is not None

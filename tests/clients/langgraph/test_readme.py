@@ -6,12 +6,19 @@ import re
 from pathlib import Path
 from typing import Any
 
+import muniment
+from muniment import Classification
+from muniment.langgraph import MunimentStore
+
 README = Path(__file__).parents[3] / "clients/python/README.md"
 TEXT = README.read_text(encoding="utf-8").partition("\n## For LangGraph\n")[2]
 
 
+CODE = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+
+
 def test_the_example(service, owner, monkeypatch, capsys):
-    (code,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+    code, _ = CODE
     (shown,) = re.findall(r"^```text\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
     monkeypatch.setenv("MUNIMENT_ADDRESS", service.address)
     monkeypatch.setenv("MUNIMENT_HOST_KEY", service.host().token)
@@ -22,3 +29,13 @@ def test_the_example(service, owner, monkeypatch, capsys):
     assert shown == capsys.readouterr().out
     with owner.open_session(names["agent"].agent_id, 1) as session:
         assert [memory.key for memory in session.list_memories()] == ["langgraph/users.42/theme"]
+
+
+def test_a_server_has_a_store_for_each_request(owner, opened):
+    names: dict[str, Any] = {"muniment": muniment, "MunimentStore": MunimentStore}
+    exec(compile(CODE[1], str(README), "exec"), names)
+    low, high = opened(Classification.PUBLIC), opened(Classification.RESTRICTED)
+
+    assert names["handle"](owner, low.token, "hello") == ["hello"]
+    assert names["handle"](owner, high.token, "secret") == ["hello", "secret"]
+    assert names["handle"](owner, low.token, "again") == ["again", "hello"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 import muniment
-from muniment import HostClient, SessionClient
+from muniment import HostClient, SessionClient, aio
+from tests.clients.python.blocking import made_blocking
 from tests.clients.python.scripted import HOST_KEY, TOKEN, ScriptedServer, serve
 
 
@@ -38,13 +41,23 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("muniment.retries.FIRST_PAUSE", 0.001)
 
 
+@pytest.fixture(params=["synchronous", "asyncio"])
+def connect(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """The function `connect` of either client."""
+    if request.param == "synchronous":
+        yield muniment.connect
+        return
+    with asyncio.Runner() as runner:
+        yield lambda *arguments, **named: made_blocking(aio.connect(*arguments, **named), runner)
+
+
 @pytest.fixture
-def host(running: Running) -> Iterator[HostClient]:
-    with muniment.connect(running.address, host_key=HOST_KEY) as client:
+def host(running: Running, connect: Callable[..., Any]) -> Iterator[HostClient]:
+    with connect(running.address, host_key=HOST_KEY) as client:
         yield client
 
 
 @pytest.fixture
-def session(running: Running) -> Iterator[SessionClient]:
-    with muniment.connect(running.address, token=TOKEN) as client:
+def session(running: Running, connect: Callable[..., Any]) -> Iterator[SessionClient]:
+    with connect(running.address, token=TOKEN) as client:
         yield client

@@ -95,78 +95,78 @@ def test_the_credential_decides_the_client(running):
     assert [f"Bearer {HOST_KEY}", f"Bearer {TOKEN}"] == sent
 
 
-def test_a_unix_socket_is_accepted(tmp_path):
+def test_a_unix_socket_is_accepted(connect, tmp_path):
     scripted = ScriptedServer()
     server, _ = serve(scripted, f"unix:{tmp_path}/s")
 
-    with muniment.connect(f"unix:{tmp_path}/s", token=TOKEN) as session:
+    with connect(f"unix:{tmp_path}/s", token=TOKEN) as session:
         assert session.get_memory("tea").key == "tea"
 
     server.stop(None).wait()
 
 
 @pytest.mark.parametrize("address", LOCAL)
-def test_plaintext_stays_on_this_machine(address):
+def test_plaintext_stays_on_this_machine(connect, address):
     assert is_local(address)
-    muniment.connect(address, token=TOKEN).disconnect()
+    connect(address, token=TOKEN).disconnect()
 
 
 @pytest.mark.parametrize("address", NOT_LOCAL)
-def test_plaintext_never_leaves_this_machine(address):
+def test_plaintext_never_leaves_this_machine(connect, address):
     assert not is_local(address)
     with pytest.raises(ValueError, match=r"tls|address"):
-        muniment.connect(address, token=TOKEN)
+        connect(address, token=TOKEN)
 
 
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize("address", ["localhost", "127.0.0.1", "[::1]", "dns:///localhost", "muniment.example"])
-def test_an_address_without_a_port_is_refused_at_once(address, tls):
+def test_an_address_without_a_port_is_refused_at_once(connect, address, tls):
     with pytest.raises(ValueError, match=r"has no port: give HOST:PORT"):
-        muniment.connect(address, token=TOKEN, tls=tls)
+        connect(address, token=TOKEN, tls=tls)
 
 
 @pytest.mark.parametrize("address", ["muniment.example:443", "10.0.0.1:50051", "127.0.0.1:50051"])
-def test_tls_may_go_anywhere(address):
-    muniment.connect(address, token=TOKEN, tls=True).disconnect()
+def test_tls_may_go_anywhere(connect, address):
+    connect(address, token=TOKEN, tls=True).disconnect()
 
 
-def test_a_proxy_of_the_environment_never_sees_a_plaintext_call(running, monkeypatch):
+def test_a_proxy_of_the_environment_never_sees_a_plaintext_call(connect, running, monkeypatch):
     """gRPC would send even loopback calls to it, credential and all."""
     for name in ("http_proxy", "https_proxy", "grpc_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("no_grpc_proxy", raising=False)
 
-    with muniment.connect(running.address, token=TOKEN) as session:
+    with connect(running.address, token=TOKEN) as session:
         assert session.get_memory("tea").key == "tea"
 
 
 @pytest.mark.parametrize("credentials", [{}, {"host_key": HOST_KEY, "token": TOKEN}, {"token": ""}])
-def test_there_is_exactly_one_credential(credentials):
+def test_there_is_exactly_one_credential(connect, credentials):
     with pytest.raises(ValueError, match="exactly one credential"):
-        muniment.connect("127.0.0.1:1", **credentials)
+        connect("127.0.0.1:1", **credentials)
 
 
-def test_a_credential_needs_an_address():
+def test_a_credential_needs_an_address(connect):
     with pytest.raises(ValueError, match="address"):
-        muniment.connect(token=TOKEN)  # type: ignore[call-overload]  # the point
+        connect(token=TOKEN)
 
 
 @pytest.mark.parametrize("damage", ["{}\n", " {}", "{} {}", "{}\x00", "{}é"])
-def test_a_damaged_credential_is_refused_without_being_shown(damage):
+def test_a_damaged_credential_is_refused_without_being_shown(connect, damage):
     with pytest.raises(ValueError, match="visible ASCII") as caught:
-        muniment.connect("127.0.0.1:1", token=damage.format(TOKEN, TOKEN))
+        connect("127.0.0.1:1", token=damage.format(TOKEN, TOKEN))
 
     assert TOKEN not in str(caught.value)
 
 
 @pytest.mark.parametrize("as_bytes", [False, True], ids=["paths", "bytes"])
-def test_tls_trusts_the_authority_it_is_given(secured, papers, as_bytes):
+def test_tls_trusts_the_authority_it_is_given(connect, secured, papers, as_bytes):
     scripted, address, mutual = secured
     read = Path.read_bytes if as_bytes else str
     own = {"certificate": read(papers.certificate), "key": read(papers.key)} if mutual else {}
 
-    with muniment.connect(address, token=TOKEN, tls=TLS(ca=read(papers.ca), **own)) as session:
+    with connect(address, token=TOKEN, tls=TLS(ca=read(papers.ca), **own)) as session:
         assert session.get_memory("tea").key == "tea"
 
     assert f"Bearer {TOKEN}" == scripted.asked[0].metadata["authorization"]
@@ -193,11 +193,11 @@ def test_the_environment_may_name_an_authority(secured, papers, monkeypatch):
         muniment.connect("muniment.example:443", token=TOKEN)
 
 
-def test_tls_does_not_trust_others(secured):
+def test_tls_does_not_trust_others(connect, secured):
     scripted, address, _ = secured
 
     with (
-        muniment.connect(address, token=TOKEN, tls=True, retries=False) as session,
+        connect(address, token=TOKEN, tls=True, retries=False) as session,
         pytest.raises(muniment.Unavailable),
     ):
         session.get_memory("tea")
@@ -212,9 +212,9 @@ def test_certificate_and_key_come_together(papers):
         TLS(key=papers.key)
 
 
-def test_an_address_without_a_server_is_unavailable():
+def test_an_address_without_a_server_is_unavailable(connect):
     with (
-        muniment.connect("127.0.0.1:1", token=TOKEN, retries=False) as session,
+        connect("127.0.0.1:1", token=TOKEN, retries=False) as session,
         pytest.raises(muniment.Unavailable) as caught,
     ):
         session.get_memory("tea")

@@ -93,6 +93,40 @@ def test_overload_says_when_to_come_back(server, session):
     assert failure(server, session, status(grpc.StatusCode.RESOURCE_EXHAUSTED, *details)).retry_after == 1.25
 
 
+def test_a_printed_error_has_the_numbers(server, session):
+    overload = (error_info("OVERLOADED"), retry_info(1.25))
+    raised = (error_info("TAINT_CHANGED"), passage_pb2.ImportProgress(stored_count=1200, existing_count=34))
+
+    assert [
+        str(failure(server, session, answer))
+        for answer in (
+            over_budget(),
+            status(grpc.StatusCode.RESOURCE_EXHAUSTED, *overload),
+            status(grpc.StatusCode.ABORTED, *raised),
+        )
+    ] == [
+        "BUDGET_EXCEEDED: No. (over by 100 characters: 2,300 of 2,200)",
+        "OVERLOADED: No. (retry after 1.25 s)",
+        "TAINT_CHANGED: No. (1,200 passages stored, 34 already there)",
+    ]
+
+
+def test_the_repr_of_an_error_is_short(server, session):
+    assert repr(failure(server, session, over_budget())) == (
+        "<BudgetExceeded BUDGET_EXCEEDED: No. (over by 100 characters: 2,300 of 2,200)>"
+    )
+
+
+def test_a_quota_says_which_it_is(server, session):
+    refusal = error_info("QUOTA_EXCEEDED", quota="items")
+
+    error = failure(server, session, status(grpc.StatusCode.RESOURCE_EXHAUSTED, refusal))
+
+    assert isinstance(error, muniment.QuotaExceeded)
+    assert error.quota == "items"
+    assert str(error) == "QUOTA_EXCEEDED: No. (quota: items)"
+
+
 def test_a_delay_is_never_negative(server, session):
     details = (error_info("OVERLOADED"), retry_info(-3))
 

@@ -227,7 +227,7 @@ def test_a_stream_is_read_in_the_callers_thread(session):
     assert threads == [threading.current_thread()]
 
 
-@pytest.mark.parametrize("error", [KeyError("no such row"), KeyboardInterrupt(), StopAsyncIteration()])
+@pytest.mark.parametrize("error", [KeyError("no such row"), KeyboardInterrupt()])
 def test_what_the_stream_raises_reaches_the_caller(server, session, caplog, error):
     """As it is, and without a word in the log; to the server the stream is no whole one."""
 
@@ -243,7 +243,18 @@ def test_what_the_stream_raises_reaches_the_caller(server, session, caplog, erro
     assert caught.value is error
     assert server.wait_until(lambda: bool(server.ended))
     assert server.ended == ["canceled"]
-    assert caplog.records == []
+    assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
+
+
+def test_a_stream_may_raise_what_ends_an_asynchronous_one(running):
+    """Python itself turns this into a RuntimeError where it is raised in an asynchronous generator."""
+
+    def passages() -> Iterator[NewPassage]:
+        yield NewPassage(VIENNA)
+        raise StopAsyncIteration
+
+    with muniment.connect(running.address, token=TOKEN) as session, pytest.raises(StopAsyncIteration):
+        session.import_passages(passages())
 
 
 def test_a_passage_that_cannot_be_sent_ends_the_stream(server, session):

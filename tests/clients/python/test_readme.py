@@ -19,10 +19,10 @@ def blocks(language: str) -> list[str]:
 
 
 def run(code: str, **names: object) -> None:
-    exec(compile(code, str(README), "exec"), names)
+    exec(compile(code, str(README), "exec"), names)  # names are global: an example may have functions
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["the tour", "the prompt"])
+@pytest.mark.parametrize("number", [0, 2], ids=["the tour", "the prompt"])
 def test_a_program_runs_by_itself_and_prints_what_it_says(running, monkeypatch, capsys, number):
     monkeypatch.setenv("MUNIMENT_ADDRESS", running.address)
     monkeypatch.setenv("MUNIMENT_HOST_KEY", HOST_KEY)
@@ -33,7 +33,7 @@ def test_a_program_runs_by_itself_and_prints_what_it_says(running, monkeypatch, 
 
 
 def test_many_memories_run(server, session):
-    run(blocks("python")[2], session=session)
+    run(blocks("python")[4], session=session)
 
     (request,) = server.requests("SaveMemories")
     assert [memory.key for memory in request.memories] == ["trip/graz", "trip/vienna"]
@@ -41,8 +41,18 @@ def test_many_memories_run(server, session):
     assert [request.tag for request in server.requests("DeleteMemories")] == ["trip"]
 
 
+@pytest.mark.parametrize("number", [1, 3], ids=["asyncio", "the taint changes"])
+def test_a_program_runs_over_a_real_server_and_prints_what_it_says(service, monkeypatch, capsys, number):
+    monkeypatch.setenv("MUNIMENT_ADDRESS", service.address)
+    monkeypatch.setenv("MUNIMENT_HOST_KEY", service.host().token)
+
+    run(blocks("python")[number])
+
+    assert blocks("text")[number] == capsys.readouterr().out
+
+
 def test_the_errors_run(server, session):
-    run(blocks("python")[3], session=session, muniment=muniment)
+    run(blocks("python")[5], session=session, muniment=muniment)
 
     assert len(server.requests("SaveMemory")) == 1
 
@@ -50,7 +60,7 @@ def test_the_errors_run(server, session):
 def test_a_refused_note_makes_room_for_itself(server, session):
     server.script("AddNote", over_budget())
 
-    run(blocks("python")[4], session=session, muniment=muniment)
+    run(blocks("python")[6], session=session, muniment=muniment)
 
     (request,) = server.requests("EditNotes")
     assert [edit.WhichOneof("edit") for edit in request.edits] == ["delete", "add"]
@@ -63,4 +73,4 @@ def test_the_tls_runs(tmp_path, monkeypatch):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
 
-    run(blocks("python")[5], key=HOST_KEY, muniment=muniment)
+    run(blocks("python")[7], key=HOST_KEY, muniment=muniment)

@@ -60,9 +60,9 @@ def test_an_import_that_fails_has_one_too(server, session):
     assert caught.value.request_id == request_id(1)
 
 
-def test_without_an_answer_there_is_none():
+def test_without_an_answer_there_is_none(connect):
     with (
-        muniment.connect("127.0.0.1:1", token=TOKEN, retries=False) as session,
+        connect("127.0.0.1:1", token=TOKEN, retries=False) as session,
         pytest.raises(muniment.Unavailable) as caught,
     ):
         session.get_memory("tea")

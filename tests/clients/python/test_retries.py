@@ -234,13 +234,13 @@ def test_a_call_is_repeated_until_its_deadline_is_near(server, session):
 
 
 @pytest.mark.parametrize("method", ["GetMemory", "OpenSession", "DeleteMemory"])
-def test_a_call_waits_for_a_server_that_is_not_there_yet(method):
+def test_a_call_waits_for_a_server_that_is_not_there_yet(connect, method):
     """Nothing was sent, so that every call may be made again."""
     address = f"127.0.0.1:{free_port()}"
     scripted, server = ScriptedServer(), []
     back = threading.Timer(0.6, lambda: server.append(serve(scripted, address)))
 
-    with muniment.connect(address, host_key=HOST_KEY) as host, host.session(TOKEN) as session:
+    with connect(address, host_key=HOST_KEY) as host, host.session(TOKEN) as session:
         back.start()
         CALLS[method](host, session)
 
@@ -248,13 +248,13 @@ def test_a_call_waits_for_a_server_that_is_not_there_yet(method):
     server[0][0].stop(None).wait()
 
 
-def test_what_was_lost_on_its_way_is_not_sent_again():
+def test_what_was_lost_on_its_way_is_not_sent_again(connect):
     """The connection breaks after the call was sent: it may have been executed."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         lost = threading.Thread(target=lose, args=(listener,), daemon=True)
         lost.start()
         with (
-            muniment.connect(f"127.0.0.1:{listener.getsockname()[1]}", token=TOKEN) as session,
+            connect(f"127.0.0.1:{listener.getsockname()[1]}", token=TOKEN) as session,
             pytest.raises(muniment.Unavailable),
         ):
             session.delete_memory("tea", timeout=60)
@@ -277,11 +277,11 @@ def free_port() -> int:
     return port
 
 
-def test_retries_can_be_turned_off(running):
+def test_retries_can_be_turned_off(connect, running):
     running.scripted.script("GetMemory", unavailable())
 
     with (
-        muniment.connect(running.address, token=TOKEN, retries=False) as session,
+        connect(running.address, token=TOKEN, retries=False) as session,
         pytest.raises(muniment.Unavailable),
     ):
         session.get_memory("tea")
@@ -325,8 +325,8 @@ def test_all_attempts_share_one_deadline():
     assert left[2] <= 19.8
 
 
-def test_the_default_timeout_is_the_clients(running):
-    with muniment.connect(running.address, host_key=HOST_KEY, timeout=42) as host:
+def test_the_default_timeout_is_the_clients(connect, running):
+    with connect(running.address, host_key=HOST_KEY, timeout=42) as host:
         host.get_agent("ada")
         session = host.session(TOKEN)
         session.get_memory("tea")

@@ -19,6 +19,7 @@ from tests.clients.python.scripted import (
     MEMORY,
     SESSION_ID,
     bad_request,
+    TOKEN,
     error_info,
     status,
     unavailable,
@@ -213,10 +214,12 @@ def test_a_key_prefix_is_sent_with_each_page_and_search(server, session):
     assert [request.key_prefix for request in server.requests("SearchMemories")] == ["te "]
 
 
-def test_a_session_by_token_asks_for_itself_once(server, session):
-    assert session.session.session_id == SESSION_ID
-    assert session.session_id == SESSION_ID
-    assert len(server.requests("GetSession")) == 1
+def test_a_session_by_token_asks_for_itself_once(running):
+    with muniment.connect(running.address, token=TOKEN) as session:
+        assert session.session.session_id == SESSION_ID
+        assert session.session_id == SESSION_ID
+
+    assert len(running.scripted.requests("GetSession")) == 1
 
 
 def test_leaving_a_session_by_token_leaves_it_open(server, session):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import muniment
-from muniment.settings import Settings, find_settings
+from muniment.settings import Settings, find_session_settings, find_settings
 from tests.clients.python.scripted import HOST_KEY, TOKEN
 
 
@@ -32,6 +32,22 @@ def test_the_environment_names_a_session(file):
     assert Settings("here", token=TOKEN) == find_settings(environment, file)
 
 
+def test_of_two_credentials_the_host_key_counts(file):
+    environment = {"MUNIMENT_ADDRESS": "here", "MUNIMENT_TOKEN": TOKEN, "MUNIMENT_HOST_KEY": HOST_KEY}
+
+    assert Settings("here", host_key=HOST_KEY) == find_settings(environment, file)
+    assert Settings("here", token=TOKEN) == find_session_settings(environment)
+
+
+def test_the_address_of_the_development_file_may_be_set_without_its_key(file):
+    assert Settings("there", host_key=HOST_KEY) == find_settings({"MUNIMENT_ADDRESS": "there"}, file)
+
+
+def test_a_session_needs_its_token():
+    with pytest.raises(ValueError, match="neither is set: see MUNIMENT_ADDRESS, MUNIMENT_TOKEN"):
+        find_session_settings({"MUNIMENT_ADDRESS": "here", "MUNIMENT_HOST_KEY": HOST_KEY})
+
+
 @pytest.mark.parametrize("ca", ["ca.pem\n", "", None])
 def test_an_authority_is_for_either(file, ca):
     environment = {} if ca is None else {"MUNIMENT_TLS_CA": ca}
@@ -52,7 +68,6 @@ def test_the_development_file_comes_second(file):
         {"MUNIMENT_ADDRESS": "here"},
         {"MUNIMENT_TOKEN": TOKEN},
         {"MUNIMENT_HOST_KEY": HOST_KEY},
-        {"MUNIMENT_ADDRESS": "here", "MUNIMENT_TOKEN": TOKEN, "MUNIMENT_HOST_KEY": HOST_KEY},
     ],
 )
 def test_half_an_environment_is_not_filled_up_from_the_file(file, environment):

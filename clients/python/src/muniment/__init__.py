@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from muniment._channel import TLS
     from muniment._connect import connect
+    from muniment._listing import Listing
     from muniment.errors import (
         Aborted,
         AgentCeilingExceeded,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
         TextNotFound,
         TextNotUnique,
         TierDisabled,
+        TLSMismatch,
         Unauthenticated,
         Unavailable,
         Unimplemented,
@@ -150,6 +152,7 @@ __all__ = [
     "ItemExists",
     "ItemKind",
     "LineOutOfRange",
+    "Listing",
     "Memory",
     "MemoryExists",
     "MemoryNotFound",
@@ -195,6 +198,7 @@ __all__ = [
     "SessionNotFound",
     "SharedBlockNotFound",
     "StorageFull",
+    "TLSMismatch",
     "TaintChanged",
     "TextNotFound",
     "TextNotUnique",
@@ -210,9 +214,9 @@ __all__ = [
     "connect",
 ]
 
-_HOMES = ("values", "errors", "_channel", "_connect", "host", "session")
+_HOMES = ("values", "errors", "_channel", "_connect", "_listing", "host", "session")
 """The modules that define the names of `__all__`. The first needs no gRPC."""
-_MODULES = {"errors", "host", "retries", "session", "settings", "values"}
+_MODULES = {"aio", "errors", "host", "retries", "session", "settings", "values"}
 
 
 def __getattr__(name: str) -> Any:

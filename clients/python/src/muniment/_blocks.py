@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 
 from muniment import _convert
-from muniment._calls import Calls, pages
+from muniment._calls import Calls
+from muniment._listing import Listing
 from muniment.v1 import block_pb2
 from muniment.v1 import block_service_pb2 as pb
 from muniment.v1.block_service_pb2_grpc import BlockServiceStub
@@ -25,13 +25,15 @@ class Blocks:
     def _blocks(self) -> BlockServiceStub:
         return BlockServiceStub(self._calls.channel)
 
-    def list_blocks(self, *, page_size: int = 0, timeout: float | None = None) -> Iterator[Block]:
+    def list_blocks(self, *, page_size: int = 0, timeout: float | None = None) -> Listing[Block]:
         """The visible blocks by label; for the same label, the agent's own block first. Pages are fetched as needed.
 
-        *timeout* is for each page. TaintChanged: the taint was raised between two pages; start again.
+        *timeout* is for each page. TaintChanged: the taint was raised between two pages; see `Listing.all`.
         """
-        for page in pages(lambda token: self.list_blocks_page(page_size=page_size, page_token=token, timeout=timeout)):
-            yield from page
+        return Listing(
+            lambda token: self.list_blocks_page(page_size=page_size, page_token=token, timeout=timeout),
+            lambda page: page.blocks,
+        )
 
     def list_blocks_page(self, *, page_size: int = 0, page_token: str = "", timeout: float | None = None) -> BlockPage:
         """One page, and the highest level in it. A *page_size* of 0 means 50; the most is 250."""
@@ -132,7 +134,7 @@ class SharedBlocks:
 
     def list_block_consumers(
         self, owner_agent_id: str, label: str, *, page_size: int = 0, timeout: float | None = None
-    ) -> Iterator[str]:
+    ) -> Listing[str]:
         """The ids of the agents that a shared block is attached to; pages are fetched as needed."""
 
         def fetch(token: str) -> pb.ListBlockConsumersResponse:
@@ -141,8 +143,7 @@ class SharedBlocks:
             )
             return self._calls(self._blocks.ListBlockConsumers, request, timeout)
 
-        for page in pages(fetch):
-            yield from page.agent_ids
+        return Listing(fetch, lambda page: page.agent_ids)
 
 
 def _block(message: block_pb2.Block) -> Block:

@@ -9,8 +9,9 @@ import grpc
 from google.protobuf.message import Message
 
 from muniment._handover import Handover
+from muniment._pool import ChannelPool
 from muniment._status import error_of
-from muniment.errors import MunimentError
+from muniment.errors import MunimentError, Unavailable
 from muniment.retries import may_help, may_repeat, repeat
 
 MAX_TIMEOUT = 86400.0
@@ -69,7 +70,10 @@ class Calls:
         def again(error: MunimentError) -> bool:
             return self._retries and may_help(error, safe=may_repeat(request))
 
-        return repeat(attempt, again, self._seconds(timeout))
+        try:
+            return repeat(attempt, again, self._seconds(timeout))
+        except Unavailable as error:
+            raise self._explained(error) from error.__cause__
 
     def stream(
         self,
@@ -90,6 +94,8 @@ class Calls:
                     break
             sent.end()
             return _result(call)
+        except Unavailable as error:
+            raise self._explained(error) from error.__cause__
         finally:
             # Cancel first: a stream that ends without being canceled is taken for a complete one.
             call.cancel()
@@ -98,6 +104,9 @@ class Calls:
     @property
     def _metadata(self) -> tuple[tuple[str, str], ...]:
         return (("authorization", f"Bearer {self.credential}"),)
+
+    def _explained(self, error: Unavailable) -> MunimentError:
+        return self.channel.server.explained(error) if isinstance(self.channel, ChannelPool) else error
 
     def _seconds(self, timeout: float | None) -> float:
         return self._timeout if timeout is None else checked_timeout(timeout)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import grpc
 
+from muniment._mismatch import Server
 from muniment._pool import ChannelPool
 
 # Reconnect to a restarted server within a second, so that calls whose deadline is ten seconds survive the restart.
@@ -28,11 +29,19 @@ PLAINTEXT_OPTIONS = (*OPTIONS, ("grpc.enable_http_proxy", 0))
 
 HOST = re.compile(r"(?:dns:///)?(?:\[(?P<ipv6>[0-9A-Fa-f:]+)\]|(?P<name>[A-Za-z0-9.-]+))(?P<port>:[0-9]+)?")
 
+URL = re.compile(r"(?:https?|grpcs?)://", re.IGNORECASE)
+IPV6 = re.compile(r"[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:[0-9A-Fa-f]*")
+
+Options = tuple[tuple[str, int], ...]
 PEM = str | os.PathLike[str] | bytes
 
 
 class NotLocal(ValueError):
     """Without TLS, the credential would cross a network in the clear."""
+
+
+class NotAnAddress(ValueError):
+    """gRPC would take the address for another one, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +67,45 @@ class TLS:
 
 def open_channel(address: str, tls: bool | TLS) -> grpc.Channel:
     """Open a channel to *address*, of up to CONNECTIONS connections. Each is made when it is first used."""
-    return ChannelPool([_open_connection(address, tls) for _ in range(CONNECTIONS)])
+    credentials, options = security(address, tls)
+    channels = [_open_connection(address, credentials, options) for _ in range(CONNECTIONS)]
+    return ChannelPool(channels, Server(address, tls=bool(tls)))
 
 
-def _open_connection(address: str, tls: bool | TLS) -> grpc.Channel:
-    host = HOST.fullmatch(address)
-    if host is not None and host["port"] is None:  # gRPC would try port 443
-        raise ValueError(f"{address} has no port: give HOST:PORT, such as 127.0.0.1:50051, or unix:PATH")
+def _open_connection(address: str, credentials: grpc.ChannelCredentials | None, options: Options) -> grpc.Channel:
+    if credentials is None:
+        return grpc.insecure_channel(address, options)
+    return grpc.secure_channel(address, credentials, options)
+
+
+def security(address: str, tls: bool | TLS) -> tuple[grpc.ChannelCredentials | None, Options]:
+    """The credentials, None without TLS, and the options of connections to *address*. Raises ValueError, OSError."""
+    _check(address)
     if tls:
-        credentials = (tls if isinstance(tls, TLS) else TLS()).credentials()
-        return grpc.secure_channel(address, credentials, OPTIONS)
+        return (tls if isinstance(tls, TLS) else TLS()).credentials(), OPTIONS
     if not is_local(address):
         raise NotLocal(
             "without tls, the address must be a loopback address or a unix socket:"
             " otherwise the credential would cross a network in the clear"
         )
-    return grpc.insecure_channel(address, PLAINTEXT_OPTIONS)
+    return None, PLAINTEXT_OPTIONS
+
+
+def _check(address: str) -> None:
+    """Raise NotAnAddress for an address that gRPC would take for another one."""
+    if scheme := URL.match(address):
+        rest = address[scheme.end() :].partition("/")[0]
+        example = rest if HOST.fullmatch(rest) else "127.0.0.1:50051"
+        tls = ", and tls" if scheme[0].lower() in ("https://", "grpcs://") else ""
+        raise NotAnAddress(f"an address has no {scheme[0]}: give HOST:PORT, such as {example}{tls}")
+    host = HOST.fullmatch(address)
+    if host is None:
+        if IPV6.fullmatch(address):
+            raise NotAnAddress(f"the address {address} needs brackets: give [HOST]:PORT, such as [::1]:50051")
+    elif host["port"] is None:  # gRPC would try port 443
+        raise NotAnAddress(f"{address} has no port: give HOST:PORT, such as 127.0.0.1:50051, or unix:PATH")
+    elif not 0 < int(host["port"][1:]) < 65536:
+        raise NotAnAddress(f"{address} has no port between 1 and 65535")
 
 
 def is_local(address: str) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
 from muniment import _convert
-from muniment._calls import Calls, pages
+from muniment._calls import Calls
+from muniment._listing import Listing
 from muniment.v1 import memory_pb2
 from muniment.v1 import memory_service_pb2 as pb
 from muniment.v1.memory_service_pb2_grpc import MemoryServiceStub
@@ -72,18 +73,18 @@ class Memories:
         key_prefix: str | None = None,
         page_size: int = 0,
         timeout: float | None = None,
-    ) -> Iterator[Memory]:
+    ) -> Listing[Memory]:
         """The visible memories by key, each at its highest visible level; pages are fetched as needed.
 
         Only those with *tag*, and those whose key begins with *key_prefix*, compared byte by byte after NFC. *timeout*
-        is for each page. TaintChanged: the taint was raised between two pages; start again.
+        is for each page. TaintChanged: the taint was raised between two pages; see `Listing.all`.
         """
-        for page in pages(
+        return Listing(
             lambda token: self.list_memories_page(
                 tag, key_prefix=key_prefix, page_size=page_size, page_token=token, timeout=timeout
-            )
-        ):
-            yield from page
+            ),
+            lambda page: page.memories,
+        )
 
     def list_memories_page(
         self,

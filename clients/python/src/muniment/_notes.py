@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 
 from muniment import _convert
-from muniment._calls import Calls, pages
+from muniment._calls import Calls
+from muniment._listing import Listing
 from muniment.v1 import note_pb2
 from muniment.v1 import note_service_pb2 as pb
 from muniment.v1.note_service_pb2_grpc import NoteServiceStub
@@ -83,15 +84,15 @@ class Notes:
 
     def list_notes(
         self, tier: Tier = Tier.MEMORY, *, page_size: int = 0, timeout: float | None = None
-    ) -> Iterator[Note]:
+    ) -> Listing[Note]:
         """The visible notes of a tier, oldest first; pages are fetched as needed.
 
-        *timeout* is for each page. TaintChanged: the taint was raised between two pages; start again.
+        *timeout* is for each page. TaintChanged: the taint was raised between two pages; see `Listing.all`.
         """
-        for page in pages(
-            lambda token: self.list_notes_page(tier, page_size=page_size, page_token=token, timeout=timeout)
-        ):
-            yield from page
+        return Listing(
+            lambda token: self.list_notes_page(tier, page_size=page_size, page_token=token, timeout=timeout),
+            lambda page: page.notes,
+        )
 
     def list_notes_page(
         self,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
 from muniment import _convert
-from muniment._calls import Calls, pages
+from muniment._calls import Calls
+from muniment._listing import Listing
 from muniment.v1 import passage_pb2
 from muniment.v1 import passage_service_pb2 as pb
 from muniment.v1.passage_service_pb2_grpc import PassageServiceStub
@@ -92,14 +93,14 @@ class Passages:
         end_time: datetime | None = None,
         page_size: int = 0,
         timeout: float | None = None,
-    ) -> Iterator[Passage]:
+    ) -> Listing[Passage]:
         """The visible passages by event time, newest first; pages are fetched as needed.
 
         Filters are *thread*, *tags*, and `start_time <= event_time < end_time`. *timeout* is for each
-        page. TaintChanged: the taint was raised between two pages, start again.
+        page. TaintChanged: the taint was raised between two pages; see `Listing.all`.
         """
         of_all_pages = tuple(_convert.tags_to_proto(tags))
-        for page in pages(
+        return Listing(
             lambda token: self.list_passages_page(
                 tags=of_all_pages,
                 tag_match=tag_match,
@@ -109,9 +110,9 @@ class Passages:
                 page_size=page_size,
                 page_token=token,
                 timeout=timeout,
-            )
-        ):
-            yield from page
+            ),
+            lambda page: page.passages,
+        )
 
     def list_passages_page(
         self,

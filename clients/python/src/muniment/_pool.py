@@ -9,6 +9,8 @@ from typing import Any
 
 import grpc
 
+from muniment._mismatch import Server
+
 
 class ChannelPool(grpc.Channel):
     """Several channels to one server. A call takes the one with the fewest calls under way, the first of several.
@@ -16,7 +18,8 @@ class ChannelPool(grpc.Channel):
     So a program that makes one call at a time has one connection. Only methods that send one response can be called.
     """
 
-    def __init__(self, channels: Sequence[grpc.Channel]) -> None:
+    def __init__(self, channels: Sequence[grpc.Channel], server: Server) -> None:
+        self.server = server
         self._channels = channels
         self._under_way = [0] * len(channels)
         self._is_closed = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TypeVar, cast
 
@@ -104,7 +105,8 @@ def _code(failure: grpc.RpcError) -> grpc.StatusCode:
 
 def _request_id(failure: grpc.RpcError, info: ErrorInfo) -> str:
     """The id in the trailer. A server of version 0.1.0 sends none, but faults have an incident."""
-    sent = (str(trailer.value) for trailer in failure.trailing_metadata() or () if trailer.key == REQUEST_ID)
+    trailers = cast("Iterable[tuple[str, str | bytes]]", failure.trailing_metadata() or ())
+    sent = (str(value) for key, value in trailers if key == REQUEST_ID)
     return next(sent, info.metadata.get("incident", ""))
 
 
@@ -126,6 +128,7 @@ def _details(status: Status, info: ErrorInfo, request_id: str) -> errors.Details
         request_id=request_id,
         overrun=_overrun(_detail(status, note_pb2.BudgetExceeded)),
         progress=_progress(_detail(status, ImportProgress)),
+        quota=info.metadata.get("quota", ""),
     )
 
 

@@ -40,9 +40,10 @@ MunimentError                   the base class, and any status that is none of t
 ├── ResourceExhausted
 │   ├── Overloaded              too many calls in flight: see `retry_after`
 │   ├── RateLimited             too many calls a second: see `retry_after`
-│   ├── QuotaExceeded           the agent stores as much at this level as its limits allow
+│   ├── QuotaExceeded           the agent stores as much at this level as its limits allow: see `quota`
 │   └── StorageFull             the disk of the database is full, or nearly so
 ├── Unavailable                 the server or its database is down: see `retry_after`
+│   └── TLSMismatch             a server was reached, but TLS is set up differently there: see `mismatch`
 ├── DeadlineExceeded            a write may or may not have happened
 ├── Unimplemented
 │   └── MethodUnknown           the server is older than this client
@@ -54,6 +55,7 @@ the status is raised. Arguments that cannot be sent raise ValueError.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import grpc
@@ -89,9 +91,21 @@ class Details:
     request_id: str = ""
     overrun: Overrun | None = None
     progress: ImportCounts | None = None
+    quota: str = ""
+    mismatch: str = ""
 
 
 NO_DETAILS = Details()
+
+REMEDIES = {
+    "tls_expected": "give tls=True, or tls=TLS(ca=…) if the authority is your own (MUNIMENT_TLS_CA)",
+    "no_tls": "connect without tls and MUNIMENT_TLS_CA, or give the server a certificate",
+    "unknown_authority": "name the file of its authority: tls=TLS(ca=…), or MUNIMENT_TLS_CA",
+    "other_name": "connect by a name or address that is in the certificate",
+    "certificate_invalid": "give the server another one",
+    "certificate_expected": "give tls=TLS(certificate=…, key=…)",
+}
+"""By what is wrong with TLS: what to do."""
 
 
 class MunimentError(Exception):
@@ -111,11 +125,24 @@ class MunimentError(Exception):
         self.details = details
 
     def __str__(self) -> str:
-        return f"{self.summary} (request {self.request_id})" if self.request_id else self.summary
+        facts = "; ".join(self._facts())
+        return f"{self.summary} ({facts})" if facts else self.summary
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+    def _facts(self) -> Iterator[str]:
+        """What is printed in parentheses: numbers, when to retry, and the request id."""
+        if self.progress is not None:
+            yield f"{self.progress.stored_count:,} passages stored, {self.progress.existing_count:,} already there"
+        if self.retry_after is not None:
+            yield f"retry after {self.retry_after:g} s"
+        if self.request_id:
+            yield f"request {self.request_id}"
 
     @property
     def summary(self) -> str:
-        """The printed error without the request id: the same text for the same refusal."""
+        """The printed error without numbers and request id: the same text for the same refusal."""
         broken = "; ".join(f"{each.field}: {each.description}" for each in self.violations)
         return f"{self.reason or self.code.name}: {self.message}" + (f" ({broken})" if broken else "")
 
@@ -251,6 +278,12 @@ class TierDisabled(FailedPrecondition):
 class BudgetExceeded(FailedPrecondition):
     """The notes would exceed the tier's budget. Nothing was changed."""
 
+    def _facts(self) -> Iterator[str]:
+        if self.usage is not None:
+            size = f"{self.would_be_chars:,} of {self.usage.limit_chars:,}"
+            yield f"over by {self.over_by_chars:,} characters: {size}"
+        yield from super()._facts()
+
     @property
     def usage(self) -> Usage | None:
         """The tier's current usage. None if the server did not say."""
@@ -322,6 +355,16 @@ class RateLimited(ResourceExhausted):
 class QuotaExceeded(ResourceExhausted):
     """The agent would store more items, bytes or revisions at the session's level than its limits allow."""
 
+    def _facts(self) -> Iterator[str]:
+        if self.quota:
+            yield f"quota: {self.quota}"
+        yield from super()._facts()
+
+    @property
+    def quota(self) -> str:
+        """What there would be too many of, such as `items`. Empty if the server did not say."""
+        return self.details.quota
+
 
 class StorageFull(ResourceExhausted):
     """The disk of the database is full, or nearly so. Reads and deletions go on; nothing else was done."""
@@ -329,6 +372,20 @@ class StorageFull(ResourceExhausted):
 
 class Unavailable(MunimentError):
     """The server or its database is down. A write may or may not have happened."""
+
+
+class TLSMismatch(Unavailable):
+    """A server was reached, but TLS is set up differently there. Nothing was sent."""
+
+    @property
+    def summary(self) -> str:
+        """What is wrong, and what to do."""
+        return f"{super().summary}: {REMEDIES[self.mismatch]}"
+
+    @property
+    def mismatch(self) -> str:
+        """What is wrong, as a key of REMEDIES."""
+        return self.details.mismatch
 
 
 class DeadlineExceeded(MunimentError):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Self
 
 from muniment import _convert
 from muniment._blocks import SharedBlocks
-from muniment._calls import Calls, pages
+from muniment._calls import Calls
+from muniment._listing import Listing
 from muniment.session import SessionClient
 from muniment.v1 import agent_service_pb2, audit_service_pb2, session_service_pb2
 from muniment.v1.agent_service_pb2_grpc import AgentServiceStub
@@ -81,15 +82,14 @@ class HostClient(SharedBlocks):
         response = self._calls(self._agents.GetAgent, request, timeout)
         return _convert.agent(response.agent, response.storage)
 
-    def list_agents(self, *, page_size: int = 0, timeout: float | None = None) -> Iterator[Agent]:
+    def list_agents(self, *, page_size: int = 0, timeout: float | None = None) -> Listing[Agent]:
         """The tenant's agents, by id; pages are fetched as needed, each within *timeout*."""
 
         def fetch(token: str) -> agent_service_pb2.ListAgentsResponse:
             request = agent_service_pb2.ListAgentsRequest(page_size=page_size, page_token=token)
             return self._calls(self._agents.ListAgents, request, timeout)
 
-        for page in pages(fetch):
-            yield from map(_convert.agent, page.agents)
+        return Listing(fetch, lambda page: map(_convert.agent, page.agents))
 
     def update_agent(
         self,
@@ -195,7 +195,7 @@ class HostClient(SharedBlocks):
 
     def list_sessions(
         self, agent_id: str, *, include_closed: bool = False, page_size: int = 0, timeout: float | None = None
-    ) -> Iterator[Session]:
+    ) -> Listing[Session]:
         """The sessions of an agent, newest first; pages are fetched as needed."""
 
         def fetch(token: str) -> session_service_pb2.ListSessionsResponse:
@@ -204,8 +204,7 @@ class HostClient(SharedBlocks):
             )
             return self._calls(self._sessions.ListSessions, request, timeout)
 
-        for page in pages(fetch):
-            yield from map(_convert.session, page.sessions)
+        return Listing(fetch, lambda page: map(_convert.session, page.sessions))
 
     def raise_taint(
         self, session: AnySession, taint: Classification, reason: str = "", *, timeout: float | None = None
@@ -242,7 +241,7 @@ class HostClient(SharedBlocks):
         end_time: datetime | None = None,
         page_size: int = 0,
         timeout: float | None = None,
-    ) -> Iterator[AuditEvent]:
+    ) -> Listing[AuditEvent]:
         """The audit log, newest first, with `start_time <= time < end_time`."""
 
         def fetch(token: str) -> audit_service_pb2.ListAuditEventsResponse:
@@ -256,8 +255,7 @@ class HostClient(SharedBlocks):
             )
             return self._calls(self._audit.ListAuditEvents, request, timeout)
 
-        for page in pages(fetch):
-            yield from map(_convert.audit_event, page.audit_events)
+        return Listing(fetch, lambda page: map(_convert.audit_event, page.audit_events))
 
     def get_audit_checkpoint(self, classification: Classification, *, timeout: float | None = None) -> AuditCheckpoint:
         """The last seal of the audit log at one level: keep it where whoever can change the database cannot write.

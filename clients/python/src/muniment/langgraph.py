@@ -11,10 +11,14 @@ It behaves like LangGraph's own stores, except for this:
   `delete` deletes at the taint: a lower item that was shadowed is visible again, and an item that exists only below the
   taint raises `WriteLevelMismatch`.
 - `search` without a query returns items by namespace and key. With a query, it returns only matches, best first and
-  with scores, from the 100 best. It searches all words of a value: `index` is ignored.
+  with scores, from the 100 best. It searches all words of a value, so a `put` with `index` raises ValueError: a field
+  that must not be found would be.
+- What was put is found by its words at once, and by its meaning as soon as the server has made an embedding of it,
+  which it does after it has answered.
 - A comparison such as `{"age": {"$gt": 30}}` does not match values that are not numbers, and does not raise.
 - A put that replaces an item keeps `created_at`; one that changes nothing also keeps `updated_at`.
-- An item expires its `ttl` after the last put. Reading does not extend that.
+- An item expires its `ttl` after the last put. Reading does not extend that: `refresh_ttl` has no effect, and a `ttl`
+  configuration with `refresh_on_read` raises ValueError.
 - A namespace is listed only while it contains an item.
 - A batch reads before it writes, and executes only the last of several puts of an item: first the deletions, then the
   others, up to 100 and about 250 kB in one transaction.
@@ -28,15 +32,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import operator
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 from urllib.parse import unquote
 
 from langgraph.store.base import (
@@ -50,13 +53,18 @@ from langgraph.store.base import (
     Result,
     SearchItem,
     SearchOp,
+    TTLConfig,
     validate_op_namespace,
 )
 
 from muniment._batches import batches
+from muniment._channel import TLS
+from muniment._connect import connect
+from muniment._langgraph_filter import passes
 from muniment._listing import undisturbed
 from muniment.errors import MemoryNotFound
 from muniment.session import SessionClient
+from muniment.settings import find_session_settings
 from muniment.values import Memory, NewMemory
 
 Namespace = tuple[str, ...]
@@ -74,27 +82,35 @@ _REFUSED = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
 """Categories of characters that a key must not contain."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
-}
-
 
 class MunimentStore(BaseStore):
     """A store for one session: the items of its agent, up to the session's taint.
 
     It does not close the session. Safe to use from several threads. Raises errors of `muniment.errors`, and LangGraph's
-    `InvalidNamespaceError`.
+    `InvalidNamespaceError`. *ttl* may have a `default_ttl`, in minutes.
     """
 
-    __slots__ = ("_session",)
+    __slots__ = ("_session", "ttl_config")
 
     supports_ttl = True
 
-    def __init__(self, session: SessionClient) -> None:
+    def __init__(self, session: SessionClient, *, ttl: TTLConfig | None = None) -> None:
+        if ttl and ttl.get("refresh_on_read"):
+            raise ValueError("refresh_on_read is not supported: an item expires its ttl after the last put")
         self._session = session
+        self.ttl_config = ttl
+
+    @classmethod
+    @contextmanager
+    def from_env(cls, *, ttl: TTLConfig | None = None) -> Iterator[Self]:
+        """A store for the session of MUNIMENT_ADDRESS, MUNIMENT_TOKEN and MUNIMENT_TLS_CA, as a context manager.
+
+        At the end it closes the connection, and leaves the session open. ValueError: the variables are incomplete.
+        """
+        found = find_session_settings()
+        tls = TLS(ca=found.ca) if found.ca else False
+        with connect(found.address, token=found.credential, tls=tls) as session:
+            yield cls(session, ttl=ttl)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute all reads, then the last write of each item."""
@@ -103,6 +119,7 @@ class MunimentStore(BaseStore):
         for op in ops:
             validate_op_namespace(op)
             if isinstance(op, PutOp):
+                _require_no_index(op)
                 puts[op.namespace, op.key] = op
                 results.append(None)
             else:
@@ -111,7 +128,10 @@ class MunimentStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """The same, in another thread."""
+        """The same, in another thread.
+
+        An asyncio client belongs to one event loop, but LangGraph calls a store from any loop, or from none.
+        """
         return await asyncio.to_thread(self.batch, list(ops))
 
     def _read(self, op: GetOp | SearchOp | ListNamespacesOp) -> Result:
@@ -174,10 +194,15 @@ class MunimentStore(BaseStore):
         return sorted(matching)[op.offset : op.offset + op.limit]
 
 
+def _require_no_index(put: PutOp) -> None:
+    if put.index is not None:
+        raise ValueError("index is not supported: every word of an item can be found. Leave out what must not be")
+
+
 def _part(items: Iterator[SearchItem], op: SearchOp) -> list[SearchItem]:
     """The items of the page that *op* requests."""
     below = (each for each in items if each.namespace[: len(op.namespace_prefix)] == op.namespace_prefix)
-    wanted = (each for each in below if _passes(each.value, op.filter or {}))
+    wanted = (each for each in below if passes(each.value, op.filter or {}))
     return list(islice(wanted, op.offset, op.offset + op.limit))
 
 
@@ -305,32 +330,3 @@ def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
         return False
     end = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
     return all(wanted in ("*", label) for wanted, label in zip(path, end, strict=True))
-
-
-def _passes(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether *value* matches a filter."""
-    return all(_fits(value.get(name), each) for name, each in wanted.items())
-
-
-def _fits(value: Any, wanted: Any) -> bool:
-    """Whether a value equals *wanted*, or satisfies comparisons such as `{"$gt": …}`; also inside lists and objects."""
-    if isinstance(wanted, dict):
-        if any(name.startswith("$") for name in wanted):
-            return all(_compares(value, name, to) for name, to in wanted.items())
-        return isinstance(value, dict) and _passes(value, wanted)
-    if isinstance(wanted, list | tuple):
-        return isinstance(value, list) and len(value) == len(wanted) and all(map(_fits, value, wanted))
-    return bool(value == wanted)
-
-
-def _compares(value: Any, name: str, to: Any) -> bool:
-    if name == "$eq":
-        return bool(value == to)
-    if name == "$ne":
-        return bool(value != to)
-    if name not in _COMPARISONS:
-        raise ValueError(f"Unsupported operator: {name}")
-    try:
-        return _COMPARISONS[name](float(value), float(to))
-    except (TypeError, ValueError):
-        return False

@@ -119,23 +119,43 @@ def may_help(error: MunimentError, *, safe: bool) -> bool:
     return _never_sent(error) or (safe and _is_transient(error))
 
 
-def repeat(attempt: Callable[[float], Response], again: Callable[[MunimentError], bool], timeout: float) -> Response:
-    """Call *attempt*, with the remaining seconds, until it succeeds, or *again* says no, or the deadline is near.
+class Attempts:
+    """The attempts of one call: how long each may take, and the pause before the next. Does no I/O."""
 
-    A delay that the server asks for is added to the pause.
-    """
-    deadline = time.monotonic() + timeout
-    for number, pause in enumerate(pauses()):
+    def __init__(self, again: Callable[[MunimentError], bool], timeout: float) -> None:
+        self._again = again
+        self._deadline = time.monotonic() + timeout
+        self._pauses = enumerate(pauses())
+
+    @property
+    def seconds_left(self) -> float:
+        """The seconds until the deadline."""
+        return self._deadline - time.monotonic()
+
+    def pause_after(self, error: MunimentError) -> float | None:
+        """The seconds until the next attempt. None if there is none, or it would pass the deadline.
+
+        A delay that the server asks for is added to the pause.
+        """
+        number, pause = next(self._pauses)
+        pause += error.retry_after or 0.0
+        if not self._again(error) or self.seconds_left <= pause:
+            return None
+        if number == WARN_AFTER and _never_sent(error):
+            _LOG.warning("no connection to the server yet: trying for %.0f s more", self.seconds_left)
+        return pause
+
+
+def repeat(attempt: Callable[[float], Response], again: Callable[[MunimentError], bool], timeout: float) -> Response:
+    """Call *attempt*, with the remaining seconds, until it succeeds, or *again* says no, or the deadline is near."""
+    attempts = Attempts(again, timeout)
+    while True:
         try:
-            return attempt(deadline - time.monotonic())
+            return attempt(attempts.seconds_left)
         except MunimentError as error:
-            pause += error.retry_after or 0.0
-            if not again(error) or time.monotonic() + pause >= deadline:
+            if (pause := attempts.pause_after(error)) is None:
                 raise
-            if number == WARN_AFTER and _never_sent(error):
-                _LOG.warning("no connection to the server yet: trying for %.0f s more", deadline - time.monotonic())
         time.sleep(pause)
-    raise AssertionError("pauses do not end")
 
 
 def _never_sent(error: MunimentError) -> bool:

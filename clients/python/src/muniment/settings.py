@@ -1,9 +1,10 @@
 """Finds the address and the credential if the program does not give them.
 
-The environment comes first: MUNIMENT_ADDRESS with either MUNIMENT_TOKEN or MUNIMENT_HOST_KEY. If none of
-them is set, `.muniment/development.json` in the working directory, as `muniment serve --dev` writes it.
+The environment comes first: MUNIMENT_ADDRESS with MUNIMENT_HOST_KEY or MUNIMENT_TOKEN; if both are set, the host key
+counts. If none of them is set, `.muniment/development.json` in the working directory, as `muniment serve --dev` writes
+it; its host key is also used if MUNIMENT_ADDRESS alone is set and names the same server.
 With either, MUNIMENT_TLS_CA names the file of the authority to trust with TLS.
-The address and the credential always come from the same place, so that no key is sent to another server.
+A key is never sent to a server that it was not set for.
 """
 
 from __future__ import annotations
@@ -45,18 +46,27 @@ class Settings:
 def find_settings(environment: Mapping[str, str] = os.environ, file: Path = DEVELOPMENT_FILE) -> Settings:
     """The settings of this process. ValueError: there are none, or they are incomplete."""
     ca = environment.get("MUNIMENT_TLS_CA", "").strip() or None
-    if any(environment.get(name) for name in VARIABLES):
-        return _from_environment(environment, ca)
-    if file.exists():
-        return _from_file(file, ca)
-    raise ValueError(
-        "no server is named: set MUNIMENT_ADDRESS and either MUNIMENT_TOKEN or MUNIMENT_HOST_KEY,"
-        " or start one here with `muniment serve --dev`"
-    )
-
-
-def _from_environment(environment: Mapping[str, str], ca: str | None) -> Settings:
     address, token, host_key = (environment.get(name, "").strip() for name in VARIABLES)
+    if not (token or host_key) and file.exists():
+        written = _from_file(file, ca)
+        if address in ("", written.address):
+            return written
+    if not (address or token or host_key):
+        raise ValueError(
+            "no server is named: set MUNIMENT_ADDRESS and either MUNIMENT_TOKEN or MUNIMENT_HOST_KEY,"
+            " or start one here with `muniment serve --dev`"
+        )
+    return _of_environment(address, host_key, "" if host_key else token, ca)
+
+
+def find_session_settings(environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of a session, MUNIMENT_ADDRESS and MUNIMENT_TOKEN, whether or not there is a host key too."""
+    ca = environment.get("MUNIMENT_TLS_CA", "").strip() or None
+    address, token, _ = (environment.get(name, "").strip() for name in VARIABLES)
+    return _of_environment(address, "", token, ca)
+
+
+def _of_environment(address: str, host_key: str, token: str, ca: str | None) -> Settings:
     try:
         return Settings(address, host_key=host_key or None, token=token or None, ca=ca)
     except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from importlib.util import find_spec
 
@@ -13,4 +14,5 @@ def main() -> None:
     """Run the command that the arguments name. Raises SystemExit afterwards, or if the extra `cli` is not installed."""
     if not all(map(find_spec, _NEEDED)):
         sys.exit("The command line is an extra. Install it: pip install 'muniment[cli]'")
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # commands say themselves why there is no connection
     importlib.import_module("muniment.cli.root").main()

@@ -12,7 +12,7 @@ from muniment import AgentLimits, Classification, HostClient, MemorySettings
 from muniment.cli.agent_items import erase, undelete
 from muniment.cli.apply import LIMITS, SETTINGS, apply, flat
 from muniment.cli.connect import with_host
-from muniment.cli.content import confirm
+from muniment.cli.content import LIMIT, confirm, first
 from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
@@ -173,9 +173,10 @@ def _of_limit(number: int, most: int | None, unit: str) -> str:
 
 
 @agent.command("list")
+@LIMIT
 @with_output
 @with_host
-def list_(host: HostClient, output: Output) -> None:
+def list_(host: HostClient, output: Output, limit: int | None) -> None:
     """List the tenant's agents, by id.
 
     \b
@@ -183,7 +184,7 @@ def list_(host: HostClient, output: Output) -> None:
       muniment agent list
       muniment agent list --json
     """
-    output.rows(map(flat, host.list_agents()), _COLUMNS)
+    output.rows(map(flat, first(host.list_agents(), limit)), _COLUMNS)
 
 
 @agent.command

@@ -8,7 +8,7 @@ import click
 
 from muniment import SessionClient
 from muniment.cli.connect import with_session
-from muniment.cli.content import CONTENT, ETAG, STANDARD_INPUT, print_deleted, read_content
+from muniment.cli.content import CONTENT, ETAG, LIMIT, STANDARD_INPUT, first, print_deleted, read_content
 from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, with_output
@@ -37,9 +37,10 @@ def block() -> None:
 
 
 @block.command("list", cls=Discreet)
+@LIMIT
 @with_output
 @with_session
-def list_(session: SessionClient, output: Output) -> None:
+def list_(session: SessionClient, output: Output, limit: int | None) -> None:
     """List the visible blocks by label.
 
     For the same label, the agent's own block comes first. Each is shown at its highest visible level.
@@ -49,7 +50,7 @@ def list_(session: SessionClient, output: Output) -> None:
       muniment block list
       muniment block list --agent alice --taint internal --json
     """
-    output.rows(map(asdict, session.list_blocks()), _LIST_COLUMNS)
+    output.rows(map(asdict, first(session.list_blocks(), limit)), _LIST_COLUMNS)
 
 
 @block.command(cls=Discreet)

@@ -20,70 +20,16 @@ import click
 
 import muniment
 from muniment import Classification, HostClient, SessionClient
-from muniment._channel import NotLocal
+from muniment._channel import NotAnAddress, NotLocal
 from muniment._shown import shown
 from muniment.cli.failures import Failure, report_file_errors
+from muniment.cli.hints import CREATE_HOST_KEY, OPEN_SESSION, hint_for, message
 from muniment.cli.parameters import LEVEL, TEXT
 from muniment.settings import DEVELOPMENT_FILE
 
 _PATH = click.Path(path_type=Path)
 _COMMAND_TTL = timedelta(minutes=5)
 """When the session of a command expires, in case the command is killed."""
-
-_FORM_OF_NAMES = "letters, digits, _ . : and -, beginning with a letter or digit, 128 at most"
-_FORMS = {
-    "agent_id": f"the name of an agent is {_FORM_OF_NAMES}",
-    "owner_agent_id": f"the name of an agent is {_FORM_OF_NAMES}",
-    "conversation_id": f"the id of a conversation is {_FORM_OF_NAMES}",
-    "language": "a language is a code such as en or pt-BR",
-}
-"""The fields whose rule in the contract is a pattern, and the pattern in words."""
-_CREATE_HOST_KEY = "muniment host-key create --tenant NAME --ceiling LEVEL"
-_OPEN_SESSION = "muniment session open AGENT --taint LEVEL"
-_HINTS: dict[type[muniment.MunimentError], str] = {
-    muniment.Unauthenticated: f"get another: {_CREATE_HOST_KEY}, or {_OPEN_SESSION}; or the tenant is frozen: ask its "
-    "operator",
-    muniment.PrincipalNotAllowed: "agents, sessions and sharing need MUNIMENT_HOST_KEY, a host key that was created "
-    "without --only, or with --only for this; items need a session",
-    muniment.CeilingExceeded: "stay at or below the key's ceiling, or use a key with a higher one",
-    muniment.AgentCeilingExceeded: "stay at or below the agent's ceiling: muniment agent get NAME",
-    muniment.AgentNotFound: "list the agents: muniment agent list; create one: muniment agent create NAME",
-    muniment.SessionNotFound: "list the open ones: muniment session list AGENT",
-    muniment.MemoryNotFound: "list what this session sees: muniment memory list",
-    muniment.NoteNotFound: "list what this session sees: muniment note list, or with --tier user",
-    muniment.BlockNotFound: "list what this session sees: muniment block list",
-    muniment.PassageNotFound: "list what this session sees: muniment passage list",
-    muniment.SharedBlockNotFound: "share it first: muniment block share OWNER LABEL",
-    muniment.BlockNotAttached: "list who reads it: muniment block consumers OWNER LABEL",
-    muniment.AgentExists: "choose another id; list the agents: muniment agent list",
-    muniment.NoteExists: "omit --id, or give the content and tier of the existing note",
-    muniment.BlockExists: "list its readers: muniment block consumers OWNER LABEL; if it has text, omit CONTENT",
-    muniment.PassageExists: "omit --id, or give the content of the existing passage",
-    muniment.ItemExists: "keep the one that was saved there since, or delete it first",
-    muniment.TierDisabled: "a host can enable it: muniment agent update NAME --notes, or --profile",
-    muniment.BudgetExceeded: "shorten or delete a note first: muniment note list",
-    muniment.TextNotFound: "show the block: muniment block get LABEL",
-    muniment.TextNotUnique: "include more of its context",
-    muniment.LineOutOfRange: "show the lines: muniment block get LABEL; 0 is before the first",
-    muniment.BlockTooLarge: "shorten it first: muniment block replace, or update",
-    muniment.PromptTooLarge: "render a part of it: --section; or shorten large blocks: muniment block list",
-    muniment.ConversationTainted: "open it at the conversation's taint or above, or restart it: muniment session reset",
-    muniment.WriteLevelMismatch: "a session writes only at its own level: use one at the item's (--agent, --taint)",
-    muniment.EtagStale: "read it again, then write with its etag",
-    muniment.TaintChanged: "start again",
-    muniment.Overloaded: "try again in a moment",
-    muniment.RateLimited: "try again in a second, or have a host raise the limit: muniment agent update --help",
-    muniment.QuotaExceeded: (
-        "show what is stored: muniment agent get NAME; then delete what is not needed, or have a host raise the limit: "
-        "muniment agent update NAME --max-items, --max-bytes or --max-revisions"
-    ),
-    muniment.StorageFull: "an operator can make room: see muniment doctor",
-    muniment.Unavailable: "is it running? start it: muniment serve --dev (or make run). Does it use TLS? give --tls or "
-    "--tls-ca FILE. Is it another one? set MUNIMENT_ADDRESS",
-    muniment.DeadlineExceeded: "try again; a write may have been executed",
-    muniment.MethodUnknown: "the server is older than this command: upgrade it",
-    muniment.InternalError: "the server's log has the details",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +166,7 @@ def _with_session(command: Callable[..., None], words: str) -> Callable[..., Non
 def open_host(endpoint: Endpoint, tls: bool | muniment.TLS) -> HostClient:
     """A client with the host key. Raises Failure if the endpoint has none."""
     if endpoint.host_key is None:
-        raise Failure("there is no host key", f"set MUNIMENT_HOST_KEY; create one: {_CREATE_HOST_KEY}")
+        raise Failure("there is no host key", f"set MUNIMENT_HOST_KEY; create one: {CREATE_HOST_KEY}")
     return muniment.connect(endpoint.address, host_key=endpoint.host_key, tls=tls)
 
 
@@ -237,7 +183,7 @@ def _kept(endpoint: Endpoint, options: ServerOptions, words: str) -> AbstractCon
     if endpoint.token is None:
         raise Failure(
             "there is no session to act for",
-            f"give {words}, or set MUNIMENT_TOKEN: {_OPEN_SESSION}",
+            f"give {words}, or set MUNIMENT_TOKEN: {OPEN_SESSION}",
         )
     return muniment.connect(endpoint.address, token=endpoint.token, tls=options.tls)
 
@@ -249,13 +195,23 @@ def find_server(options: ServerOptions) -> Endpoint:
         return _from_file(options.data_dir / DEVELOPMENT_FILE.name, caller.token)
     address = options.address or caller.address
     if address is not None:
-        return Endpoint(address, caller.host_key, caller.token)
+        return Endpoint(address, caller.host_key or _host_key_for(address), caller.token)
     if caller.host_key is not None:
         raise Failure("MUNIMENT_HOST_KEY is set, but no server for it", "set MUNIMENT_ADDRESS, or give --address")
-    for file in (DEVELOPMENT_FILE, _data_home() / DEVELOPMENT_FILE.name):
-        if file.exists():
-            return _from_file(file, caller.token)
+    for file in _development_files():
+        return _from_file(file, caller.token)
     raise Failure("no server is named", "set MUNIMENT_ADDRESS, or start one: muniment serve --dev")
+
+
+def _development_files() -> Iterator[Path]:
+    """The files that `serve --dev` wrote."""
+    return (file for file in (DEVELOPMENT_FILE, _data_home() / DEVELOPMENT_FILE.name) if file.exists())
+
+
+def _host_key_for(address: str) -> str | None:
+    """The key in a file of `serve --dev` that names the same address."""
+    found = (_from_file(file, None) for file in _development_files())
+    return next((each.host_key for each in found if each.address == address), None)
 
 
 def _data_home() -> Path:
@@ -281,11 +237,13 @@ def report_server_errors() -> Iterator[None]:
         with report_file_errors():
             yield
     except muniment.MunimentError as error:
-        raise Failure(shown(error), _hint(error)) from None
+        raise Failure(message(error), hint_for(error)) from None
     except UnicodeError:
         raise Failure("the text is not in UTF-8", "convert it first: iconv -t UTF-8") from None
     except NotLocal as error:
         raise Failure(str(error), "give --tls, or --tls-ca FILE (MUNIMENT_TLS_CA)") from None
+    except NotAnAddress as error:
+        raise Failure(str(error), "correct MUNIMENT_ADDRESS, or --address") from None
     except ValueError as error:
         raise Failure(str(error), "see --help") from None
 
@@ -302,10 +260,3 @@ def with_hint(hint: str, *kinds: type[muniment.MunimentError]) -> Iterator[None]
 def broken_rules(error: muniment.InvalidArgument) -> str:
     """`content is too long; tags[0] must not be empty`."""
     return "; ".join(f"{each.field} {each.description}" for each in error.violations)
-
-
-def _hint(error: muniment.MunimentError) -> str:
-    if isinstance(error, muniment.InvalidArgument):
-        forms = {_FORMS[each.field] for each in error.violations if each.field in _FORMS}
-        return "; ".join([*sorted(forms), "see --help"])
-    return next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), "")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -13,6 +14,8 @@ from muniment import Classification, DeletedCount
 from muniment.cli.failures import Failure
 from muniment.cli.output import print_note
 from muniment.cli.parameters import DURATION, TEXT
+
+Item = TypeVar("Item")
 
 STANDARD_INPUT = "-"
 _MAX_CONTENT_BYTES = 1024 * 1024
@@ -32,6 +35,9 @@ CONTENT = click.argument("content", required=False, default=STANDARD_INPUT, type
 TAGS = click.option("--tag", "tags", multiple=True, type=TEXT, help="May be given several times.")
 ANY_TAG = click.option("--any-tag", is_flag=True, help="Match items with any of the tags, not only with all.")
 MAX_RESULTS = click.option("--max-results", type=click.IntRange(min=1), default=10, show_default=True)
+LIMIT = click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="List only the first N. The default is all."
+)
 ETAG = click.option("--etag", type=TEXT, help="Only if this is still the current version.")
 EXPIRES_IN = click.option(
     "--expires-in", "expire_time", type=DURATION, callback=_from_now, help="Let it expire after that time, such as 30d."
@@ -58,6 +64,15 @@ def read_text(file: Path, *, at_most: int = _MAX_FILE_BYTES) -> str:
     if len(read) > at_most:
         raise Failure(f"the file is larger than {at_most // 1024**2} MiB", "split it")
     return read.decode("utf-8-sig")
+
+
+def first(listing: Iterable[Item], limit: int | None) -> Iterator[Item]:
+    """The first *limit* of a list, or all. Prints that there are more."""
+    for number, each in enumerate(listing):
+        if number == limit:
+            print_note(click.style("there are more: give a higher --limit, or none", dim=True))
+            return
+        yield each
 
 
 def print_deleted(revealed: Classification | None) -> None:

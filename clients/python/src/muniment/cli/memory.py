@@ -14,9 +14,11 @@ from muniment.cli.content import (
     CONTENT,
     ETAG,
     EXPIRES_IN,
+    LIMIT,
     MAX_RESULTS,
     TAGS,
     delete_all,
+    first,
     print_deleted,
     print_how_found,
     print_renamed,
@@ -128,20 +130,23 @@ def search(
 @memory.command("list", cls=Discreet)
 @click.option("--tag", type=TEXT, help="Only those with this tag.")
 @_PREFIX
+@LIMIT
 @with_output
 @with_session
-def list_(session: SessionClient, output: Output, tag: str | None, key_prefix: str | None) -> None:
+def list_(
+    session: SessionClient, output: Output, tag: str | None, key_prefix: str | None, limit: int | None
+) -> None:
     """List the visible memories by key.
 
     Each is shown at its highest visible level.
 
     \b
     Examples:
-      muniment memory list
+      muniment memory list --limit 20
       muniment memory list --tag work --agent alice --taint confidential
       muniment memory list --prefix project/
     """
-    output.rows(map(asdict, session.list_memories(tag, key_prefix=key_prefix)), _LIST_COLUMNS)
+    output.rows(map(asdict, first(session.list_memories(tag, key_prefix=key_prefix), limit)), _LIST_COLUMNS)
 
 
 @memory.command(cls=Discreet)

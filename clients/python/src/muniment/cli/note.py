@@ -15,8 +15,10 @@ from muniment.cli.connect import with_session
 from muniment.cli.content import (
     CONTENT,
     ETAG,
+    LIMIT,
     MAX_RESULTS,
     STANDARD_INPUT,
+    first,
     print_deleted,
     print_how_found,
     read_content,
@@ -128,9 +130,10 @@ def delete(session: SessionClient, output: Output, note_id: str, tier: Tier, eta
 
 @note.command("list", cls=Discreet)
 @_TIER
+@LIMIT
 @with_output
 @with_session
-def list_(session: SessionClient, output: Output, tier: Tier) -> None:
+def list_(session: SessionClient, output: Output, tier: Tier, limit: int | None) -> None:
     """List the visible notes of a tier, oldest first. With --json: one object with the field `notes`.
 
     \b
@@ -140,7 +143,7 @@ def list_(session: SessionClient, output: Output, tier: Tier) -> None:
       muniment note list --json
     """
     pages = list(_pages(session, tier))
-    every = [asdict(each) for page in pages for each in page.notes]
+    every = [asdict(each) for each in first((each for page in pages for each in page.notes), limit)]
     if output.as_json:
         highest = max(page.classification for page in pages)
         output.record({"notes": every, "usage": asdict(pages[-1].usage), "classification": highest}, ())

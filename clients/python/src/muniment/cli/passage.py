@@ -16,9 +16,11 @@ from muniment.cli.content import (
     ANY_TAG,
     CONTENT,
     EXPIRES_IN,
+    LIMIT,
     MAX_RESULTS,
     TAGS,
     delete_all,
+    first,
     print_deleted,
     print_how_found,
     read_content,
@@ -119,17 +121,18 @@ def get(session: SessionClient, output: Output, passage_id: str) -> None:
 
 @passage.command("list", cls=Discreet)
 @_with_filters
+@LIMIT
 @with_output
 @with_session
-def list_(session: SessionClient, output: Output, filters: dict[str, Any]) -> None:
+def list_(session: SessionClient, output: Output, filters: dict[str, Any], limit: int | None) -> None:
     """List the visible passages by their time, newest first.
 
     \b
     Examples:
-      muniment passage list --since 2026-11-01 --until 2026-12-01
+      muniment passage list --since 2026-11-01 --until 2026-12-01 --limit 20
       muniment passage list --thread chat-42 --tag mail --agent alice --taint confidential
     """
-    output.rows(map(asdict, session.list_passages(**filters)), _LIST_COLUMNS)
+    output.rows(map(asdict, first(session.list_passages(**filters), limit)), _LIST_COLUMNS)
 
 
 @passage.command(cls=Discreet)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
-from muniment import Classification, MemoryResult, NoteResult, PassageResult, SessionClient, Tier
+from muniment import Memory, MemoryResult, Note, NoteResult, Passage, PassageResult, SessionClient, Tier
 from muniment.cli.connect import with_session
 from muniment.cli.content import MAX_RESULTS, print_how_found
 from muniment.cli.failures import Discreet
@@ -23,7 +25,8 @@ def search(session: SessionClient, output: Output, query: str, max_results: int)
     """Search memories, both tiers of notes, and passages, in plain language and in any language.
 
     Each kind is ranked separately, best match first: scores of different kinds are not comparable. `memory search`,
-    `note search` and `passage search` search one kind, with filters.
+    `note search` and `passage search` search one kind, with filters. With --json, each object has all that the item
+    has, such as its content, and the author and thread of a passage.
 
     \b
     Examples:
@@ -34,13 +37,13 @@ def search(session: SessionClient, output: Output, query: str, max_results: int)
     notes = {tier: session.search_notes(query, tier=tier, max_results=max_results) for tier in Tier}
     passages = session.search_passages(query, max_results=max_results)
     rows = [
-        *(_row("memory", one.memory.key, one.memory.classification, one) for one in memories),
+        *(_row("memory", one.memory.key, one.memory, one) for one in memories),
         *(
-            _row(f"{tier.name.lower()} note", one.note.note_id, one.note.classification, one)
+            _row(f"{tier.name.lower()} note", one.note.note_id, one.note, one)
             for tier, found in notes.items()
             for one in found
         ),
-        *(_row("passage", one.passage.passage_id, one.passage.classification, one) for one in passages),
+        *(_row("passage", one.passage.passage_id, one.passage, one) for one in passages),
     ]
     output.rows(rows, _COLUMNS, query=query)
     # one is enough: for a kind without items, no embeddings are compared
@@ -48,13 +51,5 @@ def search(session: SessionClient, output: Output, query: str, max_results: int)
     print_how_found(rows, semantic=semantic)
 
 
-def _row(
-    kind: str, name: str, classification: Classification, result: MemoryResult | NoteResult | PassageResult
-) -> Row:
-    return {
-        "kind": kind,
-        "name": name,
-        "classification": classification,
-        "score": result.score,
-        "snippet": result.snippet,
-    }
+def _row(kind: str, name: str, item: Memory | Note | Passage, result: MemoryResult | NoteResult | PassageResult) -> Row:
+    return {"kind": kind, "name": name, "score": result.score, "snippet": result.snippet, **asdict(item)}

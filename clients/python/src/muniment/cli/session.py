@@ -9,6 +9,7 @@ import click
 
 from muniment import Classification, HostClient, SessionClient
 from muniment.cli.connect import Caller, with_host
+from muniment.cli.content import LIMIT, first
 from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
@@ -131,9 +132,10 @@ def close(host: HostClient, session_id: str | None) -> None:
 @session.command("list")
 @click.argument("agent_id", metavar="AGENT", type=TEXT)
 @click.option("--all", "include_closed", is_flag=True, help="Include closed and expired sessions.")
+@LIMIT
 @with_output
 @with_host
-def list_(host: HostClient, output: Output, agent_id: str, include_closed: bool) -> None:
+def list_(host: HostClient, output: Output, agent_id: str, include_closed: bool, limit: int | None) -> None:
     """List the sessions of an agent, newest first.
 
     \b
@@ -142,7 +144,8 @@ def list_(host: HostClient, output: Output, agent_id: str, include_closed: bool)
       muniment session list alice --all --json
     """
     columns = (*_COLUMNS, "close_time") if include_closed else _COLUMNS
-    output.rows(map(asdict, host.list_sessions(agent_id, include_closed=include_closed)), columns)
+    sessions = host.list_sessions(agent_id, include_closed=include_closed)
+    output.rows(map(asdict, first(sessions, limit)), columns)
 
 
 def _own_id(host: HostClient) -> str:

@@ -6,7 +6,7 @@ import click
 
 from muniment import HostClient
 from muniment.cli.connect import with_host
-from muniment.cli.content import read_content
+from muniment.cli.content import LIMIT, first, read_content
 from muniment.cli.failures import Discreet
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
@@ -91,16 +91,18 @@ def detach(host: HostClient, owner: str, label: str, agent: str) -> None:
 @click.command(cls=Discreet)
 @_OWNER
 @_LABEL
+@LIMIT
 @with_output
 @with_host
-def consumers(host: HostClient, output: Output, owner: str, label: str) -> None:
+def consumers(host: HostClient, output: Output, owner: str, label: str, limit: int | None) -> None:
     """For hosts: list the agents that read a shared block, by id.
 
     \b
     Examples:
       muniment block consumers alice house_rules
     """
-    output.rows(({"agent_id": each} for each in host.list_block_consumers(owner, label)), ("agent_id",))
+    readers = first(host.list_block_consumers(owner, label), limit)
+    output.rows(({"agent_id": each} for each in readers), ("agent_id",))
 
 
 SHARING = (share, unshare, attach, detach, consumers)

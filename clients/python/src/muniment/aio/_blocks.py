@@ -1,0 +1,159 @@
+# Generated from ../_blocks.py: make aio.
+"""Calls for core blocks: of sessions, and of hosts, which share them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from muniment import _convert
+from muniment._blocks import _block, _page
+from muniment.aio._calls import Calls
+from muniment.aio._listing import Listing
+from muniment.v1 import block_service_pb2 as pb
+from muniment.v1.block_service_pb2_grpc import BlockServiceStub
+from muniment.values import Block, BlockPage, Classification
+
+if TYPE_CHECKING:
+    from muniment.v1.block_service_pb2_grpc import BlockServiceAsyncStub
+
+
+class Blocks:
+    """Core blocks, as one session sees them: its agent's own, and those of others that the host attached.
+
+    A session writes only blocks of its own agent.
+    """
+
+    _calls: Calls
+
+    @cached_property
+    def _blocks(self) -> BlockServiceAsyncStub:
+        return BlockServiceStub(self._calls.channel)
+
+    def list_blocks(self, *, page_size: int = 0, timeout: float | None = None) -> Listing[Block]:
+        """The visible blocks by label; for the same label, the agent's own block first. Pages are fetched as needed.
+
+        *timeout* is for each page. TaintChanged: the taint was raised between two pages; see `Listing.all`.
+        """
+        return Listing(
+            lambda token: self.list_blocks_page(page_size=page_size, page_token=token, timeout=timeout),
+            lambda page: page.blocks,
+        )
+
+    async def list_blocks_page(
+        self, *, page_size: int = 0, page_token: str = "", timeout: float | None = None
+    ) -> BlockPage:
+        """One page, and the highest level in it. A *page_size* of 0 means 50; the most is 250."""
+        request = pb.ListBlocksRequest(page_size=page_size, page_token=page_token)
+        return _page(await self._calls(self._blocks.ListBlocks, request, timeout))
+
+    async def get_block(self, label: str, *, owner_agent_id: str | None = None, timeout: float | None = None) -> Block:
+        """One block. Without *owner_agent_id*: the agent's own, otherwise the first shared one by owner.
+
+        BlockNotFound: none is visible.
+        """
+        request = pb.GetBlockRequest(label=label, owner_agent_id=owner_agent_id or "")
+        return _block((await self._calls(self._blocks.GetBlock, request, timeout)).block)
+
+    async def update_block(
+        self, label: str, content: str, *, etag: str | None = None, timeout: float | None = None
+    ) -> Block:
+        """Create or replace the session's own-level version of a block of its agent.
+
+        *label* is 1 to 64 letters, marks, digits, `_`, `.` and `-`; *content* is up to 64 KiB and may be empty.
+        With *etag*, only that version is replaced; otherwise EtagStale.
+        """
+        request = pb.UpdateBlockRequest(label=label, content=content, etag=etag or "")
+        return _block((await self._calls(self._blocks.UpdateBlock, request, timeout)).block)
+
+    async def append_to_block(
+        self, label: str, content: str, *, etag: str | None = None, timeout: float | None = None
+    ) -> Block:
+        """Add lines at the end, after a line break. BlockTooLarge: over 64 KiB.
+
+        Like every edit, this starts from the version that the session sees, and writes the own-level version.
+        """
+        request = pb.EditBlockRequest(label=label, append=pb.AppendEdit(content=content), etag=etag or "")
+        return _block((await self._calls(self._blocks.EditBlock, request, timeout)).block)
+
+    async def insert_into_block(
+        self, label: str, line: int, content: str, *, etag: str | None = None, timeout: float | None = None
+    ) -> Block:
+        """Insert lines after the first *line* lines. LineOutOfRange: the block has fewer."""
+        request = pb.EditBlockRequest(label=label, insert=pb.InsertEdit(line=line, content=content), etag=etag or "")
+        return _block((await self._calls(self._blocks.EditBlock, request, timeout)).block)
+
+    async def replace_in_block(
+        self, label: str, old: str, new: str, *, etag: str | None = None, timeout: float | None = None
+    ) -> Block:
+        """Replace the only occurrence of *old*. TextNotFound: there is none. TextNotUnique: there are several."""
+        request = pb.EditBlockRequest(label=label, replace=pb.ReplaceEdit(old=old, new=new), etag=etag or "")
+        return _block((await self._calls(self._blocks.EditBlock, request, timeout)).block)
+
+    async def delete_block(
+        self, label: str, *, etag: str | None = None, timeout: float | None = None
+    ) -> Classification | None:
+        """Delete the session's own-level version; return the level of the lower version that is now visible, if any.
+
+        WriteLevelMismatch: only a lower version is visible. BlockNotFound: none is.
+        """
+        request = pb.DeleteBlockRequest(label=label, etag=etag or "")
+        return _convert.revealed(await self._calls(self._blocks.DeleteBlock, request, timeout))
+
+
+class SharedBlocks:
+    """Sharing of blocks, by hosts. Declarations and attachments have no level.
+
+    A consumer sees the highest version of a shared block at or below its own taint, if there is one.
+    """
+
+    _calls: Calls
+
+    @cached_property
+    def _blocks(self) -> BlockServiceAsyncStub:
+        return BlockServiceStub(self._calls.channel)
+
+    async def create_shared_block(
+        self, owner_agent_id: str, label: str, content: str = "", *, timeout: float | None = None
+    ) -> None:
+        """Declare a block as shared. If it has no PUBLIC version, create one with *content*.
+
+        BlockExists: it is already declared, or *content* is given although there is a PUBLIC version.
+        """
+        request = pb.CreateSharedBlockRequest(owner_agent_id=owner_agent_id, label=label, content=content)
+        await self._calls(self._blocks.CreateSharedBlock, request, timeout)
+
+    async def delete_shared_block(self, owner_agent_id: str, label: str, *, timeout: float | None = None) -> None:
+        """Stop sharing a block, and detach it from all agents. The owner keeps it."""
+        request = pb.DeleteSharedBlockRequest(owner_agent_id=owner_agent_id, label=label)
+        await self._calls(self._blocks.DeleteSharedBlock, request, timeout)
+
+    async def attach_block(
+        self, owner_agent_id: str, label: str, agent_id: str, *, timeout: float | None = None
+    ) -> None:
+        """Let another agent of the tenant read a shared block. Does nothing if it is already attached.
+
+        SharedBlockNotFound: it is not declared.
+        """
+        request = pb.AttachBlockRequest(owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
+        await self._calls(self._blocks.AttachBlock, request, timeout)
+
+    async def detach_block(
+        self, owner_agent_id: str, label: str, agent_id: str, *, timeout: float | None = None
+    ) -> None:
+        """Stop letting an agent read a shared block. BlockNotAttached: it is not attached."""
+        request = pb.DetachBlockRequest(owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
+        await self._calls(self._blocks.DetachBlock, request, timeout)
+
+    async def list_block_consumers(
+        self, owner_agent_id: str, label: str, *, page_size: int = 0, timeout: float | None = None
+    ) -> Listing[str]:
+        """The ids of the agents that a shared block is attached to; pages are fetched as needed."""
+
+        async def fetch(token: str) -> pb.ListBlockConsumersResponse:
+            request = pb.ListBlockConsumersRequest(
+                owner_agent_id=owner_agent_id, label=label, page_size=page_size, page_token=token
+            )
+            return await self._calls(self._blocks.ListBlockConsumers, request, timeout)
+
+        return Listing(fetch, lambda page: page.agent_ids)

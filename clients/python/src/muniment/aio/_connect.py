@@ -1,0 +1,56 @@
+# Generated from ../_connect.py: make aio.
+"""The function `connect`."""
+
+from __future__ import annotations
+
+from typing import overload
+
+from muniment._connect import _settings
+from muniment.aio._calls import Calls
+from muniment.aio._channel import TLS, open_channel
+from muniment.aio.host import HostClient
+from muniment.aio.session import SessionClient
+
+
+@overload
+def connect(
+    address: str, *, host_key: str, tls: bool | TLS | None = ..., timeout: float = ..., retries: bool = ...
+) -> HostClient: ...
+
+
+@overload
+def connect(
+    address: str, *, token: str, tls: bool | TLS | None = ..., timeout: float = ..., retries: bool = ...
+) -> SessionClient: ...
+
+
+@overload
+def connect(
+    *, tls: bool | TLS | None = ..., timeout: float = ..., retries: bool = ...
+) -> HostClient | SessionClient: ...
+
+
+def connect(
+    address: str | None = None,
+    *,
+    host_key: str | None = None,
+    token: str | None = None,
+    tls: bool | TLS | None = None,
+    timeout: float = 10.0,
+    retries: bool = True,
+) -> HostClient | SessionClient:
+    """Create a client for a host key or a session's token.
+
+    *address* is `host:port`, `unix:/path` or `dns:///host:port`. Without address and credential, both come from the
+    environment or a file, and so does the authority to trust if *tls* is None: see `muniment.settings`. Otherwise None
+    means no TLS. *timeout*, in seconds, is the default for every call, and spans all retries. *retries* False: none.
+    Nothing is sent before the first call.
+
+    ValueError: there is not exactly one credential, or it would leave this machine without TLS. OSError: a file of
+    *tls* cannot be read.
+    """
+    found = _settings(address, host_key, token)
+    if tls is None:
+        tls = TLS(ca=found.ca) if found.ca else False
+    calls = Calls(open_channel(found.address, tls), found.credential, timeout=timeout, retries=retries)
+    return HostClient(calls) if found.host_key else SessionClient(calls)

@@ -1,0 +1,110 @@
+# Generated from ../_memories.py: make aio.
+"""Calls for memories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from muniment import _convert
+from muniment._memories import _memory, _memory_page, _search_results
+from muniment.aio._calls import Calls
+from muniment.aio._listing import Listing
+from muniment.v1 import memory_service_pb2 as pb
+from muniment.v1.memory_service_pb2_grpc import MemoryServiceStub
+from muniment.values import Classification, Memory, MemoryPage, SearchResults
+
+if TYPE_CHECKING:
+    from muniment.v1.memory_service_pb2_grpc import MemoryServiceAsyncStub
+
+
+class Memories:
+    """Keyed memories, as one session sees them."""
+
+    _calls: Calls
+
+    @cached_property
+    def _memories(self) -> MemoryServiceAsyncStub:
+        return MemoryServiceStub(self._calls.channel)
+
+    async def save_memory(
+        self,
+        key: str,
+        content: str,
+        *,
+        tags: Iterable[str] = (),
+        expire_time: datetime | None = None,
+        etag: str | None = None,
+        timeout: float | None = None,
+    ) -> Memory:
+        """Create or replace the memory at the session's own level. Versions at other levels stay.
+
+        *key* is 1 to 256 code points, *content* 1 byte to 64 KiB, *tags* up to 32 of up to 64 code points.
+        Tags are replaced, not merged. With *etag*, only that version is replaced; otherwise EtagStale.
+        """
+        request = pb.SaveMemoryRequest(
+            key=key,
+            content=content,
+            tags=_convert.tags_to_proto(tags),
+            expire_time=_convert.time_to_proto(expire_time),
+            etag=etag or "",
+        )
+        return _memory((await self._calls(self._memories.SaveMemory, request, timeout)).memory)
+
+    async def get_memory(self, key: str, *, timeout: float | None = None) -> Memory:
+        """The memory at its highest visible level. MemoryNotFound: none is visible."""
+        request = pb.GetMemoryRequest(key=key)
+        return _memory((await self._calls(self._memories.GetMemory, request, timeout)).memory)
+
+    def list_memories(
+        self, tag: str | None = None, *, page_size: int = 0, timeout: float | None = None
+    ) -> Listing[Memory]:
+        """The visible memories by key, each at its highest visible level; pages are fetched as needed.
+
+        *timeout* is for each page. TaintChanged: the taint was raised between two pages; see `Listing.all`.
+        """
+        return Listing(
+            lambda token: self.list_memories_page(tag, page_size=page_size, page_token=token, timeout=timeout),
+            lambda page: page.memories,
+        )
+
+    async def list_memories_page(
+        self, tag: str | None = None, *, page_size: int = 0, page_token: str = "", timeout: float | None = None
+    ) -> MemoryPage:
+        """One page, and the highest level in it. A *page_size* of 0 means 50; the most is 250."""
+        request = pb.ListMemoriesRequest(tag=tag or "", page_size=page_size, page_token=page_token)
+        return _memory_page(await self._calls(self._memories.ListMemories, request, timeout))
+
+    async def search_memories(
+        self,
+        query: str,
+        *,
+        max_results: int = 0,
+        tags: Iterable[str] = (),
+        tag_match: Literal["all", "any"] = "all",
+        timeout: float | None = None,
+    ) -> SearchResults:
+        """The memories that match a query in plain language, best first.
+
+        *query* is 1 to 1024 code points; it has no syntax. A *max_results* of 0 means 10; the most
+        is 100.
+        """
+        request = pb.SearchMemoriesRequest(
+            query=query,
+            max_results=max_results,
+            tags=_convert.tags_to_proto(tags),
+            tag_match=_convert.tag_match_to_proto(tag_match),
+        )
+        return _search_results(await self._calls(self._memories.SearchMemories, request, timeout))
+
+    async def delete_memory(
+        self, key: str, *, etag: str | None = None, timeout: float | None = None
+    ) -> Classification | None:
+        """Delete the session's own-level version; return the level of the lower version that is now visible, if any.
+
+        WriteLevelMismatch: only lower versions are visible. MemoryNotFound: none is.
+        """
+        request = pb.DeleteMemoryRequest(key=key, etag=etag or "")
+        return _convert.revealed(await self._calls(self._memories.DeleteMemory, request, timeout))

@@ -1,0 +1,271 @@
+# Generated from ../host.py: make aio.
+"""The client of a host: agents, sessions, taint, sharing of blocks, audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Self
+
+from muniment import _convert
+from muniment.aio._blocks import SharedBlocks
+from muniment.aio._calls import Calls
+from muniment.aio._listing import Listing
+from muniment.aio.session import SessionClient
+from muniment.v1 import agent_service_pb2, audit_service_pb2, session_service_pb2
+from muniment.v1.agent_service_pb2_grpc import AgentServiceStub
+from muniment.v1.audit_service_pb2_grpc import AuditServiceStub
+from muniment.v1.session_service_pb2_grpc import SessionServiceStub
+from muniment.values import Agent, AgentLimits, AuditEvent, Classification, ItemKind, MemorySettings, Session
+
+AnySession = SessionClient | Session | str
+
+
+class HostClient(SharedBlocks):
+    """The trusted runtime around a model. It belongs to one event loop.
+
+    In `async with`, it closes the connection at the end. Session clients that share the connection stop working;
+    on the server, the sessions stay open until they are closed or expire.
+
+    A parameter *session* is a session's client, value or id. Every method takes a *timeout* in seconds, for all its
+    attempts; None means the client's default.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._agents = AgentServiceStub(calls.channel)
+        self._audit = AuditServiceStub(calls.channel)
+        self._sessions = SessionServiceStub(calls.channel)
+
+    async def create_agent(
+        self,
+        agent_id: str | None = None,
+        *,
+        display_name: str = "",
+        language: str = "",
+        ceiling: Classification | None = None,
+        memory_settings: MemorySettings | None = None,
+        limits: AgentLimits | None = None,
+        initial_blocks: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> Agent:
+        """Create an agent. Without *agent_id*, the server generates one. AgentExists: the id is already used.
+
+        *language* is a BCP 47 tag. *ceiling* is the highest level that its conversations may reach, for good; None
+        means that of the key, and CeilingExceeded that it is above that. QuotaExceeded: the operator allows the tenant
+        no more. *initial_blocks* are up to 64 PUBLIC blocks, content by label. None
+        means three empty ones: `personality`, `relationships`, `current_state`.
+        """
+        request = agent_service_pb2.CreateAgentRequest(
+            agent_id=agent_id or "",
+            display_name=display_name,
+            language=language,
+            ceiling=None if ceiling is None else _convert.level_to_proto(ceiling),
+            memory_settings=_convert.settings_to_proto(memory_settings),
+            limits=_convert.limits_to_proto(limits),
+            initial_blocks=_convert.initial_blocks_to_proto(initial_blocks),
+        )
+        return _convert.agent((await self._calls(self._agents.CreateAgent, request, timeout)).agent)
+
+    async def get_agent(self, agent_id: str, *, timeout: float | None = None) -> Agent:
+        """One agent, with what it stores. AgentNotFound: the tenant has none with that id."""
+        request = agent_service_pb2.GetAgentRequest(agent_id=agent_id)
+        response = await self._calls(self._agents.GetAgent, request, timeout)
+        return _convert.agent(response.agent, response.storage)
+
+    async def list_agents(self, *, page_size: int = 0, timeout: float | None = None) -> Listing[Agent]:
+        """The tenant's agents, by id; pages are fetched as needed, each within *timeout*."""
+
+        async def fetch(token: str) -> agent_service_pb2.ListAgentsResponse:
+            request = agent_service_pb2.ListAgentsRequest(page_size=page_size, page_token=token)
+            return await self._calls(self._agents.ListAgents, request, timeout)
+
+        return Listing(fetch, lambda page: map(_convert.agent, page.agents))
+
+    async def update_agent(
+        self,
+        agent_id: str,
+        *,
+        display_name: str | None = None,
+        language: str | None = None,
+        memory_settings: MemorySettings | None = None,
+        limits: AgentLimits | None = None,
+        timeout: float | None = None,
+    ) -> Agent:
+        """Change the given settings; keep the others."""
+        request = agent_service_pb2.UpdateAgentRequest(
+            agent_id=agent_id,
+            display_name=display_name,
+            language=language,
+            memory_settings=_convert.settings_to_proto(memory_settings),
+            limits=_convert.limits_to_proto(limits),
+        )
+        return _convert.agent((await self._calls(self._agents.UpdateAgent, request, timeout)).agent)
+
+    async def delete_agent(self, agent_id: str, *, timeout: float | None = None) -> None:
+        """Erase an agent with its items, revisions, sessions, and the sharing of its blocks. Audit events stay."""
+        request = agent_service_pb2.DeleteAgentRequest(agent_id=agent_id)
+        await self._calls(self._agents.DeleteAgent, request, timeout)
+
+    async def erase_items(
+        self,
+        agent_id: str,
+        kind: ItemKind,
+        *,
+        name: str | None = None,
+        tag: str | None = None,
+        item_id: str | None = None,
+        revision: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        """Erase items of one kind for good, with all their revisions, at every level.
+
+        Give exactly one of *name*, the key of a memory, the id of a note or passage or the label of a block; *tag*,
+        which any revision may have had; and *item_id*, as audit events name it, with the one *revision* to erase. The
+        call succeeds whether or not there is anything to erase.
+        """
+        request = agent_service_pb2.EraseItemsRequest(
+            agent_id=agent_id,
+            kind=_convert.kind_to_proto(kind),
+            name=name or "",
+            tag=tag or "",
+            item_id=item_id or "",
+            revision=revision,
+        )
+        await self._calls(self._agents.EraseItems, request, timeout)
+
+    async def undelete_item(
+        self, agent_id: str, kind: ItemKind, name: str, classification: Classification, *, timeout: float | None = None
+    ) -> None:
+        """Undelete an item: the one that was deleted last under *name*, at the level at which it was deleted.
+
+        The name is the key of a memory, the id of a note or passage, or the label of a block. Raises ItemExists if
+        an item of this name is live at the level, and NotFound if there is none to bring back.
+        """
+        request = agent_service_pb2.UndeleteItemRequest(
+            agent_id=agent_id,
+            kind=_convert.kind_to_proto(kind),
+            name=name,
+            classification=_convert.level_to_proto(classification),
+        )
+        await self._calls(self._agents.UndeleteItem, request, timeout)
+
+    async def open_session(
+        self,
+        agent_id: str,
+        taint: Classification,
+        *,
+        conversation_id: str | None = None,
+        ttl: timedelta | None = None,
+        timeout: float | None = None,
+    ) -> SessionClient:
+        """Open a session at the level of what its conversation has seen so far.
+
+        Without *conversation_id*, it is a new conversation. *ttl* is 1 second to 30 days; None means
+        24 hours. ConversationTainted: the conversation has seen more. CeilingExceeded,
+        AgentCeilingExceeded: the key, or the agent, may not reach *taint*.
+        """
+        request = session_service_pb2.OpenSessionRequest(
+            agent_id=agent_id,
+            taint=_convert.level_to_proto(taint),
+            conversation_id=conversation_id or "",
+            ttl=_convert.duration_to_proto(ttl),
+        )
+        return self._opened(await self._calls(self._sessions.OpenSession, request, timeout))
+
+    async def get_session(self, session: AnySession, *, timeout: float | None = None) -> Session:
+        """One session of an agent up to the key's ceiling, including closed ones."""
+        request = session_service_pb2.GetSessionRequest(session_id=_id_of(session))
+        return _convert.session((await self._calls(self._sessions.GetSession, request, timeout)).session)
+
+    async def list_sessions(
+        self, agent_id: str, *, include_closed: bool = False, page_size: int = 0, timeout: float | None = None
+    ) -> Listing[Session]:
+        """The sessions of an agent, newest first; pages are fetched as needed."""
+
+        async def fetch(token: str) -> session_service_pb2.ListSessionsResponse:
+            request = session_service_pb2.ListSessionsRequest(
+                agent_id=agent_id, include_closed=include_closed, page_size=page_size, page_token=token
+            )
+            return await self._calls(self._sessions.ListSessions, request, timeout)
+
+        return Listing(fetch, lambda page: map(_convert.session, page.sessions))
+
+    async def raise_taint(
+        self, session: AnySession, taint: Classification, reason: str = "", *, timeout: float | None = None
+    ) -> Session:
+        """Raise the taint of the session's conversation, and so of all its sessions.
+
+        Show the model more sensitive information only after this has returned. *reason* is for the audit: up to
+        200 code points, never content. SessionNotFound: the session is not open.
+        """
+        request = session_service_pb2.RaiseTaintRequest(
+            session_id=_id_of(session), taint=_convert.level_to_proto(taint), reason=reason
+        )
+        return _convert.session((await self._calls(self._sessions.RaiseTaint, request, timeout)).session)
+
+    async def reset_session(
+        self, session: AnySession, reason: str = "", *, timeout: float | None = None
+    ) -> SessionClient:
+        """Restart the conversation: close all its sessions, and open one at PUBLIC.
+
+        With this call, the host states that it has cleared the model's context.
+        """
+        request = session_service_pb2.ResetSessionRequest(session_id=_id_of(session), reason=reason)
+        return self._opened(await self._calls(self._sessions.ResetSession, request, timeout))
+
+    async def close_session(self, session: AnySession, *, timeout: float | None = None) -> None:
+        """Close a session. Its token is invalid from then on."""
+        request = session_service_pb2.CloseSessionRequest(session_id=_id_of(session))
+        await self._calls(self._sessions.CloseSession, request, timeout)
+
+    async def list_audit_events(
+        self,
+        *,
+        agent_id: str | None = None,
+        session: AnySession | None = None,
+        start_time: datetime | None = None,
+        end_time: datetime | None = None,
+        page_size: int = 0,
+        timeout: float | None = None,
+    ) -> Listing[AuditEvent]:
+        """The audit log, newest first, with `start_time <= time < end_time`."""
+
+        async def fetch(token: str) -> audit_service_pb2.ListAuditEventsResponse:
+            request = audit_service_pb2.ListAuditEventsRequest(
+                agent_id=agent_id or "",
+                session_id=_id_of(session) if session is not None else "",
+                start_time=_convert.time_to_proto(start_time),
+                end_time=_convert.time_to_proto(end_time),
+                page_size=page_size,
+                page_token=token,
+            )
+            return await self._calls(self._audit.ListAuditEvents, request, timeout)
+
+        return Listing(fetch, lambda page: map(_convert.audit_event, page.audit_events))
+
+    def session(self, token: str) -> SessionClient:
+        """A client for an existing token, over the same connection. Its `with` block leaves the session open."""
+        return SessionClient(self._calls.with_credential(token))
+
+    async def close(self) -> None:
+        """Close the connection. Sessions stay open on the server."""
+        await self._calls.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _opened(
+        self, response: session_service_pb2.OpenSessionResponse | session_service_pb2.ResetSessionResponse
+    ) -> SessionClient:
+        return SessionClient(self._calls.with_credential(response.token), _convert.session(response.session))
+
+
+def _id_of(session: AnySession) -> str:
+    return session if isinstance(session, str) else session.session_id

@@ -1,0 +1,90 @@
+# Generated from ../session.py: make aio.
+"""The client of a session: the items of its agent, up to its taint."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from muniment import _convert
+from muniment.aio._blocks import Blocks
+from muniment.aio._calls import Calls, known
+from muniment.aio._memories import Memories
+from muniment.aio._notes import Notes
+from muniment.aio._passages import Passages
+from muniment.aio._prompts import Prompts
+from muniment.errors import MunimentError, Unauthenticated
+from muniment.v1.session_service_pb2 import CloseSessionRequest, GetSessionRequest
+from muniment.v1.session_service_pb2_grpc import SessionServiceStub
+from muniment.values import Session
+
+
+class SessionClient(Memories, Notes, Blocks, Passages, Prompts):
+    """One session of an agent. It belongs to one event loop.
+
+    In `async with`, a client from `HostClient.open_session` closes the session at the end. A client from a token
+    closes only the connection, because another client has opened the session.
+
+    Every method takes a *timeout* in seconds, for all its attempts; None means the client's default.
+    """
+
+    def __init__(self, calls: Calls, opened: Session | None = None) -> None:
+        self._calls = calls
+        self._opened = opened is not None
+        self._closed = False
+        self._session = opened
+        self._sessions = SessionServiceStub(calls.channel)
+
+    @property
+    def token(self) -> str:
+        """The credential. Anyone who has it can act as this session."""
+        return self._calls.credential
+
+    @property
+    def session(self) -> Session:
+        """The session as the client last received it. ValueError: it has not yet, so await `get_session` first.
+
+        A host may have raised the taint since then.
+        """
+        return known(self._session)
+
+    @property
+    def session_id(self) -> str:
+        """The id. ValueError as for `session`."""
+        return self.session.session_id
+
+    async def get_session(self, *, timeout: float | None = None) -> Session:
+        """The current state of the session."""
+        response = await self._calls(self._sessions.GetSession, GetSessionRequest(), timeout)
+        self._session = _convert.session(response.session)
+        return self._session
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Close the session. Its token is invalid from then on. A second call does nothing.
+
+        Unauthenticated: the session has already been closed or reset, or has expired.
+        """
+        if not self._closed:
+            await self._calls(self._sessions.CloseSession, CloseSessionRequest(), timeout)
+            self._closed = True
+            await self._calls.close()
+
+    async def disconnect(self) -> None:
+        """Close the connection, unless a host owns it, and leave the session open."""
+        await self._calls.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._opened:
+            with suppress(Unauthenticated if error is None else MunimentError):
+                await self.close()
+        else:
+            await self.disconnect()
+
+    def __repr__(self) -> str:
+        return f"<SessionClient {(self._session.session_id if self._session else 'by token')}>"

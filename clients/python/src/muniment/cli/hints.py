@@ -1,0 +1,97 @@
+"""What a command prints of an error of the server or of the way to it, and what to do next."""
+
+from __future__ import annotations
+
+import muniment
+from muniment._shown import shown
+
+_FORM_OF_NAMES = "letters, digits, _ . : and -, beginning with a letter or digit, 128 at most"
+_FORMS = {
+    "agent_id": f"the name of an agent is {_FORM_OF_NAMES}",
+    "owner_agent_id": f"the name of an agent is {_FORM_OF_NAMES}",
+    "conversation_id": f"the id of a conversation is {_FORM_OF_NAMES}",
+    "language": "a language is a code such as en or pt-BR",
+    "key": "a key has 1 to 256 characters",
+    "query": "a query has 1 to 1,024 characters",
+    "label": "a label has 1 to 64 letters, digits, _ . and -",
+    "tags": "an item has at most 32 tags, of 1 to 64 characters",
+    "thread": "a thread has at most 256 characters",
+    "author": "an author has at most 256 characters",
+    "reason": "a reason has at most 200 characters",
+    "content": "content is at most 64 KiB, that of a passage 256 KiB; that of a block may be empty",
+}
+"""Fields, and the rule of the contract in words."""
+_MISMATCHES = {
+    "tls_expected": "give --tls, or --tls-ca FILE if the authority is your own (MUNIMENT_TLS_CA)",
+    "no_tls": "omit --tls and --tls-ca, and unset MUNIMENT_TLS_CA; or give the server a certificate: muniment serve "
+    "--tls-cert FILE --tls-key FILE",
+    "unknown_authority": "name the file of its authority: --tls-ca FILE (MUNIMENT_TLS_CA)",
+    "other_name": "connect by a name or address that is in the certificate: MUNIMENT_ADDRESS, or --address",
+    "certificate_invalid": "give the server another one: muniment serve --tls-cert FILE --tls-key FILE",
+    "certificate_expected": "give --tls-cert FILE and --tls-key FILE",
+}
+"""By what is wrong with TLS: what to do."""
+CREATE_HOST_KEY = "muniment host-key create --tenant NAME --ceiling LEVEL"
+OPEN_SESSION = "muniment session open AGENT --taint LEVEL"
+_HINTS: dict[type[muniment.MunimentError], str] = {
+    muniment.Unauthenticated: f"get another: {CREATE_HOST_KEY}, or {OPEN_SESSION}; or the tenant is frozen: ask its "
+    "operator",
+    muniment.PrincipalNotAllowed: "agents, sessions and sharing need MUNIMENT_HOST_KEY, a host key that was created "
+    "without --only, or with --only for this; items need a session",
+    muniment.CeilingExceeded: "stay at or below the key's ceiling, or use a key with a higher one",
+    muniment.AgentCeilingExceeded: "stay at or below the agent's ceiling: muniment agent get NAME",
+    muniment.AgentNotFound: "list the agents: muniment agent list; create one: muniment agent create NAME",
+    muniment.SessionNotFound: "list the open ones: muniment session list AGENT",
+    muniment.MemoryNotFound: "list what this session sees: muniment memory list",
+    muniment.NoteNotFound: "list what this session sees: muniment note list, or with --tier user",
+    muniment.BlockNotFound: "list what this session sees: muniment block list",
+    muniment.PassageNotFound: "list what this session sees: muniment passage list",
+    muniment.SharedBlockNotFound: "share it first: muniment block share OWNER LABEL",
+    muniment.BlockNotAttached: "list who reads it: muniment block consumers OWNER LABEL",
+    muniment.AgentExists: "choose another id; list the agents: muniment agent list",
+    muniment.NoteExists: "omit --id, or give the content and tier of the existing note",
+    muniment.BlockExists: "list its readers: muniment block consumers OWNER LABEL; if it has text, omit CONTENT",
+    muniment.PassageExists: "omit --id, or give the content of the existing passage",
+    muniment.ItemExists: "keep the one that was saved there since, or delete it first",
+    muniment.TierDisabled: "a host can enable it: muniment agent update NAME --notes, or --profile",
+    muniment.BudgetExceeded: "shorten or delete a note first: muniment note list",
+    muniment.TextNotFound: "show the block: muniment block get LABEL",
+    muniment.TextNotUnique: "include more of its context",
+    muniment.LineOutOfRange: "show the lines: muniment block get LABEL; 0 is before the first",
+    muniment.BlockTooLarge: "shorten it first: muniment block replace, or update",
+    muniment.PromptTooLarge: "render a part of it: --section; or shorten large blocks: muniment block list",
+    muniment.ConversationTainted: "open it at the conversation's taint or above, or restart it: muniment session reset",
+    muniment.WriteLevelMismatch: "a session writes only at its own level: use one at the item's (--agent, --taint)",
+    muniment.EtagStale: "read it again, then write with its etag",
+    muniment.TaintChanged: "start again",
+    muniment.Overloaded: "try again in a moment",
+    muniment.RateLimited: "try again in a second, or have a host raise the limit: muniment agent update --help",
+    muniment.QuotaExceeded: (
+        "show what is stored: muniment agent get NAME; then delete what is not needed, or have a host raise the limit: "
+        "muniment agent update NAME --max-items, --max-bytes or --max-revisions"
+    ),
+    muniment.StorageFull: "an operator can make room: see muniment doctor",
+    muniment.Unavailable: "is it running? start it: muniment serve --dev (or make run). Is it another one? set "
+    "MUNIMENT_ADDRESS, or give --address",
+    muniment.DeadlineExceeded: "try again; a write may have been executed",
+    muniment.MethodUnknown: "the server is older than this command: upgrade it",
+    muniment.InternalError: "the server's log has the details",
+}
+
+
+def message(error: muniment.MunimentError) -> str:
+    """What is wrong. What to do is in the hint, by the names of options."""
+    return f"UNAVAILABLE: {error.message}" if isinstance(error, muniment.TLSMismatch) else shown(error)
+
+
+def hint_for(error: muniment.MunimentError) -> str:
+    """What to do next. Empty if that is not known."""
+    if isinstance(error, muniment.InvalidArgument):
+        fields = (each.field.partition("[")[0] for each in error.violations)
+        forms = {_FORMS[field] for field in fields if field in _FORMS}
+        return "; ".join([*sorted(forms), "see --help"])
+    if isinstance(error, muniment.TLSMismatch):
+        return _MISMATCHES[error.mismatch]
+    if isinstance(error, muniment.Unavailable) and error.reason:
+        return "it is running, but cannot answer now: try again; its operator can look: muniment doctor"
+    return next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), "")
