@@ -70,7 +70,9 @@ def test_tls_to_a_port_in_plaintext(client, encrypted, plaintext):
 def test_an_authority_that_is_not_trusted(client, encrypted, tmp_path):
     make_certificate(tmp_path, "other")
 
-    refusal = _refusal(client, encrypted.environment(encrypted.keys()) | {"MUNIMENT_TLS_CA": str(tmp_path / "other.pem")})
+    refusal = _refusal(
+        client, encrypted.environment(encrypted.keys()) | {"MUNIMENT_TLS_CA": str(tmp_path / "other.pem")}
+    )
 
     assert f"the certificate of {encrypted.address} is signed by an authority that is not trusted: name" in refusal
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.tour.grpcurl import not_run
+from tests.tour.go_tools import not_run
 from tests.tour.readme import ROOT
 
 _SECONDS = 900

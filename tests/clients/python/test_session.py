@@ -18,8 +18,8 @@ from muniment.v1.classification_pb2 import (
 from tests.clients.python.scripted import (
     MEMORY,
     SESSION_ID,
-    bad_request,
     TOKEN,
+    bad_request,
     error_info,
     status,
     unavailable,

@@ -176,11 +176,103 @@ func (x *ListAuditEventsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// The request of GetAuditCheckpoint.
+type GetAuditCheckpointRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The level.
+	Classification Classification `protobuf:"varint,1,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GetAuditCheckpointRequest) Reset() {
+	*x = GetAuditCheckpointRequest{}
+	mi := &file_muniment_v1_audit_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAuditCheckpointRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAuditCheckpointRequest) ProtoMessage() {}
+
+func (x *GetAuditCheckpointRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_audit_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAuditCheckpointRequest.ProtoReflect.Descriptor instead.
+func (*GetAuditCheckpointRequest) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_audit_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *GetAuditCheckpointRequest) GetClassification() Classification {
+	if x != nil {
+		return x.Classification
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+// The response of GetAuditCheckpoint.
+type GetAuditCheckpointResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The checkpoint.
+	Checkpoint    *AuditCheckpoint `protobuf:"bytes,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetAuditCheckpointResponse) Reset() {
+	*x = GetAuditCheckpointResponse{}
+	mi := &file_muniment_v1_audit_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAuditCheckpointResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAuditCheckpointResponse) ProtoMessage() {}
+
+func (x *GetAuditCheckpointResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_audit_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAuditCheckpointResponse.ProtoReflect.Descriptor instead.
+func (*GetAuditCheckpointResponse) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_audit_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *GetAuditCheckpointResponse) GetCheckpoint() *AuditCheckpoint {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return nil
+}
+
 var File_muniment_v1_audit_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_audit_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1fmuniment/v1/audit_service.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17muniment/v1/audit.proto\x1a\x18muniment/v1/policy.proto\"\x80\x02\n" +
+	"\x1fmuniment/v1/audit_service.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\"\x80\x02\n" +
 	"\x16ListAuditEventsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -193,9 +285,17 @@ const file_muniment_v1_audit_service_proto_rawDesc = "" +
 	"page_token\x18\x06 \x01(\tR\tpageToken\"}\n" +
 	"\x17ListAuditEventsResponse\x12:\n" +
 	"\faudit_events\x18\x01 \x03(\v2\x17.muniment.v1.AuditEventR\vauditEvents\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2z\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"`\n" +
+	"\x19GetAuditCheckpointRequest\x12C\n" +
+	"\x0eclassification\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\"Z\n" +
+	"\x1aGetAuditCheckpointResponse\x12<\n" +
+	"\n" +
+	"checkpoint\x18\x01 \x01(\v2\x1c.muniment.v1.AuditCheckpointR\n" +
+	"checkpoint2\xef\x01\n" +
 	"\fAuditService\x12j\n" +
 	"\x0fListAuditEvents\x12#.muniment.v1.ListAuditEventsRequest\x1a$.muniment.v1.ListAuditEventsResponse\"\f\xc2\xc1\x18\x05\n" +
+	"\x01\x01\x10\x03\x90\x02\x01\x12s\n" +
+	"\x12GetAuditCheckpoint\x12&.muniment.v1.GetAuditCheckpointRequest\x1a'.muniment.v1.GetAuditCheckpointResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x01\x10\x03\x90\x02\x01BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
@@ -211,24 +311,32 @@ func file_muniment_v1_audit_service_proto_rawDescGZIP() []byte {
 	return file_muniment_v1_audit_service_proto_rawDescData
 }
 
-var file_muniment_v1_audit_service_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_muniment_v1_audit_service_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_muniment_v1_audit_service_proto_goTypes = []any{
-	(*ListAuditEventsRequest)(nil),  // 0: muniment.v1.ListAuditEventsRequest
-	(*ListAuditEventsResponse)(nil), // 1: muniment.v1.ListAuditEventsResponse
-	(*timestamppb.Timestamp)(nil),   // 2: google.protobuf.Timestamp
-	(*AuditEvent)(nil),              // 3: muniment.v1.AuditEvent
+	(*ListAuditEventsRequest)(nil),     // 0: muniment.v1.ListAuditEventsRequest
+	(*ListAuditEventsResponse)(nil),    // 1: muniment.v1.ListAuditEventsResponse
+	(*GetAuditCheckpointRequest)(nil),  // 2: muniment.v1.GetAuditCheckpointRequest
+	(*GetAuditCheckpointResponse)(nil), // 3: muniment.v1.GetAuditCheckpointResponse
+	(*timestamppb.Timestamp)(nil),      // 4: google.protobuf.Timestamp
+	(*AuditEvent)(nil),                 // 5: muniment.v1.AuditEvent
+	(Classification)(0),                // 6: muniment.v1.Classification
+	(*AuditCheckpoint)(nil),            // 7: muniment.v1.AuditCheckpoint
 }
 var file_muniment_v1_audit_service_proto_depIdxs = []int32{
-	2, // 0: muniment.v1.ListAuditEventsRequest.start_time:type_name -> google.protobuf.Timestamp
-	2, // 1: muniment.v1.ListAuditEventsRequest.end_time:type_name -> google.protobuf.Timestamp
-	3, // 2: muniment.v1.ListAuditEventsResponse.audit_events:type_name -> muniment.v1.AuditEvent
-	0, // 3: muniment.v1.AuditService.ListAuditEvents:input_type -> muniment.v1.ListAuditEventsRequest
-	1, // 4: muniment.v1.AuditService.ListAuditEvents:output_type -> muniment.v1.ListAuditEventsResponse
-	4, // [4:5] is the sub-list for method output_type
-	3, // [3:4] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	4, // 0: muniment.v1.ListAuditEventsRequest.start_time:type_name -> google.protobuf.Timestamp
+	4, // 1: muniment.v1.ListAuditEventsRequest.end_time:type_name -> google.protobuf.Timestamp
+	5, // 2: muniment.v1.ListAuditEventsResponse.audit_events:type_name -> muniment.v1.AuditEvent
+	6, // 3: muniment.v1.GetAuditCheckpointRequest.classification:type_name -> muniment.v1.Classification
+	7, // 4: muniment.v1.GetAuditCheckpointResponse.checkpoint:type_name -> muniment.v1.AuditCheckpoint
+	0, // 5: muniment.v1.AuditService.ListAuditEvents:input_type -> muniment.v1.ListAuditEventsRequest
+	2, // 6: muniment.v1.AuditService.GetAuditCheckpoint:input_type -> muniment.v1.GetAuditCheckpointRequest
+	1, // 7: muniment.v1.AuditService.ListAuditEvents:output_type -> muniment.v1.ListAuditEventsResponse
+	3, // 8: muniment.v1.AuditService.GetAuditCheckpoint:output_type -> muniment.v1.GetAuditCheckpointResponse
+	7, // [7:9] is the sub-list for method output_type
+	5, // [5:7] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_audit_service_proto_init() }
@@ -237,6 +345,7 @@ func file_muniment_v1_audit_service_proto_init() {
 		return
 	}
 	file_muniment_v1_audit_proto_init()
+	file_muniment_v1_classification_proto_init()
 	file_muniment_v1_policy_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -244,7 +353,7 @@ func file_muniment_v1_audit_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muniment_v1_audit_service_proto_rawDesc), len(file_muniment_v1_audit_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -74,7 +74,8 @@ const (
 	//
 	// Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
 	ErrorReason_ERROR_REASON_WRITE_LEVEL_MISMATCH ErrorReason = 11
-	// The etag does not match the version that Get returns now. Read the item again, then retry.
+	// The etag does not match the version that Get returns now. Read the item again, then retry. For SaveMemories,
+	// `google.rpc.BadRequest` names the memories.
 	//
 	// Example, ABORTED: SaveMemory with the etag of an overwritten version.
 	ErrorReason_ERROR_REASON_ETAG_STALE ErrorReason = 12
@@ -186,6 +187,10 @@ const (
 	//
 	// Example, ALREADY_EXISTS: UndeleteItem twice.
 	ErrorReason_ERROR_REASON_ITEM_EXISTS ErrorReason = 38
+	// A visible memory already has this key.
+	//
+	// Example, ALREADY_EXISTS: RenameMemory to the key of another memory.
+	ErrorReason_ERROR_REASON_MEMORY_EXISTS ErrorReason = 39
 )
 
 // Enum value maps for ErrorReason.
@@ -230,6 +235,7 @@ var (
 		36: "ERROR_REASON_STORAGE_FULL",
 		37: "ERROR_REASON_AGENT_CEILING_EXCEEDED",
 		38: "ERROR_REASON_ITEM_EXISTS",
+		39: "ERROR_REASON_MEMORY_EXISTS",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -271,6 +277,7 @@ var (
 		"ERROR_REASON_STORAGE_FULL":           36,
 		"ERROR_REASON_AGENT_CEILING_EXCEEDED": 37,
 		"ERROR_REASON_ITEM_EXISTS":            38,
+		"ERROR_REASON_MEMORY_EXISTS":          39,
 	}
 )
 
@@ -305,7 +312,7 @@ var File_muniment_v1_error_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xb5\n" +
+	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xd5\n" +
 	"\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
@@ -347,7 +354,8 @@ const file_muniment_v1_error_proto_rawDesc = "" +
 	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10#\x12\x1d\n" +
 	"\x19ERROR_REASON_STORAGE_FULL\x10$\x12'\n" +
 	"#ERROR_REASON_AGENT_CEILING_EXCEEDED\x10%\x12\x1c\n" +
-	"\x18ERROR_REASON_ITEM_EXISTS\x10&BG\n" +
+	"\x18ERROR_REASON_ITEM_EXISTS\x10&\x12\x1e\n" +
+	"\x1aERROR_REASON_MEMORY_EXISTS\x10'BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

@@ -154,6 +154,107 @@ func (x *SaveMemoryResponse) GetMemory() *Memory {
 	return nil
 }
 
+// The request of SaveMemories.
+type SaveMemoriesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The memories to save: 1 to 100, each with a key of its own. A request has at most 1 MiB.
+	Memories      []*SaveMemoryRequest `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SaveMemoriesRequest) Reset() {
+	*x = SaveMemoriesRequest{}
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SaveMemoriesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SaveMemoriesRequest) ProtoMessage() {}
+
+func (x *SaveMemoriesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SaveMemoriesRequest.ProtoReflect.Descriptor instead.
+func (*SaveMemoriesRequest) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SaveMemoriesRequest) GetMemories() []*SaveMemoryRequest {
+	if x != nil {
+		return x.Memories
+	}
+	return nil
+}
+
+// The response of SaveMemories.
+type SaveMemoriesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The memories as they are stored, in the order of the request.
+	Memories []*Memory `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
+	// The highest level among the memories: that of all of them.
+	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *SaveMemoriesResponse) Reset() {
+	*x = SaveMemoriesResponse{}
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SaveMemoriesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SaveMemoriesResponse) ProtoMessage() {}
+
+func (x *SaveMemoriesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SaveMemoriesResponse.ProtoReflect.Descriptor instead.
+func (*SaveMemoriesResponse) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SaveMemoriesResponse) GetMemories() []*Memory {
+	if x != nil {
+		return x.Memories
+	}
+	return nil
+}
+
+func (x *SaveMemoriesResponse) GetClassification() Classification {
+	if x != nil {
+		return x.Classification
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
 // The request of GetMemory.
 type GetMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -165,7 +266,7 @@ type GetMemoryRequest struct {
 
 func (x *GetMemoryRequest) Reset() {
 	*x = GetMemoryRequest{}
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[2]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -177,7 +278,7 @@ func (x *GetMemoryRequest) String() string {
 func (*GetMemoryRequest) ProtoMessage() {}
 
 func (x *GetMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[2]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -190,7 +291,7 @@ func (x *GetMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryRequest.ProtoReflect.Descriptor instead.
 func (*GetMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{2}
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *GetMemoryRequest) GetKey() string {
@@ -211,7 +312,7 @@ type GetMemoryResponse struct {
 
 func (x *GetMemoryResponse) Reset() {
 	*x = GetMemoryResponse{}
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[3]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -223,7 +324,7 @@ func (x *GetMemoryResponse) String() string {
 func (*GetMemoryResponse) ProtoMessage() {}
 
 func (x *GetMemoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[3]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -236,7 +337,7 @@ func (x *GetMemoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryResponse.ProtoReflect.Descriptor instead.
 func (*GetMemoryResponse) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{3}
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetMemoryResponse) GetMemory() *Memory {
@@ -260,14 +361,19 @@ type ListMemoriesRequest struct {
 	// The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
 	//
 	// The default is the first page.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only memories whose key begins with this text, compared byte by byte after NFC. It obeys the rules of a key, but may
+	// end in a space.
+	//
+	// The default is all.
+	KeyPrefix     string `protobuf:"bytes,4,opt,name=key_prefix,json=keyPrefix,proto3" json:"key_prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListMemoriesRequest) Reset() {
 	*x = ListMemoriesRequest{}
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[4]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -279,7 +385,7 @@ func (x *ListMemoriesRequest) String() string {
 func (*ListMemoriesRequest) ProtoMessage() {}
 
 func (x *ListMemoriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[4]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -292,7 +398,7 @@ func (x *ListMemoriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMemoriesRequest.ProtoReflect.Descriptor instead.
 func (*ListMemoriesRequest) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{4}
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListMemoriesRequest) GetTag() string {
@@ -316,6 +422,13 @@ func (x *ListMemoriesRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListMemoriesRequest) GetKeyPrefix() string {
+	if x != nil {
+		return x.KeyPrefix
+	}
+	return ""
+}
+
 // The response of ListMemories.
 type ListMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -331,7 +444,7 @@ type ListMemoriesResponse struct {
 
 func (x *ListMemoriesResponse) Reset() {
 	*x = ListMemoriesResponse{}
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[5]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -343,7 +456,7 @@ func (x *ListMemoriesResponse) String() string {
 func (*ListMemoriesResponse) ProtoMessage() {}
 
 func (x *ListMemoriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[5]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -356,7 +469,7 @@ func (x *ListMemoriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMemoriesResponse.ProtoReflect.Descriptor instead.
 func (*ListMemoriesResponse) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{5}
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListMemoriesResponse) GetMemories() []*Memory {
@@ -396,14 +509,19 @@ type SearchMemoriesRequest struct {
 	// Whether an item must have all of the tags, or any of them.
 	//
 	// The default is all.
-	TagMatch      TagMatch `protobuf:"varint,4,opt,name=tag_match,json=tagMatch,proto3,enum=muniment.v1.TagMatch" json:"tag_match,omitempty"`
+	TagMatch TagMatch `protobuf:"varint,4,opt,name=tag_match,json=tagMatch,proto3,enum=muniment.v1.TagMatch" json:"tag_match,omitempty"`
+	// Only memories whose key begins with this text, compared byte by byte after NFC. It obeys the rules of a key, but may
+	// end in a space.
+	//
+	// The default is all memories.
+	KeyPrefix     string `protobuf:"bytes,5,opt,name=key_prefix,json=keyPrefix,proto3" json:"key_prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SearchMemoriesRequest) Reset() {
 	*x = SearchMemoriesRequest{}
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[6]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -415,7 +533,7 @@ func (x *SearchMemoriesRequest) String() string {
 func (*SearchMemoriesRequest) ProtoMessage() {}
 
 func (x *SearchMemoriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[6]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -428,7 +546,7 @@ func (x *SearchMemoriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchMemoriesRequest.ProtoReflect.Descriptor instead.
 func (*SearchMemoriesRequest) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{6}
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SearchMemoriesRequest) GetQuery() string {
@@ -459,6 +577,13 @@ func (x *SearchMemoriesRequest) GetTagMatch() TagMatch {
 	return TagMatch_TAG_MATCH_UNSPECIFIED
 }
 
+func (x *SearchMemoriesRequest) GetKeyPrefix() string {
+	if x != nil {
+		return x.KeyPrefix
+	}
+	return ""
+}
+
 // The response of SearchMemories.
 type SearchMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -474,7 +599,7 @@ type SearchMemoriesResponse struct {
 
 func (x *SearchMemoriesResponse) Reset() {
 	*x = SearchMemoriesResponse{}
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[7]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -486,7 +611,7 @@ func (x *SearchMemoriesResponse) String() string {
 func (*SearchMemoriesResponse) ProtoMessage() {}
 
 func (x *SearchMemoriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[7]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -499,7 +624,7 @@ func (x *SearchMemoriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchMemoriesResponse.ProtoReflect.Descriptor instead.
 func (*SearchMemoriesResponse) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{7}
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SearchMemoriesResponse) GetResults() []*MemoryResult {
@@ -538,7 +663,7 @@ type MemoryResult struct {
 
 func (x *MemoryResult) Reset() {
 	*x = MemoryResult{}
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[8]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -550,7 +675,7 @@ func (x *MemoryResult) String() string {
 func (*MemoryResult) ProtoMessage() {}
 
 func (x *MemoryResult) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[8]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -563,7 +688,7 @@ func (x *MemoryResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryResult.ProtoReflect.Descriptor instead.
 func (*MemoryResult) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{8}
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *MemoryResult) GetMemory() *Memory {
@@ -602,7 +727,7 @@ type DeleteMemoryRequest struct {
 
 func (x *DeleteMemoryRequest) Reset() {
 	*x = DeleteMemoryRequest{}
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[9]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -614,7 +739,7 @@ func (x *DeleteMemoryRequest) String() string {
 func (*DeleteMemoryRequest) ProtoMessage() {}
 
 func (x *DeleteMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[9]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -627,7 +752,7 @@ func (x *DeleteMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMemoryRequest.ProtoReflect.Descriptor instead.
 func (*DeleteMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{9}
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeleteMemoryRequest) GetKey() string {
@@ -655,7 +780,7 @@ type DeleteMemoryResponse struct {
 
 func (x *DeleteMemoryResponse) Reset() {
 	*x = DeleteMemoryResponse{}
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[10]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -667,7 +792,7 @@ func (x *DeleteMemoryResponse) String() string {
 func (*DeleteMemoryResponse) ProtoMessage() {}
 
 func (x *DeleteMemoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_memory_service_proto_msgTypes[10]
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -680,10 +805,232 @@ func (x *DeleteMemoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMemoryResponse.ProtoReflect.Descriptor instead.
 func (*DeleteMemoryResponse) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{10}
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeleteMemoryResponse) GetRevealed() Classification {
+	if x != nil {
+		return x.Revealed
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+// The request of DeleteMemories.
+type DeleteMemoriesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Deletes the memories with this tag.
+	Tag           string `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteMemoriesRequest) Reset() {
+	*x = DeleteMemoriesRequest{}
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteMemoriesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteMemoriesRequest) ProtoMessage() {}
+
+func (x *DeleteMemoriesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteMemoriesRequest.ProtoReflect.Descriptor instead.
+func (*DeleteMemoriesRequest) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DeleteMemoriesRequest) GetTag() string {
+	if x != nil {
+		return x.Tag
+	}
+	return ""
+}
+
+// The response of DeleteMemories.
+type DeleteMemoriesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many memories were deleted.
+	DeletedCount int32 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
+	// Whether there are more memories of the session's own level with this tag. If so, call again.
+	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteMemoriesResponse) Reset() {
+	*x = DeleteMemoriesResponse{}
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteMemoriesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteMemoriesResponse) ProtoMessage() {}
+
+func (x *DeleteMemoriesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteMemoriesResponse.ProtoReflect.Descriptor instead.
+func (*DeleteMemoriesResponse) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DeleteMemoriesResponse) GetDeletedCount() int32 {
+	if x != nil {
+		return x.DeletedCount
+	}
+	return 0
+}
+
+func (x *DeleteMemoriesResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+// The request of RenameMemory.
+type RenameMemoryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The key of the memory.
+	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// The key that it gets: another one, with the rules of SaveMemory.
+	NewKey string `protobuf:"bytes,2,opt,name=new_key,json=newKey,proto3" json:"new_key,omitempty"`
+	// The etag of the version that GetMemory returns. If set, the call renames only that version.
+	//
+	// The default is to rename the current version.
+	Etag          string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenameMemoryRequest) Reset() {
+	*x = RenameMemoryRequest{}
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenameMemoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenameMemoryRequest) ProtoMessage() {}
+
+func (x *RenameMemoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenameMemoryRequest.ProtoReflect.Descriptor instead.
+func (*RenameMemoryRequest) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RenameMemoryRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *RenameMemoryRequest) GetNewKey() string {
+	if x != nil {
+		return x.NewKey
+	}
+	return ""
+}
+
+func (x *RenameMemoryRequest) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+// The response of RenameMemory.
+type RenameMemoryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The memory as it is stored, under its new key.
+	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	// The level of the lower version of the old key that is visible from now on. UNSPECIFIED if there is none.
+	Revealed      Classification `protobuf:"varint,2,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenameMemoryResponse) Reset() {
+	*x = RenameMemoryResponse{}
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenameMemoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenameMemoryResponse) ProtoMessage() {}
+
+func (x *RenameMemoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_memory_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenameMemoryResponse.ProtoReflect.Descriptor instead.
+func (*RenameMemoryResponse) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_memory_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RenameMemoryResponse) GetMemory() *Memory {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
+func (x *RenameMemoryResponse) GetRevealed() Classification {
 	if x != nil {
 		return x.Revealed
 	}
@@ -703,26 +1050,35 @@ const file_muniment_v1_memory_service_proto_rawDesc = "" +
 	"expireTime\x12\x12\n" +
 	"\x04etag\x18\x05 \x01(\tR\x04etag\"A\n" +
 	"\x12SaveMemoryResponse\x12+\n" +
-	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\")\n" +
+	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\"Q\n" +
+	"\x13SaveMemoriesRequest\x12:\n" +
+	"\bmemories\x18\x01 \x03(\v2\x1e.muniment.v1.SaveMemoryRequestR\bmemories\"\x8c\x01\n" +
+	"\x14SaveMemoriesResponse\x12/\n" +
+	"\bmemories\x18\x01 \x03(\v2\x13.muniment.v1.MemoryR\bmemories\x12C\n" +
+	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\")\n" +
 	"\x10GetMemoryRequest\x12\x15\n" +
 	"\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\"@\n" +
 	"\x11GetMemoryResponse\x12+\n" +
-	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\"h\n" +
+	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\"\x8c\x01\n" +
 	"\x13ListMemoriesRequest\x12\x15\n" +
 	"\x03tag\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03tag\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"\xb4\x01\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\"\n" +
+	"\n" +
+	"key_prefix\x18\x04 \x01(\tB\x03\x80\x01\x01R\tkeyPrefix\"\xb4\x01\n" +
 	"\x14ListMemoriesResponse\x12/\n" +
 	"\bmemories\x18\x01 \x03(\v2\x13.muniment.v1.MemoryR\bmemories\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12C\n" +
-	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\"\xa0\x01\n" +
+	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\"\xc4\x01\n" +
 	"\x15SearchMemoriesRequest\x12\x19\n" +
 	"\x05query\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05query\x12\x1f\n" +
 	"\vmax_results\x18\x02 \x01(\x05R\n" +
 	"maxResults\x12\x17\n" +
 	"\x04tags\x18\x03 \x03(\tB\x03\x80\x01\x01R\x04tags\x122\n" +
-	"\ttag_match\x18\x04 \x01(\x0e2\x15.muniment.v1.TagMatchR\btagMatch\"\xae\x01\n" +
+	"\ttag_match\x18\x04 \x01(\x0e2\x15.muniment.v1.TagMatchR\btagMatch\x12\"\n" +
+	"\n" +
+	"key_prefix\x18\x05 \x01(\tB\x03\x80\x01\x01R\tkeyPrefix\"\xae\x01\n" +
 	"\x16SearchMemoriesResponse\x123\n" +
 	"\aresults\x18\x01 \x03(\v2\x19.muniment.v1.MemoryResultR\aresults\x12C\n" +
 	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x1a\n" +
@@ -735,10 +1091,24 @@ const file_muniment_v1_memory_service_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x12\n" +
 	"\x04etag\x18\x02 \x01(\tR\x04etag\"O\n" +
 	"\x14DeleteMemoryResponse\x127\n" +
-	"\brevealed\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed2\xf5\x03\n" +
+	"\brevealed\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed\".\n" +
+	"\x15DeleteMemoriesRequest\x12\x15\n" +
+	"\x03tag\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03tag\"Q\n" +
+	"\x16DeleteMemoriesResponse\x12#\n" +
+	"\rdeleted_count\x18\x01 \x01(\x05R\fdeletedCount\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"^\n" +
+	"\x13RenameMemoryRequest\x12\x15\n" +
+	"\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x1c\n" +
+	"\anew_key\x18\x02 \x01(\tB\x03\x80\x01\x01R\x06newKey\x12\x12\n" +
+	"\x04etag\x18\x03 \x01(\tR\x04etag\"|\n" +
+	"\x14RenameMemoryResponse\x12+\n" +
+	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\x127\n" +
+	"\brevealed\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed2\xa4\x06\n" +
 	"\rMemoryService\x12[\n" +
 	"\n" +
 	"SaveMemory\x12\x1e.muniment.v1.SaveMemoryRequest\x1a\x1f.muniment.v1.SaveMemoryResponse\"\f\xc2\xc1\x18\x05\n" +
+	"\x01\x02\x10\x02\x90\x02\x02\x12a\n" +
+	"\fSaveMemories\x12 .muniment.v1.SaveMemoriesRequest\x1a!.muniment.v1.SaveMemoriesResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x02\x10\x02\x90\x02\x02\x12X\n" +
 	"\tGetMemory\x12\x1d.muniment.v1.GetMemoryRequest\x1a\x1e.muniment.v1.GetMemoryResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x02\x10\x01\x90\x02\x01\x12a\n" +
@@ -747,7 +1117,11 @@ const file_muniment_v1_memory_service_proto_rawDesc = "" +
 	"\x0eSearchMemories\x12\".muniment.v1.SearchMemoriesRequest\x1a#.muniment.v1.SearchMemoriesResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x02\x10\x01\x90\x02\x01\x12a\n" +
 	"\fDeleteMemory\x12 .muniment.v1.DeleteMemoryRequest\x1a!.muniment.v1.DeleteMemoryResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x02BG\n" +
+	"\x01\x02\x10\x02\x90\x02\x02\x12g\n" +
+	"\x0eDeleteMemories\x12\".muniment.v1.DeleteMemoriesRequest\x1a#.muniment.v1.DeleteMemoriesResponse\"\f\xc2\xc1\x18\x05\n" +
+	"\x01\x02\x10\x02\x90\x02\x00\x12a\n" +
+	"\fRenameMemory\x12 .muniment.v1.RenameMemoryRequest\x1a!.muniment.v1.RenameMemoryResponse\"\f\xc2\xc1\x18\x05\n" +
+	"\x01\x02\x10\x02\x90\x02\x00BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
@@ -762,50 +1136,67 @@ func file_muniment_v1_memory_service_proto_rawDescGZIP() []byte {
 	return file_muniment_v1_memory_service_proto_rawDescData
 }
 
-var file_muniment_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_muniment_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_muniment_v1_memory_service_proto_goTypes = []any{
 	(*SaveMemoryRequest)(nil),      // 0: muniment.v1.SaveMemoryRequest
 	(*SaveMemoryResponse)(nil),     // 1: muniment.v1.SaveMemoryResponse
-	(*GetMemoryRequest)(nil),       // 2: muniment.v1.GetMemoryRequest
-	(*GetMemoryResponse)(nil),      // 3: muniment.v1.GetMemoryResponse
-	(*ListMemoriesRequest)(nil),    // 4: muniment.v1.ListMemoriesRequest
-	(*ListMemoriesResponse)(nil),   // 5: muniment.v1.ListMemoriesResponse
-	(*SearchMemoriesRequest)(nil),  // 6: muniment.v1.SearchMemoriesRequest
-	(*SearchMemoriesResponse)(nil), // 7: muniment.v1.SearchMemoriesResponse
-	(*MemoryResult)(nil),           // 8: muniment.v1.MemoryResult
-	(*DeleteMemoryRequest)(nil),    // 9: muniment.v1.DeleteMemoryRequest
-	(*DeleteMemoryResponse)(nil),   // 10: muniment.v1.DeleteMemoryResponse
-	(*timestamppb.Timestamp)(nil),  // 11: google.protobuf.Timestamp
-	(*Memory)(nil),                 // 12: muniment.v1.Memory
-	(Classification)(0),            // 13: muniment.v1.Classification
-	(TagMatch)(0),                  // 14: muniment.v1.TagMatch
+	(*SaveMemoriesRequest)(nil),    // 2: muniment.v1.SaveMemoriesRequest
+	(*SaveMemoriesResponse)(nil),   // 3: muniment.v1.SaveMemoriesResponse
+	(*GetMemoryRequest)(nil),       // 4: muniment.v1.GetMemoryRequest
+	(*GetMemoryResponse)(nil),      // 5: muniment.v1.GetMemoryResponse
+	(*ListMemoriesRequest)(nil),    // 6: muniment.v1.ListMemoriesRequest
+	(*ListMemoriesResponse)(nil),   // 7: muniment.v1.ListMemoriesResponse
+	(*SearchMemoriesRequest)(nil),  // 8: muniment.v1.SearchMemoriesRequest
+	(*SearchMemoriesResponse)(nil), // 9: muniment.v1.SearchMemoriesResponse
+	(*MemoryResult)(nil),           // 10: muniment.v1.MemoryResult
+	(*DeleteMemoryRequest)(nil),    // 11: muniment.v1.DeleteMemoryRequest
+	(*DeleteMemoryResponse)(nil),   // 12: muniment.v1.DeleteMemoryResponse
+	(*DeleteMemoriesRequest)(nil),  // 13: muniment.v1.DeleteMemoriesRequest
+	(*DeleteMemoriesResponse)(nil), // 14: muniment.v1.DeleteMemoriesResponse
+	(*RenameMemoryRequest)(nil),    // 15: muniment.v1.RenameMemoryRequest
+	(*RenameMemoryResponse)(nil),   // 16: muniment.v1.RenameMemoryResponse
+	(*timestamppb.Timestamp)(nil),  // 17: google.protobuf.Timestamp
+	(*Memory)(nil),                 // 18: muniment.v1.Memory
+	(Classification)(0),            // 19: muniment.v1.Classification
+	(TagMatch)(0),                  // 20: muniment.v1.TagMatch
 }
 var file_muniment_v1_memory_service_proto_depIdxs = []int32{
-	11, // 0: muniment.v1.SaveMemoryRequest.expire_time:type_name -> google.protobuf.Timestamp
-	12, // 1: muniment.v1.SaveMemoryResponse.memory:type_name -> muniment.v1.Memory
-	12, // 2: muniment.v1.GetMemoryResponse.memory:type_name -> muniment.v1.Memory
-	12, // 3: muniment.v1.ListMemoriesResponse.memories:type_name -> muniment.v1.Memory
-	13, // 4: muniment.v1.ListMemoriesResponse.classification:type_name -> muniment.v1.Classification
-	14, // 5: muniment.v1.SearchMemoriesRequest.tag_match:type_name -> muniment.v1.TagMatch
-	8,  // 6: muniment.v1.SearchMemoriesResponse.results:type_name -> muniment.v1.MemoryResult
-	13, // 7: muniment.v1.SearchMemoriesResponse.classification:type_name -> muniment.v1.Classification
-	12, // 8: muniment.v1.MemoryResult.memory:type_name -> muniment.v1.Memory
-	13, // 9: muniment.v1.DeleteMemoryResponse.revealed:type_name -> muniment.v1.Classification
-	0,  // 10: muniment.v1.MemoryService.SaveMemory:input_type -> muniment.v1.SaveMemoryRequest
-	2,  // 11: muniment.v1.MemoryService.GetMemory:input_type -> muniment.v1.GetMemoryRequest
-	4,  // 12: muniment.v1.MemoryService.ListMemories:input_type -> muniment.v1.ListMemoriesRequest
-	6,  // 13: muniment.v1.MemoryService.SearchMemories:input_type -> muniment.v1.SearchMemoriesRequest
-	9,  // 14: muniment.v1.MemoryService.DeleteMemory:input_type -> muniment.v1.DeleteMemoryRequest
-	1,  // 15: muniment.v1.MemoryService.SaveMemory:output_type -> muniment.v1.SaveMemoryResponse
-	3,  // 16: muniment.v1.MemoryService.GetMemory:output_type -> muniment.v1.GetMemoryResponse
-	5,  // 17: muniment.v1.MemoryService.ListMemories:output_type -> muniment.v1.ListMemoriesResponse
-	7,  // 18: muniment.v1.MemoryService.SearchMemories:output_type -> muniment.v1.SearchMemoriesResponse
-	10, // 19: muniment.v1.MemoryService.DeleteMemory:output_type -> muniment.v1.DeleteMemoryResponse
-	15, // [15:20] is the sub-list for method output_type
-	10, // [10:15] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	17, // 0: muniment.v1.SaveMemoryRequest.expire_time:type_name -> google.protobuf.Timestamp
+	18, // 1: muniment.v1.SaveMemoryResponse.memory:type_name -> muniment.v1.Memory
+	0,  // 2: muniment.v1.SaveMemoriesRequest.memories:type_name -> muniment.v1.SaveMemoryRequest
+	18, // 3: muniment.v1.SaveMemoriesResponse.memories:type_name -> muniment.v1.Memory
+	19, // 4: muniment.v1.SaveMemoriesResponse.classification:type_name -> muniment.v1.Classification
+	18, // 5: muniment.v1.GetMemoryResponse.memory:type_name -> muniment.v1.Memory
+	18, // 6: muniment.v1.ListMemoriesResponse.memories:type_name -> muniment.v1.Memory
+	19, // 7: muniment.v1.ListMemoriesResponse.classification:type_name -> muniment.v1.Classification
+	20, // 8: muniment.v1.SearchMemoriesRequest.tag_match:type_name -> muniment.v1.TagMatch
+	10, // 9: muniment.v1.SearchMemoriesResponse.results:type_name -> muniment.v1.MemoryResult
+	19, // 10: muniment.v1.SearchMemoriesResponse.classification:type_name -> muniment.v1.Classification
+	18, // 11: muniment.v1.MemoryResult.memory:type_name -> muniment.v1.Memory
+	19, // 12: muniment.v1.DeleteMemoryResponse.revealed:type_name -> muniment.v1.Classification
+	18, // 13: muniment.v1.RenameMemoryResponse.memory:type_name -> muniment.v1.Memory
+	19, // 14: muniment.v1.RenameMemoryResponse.revealed:type_name -> muniment.v1.Classification
+	0,  // 15: muniment.v1.MemoryService.SaveMemory:input_type -> muniment.v1.SaveMemoryRequest
+	2,  // 16: muniment.v1.MemoryService.SaveMemories:input_type -> muniment.v1.SaveMemoriesRequest
+	4,  // 17: muniment.v1.MemoryService.GetMemory:input_type -> muniment.v1.GetMemoryRequest
+	6,  // 18: muniment.v1.MemoryService.ListMemories:input_type -> muniment.v1.ListMemoriesRequest
+	8,  // 19: muniment.v1.MemoryService.SearchMemories:input_type -> muniment.v1.SearchMemoriesRequest
+	11, // 20: muniment.v1.MemoryService.DeleteMemory:input_type -> muniment.v1.DeleteMemoryRequest
+	13, // 21: muniment.v1.MemoryService.DeleteMemories:input_type -> muniment.v1.DeleteMemoriesRequest
+	15, // 22: muniment.v1.MemoryService.RenameMemory:input_type -> muniment.v1.RenameMemoryRequest
+	1,  // 23: muniment.v1.MemoryService.SaveMemory:output_type -> muniment.v1.SaveMemoryResponse
+	3,  // 24: muniment.v1.MemoryService.SaveMemories:output_type -> muniment.v1.SaveMemoriesResponse
+	5,  // 25: muniment.v1.MemoryService.GetMemory:output_type -> muniment.v1.GetMemoryResponse
+	7,  // 26: muniment.v1.MemoryService.ListMemories:output_type -> muniment.v1.ListMemoriesResponse
+	9,  // 27: muniment.v1.MemoryService.SearchMemories:output_type -> muniment.v1.SearchMemoriesResponse
+	12, // 28: muniment.v1.MemoryService.DeleteMemory:output_type -> muniment.v1.DeleteMemoryResponse
+	14, // 29: muniment.v1.MemoryService.DeleteMemories:output_type -> muniment.v1.DeleteMemoriesResponse
+	16, // 30: muniment.v1.MemoryService.RenameMemory:output_type -> muniment.v1.RenameMemoryResponse
+	23, // [23:31] is the sub-list for method output_type
+	15, // [15:23] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_memory_service_proto_init() }
@@ -823,7 +1214,7 @@ func file_muniment_v1_memory_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muniment_v1_memory_service_proto_rawDesc), len(file_muniment_v1_memory_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

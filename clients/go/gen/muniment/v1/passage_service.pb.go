@@ -882,6 +882,116 @@ func (x *DeletePassageResponse) GetRevealed() Classification {
 	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
+// The request of DeletePassages.
+type DeletePassagesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Deletes the passages with this tag. Exactly one of `tag` and `thread` is set.
+	Tag string `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
+	// Deletes the passages of this thread.
+	Thread        string `protobuf:"bytes,2,opt,name=thread,proto3" json:"thread,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeletePassagesRequest) Reset() {
+	*x = DeletePassagesRequest{}
+	mi := &file_muniment_v1_passage_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeletePassagesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeletePassagesRequest) ProtoMessage() {}
+
+func (x *DeletePassagesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_passage_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeletePassagesRequest.ProtoReflect.Descriptor instead.
+func (*DeletePassagesRequest) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_passage_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DeletePassagesRequest) GetTag() string {
+	if x != nil {
+		return x.Tag
+	}
+	return ""
+}
+
+func (x *DeletePassagesRequest) GetThread() string {
+	if x != nil {
+		return x.Thread
+	}
+	return ""
+}
+
+// The response of DeletePassages.
+type DeletePassagesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many passages were deleted.
+	DeletedCount int32 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
+	// Whether there are more passages of the session's own level with this tag, or in this thread. If so, call again.
+	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeletePassagesResponse) Reset() {
+	*x = DeletePassagesResponse{}
+	mi := &file_muniment_v1_passage_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeletePassagesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeletePassagesResponse) ProtoMessage() {}
+
+func (x *DeletePassagesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_passage_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeletePassagesResponse.ProtoReflect.Descriptor instead.
+func (*DeletePassagesResponse) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_passage_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DeletePassagesResponse) GetDeletedCount() int32 {
+	if x != nil {
+		return x.DeletedCount
+	}
+	return 0
+}
+
+func (x *DeletePassagesResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
 var File_muniment_v1_passage_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_passage_service_proto_rawDesc = "" +
@@ -946,7 +1056,13 @@ const file_muniment_v1_passage_service_proto_rawDesc = "" +
 	"\n" +
 	"passage_id\x18\x01 \x01(\tR\tpassageId\"P\n" +
 	"\x15DeletePassageResponse\x127\n" +
-	"\brevealed\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed2\xed\x04\n" +
+	"\brevealed\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed\"K\n" +
+	"\x15DeletePassagesRequest\x12\x15\n" +
+	"\x03tag\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03tag\x12\x1b\n" +
+	"\x06thread\x18\x02 \x01(\tB\x03\x80\x01\x01R\x06thread\"Q\n" +
+	"\x16DeletePassagesResponse\x12#\n" +
+	"\rdeleted_count\x18\x01 \x01(\x05R\fdeletedCount\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more2\xd6\x05\n" +
 	"\x0ePassageService\x12a\n" +
 	"\fStorePassage\x12 .muniment.v1.StorePassageRequest\x1a!.muniment.v1.StorePassageResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x02\x10\x02\x90\x02\x00\x12i\n" +
@@ -960,7 +1076,9 @@ const file_muniment_v1_passage_service_proto_rawDesc = "" +
 	"\x0eSearchPassages\x12\".muniment.v1.SearchPassagesRequest\x1a#.muniment.v1.SearchPassagesResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x02\x10\x01\x90\x02\x01\x12d\n" +
 	"\rDeletePassage\x12!.muniment.v1.DeletePassageRequest\x1a\".muniment.v1.DeletePassageResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x02BG\n" +
+	"\x01\x02\x10\x02\x90\x02\x02\x12g\n" +
+	"\x0eDeletePassages\x12\".muniment.v1.DeletePassagesRequest\x1a#.muniment.v1.DeletePassagesResponse\"\f\xc2\xc1\x18\x05\n" +
+	"\x01\x02\x10\x02\x90\x02\x00BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
@@ -975,7 +1093,7 @@ func file_muniment_v1_passage_service_proto_rawDescGZIP() []byte {
 	return file_muniment_v1_passage_service_proto_rawDescData
 }
 
-var file_muniment_v1_passage_service_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_muniment_v1_passage_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_muniment_v1_passage_service_proto_goTypes = []any{
 	(*StorePassageRequest)(nil),    // 0: muniment.v1.StorePassageRequest
 	(*StorePassageResponse)(nil),   // 1: muniment.v1.StorePassageResponse
@@ -990,43 +1108,47 @@ var file_muniment_v1_passage_service_proto_goTypes = []any{
 	(*PassageResult)(nil),          // 10: muniment.v1.PassageResult
 	(*DeletePassageRequest)(nil),   // 11: muniment.v1.DeletePassageRequest
 	(*DeletePassageResponse)(nil),  // 12: muniment.v1.DeletePassageResponse
-	(*timestamppb.Timestamp)(nil),  // 13: google.protobuf.Timestamp
-	(*Passage)(nil),                // 14: muniment.v1.Passage
-	(TagMatch)(0),                  // 15: muniment.v1.TagMatch
-	(Classification)(0),            // 16: muniment.v1.Classification
+	(*DeletePassagesRequest)(nil),  // 13: muniment.v1.DeletePassagesRequest
+	(*DeletePassagesResponse)(nil), // 14: muniment.v1.DeletePassagesResponse
+	(*timestamppb.Timestamp)(nil),  // 15: google.protobuf.Timestamp
+	(*Passage)(nil),                // 16: muniment.v1.Passage
+	(TagMatch)(0),                  // 17: muniment.v1.TagMatch
+	(Classification)(0),            // 18: muniment.v1.Classification
 }
 var file_muniment_v1_passage_service_proto_depIdxs = []int32{
-	13, // 0: muniment.v1.StorePassageRequest.event_time:type_name -> google.protobuf.Timestamp
-	13, // 1: muniment.v1.StorePassageRequest.expire_time:type_name -> google.protobuf.Timestamp
-	14, // 2: muniment.v1.StorePassageResponse.passage:type_name -> muniment.v1.Passage
+	15, // 0: muniment.v1.StorePassageRequest.event_time:type_name -> google.protobuf.Timestamp
+	15, // 1: muniment.v1.StorePassageRequest.expire_time:type_name -> google.protobuf.Timestamp
+	16, // 2: muniment.v1.StorePassageResponse.passage:type_name -> muniment.v1.Passage
 	0,  // 3: muniment.v1.ImportPassagesRequest.passage:type_name -> muniment.v1.StorePassageRequest
-	14, // 4: muniment.v1.GetPassageResponse.passage:type_name -> muniment.v1.Passage
-	15, // 5: muniment.v1.ListPassagesRequest.tag_match:type_name -> muniment.v1.TagMatch
-	13, // 6: muniment.v1.ListPassagesRequest.start_time:type_name -> google.protobuf.Timestamp
-	13, // 7: muniment.v1.ListPassagesRequest.end_time:type_name -> google.protobuf.Timestamp
-	14, // 8: muniment.v1.ListPassagesResponse.passages:type_name -> muniment.v1.Passage
-	16, // 9: muniment.v1.ListPassagesResponse.classification:type_name -> muniment.v1.Classification
-	15, // 10: muniment.v1.SearchPassagesRequest.tag_match:type_name -> muniment.v1.TagMatch
-	13, // 11: muniment.v1.SearchPassagesRequest.start_time:type_name -> google.protobuf.Timestamp
-	13, // 12: muniment.v1.SearchPassagesRequest.end_time:type_name -> google.protobuf.Timestamp
+	16, // 4: muniment.v1.GetPassageResponse.passage:type_name -> muniment.v1.Passage
+	17, // 5: muniment.v1.ListPassagesRequest.tag_match:type_name -> muniment.v1.TagMatch
+	15, // 6: muniment.v1.ListPassagesRequest.start_time:type_name -> google.protobuf.Timestamp
+	15, // 7: muniment.v1.ListPassagesRequest.end_time:type_name -> google.protobuf.Timestamp
+	16, // 8: muniment.v1.ListPassagesResponse.passages:type_name -> muniment.v1.Passage
+	18, // 9: muniment.v1.ListPassagesResponse.classification:type_name -> muniment.v1.Classification
+	17, // 10: muniment.v1.SearchPassagesRequest.tag_match:type_name -> muniment.v1.TagMatch
+	15, // 11: muniment.v1.SearchPassagesRequest.start_time:type_name -> google.protobuf.Timestamp
+	15, // 12: muniment.v1.SearchPassagesRequest.end_time:type_name -> google.protobuf.Timestamp
 	10, // 13: muniment.v1.SearchPassagesResponse.results:type_name -> muniment.v1.PassageResult
-	16, // 14: muniment.v1.SearchPassagesResponse.classification:type_name -> muniment.v1.Classification
-	14, // 15: muniment.v1.PassageResult.passage:type_name -> muniment.v1.Passage
-	16, // 16: muniment.v1.DeletePassageResponse.revealed:type_name -> muniment.v1.Classification
+	18, // 14: muniment.v1.SearchPassagesResponse.classification:type_name -> muniment.v1.Classification
+	16, // 15: muniment.v1.PassageResult.passage:type_name -> muniment.v1.Passage
+	18, // 16: muniment.v1.DeletePassageResponse.revealed:type_name -> muniment.v1.Classification
 	0,  // 17: muniment.v1.PassageService.StorePassage:input_type -> muniment.v1.StorePassageRequest
 	2,  // 18: muniment.v1.PassageService.ImportPassages:input_type -> muniment.v1.ImportPassagesRequest
 	4,  // 19: muniment.v1.PassageService.GetPassage:input_type -> muniment.v1.GetPassageRequest
 	6,  // 20: muniment.v1.PassageService.ListPassages:input_type -> muniment.v1.ListPassagesRequest
 	8,  // 21: muniment.v1.PassageService.SearchPassages:input_type -> muniment.v1.SearchPassagesRequest
 	11, // 22: muniment.v1.PassageService.DeletePassage:input_type -> muniment.v1.DeletePassageRequest
-	1,  // 23: muniment.v1.PassageService.StorePassage:output_type -> muniment.v1.StorePassageResponse
-	3,  // 24: muniment.v1.PassageService.ImportPassages:output_type -> muniment.v1.ImportPassagesResponse
-	5,  // 25: muniment.v1.PassageService.GetPassage:output_type -> muniment.v1.GetPassageResponse
-	7,  // 26: muniment.v1.PassageService.ListPassages:output_type -> muniment.v1.ListPassagesResponse
-	9,  // 27: muniment.v1.PassageService.SearchPassages:output_type -> muniment.v1.SearchPassagesResponse
-	12, // 28: muniment.v1.PassageService.DeletePassage:output_type -> muniment.v1.DeletePassageResponse
-	23, // [23:29] is the sub-list for method output_type
-	17, // [17:23] is the sub-list for method input_type
+	13, // 23: muniment.v1.PassageService.DeletePassages:input_type -> muniment.v1.DeletePassagesRequest
+	1,  // 24: muniment.v1.PassageService.StorePassage:output_type -> muniment.v1.StorePassageResponse
+	3,  // 25: muniment.v1.PassageService.ImportPassages:output_type -> muniment.v1.ImportPassagesResponse
+	5,  // 26: muniment.v1.PassageService.GetPassage:output_type -> muniment.v1.GetPassageResponse
+	7,  // 27: muniment.v1.PassageService.ListPassages:output_type -> muniment.v1.ListPassagesResponse
+	9,  // 28: muniment.v1.PassageService.SearchPassages:output_type -> muniment.v1.SearchPassagesResponse
+	12, // 29: muniment.v1.PassageService.DeletePassage:output_type -> muniment.v1.DeletePassageResponse
+	14, // 30: muniment.v1.PassageService.DeletePassages:output_type -> muniment.v1.DeletePassagesResponse
+	24, // [24:31] is the sub-list for method output_type
+	17, // [17:24] is the sub-list for method input_type
 	17, // [17:17] is the sub-list for extension type_name
 	17, // [17:17] is the sub-list for extension extendee
 	0,  // [0:17] is the sub-list for field type_name
@@ -1047,7 +1169,7 @@ func file_muniment_v1_passage_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muniment_v1_passage_service_proto_rawDesc), len(file_muniment_v1_passage_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -9,12 +9,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from muniment import _convert
-from muniment._memories import _memory, _memory_page, _search_results
+from muniment._memories import _memory, _memory_page, _memory_to_proto, _search_results
 from muniment.aio._calls import Calls
 from muniment.aio._listing import Listing
 from muniment.v1 import memory_service_pb2 as pb
 from muniment.v1.memory_service_pb2_grpc import MemoryServiceStub
-from muniment.values import Classification, Memory, MemoryPage, SearchResults
+from muniment.values import (
+    Classification,
+    DeletedCount,
+    Memory,
+    MemoryPage,
+    MemoryRenamed,
+    NewMemory,
+    SearchResults,
+)
 
 if TYPE_CHECKING:
     from muniment.v1.memory_service_pb2_grpc import MemoryServiceAsyncStub
@@ -44,14 +52,17 @@ class Memories:
         *key* is 1 to 256 code points, *content* 1 byte to 64 KiB, *tags* up to 32 of up to 64 code points.
         Tags are replaced, not merged. With *etag*, only that version is replaced; otherwise EtagStale.
         """
-        request = pb.SaveMemoryRequest(
-            key=key,
-            content=content,
-            tags=_convert.tags_to_proto(tags),
-            expire_time=_convert.time_to_proto(expire_time),
-            etag=etag or "",
-        )
+        request = _memory_to_proto(NewMemory(key, content, tags, expire_time, etag))
         return _memory((await self._calls(self._memories.SaveMemory, request, timeout)).memory)
+
+    async def save_memories(self, memories: Iterable[NewMemory], *, timeout: float | None = None) -> tuple[Memory, ...]:
+        """Save up to 100 memories in one transaction, all or none; return them in the same order.
+
+        Each is saved as `save_memory` saves it. The `violations` of InvalidArgument and EtagStale name the memories
+        that are refused, such as `memories[3].key`. A request has at most 1 MiB.
+        """
+        request = pb.SaveMemoriesRequest(memories=map(_memory_to_proto, memories))
+        return tuple(map(_memory, (await self._calls(self._memories.SaveMemories, request, timeout)).memories))
 
     async def get_memory(self, key: str, *, timeout: float | None = None) -> Memory:
         """The memory at its highest visible level. MemoryNotFound: none is visible."""
@@ -59,22 +70,33 @@ class Memories:
         return _memory((await self._calls(self._memories.GetMemory, request, timeout)).memory)
 
     def list_memories(
-        self, tag: str | None = None, *, page_size: int = 0, timeout: float | None = None
+        self, tag: str | None = None, *, key_prefix: str | None = None, page_size: int = 0, timeout: float | None = None
     ) -> Listing[Memory]:
         """The visible memories by key, each at its highest visible level; pages are fetched as needed.
 
-        *timeout* is for each page. TaintChanged: the taint was raised between two pages; see `Listing.all`.
+        Only those with *tag*, and those whose key begins with *key_prefix*, compared byte by byte after NFC. *timeout*
+        is for each page. TaintChanged: the taint was raised between two pages; see `Listing.all`.
         """
         return Listing(
-            lambda token: self.list_memories_page(tag, page_size=page_size, page_token=token, timeout=timeout),
+            lambda token: self.list_memories_page(
+                tag, key_prefix=key_prefix, page_size=page_size, page_token=token, timeout=timeout
+            ),
             lambda page: page.memories,
         )
 
     async def list_memories_page(
-        self, tag: str | None = None, *, page_size: int = 0, page_token: str = "", timeout: float | None = None
+        self,
+        tag: str | None = None,
+        *,
+        key_prefix: str | None = None,
+        page_size: int = 0,
+        page_token: str = "",
+        timeout: float | None = None,
     ) -> MemoryPage:
         """One page, and the highest level in it. A *page_size* of 0 means 50; the most is 250."""
-        request = pb.ListMemoriesRequest(tag=tag or "", page_size=page_size, page_token=page_token)
+        request = pb.ListMemoriesRequest(
+            tag=tag or "", key_prefix=key_prefix or "", page_size=page_size, page_token=page_token
+        )
         return _memory_page(await self._calls(self._memories.ListMemories, request, timeout))
 
     async def search_memories(
@@ -84,18 +106,20 @@ class Memories:
         max_results: int = 0,
         tags: Iterable[str] = (),
         tag_match: Literal["all", "any"] = "all",
+        key_prefix: str | None = None,
         timeout: float | None = None,
     ) -> SearchResults:
         """The memories that match a query in plain language, best first.
 
         *query* is 1 to 1024 code points; it has no syntax. A *max_results* of 0 means 10; the most
-        is 100.
+        is 100. Only those whose key begins with *key_prefix*, compared byte by byte after NFC.
         """
         request = pb.SearchMemoriesRequest(
             query=query,
             max_results=max_results,
             tags=_convert.tags_to_proto(tags),
             tag_match=_convert.tag_match_to_proto(tag_match),
+            key_prefix=key_prefix or "",
         )
         return _search_results(await self._calls(self._memories.SearchMemories, request, timeout))
 
@@ -108,3 +132,23 @@ class Memories:
         """
         request = pb.DeleteMemoryRequest(key=key, etag=etag or "")
         return _convert.revealed(await self._calls(self._memories.DeleteMemory, request, timeout))
+
+    async def delete_memories(self, tag: str, *, timeout: float | None = None) -> DeletedCount:
+        """Delete the session's own-level memories with *tag*: at most 1,000 a call, by key, and fewer of long ones.
+
+        Lower versions of the deleted keys are visible from then on.
+        """
+        response = await self._calls(self._memories.DeleteMemories, pb.DeleteMemoriesRequest(tag=tag), timeout)
+        return DeletedCount(response.deleted_count, response.more)
+
+    async def rename_memory(
+        self, key: str, new_key: str, *, etag: str | None = None, timeout: float | None = None
+    ) -> MemoryRenamed:
+        """Give the session's own-level version another key. With *etag*, only that version; otherwise EtagStale.
+
+        MemoryExists: a memory with the new key is visible. WriteLevelMismatch: only lower versions of *key* are.
+        MemoryNotFound: none is.
+        """
+        request = pb.RenameMemoryRequest(key=key, new_key=new_key, etag=etag or "")
+        response = await self._calls(self._memories.RenameMemory, request, timeout)
+        return MemoryRenamed(_memory(response.memory), _convert.revealed(response))

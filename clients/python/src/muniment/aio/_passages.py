@@ -16,6 +16,7 @@ from muniment.v1 import passage_service_pb2 as pb
 from muniment.v1.passage_service_pb2_grpc import PassageServiceStub
 from muniment.values import (
     Classification,
+    DeletedCount,
     ImportCounts,
     NewPassage,
     Passage,
@@ -177,3 +178,14 @@ class Passages:
         """
         request = pb.DeletePassageRequest(passage_id=passage_id)
         return _convert.revealed(await self._calls(self._passages.DeletePassage, request, timeout))
+
+    async def delete_passages(
+        self, *, tag: str | None = None, thread: str | None = None, timeout: float | None = None
+    ) -> DeletedCount:
+        """Delete the passages of the session's own level with a *tag*, or of a *thread*: exactly one of the two.
+
+        At most 1,000 a call, and fewer of long ones.
+        """
+        request = pb.DeletePassagesRequest(tag=tag or "", thread=thread or "")
+        response = await self._calls(self._passages.DeletePassages, request, timeout)
+        return DeletedCount(response.deleted_count, response.more)

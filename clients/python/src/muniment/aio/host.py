@@ -17,7 +17,16 @@ from muniment.v1 import agent_service_pb2, audit_service_pb2, session_service_pb
 from muniment.v1.agent_service_pb2_grpc import AgentServiceStub
 from muniment.v1.audit_service_pb2_grpc import AuditServiceStub
 from muniment.v1.session_service_pb2_grpc import SessionServiceStub
-from muniment.values import Agent, AgentLimits, AuditEvent, Classification, ItemKind, MemorySettings, Session
+from muniment.values import (
+    Agent,
+    AgentLimits,
+    AuditCheckpoint,
+    AuditEvent,
+    Classification,
+    ItemKind,
+    MemorySettings,
+    Session,
+)
 
 AnySession = SessionClient | Session | str
 
@@ -244,6 +253,18 @@ class HostClient(SharedBlocks):
             return await self._calls(self._audit.ListAuditEvents, request, timeout)
 
         return Listing(fetch, lambda page: map(_convert.audit_event, page.audit_events))
+
+    async def get_audit_checkpoint(
+        self, classification: Classification, *, timeout: float | None = None
+    ) -> AuditCheckpoint:
+        """The last seal of the audit log at one level: keep it where whoever can change the database cannot write.
+
+        Requires a key with the ceiling RESTRICTED.
+        """
+        request = audit_service_pb2.GetAuditCheckpointRequest(classification=_convert.level_to_proto(classification))
+        return _convert.audit_checkpoint(
+            (await self._calls(self._audit.GetAuditCheckpoint, request, timeout)).checkpoint
+        )
 
     def session(self, token: str) -> SessionClient:
         """A client for an existing token, over the same connection. Its `with` block leaves the session open."""

@@ -133,9 +133,7 @@ def search(
 @LIMIT
 @with_output
 @with_session
-def list_(
-    session: SessionClient, output: Output, tag: str | None, key_prefix: str | None, limit: int | None
-) -> None:
+def list_(session: SessionClient, output: Output, tag: str | None, key_prefix: str | None, limit: int | None) -> None:
     """List the visible memories by key.
 
     Each is shown at its highest visible level.

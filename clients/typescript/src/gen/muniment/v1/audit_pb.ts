@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/audit.proto.
  */
 export const file_muniment_v1_audit: GenFile = /*@__PURE__*/
-  fileDesc("ChdtdW5pbWVudC92MS9hdWRpdC5wcm90bxILbXVuaW1lbnQudjEixwIKCkF1ZGl0RXZlbnQSEAoIZXZlbnRfaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoOY2xhc3NpZmljYXRpb24YAyABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIQCghhZ2VudF9pZBgEIAEoCRISCgpzZXNzaW9uX2lkGAUgASgJEhMKC2hvc3Rfa2V5X2lkGAYgASgJEg4KBm1ldGhvZBgHIAEoCRIPCgdvdXRjb21lGAggASgJEiMKBGtpbmQYCSABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIPCgdpdGVtX2lkGAogASgJEhAKCHJldmlzaW9uGAsgASgFEhQKDHJlc3VsdF9jb3VudBgMIAEoBRIOCgZyZWFzb24YDSABKAkqewoISXRlbUtpbmQSGQoVSVRFTV9LSU5EX1VOU1BFQ0lGSUVEEAASFAoQSVRFTV9LSU5EX01FTU9SWRABEhIKDklURU1fS0lORF9OT1RFEAISEwoPSVRFTV9LSU5EX0JMT0NLEAMSFQoRSVRFTV9LSU5EX1BBU1NBR0UQBEJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
+  fileDesc("ChdtdW5pbWVudC92MS9hdWRpdC5wcm90bxILbXVuaW1lbnQudjEixwIKCkF1ZGl0RXZlbnQSEAoIZXZlbnRfaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoOY2xhc3NpZmljYXRpb24YAyABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIQCghhZ2VudF9pZBgEIAEoCRISCgpzZXNzaW9uX2lkGAUgASgJEhMKC2hvc3Rfa2V5X2lkGAYgASgJEg4KBm1ldGhvZBgHIAEoCRIPCgdvdXRjb21lGAggASgJEiMKBGtpbmQYCSABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIPCgdpdGVtX2lkGAogASgJEhAKCHJldmlzaW9uGAsgASgFEhQKDHJlc3VsdF9jb3VudBgMIAEoBRIOCgZyZWFzb24YDSABKAkirQEKD0F1ZGl0Q2hlY2twb2ludBIzCg5jbGFzc2lmaWNhdGlvbhgBIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEhMKC3NlYWxfbnVtYmVyGAIgASgDEhMKC2V2ZW50X2NvdW50GAMgASgDEhEKCWhlYWRfaGFzaBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCp7CghJdGVtS2luZBIZChVJVEVNX0tJTkRfVU5TUEVDSUZJRUQQABIUChBJVEVNX0tJTkRfTUVNT1JZEAESEgoOSVRFTV9LSU5EX05PVEUQAhITCg9JVEVNX0tJTkRfQkxPQ0sQAxIVChFJVEVNX0tJTkRfUEFTU0FHRRAEQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
 
 /**
  * One effect, audited read or refusal. It never contains content, keys, tags or queries.
@@ -120,6 +120,55 @@ export type AuditEvent = Message<"muniment.v1.AuditEvent"> & {
  */
 export const AuditEventSchema: GenMessage<AuditEvent> = /*@__PURE__*/
   messageDesc(file_muniment_v1_audit, 0);
+
+/**
+ * The last seal of the audit log at one level. The server seals events within seconds, in a chain of hashes.
+ *
+ * @generated from message muniment.v1.AuditCheckpoint
+ */
+export type AuditCheckpoint = Message<"muniment.v1.AuditCheckpoint"> & {
+  /**
+   * The level.
+   *
+   * @generated from field: muniment.v1.Classification classification = 1;
+   */
+  classification: Classification;
+
+  /**
+   * How many seals the chain has. 0 if nothing was sealed.
+   *
+   * @generated from field: int64 seal_number = 2;
+   */
+  sealNumber: bigint;
+
+  /**
+   * How many events the chain has sealed.
+   *
+   * @generated from field: int64 event_count = 3;
+   */
+  eventCount: bigint;
+
+  /**
+   * The SHA-256 hash of the last seal, in hexadecimal. It covers all events sealed so far. Empty if there are none.
+   *
+   * @generated from field: string head_hash = 4;
+   */
+  headHash: string;
+
+  /**
+   * When the last seal was made. Absent if there is none.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 5;
+   */
+  time?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message muniment.v1.AuditCheckpoint.
+ * Use `create(AuditCheckpointSchema)` to create a new message.
+ */
+export const AuditCheckpointSchema: GenMessage<AuditCheckpoint> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_audit, 1);
 
 /**
  * A kind of item.

@@ -6,8 +6,10 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { AuditEvent } from "./audit_pb.js";
+import type { AuditCheckpoint, AuditEvent } from "./audit_pb.js";
 import { file_muniment_v1_audit } from "./audit_pb.js";
+import type { Classification } from "./classification_pb.js";
+import { file_muniment_v1_classification } from "./classification_pb.js";
 import { file_muniment_v1_policy } from "./policy_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -15,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/audit_service.proto.
  */
 export const file_muniment_v1_audit_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch9tdW5pbWVudC92MS9hdWRpdF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSLDAQoWTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEi4KCnN0YXJ0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglwYWdlX3NpemUYBSABKAUSEgoKcGFnZV90b2tlbhgGIAEoCSJhChdMaXN0QXVkaXRFdmVudHNSZXNwb25zZRItCgxhdWRpdF9ldmVudHMYASADKAsyFy5tdW5pbWVudC52MS5BdWRpdEV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCTJ6CgxBdWRpdFNlcnZpY2USagoPTGlzdEF1ZGl0RXZlbnRzEiMubXVuaW1lbnQudjEuTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBokLm11bmltZW50LnYxLkxpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlIgyQAgHCwRgFCgEBEANCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_audit, file_muniment_v1_policy]);
+  fileDesc("Ch9tdW5pbWVudC92MS9hdWRpdF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSLDAQoWTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEi4KCnN0YXJ0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglwYWdlX3NpemUYBSABKAUSEgoKcGFnZV90b2tlbhgGIAEoCSJhChdMaXN0QXVkaXRFdmVudHNSZXNwb25zZRItCgxhdWRpdF9ldmVudHMYASADKAsyFy5tdW5pbWVudC52MS5BdWRpdEV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJQChlHZXRBdWRpdENoZWNrcG9pbnRSZXF1ZXN0EjMKDmNsYXNzaWZpY2F0aW9uGAEgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24iTgoaR2V0QXVkaXRDaGVja3BvaW50UmVzcG9uc2USMAoKY2hlY2twb2ludBgBIAEoCzIcLm11bmltZW50LnYxLkF1ZGl0Q2hlY2twb2ludDLvAQoMQXVkaXRTZXJ2aWNlEmoKD0xpc3RBdWRpdEV2ZW50cxIjLm11bmltZW50LnYxLkxpc3RBdWRpdEV2ZW50c1JlcXVlc3QaJC5tdW5pbWVudC52MS5MaXN0QXVkaXRFdmVudHNSZXNwb25zZSIMkAIBwsEYBQoBARADEnMKEkdldEF1ZGl0Q2hlY2twb2ludBImLm11bmltZW50LnYxLkdldEF1ZGl0Q2hlY2twb2ludFJlcXVlc3QaJy5tdW5pbWVudC52MS5HZXRBdWRpdENoZWNrcG9pbnRSZXNwb25zZSIMkAIBwsEYBQoBARADQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_policy]);
 
 /**
  * The request of ListAuditEvents.
@@ -110,6 +112,48 @@ export const ListAuditEventsResponseSchema: GenMessage<ListAuditEventsResponse> 
   messageDesc(file_muniment_v1_audit_service, 1);
 
 /**
+ * The request of GetAuditCheckpoint.
+ *
+ * @generated from message muniment.v1.GetAuditCheckpointRequest
+ */
+export type GetAuditCheckpointRequest = Message<"muniment.v1.GetAuditCheckpointRequest"> & {
+  /**
+   * The level.
+   *
+   * @generated from field: muniment.v1.Classification classification = 1;
+   */
+  classification: Classification;
+};
+
+/**
+ * Describes the message muniment.v1.GetAuditCheckpointRequest.
+ * Use `create(GetAuditCheckpointRequestSchema)` to create a new message.
+ */
+export const GetAuditCheckpointRequestSchema: GenMessage<GetAuditCheckpointRequest> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_audit_service, 2);
+
+/**
+ * The response of GetAuditCheckpoint.
+ *
+ * @generated from message muniment.v1.GetAuditCheckpointResponse
+ */
+export type GetAuditCheckpointResponse = Message<"muniment.v1.GetAuditCheckpointResponse"> & {
+  /**
+   * The checkpoint.
+   *
+   * @generated from field: muniment.v1.AuditCheckpoint checkpoint = 1;
+   */
+  checkpoint?: AuditCheckpoint | undefined;
+};
+
+/**
+ * Describes the message muniment.v1.GetAuditCheckpointResponse.
+ * Use `create(GetAuditCheckpointResponseSchema)` to create a new message.
+ */
+export const GetAuditCheckpointResponseSchema: GenMessage<GetAuditCheckpointResponse> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_audit_service, 3);
+
+/**
  * The audit log. Only hosts may call it.
  *
  * @generated from service muniment.v1.AuditService
@@ -124,6 +168,20 @@ export const AuditService: GenService<{
     methodKind: "unary";
     input: typeof ListAuditEventsRequestSchema;
     output: typeof ListAuditEventsResponseSchema;
+  },
+  /**
+   * Get the last seal of the tenant's audit log at one level.
+   *
+   * Keep it where whoever can change the database cannot write. Operators compare the log with it: `muniment audit
+   * verify --checkpoint`. Requires a key with the ceiling RESTRICTED, since events of every agent are counted; other
+   * keys get CEILING_EXCEEDED.
+   *
+   * @generated from rpc muniment.v1.AuditService.GetAuditCheckpoint
+   */
+  getAuditCheckpoint: {
+    methodKind: "unary";
+    input: typeof GetAuditCheckpointRequestSchema;
+    output: typeof GetAuditCheckpointResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_muniment_v1_audit_service, 0);

@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/memory_service.proto.
  */
 export const file_muniment_v1_memory_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBtdW5pbWVudC92MS9tZW1vcnlfc2VydmljZS5wcm90bxILbXVuaW1lbnQudjEijQEKEVNhdmVNZW1vcnlSZXF1ZXN0EhAKA2tleRgBIAEoCUIDgAEBEhQKB2NvbnRlbnQYAiABKAlCA4ABARIRCgR0YWdzGAMgAygJQgOAAQESLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGV0YWcYBSABKAkiOQoSU2F2ZU1lbW9yeVJlc3BvbnNlEiMKBm1lbW9yeRgBIAEoCzITLm11bmltZW50LnYxLk1lbW9yeSIkChBHZXRNZW1vcnlSZXF1ZXN0EhAKA2tleRgBIAEoCUIDgAEBIjgKEUdldE1lbW9yeVJlc3BvbnNlEiMKBm1lbW9yeRgBIAEoCzITLm11bmltZW50LnYxLk1lbW9yeSJOChNMaXN0TWVtb3JpZXNSZXF1ZXN0EhAKA3RhZxgBIAEoCUIDgAEBEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIosBChRMaXN0TWVtb3JpZXNSZXNwb25zZRIlCghtZW1vcmllcxgBIAMoCzITLm11bmltZW50LnYxLk1lbW9yeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSMwoOY2xhc3NpZmljYXRpb24YAyABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbiJ9ChVTZWFyY2hNZW1vcmllc1JlcXVlc3QSEgoFcXVlcnkYASABKAlCA4ABARITCgttYXhfcmVzdWx0cxgCIAEoBRIRCgR0YWdzGAMgAygJQgOAAQESKAoJdGFnX21hdGNoGAQgASgOMhUubXVuaW1lbnQudjEuVGFnTWF0Y2giiwEKFlNlYXJjaE1lbW9yaWVzUmVzcG9uc2USKgoHcmVzdWx0cxgBIAMoCzIZLm11bmltZW50LnYxLk1lbW9yeVJlc3VsdBIzCg5jbGFzc2lmaWNhdGlvbhgCIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEhAKCHNlbWFudGljGAMgASgIIlgKDE1lbW9yeVJlc3VsdBIjCgZtZW1vcnkYASABKAsyEy5tdW5pbWVudC52MS5NZW1vcnkSDQoFc2NvcmUYAiABKAESFAoHc25pcHBldBgDIAEoCUIDgAEBIjUKE0RlbGV0ZU1lbW9yeVJlcXVlc3QSEAoDa2V5GAEgASgJQgOAAQESDAoEZXRhZxgCIAEoCSJFChREZWxldGVNZW1vcnlSZXNwb25zZRItCghyZXZlYWxlZBgBIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uMvUDCg1NZW1vcnlTZXJ2aWNlElsKClNhdmVNZW1vcnkSHi5tdW5pbWVudC52MS5TYXZlTWVtb3J5UmVxdWVzdBofLm11bmltZW50LnYxLlNhdmVNZW1vcnlSZXNwb25zZSIMkAICwsEYBQoBAhACElgKCUdldE1lbW9yeRIdLm11bmltZW50LnYxLkdldE1lbW9yeVJlcXVlc3QaHi5tdW5pbWVudC52MS5HZXRNZW1vcnlSZXNwb25zZSIMkAIBwsEYBQoBAhABEmEKDExpc3RNZW1vcmllcxIgLm11bmltZW50LnYxLkxpc3RNZW1vcmllc1JlcXVlc3QaIS5tdW5pbWVudC52MS5MaXN0TWVtb3JpZXNSZXNwb25zZSIMkAIBwsEYBQoBAhABEmcKDlNlYXJjaE1lbW9yaWVzEiIubXVuaW1lbnQudjEuU2VhcmNoTWVtb3JpZXNSZXF1ZXN0GiMubXVuaW1lbnQudjEuU2VhcmNoTWVtb3JpZXNSZXNwb25zZSIMkAIBwsEYBQoBAhABEmEKDERlbGV0ZU1lbW9yeRIgLm11bmltZW50LnYxLkRlbGV0ZU1lbW9yeVJlcXVlc3QaIS5tdW5pbWVudC52MS5EZWxldGVNZW1vcnlSZXNwb25zZSIMkAICwsEYBQoBAhACQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_memory, file_muniment_v1_policy, file_muniment_v1_tag_match]);
+  fileDesc("CiBtdW5pbWVudC92MS9tZW1vcnlfc2VydmljZS5wcm90bxILbXVuaW1lbnQudjEijQEKEVNhdmVNZW1vcnlSZXF1ZXN0EhAKA2tleRgBIAEoCUIDgAEBEhQKB2NvbnRlbnQYAiABKAlCA4ABARIRCgR0YWdzGAMgAygJQgOAAQESLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGV0YWcYBSABKAkiOQoSU2F2ZU1lbW9yeVJlc3BvbnNlEiMKBm1lbW9yeRgBIAEoCzITLm11bmltZW50LnYxLk1lbW9yeSJHChNTYXZlTWVtb3JpZXNSZXF1ZXN0EjAKCG1lbW9yaWVzGAEgAygLMh4ubXVuaW1lbnQudjEuU2F2ZU1lbW9yeVJlcXVlc3QicgoUU2F2ZU1lbW9yaWVzUmVzcG9uc2USJQoIbWVtb3JpZXMYASADKAsyEy5tdW5pbWVudC52MS5NZW1vcnkSMwoOY2xhc3NpZmljYXRpb24YAiABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbiIkChBHZXRNZW1vcnlSZXF1ZXN0EhAKA2tleRgBIAEoCUIDgAEBIjgKEUdldE1lbW9yeVJlc3BvbnNlEiMKBm1lbW9yeRgBIAEoCzITLm11bmltZW50LnYxLk1lbW9yeSJnChNMaXN0TWVtb3JpZXNSZXF1ZXN0EhAKA3RhZxgBIAEoCUIDgAEBEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEhcKCmtleV9wcmVmaXgYBCABKAlCA4ABASKLAQoUTGlzdE1lbW9yaWVzUmVzcG9uc2USJQoIbWVtb3JpZXMYASADKAsyEy5tdW5pbWVudC52MS5NZW1vcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEjMKDmNsYXNzaWZpY2F0aW9uGAMgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24ilgEKFVNlYXJjaE1lbW9yaWVzUmVxdWVzdBISCgVxdWVyeRgBIAEoCUIDgAEBEhMKC21heF9yZXN1bHRzGAIgASgFEhEKBHRhZ3MYAyADKAlCA4ABARIoCgl0YWdfbWF0Y2gYBCABKA4yFS5tdW5pbWVudC52MS5UYWdNYXRjaBIXCgprZXlfcHJlZml4GAUgASgJQgOAAQEiiwEKFlNlYXJjaE1lbW9yaWVzUmVzcG9uc2USKgoHcmVzdWx0cxgBIAMoCzIZLm11bmltZW50LnYxLk1lbW9yeVJlc3VsdBIzCg5jbGFzc2lmaWNhdGlvbhgCIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEhAKCHNlbWFudGljGAMgASgIIlgKDE1lbW9yeVJlc3VsdBIjCgZtZW1vcnkYASABKAsyEy5tdW5pbWVudC52MS5NZW1vcnkSDQoFc2NvcmUYAiABKAESFAoHc25pcHBldBgDIAEoCUIDgAEBIjUKE0RlbGV0ZU1lbW9yeVJlcXVlc3QSEAoDa2V5GAEgASgJQgOAAQESDAoEZXRhZxgCIAEoCSJFChREZWxldGVNZW1vcnlSZXNwb25zZRItCghyZXZlYWxlZBgBIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uIikKFURlbGV0ZU1lbW9yaWVzUmVxdWVzdBIQCgN0YWcYASABKAlCA4ABASI9ChZEZWxldGVNZW1vcmllc1Jlc3BvbnNlEhUKDWRlbGV0ZWRfY291bnQYASABKAUSDAoEbW9yZRgCIAEoCCJLChNSZW5hbWVNZW1vcnlSZXF1ZXN0EhAKA2tleRgBIAEoCUIDgAEBEhQKB25ld19rZXkYAiABKAlCA4ABARIMCgRldGFnGAMgASgJImoKFFJlbmFtZU1lbW9yeVJlc3BvbnNlEiMKBm1lbW9yeRgBIAEoCzITLm11bmltZW50LnYxLk1lbW9yeRItCghyZXZlYWxlZBgCIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uMqQGCg1NZW1vcnlTZXJ2aWNlElsKClNhdmVNZW1vcnkSHi5tdW5pbWVudC52MS5TYXZlTWVtb3J5UmVxdWVzdBofLm11bmltZW50LnYxLlNhdmVNZW1vcnlSZXNwb25zZSIMkAICwsEYBQoBAhACEmEKDFNhdmVNZW1vcmllcxIgLm11bmltZW50LnYxLlNhdmVNZW1vcmllc1JlcXVlc3QaIS5tdW5pbWVudC52MS5TYXZlTWVtb3JpZXNSZXNwb25zZSIMkAICwsEYBQoBAhACElgKCUdldE1lbW9yeRIdLm11bmltZW50LnYxLkdldE1lbW9yeVJlcXVlc3QaHi5tdW5pbWVudC52MS5HZXRNZW1vcnlSZXNwb25zZSIMkAIBwsEYBQoBAhABEmEKDExpc3RNZW1vcmllcxIgLm11bmltZW50LnYxLkxpc3RNZW1vcmllc1JlcXVlc3QaIS5tdW5pbWVudC52MS5MaXN0TWVtb3JpZXNSZXNwb25zZSIMkAIBwsEYBQoBAhABEmcKDlNlYXJjaE1lbW9yaWVzEiIubXVuaW1lbnQudjEuU2VhcmNoTWVtb3JpZXNSZXF1ZXN0GiMubXVuaW1lbnQudjEuU2VhcmNoTWVtb3JpZXNSZXNwb25zZSIMkAIBwsEYBQoBAhABEmEKDERlbGV0ZU1lbW9yeRIgLm11bmltZW50LnYxLkRlbGV0ZU1lbW9yeVJlcXVlc3QaIS5tdW5pbWVudC52MS5EZWxldGVNZW1vcnlSZXNwb25zZSIMkAICwsEYBQoBAhACEmcKDkRlbGV0ZU1lbW9yaWVzEiIubXVuaW1lbnQudjEuRGVsZXRlTWVtb3JpZXNSZXF1ZXN0GiMubXVuaW1lbnQudjEuRGVsZXRlTWVtb3JpZXNSZXNwb25zZSIMkAIAwsEYBQoBAhACEmEKDFJlbmFtZU1lbW9yeRIgLm11bmltZW50LnYxLlJlbmFtZU1lbW9yeVJlcXVlc3QaIS5tdW5pbWVudC52MS5SZW5hbWVNZW1vcnlSZXNwb25zZSIMkAIAwsEYBQoBAhACQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_memory, file_muniment_v1_policy, file_muniment_v1_tag_match]);
 
 /**
  * The request of SaveMemory.
@@ -96,6 +96,55 @@ export const SaveMemoryResponseSchema: GenMessage<SaveMemoryResponse> = /*@__PUR
   messageDesc(file_muniment_v1_memory_service, 1);
 
 /**
+ * The request of SaveMemories.
+ *
+ * @generated from message muniment.v1.SaveMemoriesRequest
+ */
+export type SaveMemoriesRequest = Message<"muniment.v1.SaveMemoriesRequest"> & {
+  /**
+   * The memories to save: 1 to 100, each with a key of its own. A request has at most 1 MiB.
+   *
+   * @generated from field: repeated muniment.v1.SaveMemoryRequest memories = 1;
+   */
+  memories: SaveMemoryRequest[];
+};
+
+/**
+ * Describes the message muniment.v1.SaveMemoriesRequest.
+ * Use `create(SaveMemoriesRequestSchema)` to create a new message.
+ */
+export const SaveMemoriesRequestSchema: GenMessage<SaveMemoriesRequest> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_memory_service, 2);
+
+/**
+ * The response of SaveMemories.
+ *
+ * @generated from message muniment.v1.SaveMemoriesResponse
+ */
+export type SaveMemoriesResponse = Message<"muniment.v1.SaveMemoriesResponse"> & {
+  /**
+   * The memories as they are stored, in the order of the request.
+   *
+   * @generated from field: repeated muniment.v1.Memory memories = 1;
+   */
+  memories: Memory[];
+
+  /**
+   * The highest level among the memories: that of all of them.
+   *
+   * @generated from field: muniment.v1.Classification classification = 2;
+   */
+  classification: Classification;
+};
+
+/**
+ * Describes the message muniment.v1.SaveMemoriesResponse.
+ * Use `create(SaveMemoriesResponseSchema)` to create a new message.
+ */
+export const SaveMemoriesResponseSchema: GenMessage<SaveMemoriesResponse> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_memory_service, 3);
+
+/**
  * The request of GetMemory.
  *
  * @generated from message muniment.v1.GetMemoryRequest
@@ -114,7 +163,7 @@ export type GetMemoryRequest = Message<"muniment.v1.GetMemoryRequest"> & {
  * Use `create(GetMemoryRequestSchema)` to create a new message.
  */
 export const GetMemoryRequestSchema: GenMessage<GetMemoryRequest> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_memory_service, 2);
+  messageDesc(file_muniment_v1_memory_service, 4);
 
 /**
  * The response of GetMemory.
@@ -135,7 +184,7 @@ export type GetMemoryResponse = Message<"muniment.v1.GetMemoryResponse"> & {
  * Use `create(GetMemoryResponseSchema)` to create a new message.
  */
 export const GetMemoryResponseSchema: GenMessage<GetMemoryResponse> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_memory_service, 3);
+  messageDesc(file_muniment_v1_memory_service, 5);
 
 /**
  * The request of ListMemories.
@@ -169,6 +218,16 @@ export type ListMemoriesRequest = Message<"muniment.v1.ListMemoriesRequest"> & {
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
+
+  /**
+   * Only memories whose key begins with this text, compared byte by byte after NFC. It obeys the rules of a key, but may
+   * end in a space.
+   *
+   * The default is all.
+   *
+   * @generated from field: string key_prefix = 4;
+   */
+  keyPrefix: string;
 };
 
 /**
@@ -176,7 +235,7 @@ export type ListMemoriesRequest = Message<"muniment.v1.ListMemoriesRequest"> & {
  * Use `create(ListMemoriesRequestSchema)` to create a new message.
  */
 export const ListMemoriesRequestSchema: GenMessage<ListMemoriesRequest> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_memory_service, 4);
+  messageDesc(file_muniment_v1_memory_service, 6);
 
 /**
  * The response of ListMemories.
@@ -211,7 +270,7 @@ export type ListMemoriesResponse = Message<"muniment.v1.ListMemoriesResponse"> &
  * Use `create(ListMemoriesResponseSchema)` to create a new message.
  */
 export const ListMemoriesResponseSchema: GenMessage<ListMemoriesResponse> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_memory_service, 5);
+  messageDesc(file_muniment_v1_memory_service, 7);
 
 /**
  * The request of SearchMemories.
@@ -252,6 +311,16 @@ export type SearchMemoriesRequest = Message<"muniment.v1.SearchMemoriesRequest">
    * @generated from field: muniment.v1.TagMatch tag_match = 4;
    */
   tagMatch: TagMatch;
+
+  /**
+   * Only memories whose key begins with this text, compared byte by byte after NFC. It obeys the rules of a key, but may
+   * end in a space.
+   *
+   * The default is all memories.
+   *
+   * @generated from field: string key_prefix = 5;
+   */
+  keyPrefix: string;
 };
 
 /**
@@ -259,7 +328,7 @@ export type SearchMemoriesRequest = Message<"muniment.v1.SearchMemoriesRequest">
  * Use `create(SearchMemoriesRequestSchema)` to create a new message.
  */
 export const SearchMemoriesRequestSchema: GenMessage<SearchMemoriesRequest> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_memory_service, 6);
+  messageDesc(file_muniment_v1_memory_service, 8);
 
 /**
  * The response of SearchMemories.
@@ -294,7 +363,7 @@ export type SearchMemoriesResponse = Message<"muniment.v1.SearchMemoriesResponse
  * Use `create(SearchMemoriesResponseSchema)` to create a new message.
  */
 export const SearchMemoriesResponseSchema: GenMessage<SearchMemoriesResponse> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_memory_service, 7);
+  messageDesc(file_muniment_v1_memory_service, 9);
 
 /**
  * One match of a search.
@@ -329,7 +398,7 @@ export type MemoryResult = Message<"muniment.v1.MemoryResult"> & {
  * Use `create(MemoryResultSchema)` to create a new message.
  */
 export const MemoryResultSchema: GenMessage<MemoryResult> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_memory_service, 8);
+  messageDesc(file_muniment_v1_memory_service, 10);
 
 /**
  * The request of DeleteMemory.
@@ -359,7 +428,7 @@ export type DeleteMemoryRequest = Message<"muniment.v1.DeleteMemoryRequest"> & {
  * Use `create(DeleteMemoryRequestSchema)` to create a new message.
  */
 export const DeleteMemoryRequestSchema: GenMessage<DeleteMemoryRequest> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_memory_service, 9);
+  messageDesc(file_muniment_v1_memory_service, 11);
 
 /**
  * The response of DeleteMemory.
@@ -380,7 +449,121 @@ export type DeleteMemoryResponse = Message<"muniment.v1.DeleteMemoryResponse"> &
  * Use `create(DeleteMemoryResponseSchema)` to create a new message.
  */
 export const DeleteMemoryResponseSchema: GenMessage<DeleteMemoryResponse> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_memory_service, 10);
+  messageDesc(file_muniment_v1_memory_service, 12);
+
+/**
+ * The request of DeleteMemories.
+ *
+ * @generated from message muniment.v1.DeleteMemoriesRequest
+ */
+export type DeleteMemoriesRequest = Message<"muniment.v1.DeleteMemoriesRequest"> & {
+  /**
+   * Deletes the memories with this tag.
+   *
+   * @generated from field: string tag = 1;
+   */
+  tag: string;
+};
+
+/**
+ * Describes the message muniment.v1.DeleteMemoriesRequest.
+ * Use `create(DeleteMemoriesRequestSchema)` to create a new message.
+ */
+export const DeleteMemoriesRequestSchema: GenMessage<DeleteMemoriesRequest> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_memory_service, 13);
+
+/**
+ * The response of DeleteMemories.
+ *
+ * @generated from message muniment.v1.DeleteMemoriesResponse
+ */
+export type DeleteMemoriesResponse = Message<"muniment.v1.DeleteMemoriesResponse"> & {
+  /**
+   * How many memories were deleted.
+   *
+   * @generated from field: int32 deleted_count = 1;
+   */
+  deletedCount: number;
+
+  /**
+   * Whether there are more memories of the session's own level with this tag. If so, call again.
+   *
+   * @generated from field: bool more = 2;
+   */
+  more: boolean;
+};
+
+/**
+ * Describes the message muniment.v1.DeleteMemoriesResponse.
+ * Use `create(DeleteMemoriesResponseSchema)` to create a new message.
+ */
+export const DeleteMemoriesResponseSchema: GenMessage<DeleteMemoriesResponse> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_memory_service, 14);
+
+/**
+ * The request of RenameMemory.
+ *
+ * @generated from message muniment.v1.RenameMemoryRequest
+ */
+export type RenameMemoryRequest = Message<"muniment.v1.RenameMemoryRequest"> & {
+  /**
+   * The key of the memory.
+   *
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * The key that it gets: another one, with the rules of SaveMemory.
+   *
+   * @generated from field: string new_key = 2;
+   */
+  newKey: string;
+
+  /**
+   * The etag of the version that GetMemory returns. If set, the call renames only that version.
+   *
+   * The default is to rename the current version.
+   *
+   * @generated from field: string etag = 3;
+   */
+  etag: string;
+};
+
+/**
+ * Describes the message muniment.v1.RenameMemoryRequest.
+ * Use `create(RenameMemoryRequestSchema)` to create a new message.
+ */
+export const RenameMemoryRequestSchema: GenMessage<RenameMemoryRequest> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_memory_service, 15);
+
+/**
+ * The response of RenameMemory.
+ *
+ * @generated from message muniment.v1.RenameMemoryResponse
+ */
+export type RenameMemoryResponse = Message<"muniment.v1.RenameMemoryResponse"> & {
+  /**
+   * The memory as it is stored, under its new key.
+   *
+   * @generated from field: muniment.v1.Memory memory = 1;
+   */
+  memory?: Memory | undefined;
+
+  /**
+   * The level of the lower version of the old key that is visible from now on. UNSPECIFIED if there is none.
+   *
+   * @generated from field: muniment.v1.Classification revealed = 2;
+   */
+  revealed: Classification;
+};
+
+/**
+ * Describes the message muniment.v1.RenameMemoryResponse.
+ * Use `create(RenameMemoryResponseSchema)` to create a new message.
+ */
+export const RenameMemoryResponseSchema: GenMessage<RenameMemoryResponse> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_memory_service, 16);
 
 /**
  * Keyed memories, as one session sees them.
@@ -404,6 +587,22 @@ export const MemoryService: GenService<{
     methodKind: "unary";
     input: typeof SaveMemoryRequestSchema;
     output: typeof SaveMemoryResponseSchema;
+  },
+  /**
+   * Save up to 100 memories in one transaction: all of them, or none.
+   *
+   * Each is saved as SaveMemory saves it. The call fails if one of them would fail alone. Then `google.rpc.BadRequest`
+   * names the memories that are refused, by their index in the request: INVALID_ARGUMENT `FIELD_INVALID` with
+   * `memories[3].key`, or ABORTED `ETAG_STALE` with `memories[3].etag`. Two memories with the same key after NFC are
+   * refused. The limits of the agent apply to all memories together. A call whose memories have no etags is safe to
+   * repeat.
+   *
+   * @generated from rpc muniment.v1.MemoryService.SaveMemories
+   */
+  saveMemories: {
+    methodKind: "unary";
+    input: typeof SaveMemoriesRequestSchema;
+    output: typeof SaveMemoriesResponseSchema;
   },
   /**
    * Get one memory by key.
@@ -453,6 +652,39 @@ export const MemoryService: GenService<{
     methodKind: "unary";
     input: typeof DeleteMemoryRequestSchema;
     output: typeof DeleteMemoryResponseSchema;
+  },
+  /**
+   * Delete the session's own-level versions of the memories with a tag. Old versions are kept for audit.
+   *
+   * A call deletes at most 1,000 memories, in the order of their keys; fewer if they are long. Versions at other levels
+   * stay as they are and are not counted. Lower versions of the deleted keys are visible from then on, with whatever tags
+   * they have: list the memories to see them. If none has the tag, the call succeeds and deletes nothing.
+   *
+   * @generated from rpc muniment.v1.MemoryService.DeleteMemories
+   */
+  deleteMemories: {
+    methodKind: "unary";
+    input: typeof DeleteMemoriesRequestSchema;
+    output: typeof DeleteMemoriesResponseSchema;
+  },
+  /**
+   * Give the session's own-level version of a memory another key, in one transaction.
+   *
+   * The memory keeps its content, tags and times, except for `update_time`, and becomes a new revision of the same item.
+   * Its earlier revisions keep the key that they were saved under: `muniment history` shows them by that key, and
+   * EraseItems by either key erases all of them. Versions of both keys at other levels stay as they are, so a lower
+   * version of the old key may be visible from then on.
+   *
+   * Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible; NOT_FOUND
+   * `MEMORY_NOT_FOUND` if none is; ABORTED `ETAG_STALE` if the etag does not match; ALREADY_EXISTS `MEMORY_EXISTS` if a
+   * memory with the new key is visible. One above the session's taint is not, and changes nothing.
+   *
+   * @generated from rpc muniment.v1.MemoryService.RenameMemory
+   */
+  renameMemory: {
+    methodKind: "unary";
+    input: typeof RenameMemoryRequestSchema;
+    output: typeof RenameMemoryResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_muniment_v1_memory_service, 0);
