@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -50,7 +49,7 @@ class Caller {{
 
 
 @pytest.fixture
-def java(exported, folder):
+def java(compilers, folder):
     make(next(client for client in CLIENTS if client.name == "java"))
     path = f"{_CLIENT}/target/classes:{(_CLIENT / 'target' / 'conformance.classpath').read_text()}"
 
@@ -59,7 +58,7 @@ def java(exported, folder):
         program.write_text(source, "utf-8")
         done = subprocess.run(
             ["java", "-cp", path, program],
-            env={**os.environ, **exported, "PATH": os.environ["PATH"]},
+            env=compilers,
             capture_output=True,
             text=True,
             timeout=300,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -39,13 +38,13 @@ try {{
 
 
 @pytest.fixture
-def node(exported):
+def node(compilers):
     make(next(client for client in CLIENTS if client.name == "typescript"))
 
     def run(program: Path) -> str:
         done = subprocess.run(
             ["node", program],
-            env={**os.environ, **exported, "PATH": os.environ["PATH"]},
+            env=compilers,
             capture_output=True,
             text=True,
             timeout=60,

@@ -30,7 +30,8 @@ final class Mistake {
     if (status.getCode() != Status.Code.UNAVAILABLE) {
       return status;
     }
-    Optional<String> description = sent ? lost(status, target.address()) : unreached(status, target);
+    Optional<String> description =
+        sent ? lost(status, target.address()) : unreached(status, target);
     return description.map(status::withDescription).orElse(status);
   }
 
