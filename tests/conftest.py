@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,10 +20,14 @@ def pytest_configure() -> None:
     use_memory_disk()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--bindir", type=Path, help="The programs of another Postgres than the wheel's, for `postgres`.")
+
+
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[EmbeddedPostgres]:
+def postgres(pytestconfig: pytest.Config) -> Iterator[EmbeddedPostgres]:
     """A Postgres for this run. Without fsync: what kill -9 and power may do is tested elsewhere."""
-    with running_postgres() as server:
+    with running_postgres(pytestconfig.getoption("bindir")) as server:
         yield server
 
 

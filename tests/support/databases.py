@@ -60,12 +60,14 @@ class Database:
 
 
 @contextmanager
-def running_postgres(*, durable: bool = False, **settings: str) -> Iterator[EmbeddedPostgres]:
+def running_postgres(
+    bindir: Path | None = None, /, *, durable: bool = False, **settings: str
+) -> Iterator[EmbeddedPostgres]:
     """A Postgres with the template, in a temporary folder. Without fsync, unless it is *durable*."""
     folder = Path(tempfile.mkdtemp(prefix="muniment-tests-"))
     chosen = {"max_connections": "200", **settings}
     try:
-        with EmbeddedPostgres(folder, roles=roles.ALL, durable=durable, settings=chosen) as server:
+        with EmbeddedPostgres(folder, roles=roles.ALL, durable=durable, bindir=bindir, settings=chosen) as server:
             migrate.migrate(server.conninfo(user="postgres", dbname=_TEMPLATE))
             yield server
     finally:
