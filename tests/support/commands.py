@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,15 @@ _SECONDS = 120
 class Server:
     """A `muniment serve` that serves."""
 
-    def __init__(self, folder: Path, *arguments: str, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, environment: Mapping[str, str], command: Sequence[str] = COMMAND
+    ) -> None:
         self.folder = folder
         self.errors = folder / "stderr"
         self.said = ""
         with self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
-                [*COMMAND, "serve", *arguments],
+                [*command, "serve", *arguments],
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -1,0 +1,1 @@
+"""What `make dist` builds, installed and run elsewhere."""
