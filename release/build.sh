@@ -28,11 +28,15 @@ bom() {
     "$python" service/deploy/sbom.py package "$2" > "$out/sbom/$1.cdx.json"
 }
 
+# quietly COMMAND…: says what the command said if it fails.
+quietly() {
+    "$@" > "$scratch/log" 2>&1 || { cat >&2 "$scratch/log"; return 1; }
+}
+
 python_packages() {
     local folder
     for folder in clients/python .; do
-        (cd $folder && "$python" -m hatchling build --directory "$out/python") > "$scratch/log" 2>&1 ||
-            { cat >&2 "$scratch/log"; return 1; }
+        (cd $folder && quietly "$python" -m hatchling build --directory "$out/python")
     done
     requirements 'muniment[cli,langgraph,mcp]' | bom python-client "pkg:pypi/muniment@$version"
     requirements 'muniment-server[semantic,tracing]' | bom python-server "pkg:pypi/muniment-server@$version"
@@ -45,8 +49,8 @@ requirements() {
 npm_package() {
     (
         cd clients/typescript
-        npm ci --loglevel=error --no-audit --no-fund --prefer-offline > /dev/null
-        npm pack --loglevel=error --pack-destination "$out/npm" > /dev/null
+        quietly npm ci --no-audit --no-fund --prefer-offline
+        quietly npm pack --pack-destination "$out/npm"
         npm ls --omit=dev --all --parseable --long | sed -n 's|^/.*/node_modules/.*:\(@\?[^@:]*@[^:]*\).*|\1|p' |
             sed 's|^@|%40|; s|^|pkg:npm/|' | sort -u
     ) | bom typescript "pkg:npm/muniment@$version"
@@ -66,7 +70,7 @@ crate() {
 }
 
 jar() {
-    local maven=(mvn -B -q -Dstyle.color=never -P dist -f clients/java/pom.xml "-Dproject.build.outputTimestamp=$SOURCE_DATE_EPOCH")
+    local maven=(quietly mvn -B -q -P dist -f clients/java/pom.xml "-Dproject.build.outputTimestamp=$SOURCE_DATE_EPOCH")
     "${maven[@]}" -Dmaven.test.skip -Dspotless.check.skip \
         "-DaltDeploymentRepository=dist::file:$out/maven" \
         package org.apache.maven.plugins:maven-deploy-plugin:3.1.4:deploy
