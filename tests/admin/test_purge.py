@@ -66,6 +66,30 @@ def test_a_version_next_to_an_erased_one_is_purged(database, erased, overwritten
     assert left(began + timedelta(days=2)) == live
 
 
+def ages_are_counted_from_the_overwriting(database):
+    clock = Clock(database)
+    with serving(database) as service:
+        began = datetime.now(UTC)
+        service.session(Classification.PUBLIC).save_memory(key="plan", content="old")
+        clock.advance(days=20)
+        service.session(Classification.PUBLIC).save_memory(key="plan", content="new")
+
+    def left(before: datetime) -> list[str]:
+        with connect_operator(database.admin) as operator:
+            list(operator.purge(Purgeable(), before=before))
+        with database.as_owner() as owner:
+            query = "SELECT content FROM muniment_public.revision WHERE kind = 1 ORDER BY revision"
+            return [content for (content,) in owner.execute(query)]
+
+    assert left(began + timedelta(days=19)) == ["old", "new"]
+    assert left(began + timedelta(days=21)) == ["new"]
+
+
+def test_the_age_of_a_version_is_counted_from_when_it_was_overwritten(database):
+    """However old it was by then."""
+    ages_are_counted_from_the_overwriting(database)
+
+
 def test_only_what_is_named_is_purged(database):
     levels = (Classification.PUBLIC, Classification.RESTRICTED)
     with serving(database) as service:
@@ -221,6 +245,13 @@ def test_a_conversation_keeps_its_taint_without_its_sessions(database):
             "gen_random_uuid(), found.agent,",
             "gen_random_uuid(), NULL::bigint,",
             id="the agent of purged sessions",
+        ),
+        pytest.param(
+            ages_are_counted_from_the_overwriting,
+            "purge",
+            "SELECT newer.update_time",
+            "SELECT old_revision.update_time",
+            id="the time of the overwriting",
         ),
         pytest.param(
             only_the_closed_one_is_purged,

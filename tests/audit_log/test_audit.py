@@ -81,6 +81,15 @@ def test_reads_below_may_be_recorded_too(database, start):
     assert found == {level for level in LEVELS if level >= start}
 
 
+def test_reads_from_confidential_up_are_recorded_whatever_the_server_is_given(database):
+    """The monitor's own guard, behind that of the configuration."""
+    with serving(database, audit_reads_from=RESTRICTED) as service:
+        service.session(CONFIDENTIAL).list_memories()
+        found = {event.classification for event in events(service.host()) if event.method == "ListMemories"}
+
+    assert found == {CONFIDENTIAL}
+
+
 def test_configuration_can_only_widen_what_is_recorded(tmp_path):
     with pytest.raises(ConfigError, match="or a lower level"):
         ServerConfig(DatabaseConfig(tmp_path), audit_reads_from=RESTRICTED)

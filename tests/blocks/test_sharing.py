@@ -511,6 +511,17 @@ def test_a_consumers_own_block_has_its_own_create_time(share, reader):
     assert own.create_time == own.update_time
 
 
+@pytest.mark.parametrize(("low", "high"), UP)
+def test_the_own_block_comes_before_a_shared_one_however_high_that_is(share, owner, reader, low, high):
+    """Blocks of different owners never shadow each other."""
+    share(content="shared")
+    owner(high).update_block(label="plan", content="high")
+    own = reader(low).update_block(label="plan", content="own").block
+
+    assert reader(high).get_block(label="plan").block == own
+    assert reader(high).get_block(**PLAN).block.content == "high"
+
+
 def test_neither_shadows_the_other_at_another_level(share, owner, reader):
     share("low")
     reader(RESTRICTED).update_block(label="plan", content="own")

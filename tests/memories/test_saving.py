@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 import pytest
 
 from tests.support.answers import LEVELS, PAIRS, PUBLIC, RESTRICTED, UP, events, in_future, invalid, refusal
@@ -186,6 +188,18 @@ def test_c21_over_an_expired_name_a_new_item_starts(service, clock):
 
     assert second.create_time == second.update_time
     assert second.create_time.ToDatetime() > first.expire_time.ToDatetime()
+    assert second.etag[:21] != first.etag[:21]
+
+
+def test_at_the_very_moment_at_which_it_expires_a_memory_is_gone(service, clock):
+    """Get and save agree on it: what is not found is not continued."""
+    session = service.session(PUBLIC)
+    first = session.save_memory(key="plan", content="1", expire_time=in_future(hours=1)).memory
+    clock.stop_at(first.expire_time.ToDatetime(tzinfo=UTC))
+
+    assert refusal(session.get_memory, key="plan") == "NOT_FOUND MEMORY_NOT_FOUND"
+    second = session.save_memory(key="plan", content="2").memory
+    assert second.create_time == second.update_time == first.expire_time
     assert second.etag[:21] != first.etag[:21]
 
 

@@ -71,9 +71,12 @@ def test_a_page_token_of_another_taint_says_so(level):
         PAGER.last(other.token("plan"))
 
 
-def test_method_and_filters_cannot_pose_as_each_other():
+@pytest.mark.parametrize(
+    ("method", "filters"), [("A", ("b,c",)), ("A", ("bc",)), ("A", ("bc", "")), ("A", ("", "bc")), ("Ab", ("c",))]
+)
+def test_method_and_filters_cannot_pose_as_each_other(method, filters):
     """What is hashed is unambiguous."""
-    one, other = Pager(b"k", "A", ("b,c",)), Pager(b"k", "A", ("b", "c"))
+    one, other = Pager(b"k", method, filters), Pager(b"k", "A", ("b", "c"))
 
     with pytest.raises(InvalidPageToken):
         one.last(other.token("x"))

@@ -10,7 +10,7 @@ import tempfile
 import uuid
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import Unavailable
 from muniment_server.domain.ids import RandomIds
 from muniment_server.monitor import policy
-from muniment_server.monitor.queries import SESSION_QUERIES
+from muniment_server.monitor.queries import HOST_QUERIES, SESSION_QUERIES
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.epochs import EpochGuard
@@ -153,6 +153,56 @@ def what_has_expired_is_not_compared(world: World) -> None:
     assert _search(probed, token) == (True, ["plan"])
     probed.now += timedelta(seconds=1)
     assert _search(probed, token) == (False, [])
+
+
+def what_expires_now_is_gone(world: World) -> None:
+    """At the very moment of its expiry a memory is not found, and a save does not continue it."""
+    probed = Probed(world)
+    token, _ = probed.session(Classification.INTERNAL)
+    expiry = BEGINNING + timedelta(seconds=1)
+    probed.call(token, "SaveMemory", key="plan", content="1", expire_time=expiry)
+    probed.now = expiry
+    assert probed.call(token, "GetMemory", key="plan").code.name == "NOT_FOUND"
+    response = probed.call(token, "SaveMemory", key="plan", content="2").response
+    saved: Any = GetMessageClass(METHODS["SaveMemory"].output_type).FromString(response)
+    assert saved.memory.create_time.ToDatetime(tzinfo=UTC) == expiry
+
+
+def a_neighbor_is_a_turn_that_is_seen(world: World) -> None:
+    """A turn that is shadowed by one of another thread is no neighbor: neither found nor counted."""
+    probed = Probed(world)
+    low, high = (probed.session(level)[0] for level in (Classification.INTERNAL, Classification.CONFIDENTIAL))
+    ids = [str(uuid.uuid4()) for _ in range(3)]
+    probed.call(high, "StorePassage", content="elsewhere", thread="u", passage_id=ids[1])
+    for second, content in enumerate(("a whale", "hidden", "after")):
+        turn = {"thread": "t", "event_time": {"seconds": second}, "passage_id": ids[second]}
+        assert probed.call(low, "StorePassage", content=content, **turn).code.name == "OK"
+    response = probed.call(high, "SearchPassages", query="whale").response
+    answer: Any = GetMessageClass(METHODS["SearchPassages"].output_type).FromString(response)
+    assert [result.passage.passage_id for result in answer.results] == [ids[0], ids[2]]
+
+
+def a_key_is_read_again(world: World) -> None:
+    """A key that was revoked after its look-up opens no session and raises none, whatever ceiling was looked up."""
+    probed = Probed(world)
+    _, session_id = probed.session(Classification.PUBLIC)
+    tenant = int(probed.host.split("_")[2])
+    [key] = world.owner.execute(
+        "UPDATE vault.host_key SET revoke_time = now() WHERE tenant = %s RETURNING host_key_id", [tenant]
+    ).fetchall()
+    given = {
+        "tenant": tenant,
+        "host_key_id": key.host_key_id,
+        "ceiling": 4,
+        "taint": 2,
+        "method": "probe",
+        "reason": None,
+    }
+    given |= {"agent_id": "alice", "conversation_id": "c", "ttl": timedelta(hours=1), "token_hash": b"probe"}
+    with psycopg.connect(world.database.conninfo(roles.CONTROL)) as control:
+        for query, session in (("open_session", uuid.uuid4()), ("raise_taint", uuid.UUID(session_id))):
+            parameters = {**given, "session_id": session, "change_id": uuid.uuid4()}
+            assert control.execute(HOST_QUERIES[query].encode(), parameters).fetchall() == []
 
 
 def _search(probed: Probed, token: str) -> tuple[bool, list[str]]:
@@ -323,6 +373,9 @@ PROBES = (
     scores_depend_on_the_own_agent_only,
     what_is_shown_was_compared,
     what_has_expired_is_not_compared,
+    what_expires_now_is_gone,
+    a_neighbor_is_a_turn_that_is_seen,
+    a_key_is_read_again,
     a_vector_parts_with_what_is_deleted,
     a_vector_parts_with_what_is_deleted_meanwhile,
     nothing_of_what_is_erased_is_left,

@@ -410,6 +410,16 @@ def test_a_text_that_is_not_modified_is_not_sent_again(full):
     assert (list(again.usage), again.classification) == (list(first.usage), first.classification)
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_c09_a_text_that_is_not_modified_keeps_its_label(at, level):
+    """The caller has the text already: its level must not look lower the second time."""
+    at(level).update_block(label="own", content="text")
+    first = render(at(level))
+    again = render(at(level), if_none_match=first.etag)
+
+    assert (again.not_modified, again.classification) == (True, level)
+
+
 @pytest.mark.parametrize("etag", ["x", "*", "நினைவு", "e" * 64])
 def test_a_text_that_is_another_is_sent(full, etag):
     response = render(full, if_none_match=etag)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -407,6 +409,18 @@ def test_neighbors_are_counted_among_visible_passages_only(at, low, high):
 
     assert at(low).search_passages(query="whale").SerializeToString(deterministic=True) == before
     assert len(ids_found(at(low), "whale")) == len(ids) == 3
+
+
+@pytest.mark.parametrize(("low", "high"), UP)
+def test_a_shadowed_turn_is_no_neighbor(at, low, high):
+    """The version that is seen stands in another thread: the turn after it is next to the hit, and it is no match."""
+    ids = passages(at(low), "t", "the whale", "between", "after")
+    shadowed = at(high).store_passage(content="elsewhere", thread="u", passage_id=str(uuid.uuid4())).passage.passage_id
+    at(low).store_passage(content="hidden", thread="t", passage_id=shadowed, event_time={"seconds": 1_000_000_000})
+
+    results = at(high).search_passages(query="whale").results
+    assert [result.passage.passage_id for result in results] == ids
+    assert [round(result.score, 6) for result in results] == [1.0, 0.4, 0.2]
 
 
 # Nothing is learned from what is hidden; nothing is found that is gone.

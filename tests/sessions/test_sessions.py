@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from muniment_server.sessions import repository
 from tests.support.answers import (
     CONFIDENTIAL,
     INTERNAL,
@@ -267,6 +268,32 @@ def test_a_close_alone_does_not_lower_the_conversation(host, alice):
     assert refusal(open_session, host=host, taint=PUBLIC, conversation_id="c") == (
         "FAILED_PRECONDITION CONVERSATION_TAINTED"
     )
+
+
+@pytest.mark.parametrize("cut_off", ["freeze_time", "revoke_time", "expire_time"])
+@pytest.mark.parametrize("statement", ["open_session", "raise_taint"])
+def test_a_key_that_is_cut_off_after_it_was_looked_up_opens_and_raises_nothing(
+    service, monkeypatch, statement, cut_off
+):
+    """The statement reads the key again."""
+    service.agent("alice")
+    host = service.host()
+    opened = open_session(host, taint=PUBLIC)
+    original = getattr(repository, statement)
+
+    def after_it_was_cut_off(*arguments, **named):
+        with service.database.as_owner() as owner:
+            owner.execute(f"UPDATE vault.host_key SET {cut_off} = vault.clock()".encode())
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(repository, statement, after_it_was_cut_off)
+    calls = {
+        "open_session": lambda: refusal(open_session, host=host, taint=PUBLIC),
+        "raise_taint": lambda: refusal(host.raise_taint, session_id=opened.session.session_id, taint=INTERNAL),
+    }
+
+    assert calls[statement]() in {"NOT_FOUND AGENT_NOT_FOUND", NO_SESSION}
+    assert caller(host, opened).get_session().session.taint == PUBLIC
 
 
 def test_a_second_close_finds_nothing(host, alice):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from tests.support.databases import Database
 
 _REPLACE = """
 CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN pg_catalog.now() + interval '{} seconds'
+    RETURN {}
 """
 
 
@@ -34,4 +34,11 @@ class Clock:
         """Move on by timedelta(**ahead)."""
         self._ahead += timedelta(**ahead)
         with self._database.as_owner() as owner:
-            owner.execute(_REPLACE.format(self._ahead.total_seconds()).encode())
+            owner.execute(
+                _REPLACE.format(f"pg_catalog.now() + interval '{self._ahead.total_seconds()} seconds'").encode()
+            )
+
+    def stop_at(self, time: datetime) -> None:
+        """Stand still at *time*, to the microsecond."""
+        with self._database.as_owner() as owner:
+            owner.execute(_REPLACE.format(f"timestamptz '{time.isoformat()}'").encode())

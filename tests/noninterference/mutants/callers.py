@@ -24,7 +24,7 @@ from tests.noninterference.mutants.damage import (
     NO_EXPIRY,
     NO_TAINT,
 )
-from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, edit, remembering, setting
+from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, cut, edit, remembering, setting
 
 _current = Credentials.current
 
@@ -97,6 +97,7 @@ def _undelete_at_public(context: Any, agent_id: str, kind: Any, name: str, _: An
 
 
 _BELOW = "AND agent.ceiling <= %(ceiling)s"
+_CEILING_OF_KEY = r"AND %\(taint\)s::smallint <= \( SELECT host_key\.ceiling FROM host_key WHERE .*?host_key_id\)s \)"
 _PAGES_AND_TEXT = (
     Mutant("M41 page tokens are not sealed", "model", (setting(hmac, "compare_digest", lambda a, b: bool(a)),)),
     Mutant("M42 page tokens are anybody's", "model", (setting(paging.Pager, "_mac", _mac_of(credential=b"all")),)),
@@ -162,6 +163,15 @@ _STATE = (
         "a host resets sessions of agents above its ceiling",
         "model",
         (edit(HOSTS, "lock_session", _BELOW, ""), edit(HOSTS, "reset_session", _BELOW, "")),
+    ),
+    *(
+        Mutant(
+            f"M51 {query} goes by the ceiling that was looked up",
+            "a key is read again",
+            (cut(HOSTS, query, _CEILING_OF_KEY),),
+            probe=probes.a_key_is_read_again,
+        )
+        for query in ("open_session", "raise_taint")
     ),
     Mutant("a host lists sessions of agents above its ceiling", "model", (edit(HOSTS, "list_sessions", _BELOW, ""),)),
     Mutant("a host opens sessions of agents above its ceiling", "model", (edit(HOSTS, "open_session", _BELOW, ""),)),

@@ -6,6 +6,11 @@ from tests.noninterference import probes
 from tests.noninterference.mutants.damage import as_restricted
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, edit
 
+_SHADOW_OF_TURNS = (
+    "AND 0 = ( SELECT count(*) FROM visible AS above"
+    " WHERE (above.kind, above.name) = (%(kind)s, seen.name) AND above.level > seen.level )"
+)
+
 
 def _out_of_step(name: str, old: str, new: str) -> Mutant:
     """A mutant of the statement that keeps the index."""
@@ -34,6 +39,12 @@ SEARCH = (
     ),
     _out_of_step(
         "what is gone is still counted", "SELECT deleted.language, -1, -deleted", "SELECT deleted.language, 0, -deleted"
+    ),
+    Mutant(
+        "M10 shadowed turns are neighbors",
+        "neighbors are seen",
+        (edit(ITEMS, "search_items", f"WHERE seen.piece = 0 {_SHADOW_OF_TURNS}", "WHERE seen.piece = 0"),),
+        probe=probes.a_neighbor_is_a_turn_that_is_seen,
     ),
     Mutant(
         "M15 the index is written without the session predicate",

@@ -134,6 +134,19 @@ WRITES = (
         (edit(ITEMS, "save_item", "own.expire_time <= excluded.update_time", "FALSE", count=2),),
     ),
     Mutant(
+        "M34 a save continues what expires at that very moment",
+        "what expires now is gone",
+        (
+            edit(
+                ITEMS,
+                "save_item",
+                "own.expire_time <= excluded.update_time AS gone",
+                "own.expire_time < excluded.update_time AS gone",
+            ),
+        ),
+        probe=probes.what_expires_now_is_gone,
+    ),
+    Mutant(
         "M30 create_time is inherited",
         "model",
         (edit(ITEMS, "save_item", "%(kind)s IN (2, 3)", "%(kind)s IN (1, 2, 3)"),),
