@@ -54,7 +54,7 @@ test-deploy: .venv/.stamp ## Build the images, and start all that service/deploy
 	$(BIN)/python -m pytest -q -n 0 tests/deploy $(ARGS)
 
 dist: .venv/.stamp clients/rust/Cargo.lock ## Build what is published into dist/, from the last commit (needs Go, Node.js, Rust, Maven)
-	release/build.sh dist
+	service/release/build.sh dist
 
 test-dist: dist ## Install each package of dist/ in a project elsewhere, and run it there (root): ARGS="-k go"
 	$(BIN)/python -m pytest -q -n 0 -m dist tests/release $(ARGS)
@@ -112,7 +112,7 @@ check: .venv/.stamp $(GENERATORS) ## Check format, style, types, imports and the
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	go -C proto/tools list -deps tool > /dev/null # go.sum is whole
-	go -C release/gomodule vet .
+	go -C service/release/gomodule vet .
 	$(BIN)/python clients/python/tools/aio.py --check
 	proto/tools/contract.sh check
 

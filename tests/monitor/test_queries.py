@@ -192,7 +192,9 @@ def test_every_write_locks_the_session():
     """But for those that follow in the transaction of a write, and the audit rows of reads and refusals."""
     locked = {name for name, text in SESSION_QUERIES.items() if RELATIONS["session_locked"] in text}
 
-    assert locked == {"save_item", "delete_item", "undelete_item", "store_passages", "lock_writes"}
+    assert locked == {
+        "save_item", "delete_item", "delete_items", "release_item", "undelete_item", "store_passages", "lock_writes",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", AUDIT_QUERIES)

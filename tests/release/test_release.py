@@ -1,4 +1,4 @@
-"""The commands that release/README.md and service/docs/support.md give to maintainers."""
+"""The commands that service/release/README.md and service/docs/support.md give to maintainers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.tour.readme import ROOT
 
 pytestmark = pytest.mark.dist
 
-_PAGE = ROOT / "release" / "README.md"
+_PAGE = ROOT / "service" / "release" / "README.md"
 
 
 def test_the_rehearsal_of_an_upload():

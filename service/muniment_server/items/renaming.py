@@ -6,9 +6,11 @@ writer takes the name meanwhile, and Postgres would log the name.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from muniment_server.domain.budgets import Tier
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import Conflict, EtagStale, MemoryExists, MemoryNotFound, WriteLevelMismatch
+from muniment_server.domain.errors import Conflict, EtagStale, MemoryExists, MemoryNotFound, Refusal, WriteLevelMismatch
 from muniment_server.domain.items import Item, ItemKind, Version
 from muniment_server.items.item_store import etag_parameters, fold
 from muniment_server.items.quotas import Written, require_room
@@ -16,7 +18,7 @@ from muniment_server.items.rows import ReleasedItem, Undeleted
 from muniment_server.monitor.session_scope import Query, SessionScope, WriteLock
 from muniment_server.search import index
 
-_REFUSED = {
+_REFUSED: Mapping[str, type[Refusal]] = {
     "ETAG_STALE": EtagStale,
     "WRITE_LEVEL_MISMATCH": WriteLevelMismatch,
     "NOT_FOUND": MemoryNotFound,

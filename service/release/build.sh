@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Builds what is published, from the commit that is checked out, into a folder:
 #
-#   release/build.sh FOLDER
+#   service/release/build.sh FOLDER
 #
 # Needs the environment of `make`, Go, Node.js, Rust, a JDK and Maven. The same commit makes the same bytes.
 set -euo pipefail
 umask 022
 
 out=$(realpath -m "${1:?"say which folder to build in"}")
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 root=$PWD
 python=$root/.venv/bin/python
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml)
@@ -84,7 +84,7 @@ jar() {
 go_module() {
     local path
     path=$(cd clients/go && go list -m)
-    go -C release/gomodule build -o "$scratch/gomodule" .
+    go -C service/release/gomodule build -o "$scratch/gomodule" .
     "$scratch/gomodule" clients/go "v$version" "$SOURCE_DATE_EPOCH" "$out/go"
     (cd clients/go && go list -deps -f '{{with .Module}}{{with .Version}}{{$.Module.Path}}@{{.}}{{end}}{{end}}' .) |
         sort -u | sed 's|^|pkg:golang/|' | bom go "pkg:golang/$path@v$version"
