@@ -107,8 +107,8 @@ _PAGES_AND_TEXT = (
         "model",
         (setting(paging.Pager, "token", _fixed_taint), setting(paging.Pager, "last", _any_taint)),
     ),
-    Mutant("keys are not normalized", "model", (setting(text, "key", lambda key: key),)),
-    Mutant("tags keep repetitions", "model", (setting(text, "tags", list),)),
+    Mutant("keys are not normalized", "model", (setting(text, "key", lambda key, **_: key),)),
+    Mutant("tags keep repetitions", "model", (setting(text, "tags", lambda tags, **_: list(tags)),)),
     Mutant("pages are one too long", "model", (setting(item_paging, "page_size", lambda asked: (asked or 50) + 1),)),
 )
 _STATE = (
