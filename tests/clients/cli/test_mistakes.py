@@ -70,3 +70,13 @@ def test_grpc_writes_nothing_of_its_own(servers):
     assert waiting.startswith("no connection to the server yet: trying for ")
     assert message == f"Error: UNAVAILABLE: 127.0.0.1:{plaintext} does not use TLS"
     assert advice.startswith("  omit --tls")
+
+
+def test_a_name_that_does_not_exist_is_said_not_to(tmp_path, monkeypatch):
+    monkeypatch.setattr("muniment.retries.FIRST_PAUSE", 60)
+    given = {"MUNIMENT_ADDRESS": "no-such-name.invalid:443", "MUNIMENT_HOST_KEY": "mun_h_1_x"}
+
+    failed = run(tmp_path, "agent", "list", "--tls", **given)
+
+    assert "there is no such name: correct MUNIMENT_ADDRESS, or --address" in failed.stderr
+    assert "is it running" not in failed.stderr

@@ -82,8 +82,11 @@ LONGEST_PAUSE = 2.0
 # About half a second after the first attempt. At a terminal, people learn why they wait.
 WARN_AFTER = 2
 
+# How gRPC's messages begin if the name of the server has no address: newer versions, and 1.78.
+NOT_RESOLVED = ("errors resolving ", "DNS resolution failed ")
+
 # How gRPC's messages begin if it could not connect. It reports this in no other way.
-NOT_CONNECTED = ("failed to connect to all addresses", "errors resolving ")
+NOT_CONNECTED = ("failed to connect to all addresses", *NOT_RESOLVED)
 
 
 def pauses() -> Iterator[float]:

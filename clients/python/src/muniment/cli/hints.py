@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import muniment
 from muniment._shown import shown
+from muniment.retries import NOT_RESOLVED
 
 _FORM_OF_NAMES = "letters, digits, _ . : and -, beginning with a letter or digit, 128 at most"
 _FORMS = {
@@ -92,6 +93,8 @@ def hint_for(error: muniment.MunimentError) -> str:
         return "; ".join([*sorted(forms), "see --help"])
     if isinstance(error, muniment.TLSMismatch):
         return _MISMATCHES[error.mismatch]
+    if isinstance(error, muniment.Unavailable) and error.message.startswith(NOT_RESOLVED):
+        return "there is no such name: correct MUNIMENT_ADDRESS, or --address"
     if isinstance(error, muniment.Unavailable) and error.reason:
         return "it is running, but cannot answer now: try again; its operator can look: muniment doctor"
     return next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), "")
