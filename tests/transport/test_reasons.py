@@ -168,6 +168,13 @@ def note_not_found(service):
     return failure_of(session.update_note, note_id=ID, content="new", tier=USER)
 
 
+def memory_exists(service):
+    session = service.session(INTERNAL)
+    for key in ("one", "other"):
+        session.save_memory(key=key, content="text")
+    return failure_of(session.rename_memory, key="one", new_key="other")
+
+
 def note_exists(service):
     session = service.session(PUBLIC)
     session.add_note(content="text", note_id=ID)
@@ -269,6 +276,7 @@ PROVOKED = {
     "AGENT_NOT_FOUND": (agent_not_found, grpc.StatusCode.NOT_FOUND),
     "SESSION_NOT_FOUND": (session_not_found, grpc.StatusCode.NOT_FOUND),
     "MEMORY_NOT_FOUND": (memory_not_found, grpc.StatusCode.NOT_FOUND),
+    "MEMORY_EXISTS": (memory_exists, grpc.StatusCode.ALREADY_EXISTS),
     "AGENT_EXISTS": (agent_exists, grpc.StatusCode.ALREADY_EXISTS),
     "CONVERSATION_TAINTED": (conversation_tainted, grpc.StatusCode.FAILED_PRECONDITION),
     "WRITE_LEVEL_MISMATCH": (write_level_mismatch, grpc.StatusCode.FAILED_PRECONDITION),

@@ -39,6 +39,7 @@ from tests.noninterference.mutants.search import SEARCH
 from tests.noninterference.mutants.writing import EXISTENCE, WRITES
 
 _FIRST: dict[str, int] = {
+    "an item that has expired comes back": 11,
     "a host lists sessions of agents above its ceiling": 19,
     "M08 the label of an answer is the highest": 2,
     "a host raises sessions of agents above its ceiling": 17,
