@@ -370,7 +370,10 @@ public final class SessionClient implements AutoCloseable {
         filled(DeletePassageRequest.newBuilder(), request).build());
   }
 
-  /** Deletes the passages of the session's own level with a tag or of a thread, at most 1,000 a call. */
+  /**
+   * Deletes the passages of the session's own level with a tag or of a thread, at most 1,000 a
+   * call.
+   */
   public DeletePassagesResponse deletePassages(Consumer<DeletePassagesRequest.Builder> request) {
     return calls.call(
         PassageServiceGrpc.getDeletePassagesMethod(),
