@@ -111,8 +111,8 @@ _FIRST: dict[str, int] = {
     "M88 the terms of any agent are counted, compared without others": 3,
     "M78 the counts of a query's words are remembered for whoever asks, compared without others": 37,
 }
-"""The first program that kills, where the first of all does not. It saves time and promises nothing: if programs change,
-others near it are tried, and then all."""
+"""The first program that kills, where the first of all does not. It saves time and promises nothing: if programs
+change, others near it are tried, and then all."""
 MUTANTS = tuple(
     replace(mutant, seed=_FIRST.get(mutant.name, 1))
     for mutant in (
