@@ -10,11 +10,16 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from muniment.cli.failures import Failure
+from muniment_server.admin.audit import checkpoint_of
 from muniment_server.admin.operator import connect_operator
 from muniment_server.admin.sealing import Checkpoint, Verified
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import roles
-from muniment_server.runtime.sealer import BEGINNING, Position, seal_tenant, tenants
+from muniment_server.postgres.epochs import EpochGuard
+from muniment_server.postgres.pool import SINGLE
+from muniment_server.postgres.pool import Database as RoleDatabase
+from muniment_server.runtime.sealer import BEGINNING, Position, Raced, Sealer, seal_tenant, tenants
 from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC
 from tests.support.clock import Clock
 from tests.support.databases import Database
@@ -126,7 +131,8 @@ FIRST_SEAL = "level = 3 AND number = 1"
 LAST_SEAL = "(level, number) = (SELECT 3, max(number) FROM muniment_auditor.seal WHERE level = 3)"
 REMOVAL = """
 INSERT INTO muniment_control.audit (tenant, event_id, level, method, outcome, reason)
-SELECT 1, gen_random_uuid(), 3, 'audit purge', 'OK', 'seals up to ' || number || ', hash {}, by postgres'
+SELECT 1, gen_random_uuid(), 4, 'audit purge', 'OK', 'seals of CONFIDENTIAL up to ' || number
+       || ', hash {}, by postgres'
   FROM muniment_auditor.seal
  WHERE level = 3 AND number = 1
 """
@@ -142,6 +148,7 @@ WITH moved AS (DELETE FROM muniment_confidential.{0} WHERE {1} RETURNING *)
 INSERT INTO muniment_public.{0} ({2}) SELECT {3} FROM moved
 """
 ITEM = "tenant, agent, kind, name, item_id, revision, change_id, tier, content, tags, create_time, update_time"
+SOME_EVENT = "(SELECT min(event_id::text)::uuid FROM muniment_public.audit)"
 EVENT = "tenant, agent, event_id, time, session_id, method, outcome, kind, item_id, revision, result_count"
 TAMPERED = {
     "a field of an event": [
@@ -168,6 +175,9 @@ TAMPERED = {
     ],
     "an event moved to another level": [MOVE.format("audit", f"event_id = {CONFIDENTIAL_EVENT}", EVENT, EVENT)],
     "an item moved to another level": [MOVE.format("item", "name = 'd'", ITEM, ITEM)],
+    "an item moved to another level with the event of another": [
+        MOVE.format("item", "name = 'd'", ITEM, ITEM.replace("change_id", SOME_EVENT))
+    ],
     "an item without an event": [
         f"INSERT INTO muniment_public.item ({ITEM}) SELECT tenant, agent, kind, 'x', gen_random_uuid(), 1, "
         "gen_random_uuid(), 1, content, tags, create_time, update_time FROM muniment_public.item WHERE name = 'a'"
@@ -293,7 +303,7 @@ def test_sealers_that_race_seal_each_event_once(log):
     failed = [race.exception() for race in races if race.exception()]
     log.seal()
 
-    assert all(isinstance(error, psycopg.errors.UniqueViolation) for error in failed)
+    assert all(isinstance(error, Raced) for error in failed)
     assert log.problems(log.checkpoints()) == []
     assert sum(found.unsealed for found in log.verify()) == 0
 
@@ -344,7 +354,7 @@ def test_an_item_that_moves_after_a_purge_is_found_while_its_event_is_there(log)
         f"INSERT INTO muniment_confidential.item ({ITEM}) SELECT {ITEM} FROM muniment_public.item WHERE name = 'x'"
     )
 
-    assert [problem for problem in log.problems() if "written at another level" in problem]
+    assert [problem for problem in log.problems() if "of another level or item" in problem]
 
 
 def test_a_purge_that_says_more_than_it_was_is_found(log):
@@ -352,7 +362,7 @@ def test_a_purge_that_says_more_than_it_was_is_found(log):
     log.seal()
     log.tamper(
         "UPDATE muniment_control.audit SET reason = regexp_replace(reason, 'up to [0-9]+', 'up to 1') "
-        "WHERE method = 'audit purge' AND level = 3"
+        "WHERE method = 'audit purge' AND reason LIKE 'seals of CONFIDENTIAL%'"
     )
 
     assert log.problems()
@@ -374,3 +384,72 @@ def test_positions_lead_through_the_log(log):
         (tenant,) = tenants(auditor)
         positions: list[Position] = list(seal_tenant(auditor, tenant, BEGINNING))
         assert list(seal_tenant(auditor, tenant, positions[-1])) == []
+
+
+def sealer(database: Database) -> Sealer:
+    """A sealer as a worker has it."""
+    pools = RoleDatabase(database.conninfo, pool_sizes=SINGLE, epochs=EpochGuard(None))
+    return Sealer(pools, lambda: True)
+
+
+def test_an_event_of_the_future_delays_no_other(log):
+    own = sealer(log.database)
+    log.tamper(NEW_EVENT.format("now() + interval '30 days'"))
+    Clock(log.database).advance(minutes=1)
+    own.seal_all()
+    log.write(keys=("afterwards",))
+    Clock(log.database).advance(minutes=2)
+    own.seal_all()
+
+    assert sum(found.unsealed for found in log.verify()) == 0
+
+
+def test_an_event_of_the_past_is_sealed_by_the_rescan(log):
+    own = sealer(log.database)
+    Clock(log.database).advance(minutes=1)
+    log.tamper(NEW_EVENT.format("now() - interval '20 years'"))
+    own.seal_all()
+
+    assert sum(found.unsealed for found in log.verify()) == 0
+
+
+@pytest.mark.parametrize("time", ["'infinity'", "'-infinity'", "'0001-01-01'"])
+def test_a_time_that_no_client_can_read_is_refused(log, time):
+    with pytest.raises(psycopg.errors.CheckViolation):
+        log.tamper(NEW_EVENT.format(time))
+
+
+def test_a_host_with_a_lower_ceiling_does_not_learn_of_a_purge(log):
+    log.purge(before=datetime.now(UTC) + LATER)
+
+    seen = log.service.host(ceiling=Classification.CONFIDENTIAL).list_audit_events(page_size=250).audit_events
+    assert [event for event in seen if event.method == "audit purge"] == []
+
+
+def test_a_purge_keeps_what_was_sealed_while_the_clock_was_behind(log):
+    Clock(log.database).advance(days=-500)
+    log.write(keys=("behind",))
+    log.seal()
+
+    assert log.purge(before=datetime.now(UTC) - LATER) == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"classification": "CONFIDENTIAL", "seal_number": 2, "event_count": 5, "head_hash": "AB"}',
+        '{"classification": "CLASSIFICATION_CONFIDENTIAL", "sealNumber": "2", "eventCount": "5", "headHash": "ab"}',
+        '{"classification": 3, "seal_number": 2, "event_count": 5, "head_hash": "ab", "time": "2026-11-24T00:00:00Z"}',
+    ],
+    ids=["the command's", "protobuf's", "a number"],
+)
+def test_a_kept_checkpoint_is_read_as_hosts_and_operators_have_it(line):
+    assert checkpoint_of(line) == Checkpoint(CONFIDENTIAL, 2, 5, "ab")
+
+
+@pytest.mark.parametrize(
+    "line", ["", "[]", "{}", "7", '{"classification": "SECRET"}', '{"classification": 3, "time": 1}']
+)
+def test_what_is_no_checkpoint_is_refused(line):
+    with pytest.raises(Failure, match="no checkpoint"):
+        checkpoint_of(line)

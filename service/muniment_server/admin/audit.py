@@ -9,12 +9,14 @@ from pathlib import Path
 from uuid import UUID
 
 import click
+from google.protobuf.json_format import ParseDict, ParseError
 
 from muniment.cli.content import confirm
 from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
+from muniment.v1 import audit_pb2
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.operator import Operator
 from muniment_server.admin.sealing import Checkpoint
@@ -100,7 +102,8 @@ def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, .
       muniment audit verify --tenant acme
       muniment audit verify --tenant acme --checkpoint checkpoints.jsonl
     """
-    kept = [_checkpoint(line) for file in files for line in file.read_text("utf-8").splitlines() if line.strip()]
+    lines = (line for file in files for line in file.read_text("utf-8").splitlines() if line.strip())
+    kept = [checkpoint for checkpoint in map(checkpoint_of, lines) if checkpoint.seal_number > 0]
     found = list(operator.verify_audit(tenant, kept))
     output.rows(({**asdict(one), "problems": len(one.problems)} for one in found), _VERIFIED)
     for one in found:
@@ -141,16 +144,16 @@ def purge(operator: Operator, output: Output, tenant: str, older_than: timedelta
     output.rows(map(asdict, operator.remove_audit_events(tenant, before=before)), ("classification", "events"))
 
 
-def _checkpoint(line: str) -> Checkpoint:
+def checkpoint_of(line: str) -> Checkpoint:
+    """A checkpoint as this command prints it, or as protobuf's JSON has that of GetAuditCheckpoint."""
     try:
-        given = json.loads(line)
-        return Checkpoint(
-            Classification[given["classification"]],
-            int(given["seal_number"]),
-            int(given["event_count"]),
-            str(given["head_hash"]),
-        )
-    except (ValueError, KeyError, TypeError):
+        given = {**json.loads(line)}
+        if given.get("classification") in Classification.__members__:
+            given["classification"] = Classification[given["classification"]].value
+        message = ParseDict(given, audit_pb2.AuditCheckpoint(), ignore_unknown_fields=True)
+        level = Classification(message.classification)
+    except (ValueError, TypeError, ParseError):
         raise Failure(
             "a line is no checkpoint", "give what `muniment audit checkpoint --tenant NAME --json` printed"
         ) from None
+    return Checkpoint(level, message.seal_number, message.event_count, message.head_hash.lower())

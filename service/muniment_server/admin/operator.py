@@ -263,6 +263,7 @@ class Operator:
         for level in Classification:
             of_level = [checkpoint for checkpoint in checkpoints if checkpoint.classification is level]
             with self._connection.transaction():
+                self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 self._execute("use_schema", schema=level.role)
                 yield sealing.verify(self._connection, number, level, of_level)
 

@@ -20,14 +20,14 @@ from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.seals import Seal, SealableEvent, hash_of_events
 from muniment_server.postgres import queries
 from muniment_server.postgres.rows import row_of
-from muniment_server.runtime.sealer import last_seal
+from muniment_server.runtime.sealer import last_seals
 
 _QUERIES = queries.load(__package__, "sealing.sql")
 _R = TypeVar("_R")
 _UNSEALED_LIMIT = timedelta(minutes=15)
 """Servers seal every ten seconds."""
 _LATE = timedelta(days=1)
-_REMOVAL = re.compile(r"seals up to (\d+), hash ([0-9a-f]{64}), by .*")
+_REMOVAL = re.compile(r"seals of ([A-Z]+) up to ([0-9]{1,15}), hash ([0-9a-f]{64}), by .*", re.DOTALL)
 _LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -114,7 +114,7 @@ class _Batch:
 
 def checkpoint(connection: psycopg.Connection[Any], tenant: TenantNumber, level: Classification) -> Checkpoint | None:
     """The last seal of one chain, or None if nothing is sealed."""
-    seal = last_seal(connection, tenant, level)
+    seal = last_seals(connection, tenant).get(level)
     return Checkpoint(level, seal.number, seal.event_count, seal.hash.hex()) if seal else None
 
 
@@ -130,9 +130,8 @@ def remove_events(
     if not found:
         return RemovedEvents(level, 0)
     (newest,) = found
-    connection.execute(
-        _QUERIES["record_removal"], {**key, "reason": f"seals up to {newest.number}, hash {newest.hash.hex()},"}
-    )
+    reason = f"seals of {level.name} up to {newest.number}, hash {newest.hash.hex()},"
+    connection.execute(_QUERIES["record_removal"], {"tenant": tenant, "reason": reason})
     after, removed = 0, 0
     while after < newest.number:
         with connection.transaction():
@@ -150,8 +149,10 @@ def verify(
 ) -> Verified:
     """Compare the events, the seals and the items of one tenant and level, and its *checkpoints*.
 
-    *connection* finds the tables of the level by unqualified names.
+    *connection* finds the tables of the level by unqualified names, and is in a transaction that sees one state of the
+    database.
     """
+    connection.execute(_QUERIES["lift_idle_timeout"])
     return _Verification(connection, tenant, level, checkpoints).run()
 
 
@@ -247,6 +248,7 @@ class _Verification:
             )
 
     def _verify_unsealed(self) -> None:
+        self._connection.execute(_QUERIES["avoid_nested_loops"], {"enabled": "off"})
         (unsealed,) = self._rows("unsealed_events", _Unsealed)
         self._found.unsealed = unsealed.number
         if unsealed.oldest is not None and unsealed.now - unsealed.oldest > _UNSEALED_LIMIT:
@@ -256,8 +258,9 @@ class _Verification:
 
     def _verify_changes(self, removed_until: datetime) -> None:
         (changes,) = self._rows("unaudited_changes", _Changes, removed_until=removed_until)
+        self._connection.execute(_QUERIES["avoid_nested_loops"], {"enabled": "on"})
         if changes.elsewhere:
-            self._problem(f"{changes.elsewhere} versions of items were written at another level")
+            self._problem(f"{changes.elsewhere} versions of items have the audit event of another level or item")
         if changes.nowhere:
             self._problem(f"{changes.nowhere} versions of items have no audit event")
         if changes.not_compared:
@@ -267,7 +270,8 @@ class _Verification:
 
     def _removals(self) -> list[_Removal]:
         found = ((row.time, _REMOVAL.fullmatch(row.reason or "")) for row in self._rows("list_removals", _Reason))
-        return [_Removal(time, int(match[1]), match[2]) for time, match in found if match]
+        level = self._found.classification.name
+        return [_Removal(time, int(match[2]), match[3]) for time, match in found if match and match[1] == level]
 
     def _problem(self, text: str) -> None:
         self._found.problems.append(text)

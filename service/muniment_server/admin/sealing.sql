@@ -4,6 +4,14 @@
 -- Resolve unqualified names in one schema until the end of the transaction.
 SELECT set_config('search_path', %(schema)s, true);
 
+-- name: lift_idle_timeout
+-- Allow the transaction to be idle while the client hashes events.
+SELECT set_config('idle_in_transaction_session_timeout', '0', true);
+
+-- name: avoid_nested_loops
+-- Whole tables are compared: before they are analyzed, loops over one of them for each row of the other would take hours.
+SELECT set_config('enable_nestloop', %(enabled)s, true);
+
 -- name: list_seals
 SELECT seal.tenant, seal.level, seal.number, seal.time, seal.by_host, seal.event_count, seal.events_hash, seal.hash
   FROM muniment_auditor.seal
@@ -38,25 +46,25 @@ SELECT count(*) AS number, min(audit.time) AS oldest, vault.clock() AS now
        );
 
 -- name: unaudited_changes
--- The changes of items at one level without an audit event at this level: those with one at another level, and those without
--- any that are not older than the events that were removed.
+-- The changes of items at one level without an audit event of the item at this level: those with one at another level or of
+-- another item, and those without any that are not older than the events that were removed.
 WITH change AS (
-    SELECT item.change_id, item.update_time
+    SELECT item.change_id, item.agent, item.item_id, item.update_time
       FROM item
      WHERE item.tenant = %(tenant)s
      UNION
-    SELECT revision.change_id, revision.update_time
+    SELECT revision.change_id, revision.agent, revision.item_id, revision.update_time
       FROM revision
      WHERE revision.tenant = %(tenant)s
 ),
 unaudited AS (
-    SELECT change.change_id, change.update_time
+    SELECT change.change_id, change.agent, change.item_id, change.update_time
       FROM change
      WHERE NOT EXISTS (
                SELECT
                  FROM muniment_auditor.audit
                 WHERE audit.tenant = %(tenant)s
-                  AND audit.event_id = change.change_id
+                  AND (audit.event_id, audit.agent, audit.item_id) = (change.change_id, change.agent, change.item_id)
                   AND audit.level = %(level)s
            )
 ),
@@ -76,30 +84,39 @@ SELECT count(*) FILTER (WHERE found.is_elsewhere) AS elsewhere,
   FROM found;
 
 -- name: list_removals
--- The audit events that say which sealed events were removed.
+-- The audit events that say which sealed events were removed, at any level.
 SELECT audit.time, audit.reason
   FROM muniment_control.audit
  WHERE audit.tenant = %(tenant)s
-   AND audit.level = %(level)s
    AND audit.method = 'audit purge'
    AND audit.outcome = 'OK'
  ORDER BY audit.time;
 
 -- name: newest_removable_seal
+-- The last seal before a time, and after no other: the clock may have been behind.
 SELECT seal.number, seal.hash
   FROM muniment_auditor.seal
  WHERE seal.tenant = %(tenant)s
    AND seal.level = %(level)s
    AND seal.time < %(before)s
+   AND NOT EXISTS (
+           SELECT
+             FROM muniment_auditor.seal AS newer
+            WHERE newer.tenant = %(tenant)s
+              AND newer.level = %(level)s
+              AND newer.number < seal.number
+              AND newer.time >= %(before)s
+       )
  ORDER BY seal.number DESC
  LIMIT 1;
 
 -- name: record_removal
+-- At the highest level: seals cover events of all agents, so hosts with lower ceilings must not learn of them.
 INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, method, outcome, reason)
-VALUES (%(tenant)s, gen_random_uuid(), %(level)s, 'audit purge', 'OK', %(reason)s || ' by ' || session_user);
+VALUES (%(tenant)s, gen_random_uuid(), 4, 'audit purge', 'OK', %(reason)s || ' by ' || session_user);
 
 -- name: remove_events
--- Remove events of sessions that seals up to a number cover, 1,000 seals at a time, in the schema of their level.
+-- Remove events of sessions that seals up to a number cover, 20 seals at a time, in the schema of their level.
 WITH covered AS (
     SELECT seal.number
       FROM muniment_auditor.seal
@@ -108,7 +125,7 @@ WITH covered AS (
        AND seal.number > %(after)s
        AND seal.number <= %(last)s
      ORDER BY seal.number
-     LIMIT 1000
+     LIMIT 20
 ),
 uncovered AS (
     DELETE FROM muniment_auditor.sealed_event AS uncovered

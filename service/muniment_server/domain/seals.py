@@ -22,7 +22,7 @@ _EVENT, _EVENTS, _SEAL = b"\x00", b"\x01", b"\x02"
 
 @dataclass(frozen=True, slots=True)
 class SealableEvent:
-    """An audit event as it is stored. All of it is hashed."""
+    """An audit event as it is stored, without the number of its transaction. All of it is hashed."""
 
     tenant: TenantNumber
     level: Classification

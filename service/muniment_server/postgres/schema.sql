@@ -403,7 +403,7 @@ CREATE TABLE muniment_auditor.seal (
     hash bytea NOT NULL,
     CONSTRAINT it_seals_an_event CHECK ((event_count >= 1)),
     CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4))),
-    CONSTRAINT seals_are_counted_from_1 CHECK ((number >= 1))
+    CONSTRAINT seals_are_counted_from_1 CHECK (((number >= 1) AND (number <= '9007199254740991'::bigint)))
 );
 
 CREATE TABLE muniment_auditor.sealed_event (
@@ -2874,11 +2874,17 @@ ALTER TABLE ONLY muniment_confidential.stat
 ALTER TABLE ONLY muniment_confidential.storage
     ADD CONSTRAINT storage_pkey PRIMARY KEY (tenant, agent, change_id);
 
+ALTER TABLE muniment_confidential.audit
+    ADD CONSTRAINT time_is_finite CHECK ((("time" > '2000-01-01 00:00:00+00'::timestamp with time zone) AND ("time" < '9000-01-01 00:00:00+00'::timestamp with time zone))) NOT VALID;
+
 ALTER TABLE ONLY muniment_control.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
 
 ALTER TABLE ONLY muniment_control.erased_agent
     ADD CONSTRAINT erased_agent_pkey PRIMARY KEY (tenant, agent);
+
+ALTER TABLE muniment_control.audit
+    ADD CONSTRAINT time_is_finite CHECK ((("time" > '2000-01-01 00:00:00+00'::timestamp with time zone) AND ("time" < '9000-01-01 00:00:00+00'::timestamp with time zone))) NOT VALID;
 
 ALTER TABLE ONLY muniment_internal.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
@@ -2904,6 +2910,9 @@ ALTER TABLE ONLY muniment_internal.stat
 ALTER TABLE ONLY muniment_internal.storage
     ADD CONSTRAINT storage_pkey PRIMARY KEY (tenant, agent, change_id);
 
+ALTER TABLE muniment_internal.audit
+    ADD CONSTRAINT time_is_finite CHECK ((("time" > '2000-01-01 00:00:00+00'::timestamp with time zone) AND ("time" < '9000-01-01 00:00:00+00'::timestamp with time zone))) NOT VALID;
+
 ALTER TABLE ONLY muniment_public.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
 
@@ -2928,6 +2937,9 @@ ALTER TABLE ONLY muniment_public.stat
 ALTER TABLE ONLY muniment_public.storage
     ADD CONSTRAINT storage_pkey PRIMARY KEY (tenant, agent, change_id);
 
+ALTER TABLE muniment_public.audit
+    ADD CONSTRAINT time_is_finite CHECK ((("time" > '2000-01-01 00:00:00+00'::timestamp with time zone) AND ("time" < '9000-01-01 00:00:00+00'::timestamp with time zone))) NOT VALID;
+
 ALTER TABLE ONLY muniment_restricted.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
 
@@ -2951,6 +2963,9 @@ ALTER TABLE ONLY muniment_restricted.stat
 
 ALTER TABLE ONLY muniment_restricted.storage
     ADD CONSTRAINT storage_pkey PRIMARY KEY (tenant, agent, change_id);
+
+ALTER TABLE muniment_restricted.audit
+    ADD CONSTRAINT time_is_finite CHECK ((("time" > '2000-01-01 00:00:00+00'::timestamp with time zone) AND ("time" < '9000-01-01 00:00:00+00'::timestamp with time zone))) NOT VALID;
 
 ALTER TABLE ONLY vault.agent
     ADD CONSTRAINT agent_pkey PRIMARY KEY (tenant, agent);
@@ -3080,9 +3095,6 @@ CREATE INDEX agent_deleted ON vault.agent USING btree (tenant, agent) WHERE (del
 CREATE INDEX session_newest ON vault.session USING btree (tenant, agent, create_time DESC, session_id DESC);
 
 CREATE INDEX session_of_conversation ON vault.session USING btree (tenant, agent, conversation_id);
-
-ALTER TABLE ONLY muniment_auditor.seal
-    ADD CONSTRAINT seal_tenant_fkey FOREIGN KEY (tenant) REFERENCES vault.tenant(tenant);
 
 ALTER TABLE ONLY muniment_auditor.sealed_event
     ADD CONSTRAINT sealed_event_tenant_level_number_fkey FOREIGN KEY (tenant, level, number) REFERENCES muniment_auditor.seal(tenant, level, number);

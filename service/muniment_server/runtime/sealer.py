@@ -1,7 +1,7 @@
 """Seals the audit log: see `domain.seals`.
 
-Every worker has a sealer, and they need no lock: two that seal the same events take the same number, and one of them
-fails. An event is sealed once its transaction is visible, so no open transaction delays the others.
+Every worker has a sealer, and they need no lock: of two that seal the same events, one finds the number taken. An event
+is sealed once its transaction is visible, so no open transaction delays the others.
 """
 
 from __future__ import annotations
@@ -20,27 +20,30 @@ from uuid import UUID
 import psycopg
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import MunimentError
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.seals import Seal, SealableEvent, seal_events
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import Database
 from muniment_server.postgres.rows import row_of
-from muniment_server.postgres.transaction import transaction
 from muniment_server.telemetry import worker_metrics as metrics
 
 _LOG = logging.getLogger("muniment.sealer")
 _QUERIES = queries.load(__package__, "sealer.sql")
 _R = TypeVar("_R")
 _INTERVAL = 10.0
+_FRESH = timedelta(seconds=5)
+"""A tenant whose last seal is younger is left alone: another worker seals it."""
 _SECONDS = 20.0
-"""For one tenant's events in one pass."""
+"""At most, for the new events of one tenant in one pass."""
 _OVERLAP = timedelta(minutes=2)
-"""How long before the last event each pass begins: events become visible when their transactions end, not in the order
-of their times."""
-_FULL_PASS_INTERVAL = 24 * 3600.0
-"""Seconds after which all events are looked at again, for transactions that took longer than the overlap."""
+"""How long before the last event a pass begins: events become visible when their transactions end, not in the order of
+their times."""
+_START = timedelta(hours=1)
+"""How long before now a new sealer begins. What is older is left to the rescans."""
+_RESCAN_SECONDS = 0.5
+"""For the rescan of one tenant in one pass. A rescan goes through the whole log, for what was visible late."""
+_RESCAN_INTERVAL = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,12 @@ class Position:
     event_id: UUID
 
 
-BEGINNING = Position(datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
+BEGINNING = Position(datetime(1999, 1, 1, tzinfo=UTC), UUID(int=0))
+"""No event is older."""
+
+
+class Raced(Exception):
+    """Another worker has sealed at the same time. What it has left is sealed by the next pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +78,28 @@ class _Now:
     now: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class _Added:
+    number: int
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far one tenant's log was looked at."""
+
+    new: Position
+    rescan: Position | None = BEGINNING
+    """None between two rescans."""
+    rescanned_at: float = 0.0
+
+
 class Sealer:
     """Seals, on a thread of its own, while *may_seal* says so."""
 
     def __init__(self, database: Database, may_seal: Callable[[], bool]) -> None:
         self._database = database
         self._may_seal = may_seal
-        self._positions: dict[TenantNumber, Position] = {}
-        self._full_pass_at = 0.0
+        self._progress: dict[TenantNumber, _Progress] = {}
 
     def start(self) -> None:
         """Start to seal every ten seconds."""
@@ -91,31 +113,65 @@ class Sealer:
 
     def seal_all(self) -> None:
         """Seal what is not sealed, tenant by tenant. A tenant that fails is logged, and delays no other."""
-        if time.monotonic() - self._full_pass_at > _FULL_PASS_INTERVAL:
-            self._positions.clear()
-            self._full_pass_at = time.monotonic()
         began = time.time()
         try:
             with self._database.connection(roles.AUDITOR, Deadline(_SECONDS)) as connection:
                 found = tenants(connection)
-        except (MunimentError, psycopg.Error) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the log must be sealed later
             _LOG.warning("the audit log was not sealed and will be: %s", type(error).__name__)
             return
-        failed = [tenant for tenant in found if not self._seal(tenant)]
-        if not failed:
-            metrics.AUDIT_SEALED.set(began)
+        done = [self._seal(tenant) for tenant in found]
+        if all(done):
+            metrics.AUDIT_SEALED.set(began - _FRESH.total_seconds())
 
     def _seal(self, tenant: TenantNumber) -> bool:
+        """Whether the new events of *tenant* are sealed."""
         try:
             with self._database.connection(roles.AUDITOR, Deadline(_SECONDS)) as connection:
-                for position in seal_tenant(connection, tenant, self._positions.get(tenant, BEGINNING)):
-                    self._positions[tenant] = Position(position.time - _OVERLAP, position.event_id)
-        except psycopg.errors.UniqueViolation:
-            return True  # another worker has sealed them
-        except (MunimentError, psycopg.Error) as error:
+                return self._pass(connection, tenant)
+        except Raced:
+            return False
+        except Exception as error:  # noqa: BLE001 - whatever it is, other tenants must not wait
             _LOG.warning("the audit log of a tenant was not sealed and will be: %s", type(error).__name__)
             return False
-        return True
+
+    def _pass(self, connection: psycopg.Connection[Any], tenant: TenantNumber) -> bool:
+        now = _now(connection)
+        if any(timedelta(0) <= now - seal.time < _FRESH for seal in last_seals(connection, tenant).values()):
+            return True
+        progress = self._progress.setdefault(tenant, _Progress(Position(now - _START, UUID(int=0))))
+        latest = now - _OVERLAP  # an event may be dated in the future
+        if progress.new.time > latest:
+            progress.new = Position(latest, UUID(int=0))
+        done = True
+        for position in _until(_SECONDS, seal_tenant(connection, tenant, progress.new)):
+            done = position is not None
+            if position is not None:
+                progress.new = Position(position.time - _OVERLAP, position.event_id)
+        self._rescan(connection, tenant, progress)
+        return done
+
+    def _rescan(self, connection: psycopg.Connection[Any], tenant: TenantNumber, progress: _Progress) -> None:
+        """Look at older events for half a second: a new server has not seen them, and some become visible late."""
+        if progress.rescan is None:
+            if time.monotonic() - progress.rescanned_at < _RESCAN_INTERVAL:
+                return
+            progress.rescan = BEGINNING
+        for position in _until(_RESCAN_SECONDS, seal_tenant(connection, tenant, progress.rescan)):
+            if position is None:
+                return
+            progress.rescan = position
+        progress.rescan, progress.rescanned_at = None, time.monotonic()
+
+
+def _until(seconds: float, positions: Iterator[Position]) -> Iterator[Position | None]:
+    """The *positions*, and None at last if there may be more when the time is over."""
+    began = time.monotonic()
+    for position in positions:
+        yield position
+        if time.monotonic() - began > seconds:
+            yield None
+            return
 
 
 def tenants(connection: psycopg.Connection[Any]) -> list[TenantNumber]:
@@ -126,30 +182,33 @@ def tenants(connection: psycopg.Connection[Any]) -> list[TenantNumber]:
 def seal_tenant(connection: psycopg.Connection[Any], tenant: TenantNumber, after: Position) -> Iterator[Position]:
     """Seal the events of *tenant* after a position, in batches; yield the position after each batch.
 
-    Raises UniqueViolation if somebody else seals at the same time; then its last batch is not sealed.
+    Raises Raced if somebody else seals at the same time; then the last batch is not sealed.
     """
+    last = last_seals(connection, tenant)
     while batch := _rows(connection, "next_events", _Scanned, {"tenant": tenant, **_parameters_of(after)}):
         new = sorted((event for event in batch if event.number is None), key=_chain_and_source)
-        for _, events in groupby(new, key=_chain_and_source):
-            _seal(connection, list(events))
+        for (level, _), events in groupby(new, key=_chain_and_source):
+            last[level] = _seal(connection, list(events), last.get(level))
         after = Position(batch[-1].time, batch[-1].event_id)
         yield after
 
 
-def last_seal(connection: psycopg.Connection[Any], tenant: TenantNumber, level: Classification) -> Seal | None:
-    """The last seal of one chain."""
-    found = _rows(connection, "last_seal", Seal, {"tenant": tenant, "level": level})
-    return found[0] if found else None
+def last_seals(connection: psycopg.Connection[Any], tenant: TenantNumber) -> dict[Classification, Seal]:
+    """The last seal of each level that has one."""
+    return {seal.level: seal for seal in _rows(connection, "last_seals", Seal, {"tenant": tenant})}
 
 
-def _seal(connection: psycopg.Connection[Any], events: Sequence[SealableEvent]) -> None:
-    (now,) = _rows(connection, "now", _Now, {})
-    seal = seal_events(events, last_seal(connection, events[0].tenant, events[0].level), now.now)
-    with transaction(connection):
-        connection.execute(_QUERIES["add_seal"], asdict(seal))
-        connection.execute(
-            _QUERIES["add_sealed_events"], {**asdict(seal), "event_ids": [one.event_id for one in events]}
-        )
+def _seal(connection: psycopg.Connection[Any], events: Sequence[SealableEvent], last: Seal | None) -> Seal:
+    """Seal *events*. *last* is the last seal as it was before the events were read: so nobody seals an event twice."""
+    seal = seal_events(events, last, _now(connection))
+    if not _rows(connection, "add_seal", _Added, {**asdict(seal), "event_ids": [event.event_id for event in events]}):
+        raise Raced
+    return seal
+
+
+def _now(connection: psycopg.Connection[Any]) -> datetime:
+    (row,) = _rows(connection, "now", _Now, {})
+    return row.now
 
 
 def _chain_and_source(event: SealableEvent) -> tuple[Classification, bool]:

@@ -9,7 +9,13 @@ SELECT tenant.tenant
 -- What is not sealed of the next 5,000 events after a position, oldest first; and the last of these 5,000 in any case, which is
 -- the next position. So no statement takes long, however much is sealed.
 WITH scanned AS (
-    SELECT audit.*, row_number() OVER (ORDER BY audit.time DESC, audit.event_id DESC) = 1 AS is_last
+    SELECT audit.*, row_number() OVER (ORDER BY audit.time DESC, audit.event_id DESC) = 1 AS is_last,
+           (
+               SELECT sealed_event.number
+                 FROM muniment_auditor.sealed_event
+                WHERE (sealed_event.tenant, sealed_event.by_host, sealed_event.event_id)
+                      = (audit.tenant, audit.by_host, audit.event_id)
+           ) AS number
       FROM (
                SELECT audit.*
                  FROM muniment_auditor.audit
@@ -21,32 +27,44 @@ WITH scanned AS (
 )
 SELECT scanned.tenant, scanned.level, scanned.by_host, scanned.event_id, scanned.time, scanned.agent, scanned.session_id,
        scanned.host_key_id, scanned.method, scanned.outcome, scanned.kind, scanned.item_id, scanned.revision,
-       scanned.result_count, scanned.reason, sealed_event.number
+       scanned.result_count, scanned.reason, scanned.number
   FROM scanned
-       LEFT JOIN muniment_auditor.sealed_event
-              ON (sealed_event.tenant, sealed_event.by_host, sealed_event.event_id)
-                 = (scanned.tenant, scanned.by_host, scanned.event_id)
- WHERE sealed_event.number IS NULL
+ WHERE scanned.number IS NULL
     OR scanned.is_last
  ORDER BY scanned.time, scanned.event_id;
 
--- name: last_seal
-SELECT seal.tenant, seal.level, seal.number, seal.time, seal.by_host, seal.event_count, seal.events_hash, seal.hash
-  FROM muniment_auditor.seal
- WHERE seal.tenant = %(tenant)s
-   AND seal.level = %(level)s
- ORDER BY seal.number DESC
- LIMIT 1;
+-- name: last_seals
+-- The last seal of each level that has one.
+SELECT chain.tenant, chain.level, chain.number, chain.time, chain.by_host, chain.event_count, chain.events_hash, chain.hash
+  FROM generate_series(1, 4) AS number (level)
+       CROSS JOIN LATERAL (
+           SELECT seal.*
+             FROM muniment_auditor.seal
+            WHERE seal.tenant = %(tenant)s
+              AND seal.level = number.level
+            ORDER BY seal.number DESC
+            LIMIT 1
+       ) AS chain
+ ORDER BY chain.level;
 
 -- name: now
 SELECT vault.clock() AS now;
 
 -- name: add_seal
--- Whoever seals at the same time has taken the number: then there is an error, and nothing is sealed.
-INSERT INTO muniment_auditor.seal AS added (tenant, level, number, time, by_host, event_count, events_hash, hash)
-VALUES (%(tenant)s, %(level)s, %(number)s, %(time)s, %(by_host)s, %(event_count)s, %(events_hash)s, %(hash)s);
-
--- name: add_sealed_events
-INSERT INTO muniment_auditor.sealed_event AS added (tenant, level, number, by_host, event_id)
-SELECT %(tenant)s, %(level)s, %(number)s, %(by_host)s, event.event_id
-  FROM unnest(%(event_ids)s::uuid[]) AS event (event_id);
+-- Add a seal with its events. No row: whoever seals at the same time has taken the number. An event that is sealed at another
+-- level already is a forged copy. It is left out, so that the seal covers more events than there are.
+WITH added AS (
+    INSERT INTO muniment_auditor.seal AS added (tenant, level, number, time, by_host, event_count, events_hash, hash)
+    VALUES (%(tenant)s, %(level)s, %(number)s, %(time)s, %(by_host)s, %(event_count)s, %(events_hash)s, %(hash)s)
+        ON CONFLICT (tenant, level, number) DO NOTHING
+ RETURNING added.tenant, added.level, added.number, added.by_host
+),
+covered AS (
+    INSERT INTO muniment_auditor.sealed_event AS covered (tenant, level, number, by_host, event_id)
+    SELECT added.tenant, added.level, added.number, added.by_host, event.event_id
+      FROM added
+           CROSS JOIN unnest(%(event_ids)s::uuid[]) AS event (event_id)
+        ON CONFLICT (tenant, by_host, event_id) DO NOTHING
+)
+SELECT added.number
+  FROM added;

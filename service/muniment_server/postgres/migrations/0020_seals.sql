@@ -3,9 +3,9 @@
 -- Seals of removed events stay.
 
 CREATE TABLE muniment_auditor.seal (
-    tenant      bigint      NOT NULL REFERENCES vault.tenant,
+    tenant      bigint      NOT NULL, -- no foreign key, so that no lock on a tenant delays its seals
     level       smallint    NOT NULL CONSTRAINT level_is_a_level CHECK (level BETWEEN 1 AND 4),
-    number      bigint      NOT NULL CONSTRAINT seals_are_counted_from_1 CHECK (number >= 1),
+    number      bigint      NOT NULL CONSTRAINT seals_are_counted_from_1 CHECK (number BETWEEN 1 AND 9007199254740991),
     time        timestamptz NOT NULL,
     by_host     boolean     NOT NULL, -- whether it seals events of hosts and operators, or of sessions
     event_count bigint      NOT NULL CONSTRAINT it_seals_an_event CHECK (event_count >= 1), -- up to and including this seal
@@ -42,6 +42,13 @@ SELECT tenant, agent, level, event_id, time, NULL::uuid, session_id, method, out
  UNION ALL
 SELECT tenant, agent, level, event_id, time, host_key_id, session_id, method, outcome, kind, item_id, revision, NULL::integer, reason, true
   FROM muniment_control.audit;
+
+-- A time that no client can read would stop the sealing.
+ALTER TABLE muniment_public.audit ADD CONSTRAINT time_is_finite CHECK (time > '2000-01-01' AND time < '9000-01-01') NOT VALID;
+ALTER TABLE muniment_internal.audit ADD CONSTRAINT time_is_finite CHECK (time > '2000-01-01' AND time < '9000-01-01') NOT VALID;
+ALTER TABLE muniment_confidential.audit ADD CONSTRAINT time_is_finite CHECK (time > '2000-01-01' AND time < '9000-01-01') NOT VALID;
+ALTER TABLE muniment_restricted.audit ADD CONSTRAINT time_is_finite CHECK (time > '2000-01-01' AND time < '9000-01-01') NOT VALID;
+ALTER TABLE muniment_control.audit ADD CONSTRAINT time_is_finite CHECK (time > '2000-01-01' AND time < '9000-01-01') NOT VALID;
 
 GRANT SELECT, INSERT ON muniment_auditor.seal, muniment_auditor.sealed_event TO muniment_auditor;
 GRANT SELECT (tenant) ON vault.tenant TO muniment_auditor;
