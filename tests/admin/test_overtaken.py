@@ -26,6 +26,9 @@ REFUSED = {
     "journal": ("late.journal",),
     "history": (*TENANT, "--agent", "alice", "plan"),
     "audit list": TENANT,
+    "audit checkpoint": TENANT,
+    "audit verify": TENANT,
+    "audit purge": (*TENANT, "--older-than", "400d", "--yes"),
     "reindex": (),
     "purge": ("--older-than", "90d", "--yes"),
 }

@@ -174,6 +174,7 @@ def use_hosts_calls(service, host, canary):
     host.close_session(session_id=new.session_id)
     host.list_audit_events()
     failure_of(host.list_audit_events, page_token=canary)
+    host.get_audit_checkpoint(classification=PUBLIC)
     host.erase_items(agent_id="carol", kind=1, name=canary)
     host.erase_items(agent_id="carol", kind=1, tag=canary)
     failure_of(host.erase_items, agent_id="carol", kind=2, name=canary)

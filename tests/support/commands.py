@@ -67,8 +67,8 @@ class Server:
 
     @property
     def postgres(self) -> int:
-        """The pid of the database."""
-        return next(pid for pid, command in self.children().items() if "postgres" in command.split("\0")[0])
+        """The pid of the database, or 0 while there is none."""
+        return next((pid for pid, command in self.children().items() if "postgres" in command.split("\0")[0]), 0)
 
     def children(self) -> dict[int, str]:
         """The command lines of the processes it started, by pid."""
