@@ -85,14 +85,14 @@ def checkpoint(operator: Operator, output: Output, tenant: str) -> None:
     "--checkpoint",
     "files",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Checkpoints of this tenant, a line of JSON each, to compare with. Repeatable.",
 )
 @with_output
 @with_operator
 def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, ...]) -> None:
-    """Check that no event of the audit log was changed, added or removed. No server needs to run.
+    """Check that no event was changed, added or removed. No server needs to run.
 
     Servers seal events within seconds. A log that was rewritten as a whole is found only with a checkpoint that was
     kept elsewhere. Items that were moved to another level are found, too. Exits with 1 if there is a problem.
@@ -125,9 +125,10 @@ def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, .
 @with_output
 @with_operator
 def purge(operator: Operator, output: Output, tenant: str, older_than: timedelta, force: int, yes: bool) -> None:
-    """Permanently remove events of sessions that were sealed that long ago, at every level.
+    """Permanently remove old events of sessions, at every level.
 
-    Their seals stay, and so do events of hosts and operators. An audit event says up to which seal events were removed.
+    Their age is counted from when they were sealed. Their seals stay, and so do events of hosts and operators. An audit
+    event says up to which seal events were removed.
 
     \b
     Examples:
