@@ -155,6 +155,6 @@ def checkpoint_of(line: str) -> Checkpoint:
         level = Classification(message.classification)
     except (ValueError, TypeError, ParseError):
         raise Failure(
-            "a line is not a checkpoint", "give what `muniment audit checkpoint --tenant NAME --json` printed"
+            "a line is no checkpoint", "give what `muniment audit checkpoint --tenant NAME --json` printed"
         ) from None
     return Checkpoint(level, message.seal_number, message.event_count, message.head_hash.lower())

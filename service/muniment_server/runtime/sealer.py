@@ -200,7 +200,7 @@ def last_seals(connection: psycopg.Connection[Any], tenant: TenantNumber) -> dic
 
 
 def _seal(connection: psycopg.Connection[Any], events: Sequence[SealableEvent], last: Seal | None) -> Seal:
-    """Seal *events*. *last* is the last seal as it was before the events were read: so nobody seals an event twice."""
+    """Seal *events*. *last* is the last seal as it was before the events were read: so no one seals an event twice."""
     seal = seal_events(events, last, _now(connection))
     if not _rows(connection, "add_seal", _Added, {**asdict(seal), "event_ids": [event.event_id for event in events]}):
         raise Raced
