@@ -19,7 +19,7 @@ type Session struct {
 	OwnSession
 
 	// Opened is the session as it was when this client opened it; a host may have raised its taint since. It is nil
-	// of a session that was made of a token: [OwnSession] has a GetSession to ask.
+	// for a session that was made from a token: call GetSession instead.
 	Opened *munimentv1.Session
 
 	conn  *Conn

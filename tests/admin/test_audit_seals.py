@@ -292,7 +292,7 @@ def test_many_events_of_one_transaction_are_sealed_in_batches(log):
         (largest,) = owner.execute(
             "SELECT max(count) FROM (SELECT count(*) FROM muniment_auditor.sealed_event GROUP BY level, number) AS one"
         ).fetchone()
-    assert largest == 5000
+    assert largest in (4999, 5000)  # the event that was copied is sealed already, and may be among the second 5,000
 
 
 def test_sealers_that_race_seal_each_event_once(log):

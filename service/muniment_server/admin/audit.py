@@ -126,10 +126,10 @@ def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, .
 @with_output
 @with_operator
 def purge(operator: Operator, output: Output, tenant: str, older_than: timedelta, force: int, yes: bool) -> None:
-    """Permanently remove old sealed events of sessions.
+    """Permanently remove old events of sessions, at every level.
 
-    Removes them at every level. Their seals stay, and so do events of hosts and operators. An audit event says up to
-    which seal events were removed.
+    Their age is counted from when they were sealed. Their seals stay, and so do events of hosts and operators. An audit
+    event says up to which seal events were removed.
 
     \b
     Examples:

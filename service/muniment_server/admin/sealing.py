@@ -63,7 +63,7 @@ class Verified:
     unsealed: int = 0
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What is no proof of tampering, but worth comparing with what the reader knows."""
+    """Findings that do not prove tampering, but are worth comparing with what the reader knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ class _Verification:
         for removal in removals:
             seal = seals.get(removal.number)
             if seal is None or seal.hash.hex() != removal.hash:
-                self._problem(f"a removal of {removal.time:%F %T}Z names seal {removal.number}, which is another one")
+                self._problem(f"a removal of {removal.time:%F %T}Z names a seal {removal.number} that is not there")
             self._found.notes.append(
                 f"events of sessions under the seals up to {removal.number} were removed at {removal.time:%F %T}Z"
             )
@@ -253,7 +253,7 @@ class _Verification:
         self._found.unsealed = unsealed.number
         if unsealed.oldest is not None and unsealed.now - unsealed.oldest > _UNSEALED_LIMIT:
             self._problem(
-                f"{unsealed.number} events are not sealed, since {unsealed.oldest:%F %T}Z: does a server run?"
+                f"{unsealed.number} events are not sealed, since {unsealed.oldest:%F %T}Z: is a server running?"
             )
 
     def _verify_changes(self, removed_until: datetime) -> None:

@@ -27,7 +27,7 @@ class SealableEvent:
     tenant: TenantNumber
     level: Classification
     by_host: bool
-    """Whether it is stored with the events of hosts and operators, or with those of sessions."""
+    """True for events of hosts and operators, False for those of sessions. They are stored in separate tables."""
     event_id: UUID
     time: datetime
     agent: AgentNumber | None
@@ -61,9 +61,9 @@ class Seal:
     """Counted from 1."""
     time: datetime
     by_host: bool
-    """Whether it seals events of hosts and operators, or of sessions."""
+    """True if it seals events of hosts and operators, False for those of sessions."""
     event_count: int
-    """Of this seal and all before it."""
+    """How many events this seal and all before it cover."""
     events_hash: bytes
     hash: bytes
 
@@ -73,7 +73,7 @@ class Seal:
 
 
 def seal_events(events: Iterable[SealableEvent], previous: Seal | None, time: datetime) -> Seal:
-    """Seal *events*, of one tenant and level and either all by hosts or none, after the seal *previous*."""
+    """Seal *events* after the seal *previous*. All are of one tenant and level, and equal in `by_host`."""
     batch = list(events)
     first = batch[0]
     unhashed = Seal(

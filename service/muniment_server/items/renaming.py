@@ -31,8 +31,9 @@ def rename_memory(
 ) -> tuple[Item, Classification | None]:
     """Give the own-level version of *key* another key.
 
-    Returns the memory, and the level at which a lower version of *key* is seen from now on, if any. Raises EtagStale,
-    WriteLevelMismatch, MemoryNotFound, MemoryExists, QuotaExceeded, or Conflict if another writer takes *new_key*.
+    Returns the memory, and the level of the lower version of *key* that is visible from now on, if any. Raises
+    EtagStale, WriteLevelMismatch, MemoryNotFound, MemoryExists, QuotaExceeded, or Conflict if another writer takes
+    *new_key*.
     """
     release = {"release_id": scope.new_uuid(), "kind": ItemKind.MEMORY, "name": key, "new_name": new_key}
     with scope.write_lock() as lock:

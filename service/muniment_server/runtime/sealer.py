@@ -35,7 +35,7 @@ _INTERVAL = 10.0
 _FRESH = timedelta(seconds=5)
 """A tenant whose last seal is younger is left alone: another worker seals it."""
 _SECONDS = 20.0
-"""At most, for the new events of one tenant in one pass."""
+"""The time limit for the new events of one tenant in one pass."""
 _OVERLAP = timedelta(minutes=2)
 """How long before the last event a pass begins: events become visible when their transactions end, not in the order of
 their times."""
@@ -48,7 +48,7 @@ _RESCAN_INTERVAL = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """An event, in the order in which events are looked at."""
+    """How far a pass has come. It goes through events by time, then by id."""
 
     time: datetime
     event_id: UUID
@@ -65,7 +65,7 @@ class Raced(Exception):
 @dataclass(frozen=True, slots=True)
 class _Scanned(SealableEvent):
     number: int | None
-    """The number of its seal."""
+    """The number of its seal, or None if it is not sealed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Sealer:
             with self._database.connection(roles.AUDITOR, Deadline(_SECONDS)) as connection:
                 found = tenants(connection)
         except Exception as error:  # noqa: BLE001 - whatever it is, the log must be sealed later
-            _LOG.warning("the audit log was not sealed and will be: %s", type(error).__name__)
+            _LOG.warning("the audit log was not sealed, and will be later: %s", type(error).__name__)
             return
         done = [self._seal(tenant) for tenant in found]
         if all(done):
@@ -132,7 +132,7 @@ class Sealer:
         except Raced:
             return False
         except Exception as error:  # noqa: BLE001 - whatever it is, other tenants must not wait
-            _LOG.warning("the audit log of a tenant was not sealed and will be: %s", type(error).__name__)
+            _LOG.warning("the audit log of a tenant was not sealed, and will be later: %s", type(error).__name__)
             return False
 
     def _pass(self, connection: psycopg.Connection[Any], tenant: TenantNumber) -> bool:
@@ -182,7 +182,8 @@ def tenants(connection: psycopg.Connection[Any]) -> list[TenantNumber]:
 def seal_tenant(connection: psycopg.Connection[Any], tenant: TenantNumber, after: Position) -> Iterator[Position]:
     """Seal the events of *tenant* after a position, in batches; yield the position after each batch.
 
-    Raises Raced if somebody else seals at the same time; then the last batch is not sealed.
+    Raises Raced if another sealer adds a seal to the same chain at the same time; then the rest of the batch is not
+    sealed.
     """
     last = last_seals(connection, tenant)
     while batch := _rows(connection, "next_events", _Scanned, {"tenant": tenant, **_parameters_of(after)}):
@@ -199,7 +200,7 @@ def last_seals(connection: psycopg.Connection[Any], tenant: TenantNumber) -> dic
 
 
 def _seal(connection: psycopg.Connection[Any], events: Sequence[SealableEvent], last: Seal | None) -> Seal:
-    """Seal *events*. *last* is the last seal as it was before the events were read: so nobody seals an event twice."""
+    """Seal *events*. *last* is the last seal as it was before the events were read: so no one seals an event twice."""
     seal = seal_events(events, last, _now(connection))
     if not _rows(connection, "add_seal", _Added, {**asdict(seal), "event_ids": [event.event_id for event in events]}):
         raise Raced

@@ -38,7 +38,7 @@ COMMANDS = [pytest.param(command, id=" ".join(names) or "muniment") for names, c
 def examples(command: click.Command) -> list[str]:
     """The `muniment …` of each line of the examples, without what the shell takes off."""
     _, _, text = (command.help or "").partition("Examples:")
-    found = re.findall(r"^.*?\bmuniment (.*?)(?:\)| [<>] \S+)?$", text, re.MULTILINE)
+    found = re.findall(r"^.*?\bmuniment (.*?)(?:\)| (?:<|>>?) \S+)?$", text, re.MULTILINE)
     return [line.strip() for line in found]
 
 

@@ -17,7 +17,7 @@ _UNKNOWN_AUTHORITY = ("issuer", "self signed", "self-signed", "unable to verify"
 _OTHER_NAME = "Hostname Verification Check failed"
 _NO_TLS = "WRONG_VERSION_NUMBER"
 _CLOSED = ("Socket closed", "Connection reset", "SETTINGS frame")
-"""What gRPC says if the server ended the connection without a word, as it does if it expects something else."""
+"""What gRPC says if the server closed the connection without an answer, as it does if it expects something else."""
 _REACHED = re.compile(r"ipv[46]:(?:\[(?P<ipv6>[^\]]+)\]|(?P<ipv4>[0-9.]+)):(?P<port>[0-9]+)")
 
 
@@ -51,7 +51,7 @@ class Server:
 
 
 def _in_grpcs_words(message: str) -> tuple[str, str]:
-    """What is wrong, in short and in a sentence, if gRPC says it."""
+    """What is wrong, as a key of REMEDIES and as a sentence, if gRPC says it. Otherwise empty."""
     if _NO_TLS in message:
         return "no_tls", "{address} does not use TLS"
     if _OTHER_NAME in message:
@@ -65,7 +65,7 @@ def _in_grpcs_words(message: str) -> tuple[str, str]:
 
 
 def _answer_to_tls(host: str, port: int) -> str:
-    """How a server answers TLS. Nothing is sent to it but what begins TLS."""
+    """How a server answers a TLS handshake. Nothing else is sent to it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -78,7 +78,7 @@ def _answer_to_tls(host: str, port: int) -> str:
 
 
 def _speaks(secured: ssl.SSLSocket) -> bool:
-    """Whether the server says something, as HTTP/2 does. Without a certificate of the client, it may just leave."""
+    """Whether the server says something, as HTTP/2 does. One that expects a client certificate may just hang up."""
     with suppress(OSError):
         return bool(secured.recv(1))
     return False

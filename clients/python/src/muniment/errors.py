@@ -105,7 +105,7 @@ REMEDIES = {
     "certificate_invalid": "give the server another one",
     "certificate_expected": "give tls=TLS(certificate=…, key=…)",
 }
-"""By what is wrong with TLS: what to do."""
+"""What to do about each kind of TLS mismatch."""
 
 
 class MunimentError(Exception):

@@ -1,4 +1,4 @@
-"""Who makes a call over HTTP: the bearer token of the request is a session's token."""
+"""Who makes a call over HTTP: the session whose token is the bearer token of the request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Callers:
         return self._session(bearer.token)
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """The bearer, if *token* is that of an open session. A MunimentError: this cannot be decided now."""
+        """The bearer, or None if *token* is not that of an open session. MunimentError: this cannot be decided now."""
         try:
             session = self._session(token)
             await anyio.to_thread.run_sync(session.get_session)

@@ -1,4 +1,4 @@
-"""What a request must pass before its bearer is looked at."""
+"""The checks of a request that come before its bearer is looked at."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _RETRY = {"Retry-After": "1"}
 
 
 class Door:
-    """Refuses requests of web pages, under a foreign name, of another kind than calls, and too many of one bearer.
+    """Refuses requests from web pages, requests to foreign names, anything but calls, and too many calls of one bearer.
 
-    The SDK checks names and pages too, but only after the bearer.
+    The SDK refuses the first two as well, but only after it has checked the bearer.
     """
 
     def __init__(self, app: ASGIApp, *, security: TransportSecuritySettings) -> None:
@@ -92,7 +92,7 @@ def in_time(receive: Receive) -> Receive:
 
 
 def _refusal(request: Request) -> Response | None:
-    """A refusal of what this server has none of: streams (GET) and sessions of MCP."""
+    """Refuse streams (GET) and MCP sessions, which this server does not have. None if it is neither."""
     if request.method != "POST":
         return PlainTextResponse("only POST is allowed", 405, headers={"Allow": "POST"})
     if "mcp-session-id" in request.headers:

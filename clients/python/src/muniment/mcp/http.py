@@ -1,7 +1,7 @@
 """MCP over streamable HTTP. Each request carries the session token of its caller as bearer.
 
-The server keeps nothing between requests, neither sessions of MCP nor streams. So there is nothing to take over with
-the session id of another caller, and nothing that callers could leave open.
+The server keeps nothing between requests, neither MCP sessions nor streams. So no caller can take over what another one
+began, or leave anything open.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from muniment.mcp.server import build
 
 PATH = "/mcp"
 MAX_BODY = 2 * 1024 * 1024
-"""The most bytes of a request: a passage of 256 KiB, of which each byte may be escaped as six."""
+"""The maximum size of a request in bytes: room for a passage of 256 KiB, each byte of which may be escaped as six."""
 IDLE_SECONDS = 10
 """How long a connection may be open without a request that has arrived."""
 
@@ -55,7 +55,7 @@ class Listen:
 
     @classmethod
     def at(cls, address: str, **options: Any) -> Listen:
-        """From `HOST:PORT`. ValueError: it is none, or it may not be listened on."""
+        """From `HOST:PORT`. ValueError: this is not an address, or not one to listen on without TLS."""
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65535:
             raise ValueError(f"{address} is not an address: give HOST:PORT, such as 127.0.0.1:8080")
@@ -77,7 +77,7 @@ class Listen:
 
 
 class Connection(H11Protocol):
-    """A connection that is closed if its next request takes too long to arrive, however slowly it trickles in."""
+    """A connection that is closed if its next request has not arrived in time."""
 
     scope: Any  # None until a request has arrived
     _deadline: asyncio.TimerHandle | None = None

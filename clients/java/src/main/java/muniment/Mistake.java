@@ -25,7 +25,7 @@ final class Mistake {
 
   private Mistake() {}
 
-  /** A status without a server's answer, told as what it is. Of a call that was sent, or not. */
+  /** Explains a status that no server sent. {@code sent}: whether the call had been sent. */
   static Status explained(Status status, Pool.Target target, boolean sent) {
     if (status.getCode() != Status.Code.UNAVAILABLE) {
       return status;
@@ -46,7 +46,7 @@ final class Mistake {
         .or(() -> vague(status, "no connection to " + address));
   }
 
-  /** Of a description that says nothing: what happened, and what the first cause says. */
+  /** If the description says nothing: what happened, and what the root cause says. */
   private static Optional<String> vague(Status status, String happened) {
     String description = Objects.requireNonNullElse(status.getDescription(), "");
     boolean vague = description.startsWith("io exception") || description.equals(CLOSED);
@@ -116,7 +116,7 @@ final class Mistake {
         && (says(cause, "No subject alternative") || says(cause, "No name matching"));
   }
 
-  /** As Netty, or the runtime, says it of bytes that are no TLS. */
+  /** Whether Netty or the runtime says that it received bytes that are not TLS. */
   private static boolean isNoTls(Throwable cause) {
     return cause instanceof SSLException
         && (says(cause, "not an SSL/TLS record") || says(cause, "unrecognized SSL message"));
@@ -128,7 +128,7 @@ final class Mistake {
         || causes(status).anyMatch(cause -> says(cause, "First received frame was not SETTINGS"));
   }
 
-  /** The names in a certificate, which Netty tells; else what the runtime says of them. */
+  /** The names in a certificate, if Netty reports them; otherwise what the runtime says. */
   private static String names(Status status) {
     return causes(status)
         .map(Throwable::getMessage)
