@@ -124,7 +124,7 @@ BLOCKS = (
     block(
         "a block's etag is ignored",
         "model",
-        setting(item_store, "_etag_parameters", lambda _: {"etag_item": None, "etag_revision": None}),
+        setting(item_store, "etag_parameters", lambda _: {"etag_item": None, "etag_revision": None}),
     ),
     block("the first of several places is replaced", "model", setting(blocks, "_replaced", _any_place)),
     block("what is put in is no line of its own", "model", setting(blocks, "_inserted", _within_lines)),
