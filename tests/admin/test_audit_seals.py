@@ -259,6 +259,8 @@ def test_one_id_at_two_levels_stops_no_sealer_and_is_found(log):
     log.write(keys=("afterwards",))
     log.seal()
     Clock(log.database).advance(hours=1)
+    log.write(level=PUBLIC, keys=("later",))
+    log.seal()
 
     assert [(found.classification, found.unsealed, len(found.problems)) for found in log.verify()] == [
         (level, int(level == PUBLIC), int(level == PUBLIC)) for level in LEVELS
@@ -276,6 +278,15 @@ def test_events_of_an_open_transaction_are_sealed_later_and_delay_no_others(log)
 
     assert sum(found.unsealed for found in log.verify()) == 0
     assert log.problems() == []
+
+
+def test_events_that_no_server_has_sealed_yet_are_no_problem(log):
+    """Such as that of an operator's command while no server runs."""
+    log.write(keys=("unsealed",))
+    Clock(log.database).advance(hours=1)
+
+    assert log.problems() == []
+    assert ["are not sealed since" in note for note in log.notes()] == [True]
 
 
 def test_many_events_of_one_transaction_are_sealed_in_batches(log):
@@ -444,7 +455,7 @@ def test_a_purge_keeps_what_was_sealed_while_the_clock_was_behind(log):
     ids=["the command's", "protobuf's", "a number"],
 )
 def test_a_kept_checkpoint_is_read_as_hosts_and_operators_have_it(line):
-    assert checkpoint_of(line) == Checkpoint(CONFIDENTIAL, 2, 5, "ab")
+    assert checkpoint_of(line, "acme") == Checkpoint(CONFIDENTIAL, 2, 5, "ab")
 
 
 @pytest.mark.parametrize(
@@ -452,4 +463,8 @@ def test_a_kept_checkpoint_is_read_as_hosts_and_operators_have_it(line):
 )
 def test_what_is_no_checkpoint_is_refused(line):
     with pytest.raises(Failure, match="no checkpoint"):
-        checkpoint_of(line)
+        checkpoint_of(line, "acme")
+
+
+def test_a_checkpoint_of_another_tenant_is_left_out():
+    assert checkpoint_of('{"tenant": "globex", "classification": 1, "seal_number": 2}', "acme") is None

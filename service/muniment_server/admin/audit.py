@@ -26,7 +26,7 @@ _COLUMNS = (
     "time", "classification", "method", "outcome", "agent_id", "session_id", "kind", "result_count", "reason",
     "host_key_id", "item_id", "revision",
 )  # fmt: skip
-_CHECKPOINT = ("classification", "seal_number", "event_count", "head_hash")
+_CHECKPOINT = ("tenant", "classification", "seal_number", "event_count", "head_hash")
 _VERIFIED = ("classification", "seals", "events", "removed", "unsealed", "problems")
 _SHORTEST = timedelta(days=30)
 
@@ -76,7 +76,7 @@ def checkpoint(operator: Operator, output: Output, tenant: str) -> None:
     Examples:
       muniment audit checkpoint --tenant acme --json > today.jsonl
     """
-    output.rows(map(asdict, operator.audit_checkpoints(tenant)), _CHECKPOINT)
+    output.rows(({"tenant": tenant, **asdict(one)} for one in operator.audit_checkpoints(tenant)), _CHECKPOINT)
 
 
 @audit.command()
@@ -104,7 +104,8 @@ def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, .
       muniment audit verify --tenant acme --checkpoint checkpoints.jsonl
     """
     lines = (line for file in files for line in file.read_text("utf-8").splitlines() if line.strip())
-    kept = [checkpoint for checkpoint in map(checkpoint_of, lines) if checkpoint.seal_number > 0]
+    given = (checkpoint_of(line, tenant) for line in lines)
+    kept = [checkpoint for checkpoint in given if checkpoint is not None and checkpoint.seal_number > 0]
     found = list(operator.verify_audit(tenant, kept))
     output.rows(({**asdict(one), "problems": len(one.problems)} for one in found), _VERIFIED)
     for one in found:
@@ -116,6 +117,10 @@ def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, .
         raise Failure(
             "the audit log is not what was sealed", "keep the database as it is, and find out who could write to it"
         )
+    compared = (
+        f"{len(kept)} checkpoints were compared" if kept else "no checkpoint was given, so a rewritten log is not found"
+    )
+    print_note(f"The audit log is as it was sealed; {compared}.")
 
 
 @audit.command()
@@ -146,8 +151,11 @@ def purge(operator: Operator, output: Output, tenant: str, older_than: timedelta
     output.rows(map(asdict, operator.remove_audit_events(tenant, before=before)), ("classification", "events"))
 
 
-def checkpoint_of(line: str) -> Checkpoint:
-    """A checkpoint as this command prints it, or as protobuf's JSON has that of GetAuditCheckpoint."""
+def checkpoint_of(line: str, tenant: str) -> Checkpoint | None:
+    """A checkpoint as this command prints it, or as protobuf's JSON has that of GetAuditCheckpoint.
+
+    None if it is of another tenant than *tenant*.
+    """
     try:
         given = {**json.loads(line)}
         if given.get("classification") in Classification.__members__:
@@ -158,4 +166,6 @@ def checkpoint_of(line: str) -> Checkpoint:
         raise Failure(
             "a line is no checkpoint", "give what `muniment audit checkpoint --tenant NAME --json` printed"
         ) from None
+    if given.get("tenant", tenant) != tenant:
+        return None
     return Checkpoint(level, message.seal_number, message.event_count, message.head_hash.lower())
