@@ -113,6 +113,9 @@ class Rounds:
         session.search_memories(query="friday")
         assert len(session.list_memories().memories) == 1
         session.delete_memory(key="plan")
+        session.save_memories(memories=[{"key": "tea", "content": "Assam", "tags": ["taste"]}])
+        session.rename_memory(key="tea", new_key="chai")
+        assert session.delete_memories(tag="taste").deleted_count == 1
 
     def _notes(self, session: Recorder) -> None:
         note = session.add_note(content="likes tea").note
@@ -146,6 +149,7 @@ class Rounds:
         rest = session.list_passages(page_size=250, page_token=session.list_passages(page_size=250).next_page_token)
         assert len(rest.passages) == 1
         session.delete_passage(passage_id=passage.passage_id)
+        session.delete_passages(thread="none")
 
     def _sessions(self, host: Recorder, session: Recorder, agent: str) -> None:
         host.get_session(session_id=session.session_id)
@@ -154,6 +158,7 @@ class Rounds:
         again = host.session(host.reset_session(session_id=session.session_id))
         again.close_session()
         host.list_audit_events(page_size=5)
+        host.get_audit_checkpoint(classification=1)
 
     def _client(self) -> None:
         """Writes without ids, which the client does not repeat."""
