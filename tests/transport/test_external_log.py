@@ -143,6 +143,7 @@ def be_late(service, word, name, lock):
         owner.transaction(),
         ThreadPoolExecutor(4) as pool,
     ):
+        owner.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # it waits for all calls
         owner.execute(lock.encode())
         for caller, rpc, fields in calls:
             pool.submit(attempt, partial(caller.call, rpc, timeout=LATE, **fields))

@@ -23,6 +23,8 @@ _ERASURES = 32
 """Calls that erase, of which one runs. Each gives way before a batch."""
 _FOR_ERASING = 2
 """The connections of the eraser: one for calls, one for deleted agents."""
+_FOR_SEALING = 1
+"""A connection of the auditor, beside those of calls: the sealer may hold it for seconds."""
 _MAX_STREAMS = 64
 _MIB = 1024 * 1024
 _MAX_ANSWER = 3 * _MIB
@@ -49,22 +51,21 @@ class Limits:
     def connections(self, most: int) -> Mapping[str, int]:
         """How many connections each role may open: one for each thread that may use it, or its part of *most*.
 
-        Each level has a fixed part, so that load at one level takes no connection from another. The eraser has all that
-        it may use.
+        Each level has a fixed part, so that load at one level takes no connection from another. The eraser and the sealer
+        have all that they may use.
         """
         wanted = self._wanted()
         total = sum(wanted.values())
-        most -= _FOR_ERASING
+        most -= _FOR_ERASING + _FOR_SEALING
         parts = wanted if total <= most else {role: max(1, most * count // total) for role, count in wanted.items()}
-        return {**parts, roles.ERASER: _FOR_ERASING}
+        return {**parts, roles.ERASER: _FOR_ERASING, roles.AUDITOR: parts[roles.AUDITOR] + _FOR_SEALING}
 
     def _wanted(self) -> Mapping[str, int]:
         of_sessions = self.threads + self.long_threads + self.running_streams
         beside_calls = 2  # to look tokens up, and to ask whether the database answers
         erasing = 1
         control = of_sessions + self.host_threads + erasing + beside_calls
-        sealing = 1
-        single = {roles.CONTROL: control, roles.AUDITOR: self.host_threads + sealing}
+        single = {roles.CONTROL: control, roles.AUDITOR: self.host_threads}
         return {**dict.fromkeys(roles.LEVELS, of_sessions), **single}
 
 
