@@ -24,10 +24,11 @@ def test_a_server_keeps_to_the_connections_it_may_open(workers: int, threads: in
     """And each worker has one for each role, however many there are."""
     config = ServerConfig(DATABASE, workers=workers, threads=threads)
 
-    assert config.connections <= max(80, 9 * (workers + config.replaced_at_once) + 4)
+    assert config.connections <= max(80, 10 * (workers + config.replaced_at_once) + 4)
     assert set(config.worker_connections) == set(roles.SERVING)
     assert min(config.worker_connections.values()) >= 1
     assert config.worker_connections[roles.ERASER] == 2, "calls that erase do not stop the erasing of deleted agents"
+    assert config.worker_connections[roles.AUDITOR] >= 2, "the sealer does not stop hosts from listing audit events"
     levels = {config.worker_connections[role] for role in roles.LEVELS}
     assert len(levels) == 1, "each level has the same part"
 

@@ -51,8 +51,8 @@ class Limits:
     def connections(self, most: int) -> Mapping[str, int]:
         """How many connections each role may open: one for each thread that may use it, or its part of *most*.
 
-        Each level has a fixed part, so that load at one level takes no connection from another. The eraser and the sealer
-        have all that they may use.
+        Each level has a fixed part, so that load at one level takes no connection from another. The eraser and the
+        sealer have all that they may use.
         """
         wanted = self._wanted()
         total = sum(wanted.values())
