@@ -41,9 +41,9 @@ def test_with_enough_connections_each_thread_has_its_own() -> None:
 
 
 def test_too_few_connections_are_refused() -> None:
-    with pytest.raises(ConfigError, match="4 workers need at least 49 connections: raise --max-connections"):
-        ServerConfig(DATABASE, workers=4, max_connections=48)
-    assert ServerConfig(DATABASE, workers=4, max_connections=49).connections <= 49
+    with pytest.raises(ConfigError, match="4 workers need at least 54 connections: raise --max-connections"):
+        ServerConfig(DATABASE, workers=4, max_connections=53)
+    assert ServerConfig(DATABASE, workers=4, max_connections=54).connections <= 54
 
 
 @pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES in /usr/lib/postgresql: not tested")
@@ -52,7 +52,7 @@ def test_two_servers_that_may_exhaust_the_database_are_warned_of(
 ) -> None:
     """And the first serves many calls at once with the fewest connections."""
     options = ("--database-url", url, "--passfile", str(passfile), "--workers", "1")
-    small = serving(*options, "--max-connections", "22")
+    small = serving(*options, "--max-connections", "24")
     assert "together" not in small.errors.read_text()
     as_admin = {"MUNIMENT_DATABASE_URL": admin_url(url)}
     key = line_of(
