@@ -14,6 +14,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
+from muniment.mcp.arguments import CheckedTool
 from muniment.mcp.failures import report_errors
 from muniment.mcp.labels import Labeler, record
 from muniment.mcp.prompt import add_prompt
@@ -75,7 +76,7 @@ def build(session: Callable[[], SessionClient], **options: Any) -> MCPServer[Any
 
 def _tool(method: Callable[..., Any], hints: ToolAnnotations) -> Tool:
     """The tool of *method*. It publishes no schema of its results: these would be half of all that a model reads."""
-    tool = Tool.from_function(
+    tool = CheckedTool.from_function(
         _calling(method), description=inspect.getdoc(method), annotations=hints, structured_output=False
     )
     tool.parameters = shortened(tool.parameters)
