@@ -300,7 +300,27 @@ def test_a_hint_for_a_missing_or_wrong_host_key_can_be_run_as_it_is(dev):
     assert create in run(dev.folder, "agent", "list", MUNIMENT_ADDRESS="127.0.0.1:1").stderr
     wrong = run(dev.folder, "agent", "list", MUNIMENT_ADDRESS=dev.address, MUNIMENT_HOST_KEY="mun_h_1_x").stderr
     assert create in wrong
-    assert "the tenant is frozen" in wrong
+    assert "its tenant is frozen" in wrong
+    assert "session" not in wrong
+
+
+@pytest.mark.parametrize("state", ["closed", "reset", "unknown"])
+@pytest.mark.parametrize("command", ["memory list", "prompt", "session raise --taint restricted"])
+def test_whoever_holds_the_token_of_an_ended_session_is_sent_to_its_host(muniment, token, state, command):
+    """With the same words however it ended, since the server does not say."""
+    if state == "unknown":
+        token = "mun_s_1_" + "x" * 43
+    else:
+        assert muniment("session", "close" if state == "closed" else "reset", MUNIMENT_TOKEN=token).returncode == 0
+
+    refused = muniment(*command.split(), MUNIMENT_TOKEN=token)
+
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        "Error: CREDENTIAL_INVALID: send one valid credential as `authorization: Bearer <token>`\n"
+        "  MUNIMENT_TOKEN is of no open session: the session was closed or reset, has expired, or its tenant is "
+        "frozen. Ask the host for a new one: muniment session open AGENT --taint LEVEL\n"
+    )
 
 
 def test_a_host_key_goes_only_to_the_server_it_was_given_for(muniment):

@@ -10,7 +10,7 @@ import functools
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ from muniment import Classification, HostClient, SessionClient
 from muniment._channel import NotAnAddress, NotLocal
 from muniment._shown import shown
 from muniment.cli.failures import Failure, report_file_errors
-from muniment.cli.hints import CREATE_HOST_KEY, OPEN_SESSION, hint_for, message
+from muniment.cli.hints import CREATE_HOST_KEY, OPEN_SESSION, SESSION_ENDED, hint_for, message
 from muniment.cli.parameters import LEVEL, TEXT
 from muniment.settings import DEVELOPMENT_FILE
 
@@ -179,13 +179,18 @@ def _opened(endpoint: Endpoint, options: ServerOptions, agent: str, taint: Class
         yield session
 
 
-def _kept(endpoint: Endpoint, options: ServerOptions, words: str) -> AbstractContextManager[SessionClient]:
+@contextmanager
+def _kept(endpoint: Endpoint, options: ServerOptions, words: str) -> Iterator[SessionClient]:
     if endpoint.token is None:
         raise Failure(
             "there is no session to act for",
             f"give {words}, or set MUNIMENT_TOKEN: {OPEN_SESSION}",
         )
-    return muniment.connect(endpoint.address, token=endpoint.token, tls=options.tls)
+    with (
+        with_hint(SESSION_ENDED, muniment.Unauthenticated),
+        muniment.connect(endpoint.address, token=endpoint.token, tls=options.tls) as session,
+    ):
+        yield session
 
 
 def find_server(options: ServerOptions) -> Endpoint:

@@ -34,9 +34,14 @@ _MISMATCHES = {
 """By what is wrong with TLS: what to do."""
 CREATE_HOST_KEY = "muniment host-key create --tenant NAME --ceiling LEVEL"
 OPEN_SESSION = "muniment session open AGENT --taint LEVEL"
+SESSION_ENDED = (
+    "MUNIMENT_TOKEN is of no open session: the session was closed or reset, has expired, or its tenant is frozen. Ask "
+    f"the host for a new one: {OPEN_SESSION}"
+)
+"""What to do if a session's token is refused. The server does not say why it is."""
 _HINTS: dict[type[muniment.MunimentError], str] = {
-    muniment.Unauthenticated: f"get another: {CREATE_HOST_KEY}, or {OPEN_SESSION}; or the tenant is frozen: ask its "
-    "operator",
+    muniment.Unauthenticated: f"the host key is not valid, or its tenant is frozen: ask the operator; create another: "
+    f"{CREATE_HOST_KEY}",
     muniment.PrincipalNotAllowed: "agents, sessions and sharing need MUNIMENT_HOST_KEY, a host key that was created "
     "without --only, or with --only for this; items need a session",
     muniment.CeilingExceeded: "stay at or below the key's ceiling, or use a key with a higher one",

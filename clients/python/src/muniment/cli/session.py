@@ -7,11 +7,13 @@ from datetime import timedelta
 
 import click
 
+import muniment
 from muniment import Classification, HostClient, SessionClient
-from muniment.cli.connect import Caller, with_host
+from muniment.cli.connect import Caller, with_hint, with_host
 from muniment.cli.content import LIMIT, first
 from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
+from muniment.cli.hints import SESSION_ENDED
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, LEVEL, TEXT
 
@@ -152,7 +154,8 @@ def _own_id(host: HostClient) -> str:
     token = Caller.of_environment().token
     if token is None:
         raise Failure("no session is named", "give its id (muniment session list AGENT), or set MUNIMENT_TOKEN")
-    return host.session(token).session_id
+    with with_hint(SESSION_ENDED, muniment.Unauthenticated):
+        return host.session(token).session_id
 
 
 def _show_token(opened: SessionClient, output: Output, *, quiet: bool) -> None:
