@@ -389,6 +389,28 @@ def test_a_data_directory_names_the_server(dev, folder):
     assert "alice" in [agent["agent_id"] for agent in listed]
 
 
+def test_so_does_the_variable_of_the_data_directory(dev, folder):
+    """As for `serve`: instead of .muniment and of the server's default."""
+    data_dir = str(dev.folder / ".muniment")
+    alone = objects(run(folder, "agent", "list", "--json", MUNIMENT_DATA_DIR=data_dir))
+    beside = objects(run(folder, "agent", "list", "--json", MUNIMENT_DATA_DIR=data_dir, MUNIMENT_ADDRESS=dev.address))
+    elsewhere = run(dev.folder, "agent", "list", MUNIMENT_DATA_DIR=str(folder))
+
+    assert alone == beside
+    assert "alice" in [agent["agent_id"] for agent in alone]
+    assert "no server is named" in elsewhere.stderr
+
+
+def test_a_data_directory_in_the_environment_does_not_stand_against_an_address(dev, folder):
+    named = {"MUNIMENT_DATA_DIR": str(dev.folder / ".muniment")}
+    failed = run(folder, "agent", "list", "--address", "127.0.0.1:1", **named)
+    assert "there is no host key" in failed.stderr
+    damaged = folder / "development.json"
+    damaged.write_text("{}")
+    listed = run(folder, "agent", "list", "--data-dir", str(dev.folder / ".muniment"), MUNIMENT_DATA_DIR=str(folder))
+    assert listed.returncode == 0
+
+
 def test_a_terminal_gets_tables_with_a_color_for_the_level(muniment, dev):
     assert muniment("memory", "save", "steering", *AT_INTERNAL, given="\x1b[2J\u202ehello").returncode == 0
     status, shown = on_a_terminal(dev.folder, "memory", "list", *AT_INTERNAL)

@@ -62,6 +62,20 @@ def test_the_development_file_comes_second(file):
     assert Settings("there", host_key=HOST_KEY) == find_settings({}, file)
 
 
+def test_it_is_in_the_data_directory_that_the_environment_names(file, tmp_path, monkeypatch):
+    named = {"MUNIMENT_DATA_DIR": f"{file.parent}\n"}
+    monkeypatch.chdir("/")
+
+    assert Settings("there", host_key=HOST_KEY) == find_settings(named)
+    assert Settings("there", host_key=HOST_KEY) == find_settings(named | {"MUNIMENT_ADDRESS": "there"})
+    assert Settings("here", token=TOKEN) == find_settings(named | {"MUNIMENT_ADDRESS": "here", "MUNIMENT_TOKEN": TOKEN})
+
+    monkeypatch.chdir(tmp_path)
+    assert Settings("there", host_key=HOST_KEY) == find_settings({"MUNIMENT_DATA_DIR": ""})
+    with pytest.raises(ValueError, match="no server is named"):
+        find_settings({"MUNIMENT_DATA_DIR": str(tmp_path)})
+
+
 @pytest.mark.parametrize(
     "environment",
     [

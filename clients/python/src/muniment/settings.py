@@ -1,8 +1,9 @@
 """Finds the address and the credential if the program does not give them.
 
 The environment comes first: MUNIMENT_ADDRESS with MUNIMENT_HOST_KEY or MUNIMENT_TOKEN; if both are set, the host key
-counts. If none of them is set, `.muniment/development.json` in the working directory, as `muniment serve --dev` writes
-it; its host key is also used if MUNIMENT_ADDRESS alone is set and names the same server.
+counts. If none of them is set, `development.json` in the folder that MUNIMENT_DATA_DIR names, or in `.muniment` in the
+working directory, as `muniment serve --dev` writes it; its host key is also used if MUNIMENT_ADDRESS alone is set and
+names the same server.
 With either, MUNIMENT_TLS_CA names the file of the authority to trust with TLS.
 A key is never sent to a server that it was not set for.
 """
@@ -43,8 +44,18 @@ class Settings:
         return self.host_key or self.token or ""
 
 
-def find_settings(environment: Mapping[str, str] = os.environ, file: Path = DEVELOPMENT_FILE) -> Settings:
-    """The settings of this process. ValueError: there are none, or they are incomplete."""
+def named_development_file(environment: Mapping[str, str]) -> Path | None:
+    """The development file in the data directory that MUNIMENT_DATA_DIR names. None if it is not set."""
+    data_dir = environment.get("MUNIMENT_DATA_DIR", "").strip()
+    return Path(data_dir, DEVELOPMENT_FILE.name) if data_dir else None
+
+
+def find_settings(environment: Mapping[str, str] = os.environ, file: Path | None = None) -> Settings:
+    """The settings of this process. ValueError: there are none, or they are incomplete.
+
+    *file* is the development file; by default, it is the one that `muniment serve --dev` writes.
+    """
+    file = file or named_development_file(environment) or DEVELOPMENT_FILE
     ca = environment.get("MUNIMENT_TLS_CA", "").strip() or None
     address, token, host_key = (environment.get(name, "").strip() for name in VARIABLES)
     if not (token or host_key) and file.exists():

@@ -25,7 +25,7 @@ from muniment._shown import shown
 from muniment.cli.failures import Failure, report_file_errors
 from muniment.cli.hints import CREATE_HOST_KEY, OPEN_SESSION, SESSION_ENDED, hint_for, message
 from muniment.cli.parameters import LEVEL, TEXT
-from muniment.settings import DEVELOPMENT_FILE
+from muniment.settings import DEVELOPMENT_FILE, named_development_file
 
 _PATH = click.Path(path_type=Path)
 _COMMAND_TTL = timedelta(minutes=5)
@@ -75,7 +75,8 @@ def with_server_options(command: Callable[..., None]) -> Callable[..., None]:
         "--data-dir",
         type=_PATH,
         metavar="DIR",
-        help="The data directory of `serve --dev`. The default is .muniment, then the server's default.",
+        help="The data directory of `serve --dev`. The default is MUNIMENT_DATA_DIR, or .muniment, then the server's "
+        "default.",
     )
     @click.option("--tls", is_flag=True, help="Use TLS, and trust the authorities that gRPC includes.")
     @click.option(
@@ -194,7 +195,7 @@ def _kept(endpoint: Endpoint, options: ServerOptions, words: str) -> Iterator[Se
 
 
 def find_server(options: ServerOptions) -> Endpoint:
-    """The server and the credentials: options first, then the environment, then the file of `serve --dev`."""
+    """The server and the credentials: options first, then the environment, then a file of `serve --dev`."""
     caller = Caller.of_environment()
     if options.data_dir is not None:
         return _from_file(options.data_dir / DEVELOPMENT_FILE.name, caller.token)
@@ -209,13 +210,16 @@ def find_server(options: ServerOptions) -> Endpoint:
 
 
 def _development_files() -> Iterator[Path]:
-    """The files that `serve --dev` wrote."""
-    return (file for file in (DEVELOPMENT_FILE, _data_home() / DEVELOPMENT_FILE.name) if file.exists())
+    """The files that `serve --dev` wrote: that of MUNIMENT_DATA_DIR alone, if it is set."""
+    named = named_development_file(os.environ)
+    files = [DEVELOPMENT_FILE, _data_home() / DEVELOPMENT_FILE.name] if named is None else [named]
+    return (file for file in files if os.access(file, os.F_OK))
 
 
 def _host_key_for(address: str) -> str | None:
     """The key in a file of `serve --dev` that names the same address."""
-    found = (_from_file(file, None) for file in _development_files())
+    readable = (file for file in _development_files() if os.access(file, os.R_OK))
+    found = (_from_file(file, None) for file in readable)
     return next((each.host_key for each in found if each.address == address), None)
 
 
