@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import shutil
+import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -291,17 +292,57 @@ def test_a_memory_that_cannot_decide_refuses_no_token(scripted, code, reason, ex
         ("8080", (), "give HOST:PORT"),
         ("127.0.0.1:http", (), "give HOST:PORT"),
         ("127.0.0.1:0", ("--tls-cert", "server.pem"), "--tls-cert and --tls-key"),
-        ("0.0.0.0:0", ("--tls-cert", "no.pem", "--tls-key", "no.key"), "No such file"),
+        ("0.0.0.0:0", ("--tls-cert", "no.pem", "--tls-key", "no.key"), "--tls-key cannot be used (No such file"),
+        ("0.0.0.0:0", ("--tls-cert", "empty.pem", "--tls-key", "empty.pem"), "--tls-key cannot be used ("),
+        (
+            "192.0.2.1:8080",
+            ("--tls-cert", "server.pem", "--tls-key", "server.key"),
+            "--http: cannot listen on 192.0.2.1",
+        ),
     ],
 )
-def test_it_is_not_served_in_the_clear(tmp_path, listen, options, said):
+def test_an_option_that_cannot_be_used_is_named(papers, listen, options, said):
+    """And never the variables of the memory's server. Nothing is served in the clear."""
     environment = {"MUNIMENT_ADDRESS": "127.0.0.1:1"}
     command = [COMMAND, "--http", listen, *options]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=papers, env=environment, capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stdout) == (1, "")
     assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "MUNIMENT" not in done.stderr
+
+
+@pytest.mark.parametrize("address", [None, "", " "])
+def test_it_does_not_start_without_the_address_of_the_memory(tmp_path, address):
+    environment = {} if address is None else {"MUNIMENT_ADDRESS": address}
+    command = [COMMAND, "--http", "127.0.0.1:0"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("MUNIMENT_ADDRESS is not set: set it to ")
+
+
+def test_a_port_that_is_taken_is_said_to_be(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [COMMAND, "--http", f"127.0.0.1:{port}"]
+        environment = {"MUNIMENT_ADDRESS": "127.0.0.1:1"}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"--http: cannot listen on 127.0.0.1, port {port} (Address already in use): give another\n"
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory) -> Path:
+    """A folder with a certificate and its key, and an empty file."""
+    folder: Path = tmp_path_factory.mktemp("papers")
+    (folder / "empty.pem").touch()
+    make(folder, "server", "-addext", "subjectAltName=IP:192.0.2.1")
+    return folder
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")

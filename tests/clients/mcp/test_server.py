@@ -203,6 +203,25 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "command", [(COMMAND,), (COMMAND.removesuffix("-mcp"), "mcp")], ids=["muniment-mcp", "muniment"]
+)
+@pytest.mark.parametrize("option", ["--tls-cert", "--tls-key", "--name"])
+def test_an_option_that_needs_http_is_not_ignored_without_it(command, option, tmp_path):
+    done = subprocess.run(
+        [*command, option, "x"],
+        env={},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--tls-cert, --tls-key and --name are for --http" in done.stderr
+
+
 def test_it_has_a_help(tmp_path):
     done = subprocess.run([COMMAND, "--help"], cwd=tmp_path, env={}, capture_output=True, text=True, check=True)
 

@@ -24,6 +24,8 @@ from muniment._shown import shown
 from muniment.errors import InvalidArgument, MunimentError, NotFound, PermissionDenied, Unauthenticated
 from muniment.session import SessionClient
 
+ONLY_WITH_HTTP = "--tls-cert, --tls-key and --name are for --http HOST:PORT: give it too, or omit them"
+
 _SECONDS_AT_START = 5.0
 
 
@@ -33,14 +35,23 @@ def main() -> None:
         prog="muniment-mcp",
         description="An MCP server: the memory of one session, for a model, on standard input and output; or, with "
         "--http, of the session whose token a request carries as bearer.",
-        epilog="MUNIMENT_ADDRESS and MUNIMENT_TOKEN say which session, MUNIMENT_TLS_CA whom to trust over TLS.",
+        epilog="MUNIMENT_ADDRESS names the server, MUNIMENT_TOKEN the session (not with --http), and MUNIMENT_TLS_CA "
+        "the authority to trust over TLS.",
     )
-    parser.add_argument("--http", metavar="HOST:PORT", help="serve MCP over HTTP here, on loopback or with TLS")
-    parser.add_argument("--tls-cert", metavar="FILE", help="the certificate chain to serve with")
-    parser.add_argument("--tls-key", metavar="FILE", help="its key")
-    parser.add_argument("--name", metavar="NAME", action="append", default=[], help="a name clients reach it by")
+    parser.add_argument("--http", metavar="HOST:PORT", help="serve over HTTP here: on loopback, or with TLS")
+    parser.add_argument("--tls-cert", metavar="FILE", help="with --http: the certificate chain to serve with, in PEM")
+    parser.add_argument("--tls-key", metavar="FILE", help="with --http: its private key, in PEM")
+    parser.add_argument(
+        "--name",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="with --http: another name by which clients reach it; may be repeated",
+    )
     given = parser.parse_args()
     if given.http is None:
+        if given.tls_cert or given.tls_key or given.name:
+            parser.error(ONLY_WITH_HTTP)
         run()
     else:
         run_http(given.http, certificate=given.tls_cert, key=given.tls_key, names=given.name)
@@ -65,9 +76,16 @@ def run_http(
     http, callers = _load("muniment.mcp.http"), _load("muniment.mcp.callers")
     try:
         listen = http.Listen.at(address, certificate=certificate, key=key, names=tuple(names))
-        http.serve(listen, callers.Callers(*_server_of(os.environ)))
+    except ValueError as error:  # names the option
+        sys.exit(str(error))
+    try:
+        memory = callers.Callers(*_server_of(os.environ))
     except (ValueError, OSError) as error:
         sys.exit(f"{error}\nMUNIMENT_ADDRESS and MUNIMENT_TLS_CA say which server is called, and how")
+    try:
+        http.serve(listen, memory)
+    except http.CannotListen as error:
+        sys.exit(str(error))
 
 
 def session_of(environment: Mapping[str, str]) -> SessionClient:
@@ -81,6 +99,8 @@ def session_of(environment: Mapping[str, str]) -> SessionClient:
 
 def _server_of(environment: Mapping[str, str]) -> tuple[str, bool | TLS]:
     address, ca = (environment.get(name, "").strip() for name in ("MUNIMENT_ADDRESS", "MUNIMENT_TLS_CA"))
+    if not address:
+        raise ValueError("MUNIMENT_ADDRESS is not set: set it to the address of Muniment, such as 127.0.0.1:50051")
     return address, TLS(ca) if ca else not is_local(address)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,10 @@ IDLE_SECONDS = 10
 """How long a connection may be open without a request that has arrived."""
 
 
+class CannotListen(Exception):
+    """The message names the option at fault."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listen:
     """Where the server listens. Without TLS, only on loopback.
@@ -49,8 +54,8 @@ class Listen:
             raise ValueError("--tls-cert and --tls-key require each other")
         if self.certificate is None and not is_local(f"{self._shown}:{self.port}"):
             raise ValueError(
-                "without TLS, MCP is served on loopback only: otherwise tokens would cross a network in the clear."
-                " Give --tls-cert and --tls-key, or listen on 127.0.0.1"
+                "--http: without TLS, MCP is served on loopback only: otherwise tokens would cross a network in the"
+                " clear. Give --tls-cert and --tls-key, or listen on 127.0.0.1"
             )
 
     @classmethod
@@ -58,7 +63,7 @@ class Listen:
         """From `HOST:PORT`. ValueError: this is not an address, or not one to listen on without TLS."""
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65535:
-            raise ValueError(f"{address} is not an address: give HOST:PORT, such as 127.0.0.1:8080")
+            raise ValueError(f"--http: {address} is not an address: give HOST:PORT, such as 127.0.0.1:8080")
         return cls(host.strip("[]"), int(port), **options)
 
     @property
@@ -104,11 +109,33 @@ class Connection(H11Protocol):
 
 
 def serve(listen: Listen, callers: Callers) -> None:
-    """Serve until SIGTERM or SIGINT. Says on standard error where, once it listens."""
-    with listening(listen) as listener:
+    """Serve until SIGTERM or SIGINT. Says on standard error where, once it listens. CannotListen: it does not."""
+    _check_certificate(listen)
+    try:
+        listener = listening(listen)
+    except OSError as error:
+        why = (error.strerror or "").partition(" (")[0]  # without the address, in Python's notation
+        raise CannotListen(
+            f"--http: cannot listen on {listen.host}, port {listen.port} ({why}): give another"
+        ) from None
+    with listener:
         port = listener.getsockname()[1]
         sys.stderr.write(f"serving MCP at {listen.url(port)}\n")
         server(listen, port, callers).run(sockets=[listener])
+
+
+def _check_certificate(listen: Listen) -> None:
+    """Raise CannotListen for a certificate and key with which TLS cannot be served."""
+    if listen.certificate is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(listen.certificate, listen.key)
+    except OSError as error:
+        why = getattr(error, "reason", None) or error.strerror
+        raise CannotListen(
+            f"--tls-cert and --tls-key cannot be used ({why}): give the files of a certificate chain and of its"
+            " private key, in PEM"
+        ) from None
 
 
 def listening(listen: Listen) -> socket.socket:
