@@ -15,6 +15,7 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_serv
 import muniment
 from muniment import Classification
 from muniment_server.runtime import configuration
+from tests.release import packages
 from tests.support.commands import run
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -121,7 +122,8 @@ def test_without_the_extra_it_says_what_to_install(folder, monkeypatch):
     done = run(folder, "serve", "--traces")
 
     assert done.returncode != 0
-    assert "pip install ./clients/python '.[semantic,tracing]'" in done.stderr
+    assert "in a checkout of Muniment, pip install ./clients/python '.[semantic,tracing]'" in done.stderr
+    assert f"pip install 'dist/{packages.SERVER_WHEEL.path}[semantic,tracing]'" in done.stderr
 
 
 def test_another_protocol_is_refused(folder):

@@ -7,6 +7,7 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 from muniment_server.domain.classification import Classification
@@ -173,7 +174,9 @@ def _check_tracing() -> None:
     """Check that workers can export traces. Raises ConfigError."""
     if not _exporter_is_installed():
         raise ConfigError(
-            "--traces needs OpenTelemetry: in the repository, pip install ./clients/python '.[semantic,tracing]'"
+            "--traces needs OpenTelemetry, which comes with the extra `tracing`: in a checkout of Muniment, pip "
+            "install ./clients/python '.[semantic,tracing]'; from the packages of `make dist`, pip install "
+            f"'dist/python/muniment_server-{version('muniment-server')}-py3-none-any.whl[semantic,tracing]'"
         )
     variables = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
     protocol = next(filter(None, map(os.environ.get, variables)), "grpc")

@@ -1,4 +1,4 @@
-"""`pip install 'muniment[cli]'` is enough: no server, no driver, no database."""
+"""The client with its extra `cli` is enough: no server, no driver, no database."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.release.packages import SERVER_WHEEL, WHEEL
 from tests.support.commands import environment_in, line_of
 
 SERVER = (
@@ -96,7 +97,8 @@ def test_an_operators_command_says_where_it_comes_from(alone):
 
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "No such command 'serve'" in refused.stderr
-    assert "in its repository, pip install ./clients/python '.[semantic]'" in refused.stderr
+    assert "in a checkout of Muniment: pip install ./clients/python '.[semantic]'\n" in refused.stderr
+    assert f"pip install dist/{WHEEL.path} 'dist/{SERVER_WHEEL.path}[semantic]'\n" in refused.stderr
 
 
 def test_the_server_is_not_named_as_a_distribution_of_an_index(alone):
@@ -113,4 +115,8 @@ def test_without_the_extra_the_command_says_how_to_install_it(alone, absent):
     refused = alone("memory", "list", absent=(*SERVER, absent))
 
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == "The command line is an extra. Install it: pip install 'muniment[cli]'\n"
+    assert refused.stderr == (
+        "The command line is an extra, `cli`. Install it\n"
+        "  in a checkout of Muniment: pip install './clients/python[cli]'\n"
+        f"  from the packages of `make dist`: pip install 'dist/{WHEEL.path}[cli]'\n"
+    )

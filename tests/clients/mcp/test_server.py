@@ -14,6 +14,7 @@ import pytest
 from muniment import Classification
 from tests.clients.mcp.conftest import COMMAND, talking, talking_over_stdio
 from tests.clients.mcp.tools import TOOLS
+from tests.release.packages import WHEEL
 
 READS = {name for name in TOOLS if name.endswith(("_get", "search", "_list"))}
 ADDS = {"note_add", "passage_store"}
@@ -199,7 +200,8 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path):
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert "pip install 'muniment[mcp]'" in done.stderr
+    assert "in a checkout of Muniment: pip install './clients/python[mcp]'\n" in done.stderr
+    assert f"pip install 'dist/{WHEEL.path}[mcp]'\n" in done.stderr
     assert "Traceback" not in done.stderr
 
 

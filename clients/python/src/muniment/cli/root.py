@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 
 import click
 
+from muniment._installing import of_server
 from muniment.cli.groups import Group, Lazy, Section
 
 ENTRY_POINTS = "muniment.commands"
@@ -27,11 +28,7 @@ _COMMANDS = {
     "export": Lazy("muniment.cli.transfer.export:export", "Export all items of an agent to a file."),
     "import": Lazy("muniment.cli.transfer.import_:import_", "Import items from a file into an agent."),
 }
-# It names a folder, not a package: in a public index, anybody may own the name.
-_WITHOUT_SERVER = (
-    "serve, migrate and the other operators' commands come with the server: "
-    "in its repository, pip install ./clients/python '.[semantic]'"
-)
+_WITHOUT_SERVER = "serve, migrate and the other operators' commands come with the server. Install it"
 
 
 class Root(Group):
@@ -65,7 +62,7 @@ class Root(Group):
             near = click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx)
             if self.added:
                 raise near from None
-            raise click.UsageError(f"{near.format_message()}\n{_WITHOUT_SERVER}", ctx) from None
+            raise click.UsageError(f"{near.format_message()}\n{_WITHOUT_SERVER}\n{of_server()}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section in self.sections:

@@ -20,6 +20,7 @@ from types import ModuleType
 
 from muniment._channel import TLS, is_local
 from muniment._connect import connect
+from muniment._installing import of_extra
 from muniment._shown import shown
 from muniment.errors import InvalidArgument, MunimentError, NotFound, PermissionDenied, Unauthenticated
 from muniment.session import SessionClient
@@ -110,7 +111,7 @@ def _load(module: str) -> ModuleType:
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] != "mcp":
             raise
-        sys.exit("the MCP SDK is missing: pip install 'muniment[mcp]'")
+        sys.exit(f"The MCP SDK is missing: it comes with the extra `mcp`. Install it\n{of_extra('mcp')}")
 
 
 def _check(session: SessionClient) -> None:
