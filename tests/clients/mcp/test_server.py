@@ -193,8 +193,11 @@ def test_a_memory_that_is_not_there_yet_may_come_later(tmp_path):
     assert "cannot be reached yet: UNAVAILABLE" in done.stderr
 
 
-def test_without_the_sdk_it_says_what_to_install(tmp_path):
-    script = "import sys; sys.modules['mcp'] = None; from muniment.mcp import run; run()"
+@pytest.mark.parametrize("absent", ["mcp", "uvicorn"])
+@pytest.mark.parametrize("served", ["run()", "run_http('127.0.0.1:0')"])
+def test_without_the_sdk_it_says_what_to_install(absent, served, tmp_path):
+    absent = f"sys.modules['mcp'] = None; sys.modules[{absent!r}] = None"
+    script = f"import sys; {absent}; from muniment.mcp import run, run_http; {served}"
     environment = {"MUNIMENT_ADDRESS": "127.0.0.1:1", "MUNIMENT_TOKEN": "mun_s_1_a-session-token"}
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)

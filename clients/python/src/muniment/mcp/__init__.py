@@ -109,7 +109,7 @@ def _load(module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] != "mcp":
+        if missing.name is None or missing.name.partition(".")[0] == "muniment":
             raise
         sys.exit(f"The MCP SDK is missing: it comes with the extra `mcp`. Install it\n{of_extra('mcp')}")
 
