@@ -26,8 +26,8 @@ from tests.tour.shell import walk
 
 TEXT = README.read_text(encoding="utf-8")
 TOUR_TEXT = TOUR.read_text(encoding="utf-8")
-WAYS = {"", "server", "install", "production", "client"}
-"""The blocks of the README by their second word: each has a test below."""
+WAYS = {"", "server", "install", "dist", "production", "client"}
+"""The blocks of the README by their second word: each has a test below, but dist: see tests/release."""
 
 
 def test_the_quickstart_and_what_operators_do(folder, exported):

@@ -318,8 +318,8 @@ def test_whoever_holds_the_token_of_an_ended_session_is_sent_to_its_host(munimen
     assert refused.returncode == 1
     assert refused.stderr == (
         "Error: CREDENTIAL_INVALID: send one valid credential as `authorization: Bearer <token>`\n"
-        "  MUNIMENT_TOKEN is of no open session: the session was closed or reset, has expired, or its tenant is "
-        "frozen. Ask the host for a new one: muniment session open AGENT --taint LEVEL\n"
+        "  MUNIMENT_TOKEN is not the token of an open session: the session was closed or reset, has expired, or its "
+        "tenant is frozen. Ask the host for a new one: muniment session open AGENT --taint LEVEL\n"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shlex
 import shutil
@@ -30,6 +31,7 @@ from tests.support.certificates import make
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 CANARY = "canary-in-a-content"
 README = Path(__file__).parents[3] / "clients/python/README.md"
+OVER_HTTP = README.read_text(encoding="utf-8").partition("\n### Over HTTP\n")[2].partition("\n## ")[0]
 
 
 @pytest.fixture
@@ -369,9 +371,17 @@ def test_with_tls_under_the_names_that_it_was_given(service, opened, tmp_path):
     assert codes == [200, 200, 421, 421]
 
 
-def test_the_command_of_the_readme(service, opened):
-    (shown,) = re.findall(r"^```sh\n(muniment mcp --http .*?)^```", README.read_text(), re.DOTALL | re.MULTILINE)
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")
+def test_the_commands_of_the_readme(service, opened):
+    """The command that serves, and the calls with curl, as they are pasted."""
+    shown, calls = re.findall(r"^```sh\n(.*?)^```", OVER_HTTP, re.DOTALL | re.MULTILINE)
     program, command, option, _ = shlex.split(shown)
     with serving_alone(service.address, command=(str(Path(COMMAND).with_name(program)), command)) as endpoint:
-        assert endpoint.call(opened(PUBLIC).token).status_code == 200
+        script = calls.replace("127.0.0.1:8080", f"127.0.0.1:{endpoint.port}")
+        environment = {"PATH": os.environ["PATH"], "MUNIMENT_TOKEN": opened(PUBLIC).token}
+        done = subprocess.run(["sh", "-euc", script], env=environment, capture_output=True, text=True, check=True)
     assert option == "--http"
+    begun, saved, found = (json.loads(line)["result"] for line in done.stdout.splitlines())
+    assert begun["protocolVersion"] == "2025-06-18"
+    assert saved["structuredContent"] == {"classification": "PUBLIC", "key": "plan"}
+    assert found["structuredContent"]["content"] == "ship on Friday"

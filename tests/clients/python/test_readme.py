@@ -32,16 +32,7 @@ def test_a_program_runs_by_itself_and_prints_what_it_says(running, monkeypatch, 
     assert blocks("text")[number] == capsys.readouterr().out
 
 
-def test_many_memories_run(server, session):
-    run(blocks("python")[4], session=session)
-
-    (request,) = server.requests("SaveMemories")
-    assert [memory.key for memory in request.memories] == ["trip/graz", "trip/vienna"]
-    assert [request.key_prefix for request in server.requests("ListMemories")] == ["trip/"]
-    assert [request.tag for request in server.requests("DeleteMemories")] == ["trip"]
-
-
-@pytest.mark.parametrize("number", [1, 3], ids=["asyncio", "the taint changes"])
+@pytest.mark.parametrize("number", [1, 3, 4], ids=["asyncio", "the taint changes", "many memories"])
 def test_a_program_runs_over_a_real_server_and_prints_what_it_says(service, monkeypatch, capsys, number):
     monkeypatch.setenv("MUNIMENT_ADDRESS", service.address)
     monkeypatch.setenv("MUNIMENT_HOST_KEY", service.host().token)

@@ -35,8 +35,8 @@ _MISMATCHES = {
 CREATE_HOST_KEY = "muniment host-key create --tenant NAME --ceiling LEVEL"
 OPEN_SESSION = "muniment session open AGENT --taint LEVEL"
 SESSION_ENDED = (
-    "MUNIMENT_TOKEN is of no open session: the session was closed or reset, has expired, or its tenant is frozen. Ask "
-    f"the host for a new one: {OPEN_SESSION}"
+    "MUNIMENT_TOKEN is not the token of an open session: the session was closed or reset, has expired, or its tenant "
+    f"is frozen. Ask the host for a new one: {OPEN_SESSION}"
 )
 """What to do if a session's token is refused. The server does not say why it is."""
 _HINTS: dict[type[muniment.MunimentError], str] = {
