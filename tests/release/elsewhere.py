@@ -66,6 +66,11 @@ class Elsewhere:
         assert done.returncode == 0, f"{command}: {done.stdout[-4000:]}{done.stderr[-4000:]}"
         return done.stdout
 
+    def as_shown(self, commands: str, *, cwd: Path, given: Mapping[str, str] | None = None) -> str:
+        """The same of the commands of a README, with the folder that has `dist` in place of the checkout."""
+        script = commands.replace("/path/to/muniment", str(self.folder))
+        return self.run("bash", "-euc", script, cwd=cwd, given=given)
+
     def unpack(self, archive: Archive, into: Path) -> Path:
         """The files of a package, in a new folder."""
         for path, text in archive.files(self.dist).items():

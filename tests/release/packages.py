@@ -77,6 +77,12 @@ def readme(archive: Archive, folder: Path) -> str:
     return archive.files(folder)[READMES[archive]].decode()
 
 
+def from_dist(text: str) -> str:
+    """The commands of a README that install from `dist`: the first block of `console` that names it."""
+    commands = (block for block in blocks(text, "console") if "dist/" in block)
+    return re.sub(r"^\$ ", "", next(commands), flags=re.MULTILINE)
+
+
 def blocks(text: str, language: str) -> list[str]:
     """The blocks of code of one language in a README."""
     return re.findall(rf"^```{language}(?:,\w+)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from hashlib import sha256
@@ -17,7 +18,7 @@ from tests.release import packages
 from tests.release.conftest import host_of
 from tests.release.elsewhere import KINDS, Elsewhere
 from tests.release.interpreters import interpreters
-from tests.release.packages import blocks, readme
+from tests.release.packages import blocks, from_dist, readme
 from tests.tour.readme import ROOT
 
 pytestmark = pytest.mark.dist
@@ -34,14 +35,6 @@ _TSCONFIG = {
     }
 }
 _CLASSPATH = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
-_REPOSITORY = """\
-  <repositories>
-    <repository>
-      <id>dist</id>
-      <url>file:{}</url>
-    </repository>
-  </repositories>
-"""
 
 
 def shown(text: str) -> str:
@@ -75,6 +68,21 @@ def the_example_of_python(elsewhere: Elsewhere, *, kind: str, version: str = DEF
         assert said == shown(text)
 
 
+@pytest.mark.parametrize(
+    "shown",
+    [
+        *re.findall(
+            r"^\$ (pip install .*dist/python/.*)$", (ROOT / "clients/python/README.md").read_text(), re.MULTILINE
+        ),
+        *blocks((ROOT / "README.md").read_text(), "sh dist"),
+    ],
+)
+def test_every_extra_of_python_can_be_installed_as_shown(elsewhere: Elsewhere, installed: Path, shown: str):
+    path = {"PATH": os.pathsep.join([str(installed), os.environ["PATH"]]), "PIP_DRY_RUN": "1"}
+
+    elsewhere.as_shown(shown, cwd=elsewhere.folder, given=path)
+
+
 def test_go(elsewhere: Elsewhere, server: dict[str, str]):
     text = readme(packages.GO, elsewhere.dist)
     imports, body = blocks(text, "go")[:2]
@@ -83,15 +91,14 @@ def test_go(elsewhere: Elsewhere, server: dict[str, str]):
     downloaded, proxies = (elsewhere.run("go", "env", name, cwd=project).strip() for name in ("GOMODCACHE", "GOPROXY"))
     # Modules in a cache of their own, so that none of ours is there from before. The machine's cache serves the others.
     go = {
-        "GOPROXY": f"file://{elsewhere.dist}/go,file://{downloaded}/cache/download,{proxies}",
-        "GONOSUMDB": packages.MODULE,
+        "GOPROXY": f"file://{downloaded}/cache/download,{proxies}",
         "GOMODCACHE": str(elsewhere.folder / "go-modules"),
         "GOFLAGS": "-modcacherw",
         "GOWORK": "off",
     }
 
     elsewhere.run("go", "mod", "init", "elsewhere.example/tea", cwd=project, given=go)
-    elsewhere.run("go", "get", f"{packages.MODULE}@v{VERSION}", cwd=project, given=go)
+    elsewhere.as_shown(from_dist(text), cwd=project, given=go)
     assert elsewhere.run("go", "run", ".", cwd=project, given={**go, **server}) == shown(text)
     assert "replace" not in (project / "go.mod").read_text()
 
@@ -107,9 +114,10 @@ def test_typescript(elsewhere: Elsewhere, server: dict[str, str]):
             "main.mts": blocks(text, "ts")[0],
         },
     )
-    npm = ["npm", "install", "--prefer-offline", "--no-audit", "--no-fund", "--silent"]
+    npm = {"NPM_CONFIG_PREFER_OFFLINE": "true", "NPM_CONFIG_AUDIT": "false", "NPM_CONFIG_FUND": "false"}
 
-    elsewhere.run(*npm, elsewhere.dist / packages.NPM.path, "typescript@7.0.2", "@types/node@20", cwd=project)
+    elsewhere.as_shown(from_dist(text), cwd=project, given=npm)
+    elsewhere.run("npm", "install", "--silent", "typescript@7.0.2", "@types/node@20", cwd=project, given=npm)
     elsewhere.run("npx", "--no-install", "tsc", cwd=project)
     assert not (project / "node_modules" / "muniment").is_symlink()
     assert elsewhere.run("node", "main.mjs", cwd=project, given=server) == shown(text)
@@ -117,8 +125,9 @@ def test_typescript(elsewhere: Elsewhere, server: dict[str, str]):
 
 def test_java(elsewhere: Elsewhere, server: dict[str, str]):
     text = readme(packages.JAR, elsewhere.dist)
-    repository = _REPOSITORY.format(elsewhere.dist / "maven")
-    pom = blocks(text, "xml")[0].replace("</project>", f"{repository}</project>")
+    pom, repository = blocks(text, "xml")
+    repository = repository.replace("/path/to/muniment", str(elsewhere.folder))
+    pom = pom.replace("</project>", f"{repository}</project>")
     project = elsewhere.project("java", {"pom.xml": pom, "src/main/java/Tea.java": blocks(text, "java")[0]})
     # A copy of the machine's local repository, if it has one, without anything of ours.
     local = elsewhere.folder / "m2"
@@ -132,7 +141,7 @@ def test_java(elsewhere: Elsewhere, server: dict[str, str]):
 
 
 def test_rust(elsewhere: Elsewhere, server: dict[str, str]):
-    """Cargo finds every crate, ours among them, in a folder that stands for the registry."""
+    """As its README says; and, as from a registry, from a folder in which Cargo finds every crate, ours among them."""
     text = readme(packages.CRATE, elsewhere.dist)
     registry = elsewhere.folder / "crates"
     ours = elsewhere.unpack(packages.CRATE, elsewhere.folder / "unpacked")
@@ -142,6 +151,11 @@ def test_rust(elsewhere: Elsewhere, server: dict[str, str]):
     (registry / "muniment-client" / ".cargo-checksum.json").write_text(json.dumps({"files": {}, "package": checksum}))
     instead = f'[source.crates-io]\nreplace-with = "folder"\n[source.folder]\ndirectory = "{registry}"\n'
     project = elsewhere.project("rust", {".cargo/config.toml": instead})
+
+    shown_project = elsewhere.project("rust-as-shown", {".cargo/config.toml": instead})
+    elsewhere.run("cargo", "init", "--quiet", "--vcs", "none", "--name", "tea", cwd=shown_project)
+    elsewhere.as_shown(from_dist(text), cwd=shown_project)
+    assert f"muniment-client v{VERSION} (" in elsewhere.run("cargo", "tree", "--quiet", cwd=shown_project)
 
     elsewhere.run("cargo", "init", "--quiet", "--vcs", "none", "--name", "tea", cwd=project)
     (project / "src" / "main.rs").write_text(blocks(text, "rust")[0], "utf-8")
