@@ -63,6 +63,8 @@ def parse(words: list[str]) -> None:
 def test_every_option_says_what_it_does(command):
     context = click.Context(command, info_name="x")
     assert command.help
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    assert [option.name for option in options if not option.help] == []
     assert all(len(line) <= 120 for line in command.get_help(context).splitlines())
 
 

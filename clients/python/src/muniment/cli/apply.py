@@ -46,8 +46,8 @@ def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
     in the file that differ; its other settings, its ceiling and its blocks stay. Agents that are not in the file stay.
     The command reports each agent as created, updated or unchanged.
 
-    A file that is not in this form is refused before anything is changed. If the server refuses an agent, the command
-    ends there; the agents before it are done. Correct the file, and apply it again.
+    A file that is not in the form below is refused before anything is changed. If the server refuses an agent, the
+    command ends there; the agents before it are done. Correct the file, and apply it again.
 
     \b
     agents:

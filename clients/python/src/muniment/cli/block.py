@@ -159,7 +159,7 @@ def replace(session: SessionClient, output: Output, label: str, old: str, new: s
 @ETAG
 @with_session
 def delete(session: SessionClient, label: str, etag: str | None) -> None:
-    """Delete the version at the session's own level. It is kept for audit.
+    """Delete the version at the session's own level. It is kept for `muniment history`.
 
     \b
     Examples:

@@ -69,7 +69,9 @@ def with_server_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that name a server, as the argument *options*."""
 
     @click.option(
-        "--address", help="HOST:PORT or unix:PATH. The default is MUNIMENT_ADDRESS, then the address in --data-dir."
+        "--address",
+        metavar="ADDRESS",
+        help="HOST:PORT or unix:PATH. The default is MUNIMENT_ADDRESS, then the address in --data-dir.",
     )
     @click.option(
         "--data-dir",

@@ -17,6 +17,7 @@ from muniment.cli.content import (
     LIMIT,
     MAX_RESULTS,
     TAGS,
+    WITH_TAGS,
     delete_all,
     first,
     print_deleted,
@@ -99,7 +100,7 @@ def get(session: SessionClient, output: Output, key: str) -> None:
 @memory.command(cls=Discreet)
 @click.argument("query", type=TEXT)
 @MAX_RESULTS
-@TAGS
+@WITH_TAGS
 @ANY_TAG
 @_PREFIX
 @with_output
@@ -154,6 +155,9 @@ def list_(session: SessionClient, output: Output, tag: str | None, key_prefix: s
 @with_session
 def rename(session: SessionClient, key: str, new_key: str, etag: str | None) -> None:
     """Give the version at the session's own level another key.
+
+    It keeps its content, tags and earlier versions. A lower version of KEY, if there is one, is visible from then on.
+    If a memory with the key NEW_KEY is visible, nothing is renamed.
 
     \b
     Examples:

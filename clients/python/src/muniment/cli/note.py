@@ -114,7 +114,7 @@ def update(session: SessionClient, output: Output, note_id: str, content: str, t
 @with_output
 @with_session
 def delete(session: SessionClient, output: Output, note_id: str, tier: Tier, etag: str | None) -> None:
-    """Delete the version at the session's own level. It is kept for audit.
+    """Delete the version at the session's own level. It is kept for `muniment history`.
 
     \b
     Examples:

@@ -19,6 +19,7 @@ from muniment.cli.content import (
     LIMIT,
     MAX_RESULTS,
     TAGS,
+    WITH_TAGS,
     delete_all,
     first,
     print_deleted,
@@ -54,7 +55,7 @@ def passage() -> None:
 def _with_filters(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that select passages, as the argument *filters*."""
 
-    @TAGS
+    @WITH_TAGS
     @ANY_TAG
     @click.option("--thread", type=TEXT, help="Only passages of this thread.")
     @click.option("--since", type=TIME, help="Only passages of that time or later.")
@@ -160,7 +161,7 @@ def search(session: SessionClient, output: Output, query: str, max_results: int,
 @click.option("--thread", type=TEXT, help="Delete all passages of this thread instead.")
 @with_session
 def delete(session: SessionClient, passage_id: str | None, tag: str | None, thread: str | None) -> None:
-    """Delete a passage of the session's own level. It is kept for audit.
+    """Delete a passage of the session's own level. It is kept for `muniment history`.
 
     With --tag or --thread, delete all passages of the session's own level that have the tag, or belong to the thread.
 

@@ -24,9 +24,10 @@ _COLUMNS = ("kind", "name", "classification", "score", "snippet")
 def search(session: SessionClient, output: Output, query: str, max_results: int) -> None:
     """Search memories, both tiers of notes, and passages, in plain language and in any language.
 
-    Each kind is ranked separately, best match first: scores of different kinds are not comparable. `memory search`,
-    `note search` and `passage search` search one kind, with filters. With --json, each object has all that the item
-    has, such as its content, and the author and thread of a passage.
+    Each kind, and each tier of notes, is ranked separately, best match first, and has its own --max-results: scores of
+    different kinds are not comparable. `memory search`, `note search` and `passage search` search one kind, with
+    filters. With --json, each object has all that the item has, such as its content, and the author and thread of a
+    passage.
 
     \b
     Examples:

@@ -28,7 +28,7 @@ _REASON = click.option(
 def session() -> None:
     """Sessions: credentials for one conversation of an agent, and its taint.
 
-    If SESSION is omitted, it is the session of MUNIMENT_TOKEN.
+    All of these commands need a host key. SESSION is an id; if it is omitted, it is the session of MUNIMENT_TOKEN.
 
     \b
     Examples:
