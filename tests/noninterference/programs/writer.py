@@ -92,6 +92,14 @@ class Writer:
             made.append((host[first, 4], "AttachBlock", {**block, "agent_id": consumer}))
         return made
 
+    def ending(self) -> list[Any]:
+        """What every program does last: hosts ask for the audit's seal. These servers seal nothing."""
+        asked = ((4, self._observer), (4, 0), (1, 1))
+        first, _ = self._tenants
+        return [
+            (self._hosts[first, ceiling], "GetAuditCheckpoint", {"classification": level}) for ceiling, level in asked
+        ]
+
     def operation(
         self, token: str, rpc: str, fields: Fields | list[Fields], *, mark: str = "", at_once: bool = False
     ) -> Operation:
