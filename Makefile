@@ -26,9 +26,11 @@ run: .venv/.stamp ## Run a server with an embedded database: LISTEN=host:port DA
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
 # Neighbors stay on one worker, which makes their fixtures once, until another has nothing left to do. One worker more than
 # there are cores: tests wait for servers to start and to stop.
-TEST := $(PYTEST) -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal -m 'not proof and not deploy and not dist'
+TEST := $(PYTEST) -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal -m 'not proof and not deploy and not dist' --timeout 300
 # Each test goes where there is room, but for the groups in tests/support/scheduling.py.
-PROVE := $(PYTEST) --dist loadscope -m '(proof or scales) and not abuse'
+PROVE := $(PYTEST) --dist loadscope
+# Another share each day: within four days each mutant has run.
+SHARE ?= $(shell expr $$(date +%j) % 4 + 1)/4
 
 # pytest keeps the rewritten asserts of each module, also where the environment asks for no bytecode: to rewrite them
 # takes each worker six seconds of every run.
@@ -38,16 +40,17 @@ test: .venv/.stamp ## Test each behavior once, in minutes: ARGS="-k name", ARGS=
 	$(TEST) $(ARGS)
 
 prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those that depend on chance: ARGS="tests/races"
-	$(PROVE) --runs 200 --kills 40 --programs 96 --messages 50000 $(ARGS)
+	$(PROVE) -m '(proof or scales) and not abuse and not deep' --timeout 600 --share $(SHARE) \
+	    --runs 200 --kills 40 --programs 96 --messages 50000 $(ARGS)
 
 # One after another: rates are compared, and other tests beside them would be part of the load.
 prove-abuse: .venv/.stamp ## Show that no caller can stop the others, in two minutes and with figures
 	$(BIN)/python -m pytest -q -s -n 0 tests/faults/test_abuse.py
 
 # -rP: the figures of each race, also where it passes.
-prove-deep: .venv/.stamp ## What `make prove` runs, repeated for hours, with a log to commit in tests/: ARGS="--seed 7"
+prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for hours, with a log to commit in tests/: ARGS="--seed 7"
 	@{ date -u '+%F %R UTC'; git describe --always --dirty; nproc; } | paste -sd' ' > $(DEEP_LOG)
-	$(PROVE) -rP --runs 2000 --kills 2000 --programs 1000 --queries 20000 --messages 1000000 $(ARGS) >> $(DEEP_LOG); \
+	$(PROVE) -m '(proof or scales) and not abuse' -rP --runs 2000 --kills 2000 --programs 1000 --queries 20000 --messages 1000000 $(ARGS) >> $(DEEP_LOG); \
 	    status=$$?; tail -n 1 $(DEEP_LOG); echo 'Its log: $(DEEP_LOG)'; exit $$status
 
 test-deploy: .venv/.stamp ## Build the images, and start all that service/deploy ships (root on Debian 12)

@@ -174,6 +174,7 @@ def _served_certificate(server: ServerProcess) -> str:
 
 
 @pytest.mark.proof
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", ["on a unix socket", "upgrade"])
 def test_under_load_no_call_fails_and_nothing_is_written_twice(
     what: str, serving: Callable[..., ServerProcess], code: Path

@@ -125,6 +125,8 @@ class Program:
                 self._step(self._writer.operation(token, rpc, fields))
             for _ in range(length):
                 self._step(self._writer.next())
+            for token, rpc, fields in self._writer.ending():
+                self._step(self._writer.operation(token, rpc, fields))
             self._wait(0)
         except AssertionError as error:
             error.add_note("\n".join((f"program {self._seed}", *self._trail[-25:])))

@@ -1,9 +1,12 @@
-"""How often the tests that meet chance repeat what they do: a pytest plugin.
+"""How many cases of a test run, and how often tests repeat what depends on chance: a pytest plugin.
 
-A test that asks for one of the counts here is marked `scales`: it runs in `make test`, and at scale in `make prove`.
+A test that asks for one of the counts here is marked `scales`: it runs in `make test`, and at scale in `make prove`. Of
+the cases of a test that is marked `sampled`, only those run that are in the share that `--share` names.
 """
 
 from __future__ import annotations
+
+from collections import defaultdict
 
 import pytest
 
@@ -22,13 +25,46 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for name, (default, what) in _COUNTS.items():
         group.addoption(f"--{name}", type=int, default=default, metavar="N", help=f"{what} Default: {default}.")
     group.addoption("--seed", type=int, default=1, metavar="N", help="The seed of these programs. Default: 1.")
+    group.addoption(
+        "--share",
+        type=_share,
+        default=(1, 1),
+        metavar="K/N",
+        help="Of each test marked `sampled`, run one case in N, from the K-th on. Default: 1/1, which is all of them.",
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    which, shares = config.getoption("share")
+    return f"share {which}/{shares} of the sampled tests"
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects by marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if _COUNTS.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker("scales")
+    _keep_share(config, items)
+
+
+def _share(text: str) -> tuple[int, int]:
+    which, shares = (int(part) for part in text.split("/"))
+    if not 1 <= which <= shares:
+        raise ValueError(text)  # argparse says which option it was
+    return which, shares
+
+
+def _keep_share(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the cases of sampled tests that are in other shares."""
+    which, shares = config.getoption("share")
+    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    dropped = {item for each in cases.values() for number, item in enumerate(each) if number % shares != which - 1}
+    if dropped:
+        config.hook.pytest_deselected(items=list(dropped))
+        items[:] = [item for item in items if item not in dropped]
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ _TOGETHER = {
     "tests/endtoend/test_load.py": "",
     "tests/endtoend/test_locomo.py": "facts",
     "tests/endtoend/": "conversations",  # loaded once, in a minute
+    "tests/noninterference/test_two_worlds.py": "worlds",  # the longest: what is a group begins early
 }
 """By the beginning of their ids, the tests that share what takes long to make. Others are each for themselves."""
 

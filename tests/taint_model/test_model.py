@@ -33,7 +33,7 @@ def _visit(guards: Guards, *, sessions: int = 2, conversations: int = 2, levels:
         (2, 1, 3),
         (2, 2, 2),
         pytest.param(2, 2, 3, marks=pytest.mark.proof),
-        pytest.param(3, 1, 3, marks=pytest.mark.proof),
+        pytest.param(3, 1, 3, marks=[pytest.mark.proof, pytest.mark.deep]),
     ],
 )
 def test_the_laws_hold_in_every_state(sessions: int, conversations: int, levels: int) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from google.protobuf.message import Message
 
-from muniment.v1 import agent_pb2, agent_service_pb2, audit_service_pb2
+from muniment.v1 import agent_pb2, agent_service_pb2, audit_pb2, audit_service_pb2
+from muniment_server.domain.classification import Classification
 from tests.noninterference.model.blocks import FIRST_BLOCKS
 from tests.noninterference.model.ground import Ground
 from tests.noninterference.rules import key_of, label_of, tags_of
@@ -122,6 +123,14 @@ class Agents(Ground):
         self._last("ListAuditEvents", request.page_token, filters, 0)
         self._page = (filters, ("audit", 0, None))
         return Untold(ceiling)
+
+    def _GetAuditCheckpoint(
+        self, _: str, ceiling: int, request: audit_service_pb2.GetAuditCheckpointRequest
+    ) -> Message:
+        if ceiling < Classification.RESTRICTED:
+            raise Refused("CEILING_EXCEEDED")
+        unsealed = audit_pb2.AuditCheckpoint(classification=request.classification)
+        return audit_service_pb2.GetAuditCheckpointResponse(checkpoint=unsealed)
 
 
 def _is_meant(at: str, version: Version, name: str | None, tags: list[str]) -> bool:

@@ -7,12 +7,13 @@ others', fresh and stale. The same seed and the same answers give the same progr
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from tests.noninterference.model import Model
-from tests.noninterference.programs.alphabets import LABELS, LEVELS, PREFIXES, TAGS, THREADS, WORDS
+from tests.noninterference.programs.alphabets import CANARY, LABELS, LEVELS, PREFIXES, TAGS, THREADS, WORDS
 from tests.noninterference.programs.blocks import about_blocks
 from tests.noninterference.programs.hosts import about_hosts
 from tests.noninterference.programs.malformed import OUT_OF_FORM, wrong_calls
@@ -91,6 +92,20 @@ class Writer:
             made.append((host[first, 4], "CreateSharedBlock", block))
             made.append((host[first, 4], "AttachBlock", {**block, "agent_id": consumer}))
         return made
+
+    def ending(self) -> Iterator[tuple[str, str, Fields]]:
+        """What every program does last, since chance seldom brings it about: renames at each level, and seals."""
+        tokens = {self._model.level(token): token for token in self._model.tokens}
+        for level in LEVELS:
+            if level in tokens:
+                token, made, kept = tokens[level], f"made {level}", f"kept {level}"
+                yield token, "SaveMemories", {"memories": [{"key": key, "content": CANARY} for key in (made, kept)]}
+                yield token, "RenameMemory", {"key": made, "new_key": f"moved {level}"}
+                yield token, "RenameMemory", {"key": f"moved {level}", "new_key": kept}
+                yield token, "RenameMemory", {"key": f"moved {level - 1}", "new_key": made}
+        first, _ = self._tenants
+        for ceiling, level in ((4, self._observer), (4, 0), (1, 1)):  # these servers seal nothing
+            yield self._hosts[first, ceiling], "GetAuditCheckpoint", {"classification": level}
 
     def operation(
         self, token: str, rpc: str, fields: Fields | list[Fields], *, mark: str = "", at_once: bool = False
