@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import re
 import shlex
@@ -22,14 +23,21 @@ import pytest
 
 import muniment
 from muniment import Classification
+from muniment.mcp.log import Brief
 from tests.clients.mcp.conftest import COMMAND
 from tests.clients.mcp.over_http import HEADERS, Endpoint, call_of, serving, serving_alone, talking_over_http
 from tests.clients.mcp.tools import TOOLS
-from tests.clients.python.scripted import TOKEN, ScriptedServer, error_info, serve, status
+from tests.clients.python.scripted import TOKEN, ScriptedServer, error_info, retry_info, serve, status
 from tests.support.certificates import make
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 CANARY = "canary-in-a-content"
+PROMPT_WITH_ARGUMENTS = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "prompts/get",
+    "params": {"name": "memory", "arguments": {"agent": CANARY}},
+}
 README = Path(__file__).parents[3] / "clients/python/README.md"
 OVER_HTTP = README.read_text(encoding="utf-8").partition("\n### Over HTTP\n")[2].partition("\n## ")[0]
 
@@ -249,12 +257,47 @@ def test_nothing_secret_is_written(service, opened):
         endpoint.call(session.token, CANARY, content=CANARY)
         endpoint.post(session.token, CANARY)
         endpoint.post(session.token, call_of("memory_list"), {"Origin": "http://evil.example"})
+        endpoint.post(session.token, call_of("memory_list"), {"Host": CANARY})
+        endpoint.post(session.token, PROMPT_WITH_ARGUMENTS)
         endpoint.call(session.token + "x")
     written = "".join(endpoint.errors)
 
     assert CANARY not in written
     assert session.token not in written
     assert "Traceback" not in written
+
+
+def test_refusals_write_next_to_nothing(service, opened):
+    """To write takes time on the thread that serves all callers, and these need no token, or any."""
+    token = opened(PUBLIC).token
+    with serving_alone(service.address) as endpoint:
+        for _ in range(50):
+            connection = endpoint.connect()
+            connection.sendall(b"POST /mcp HTTP/1.1\r\nHost: " + b"x" * 60_000 + b"\r\nContent-Length: 0\r\n\r\n")
+            assert connection.recv(12) == b"HTTP/1.1 421"
+            connection.close()
+            assert "error" in endpoint.post(token, PROMPT_WITH_ARGUMENTS).json()
+    written = "".join(endpoint.errors)
+
+    assert re.search(r"transport_security: line \d+", written)
+    assert re.search(r"jsonrpc_dispatcher: line \d+, ValueError", written)
+    assert len(written) < 5000
+
+
+def test_the_log_has_our_messages_and_counts_what_it_leaves_out(capsys):
+    log = Brief()
+    records = [logging.LogRecord(name, logging.WARNING, "x.py", 1, CANARY, (), None) for name in ("mcp.x", "muniment")]
+    for second in (10.0, 10.5, 10.9, 11.5):
+        for record in records:
+            record.created = second
+            log.handle(record)
+
+    assert capsys.readouterr().err.splitlines() == [
+        "WARNING mcp.x: line 1",
+        f"WARNING muniment: {CANARY}",
+        "WARNING mcp.x: line 1 (2 more before)",
+        f"WARNING muniment: {CANARY} (2 more before)",
+    ]
 
 
 @pytest.fixture
@@ -283,6 +326,19 @@ def test_a_memory_that_cannot_decide_refuses_no_token(scripted, code, reason, ex
 
     assert refused.status_code == expected
     assert (refused.headers.get("retry-after") is None) == (expected == 401)
+
+
+@pytest.mark.parametrize("refused", ["GetSession", "ListMemories"])
+def test_a_caller_that_reached_its_limit_is_told_at_once(scripted, refused):
+    """Otherwise a few such callers would hold all threads, and no one else would be served."""
+    server, endpoint = scripted
+    limit = status(grpc.StatusCode.RESOURCE_EXHAUSTED, error_info("RATE_LIMITED"), retry_info(0.01))
+    server.script(refused, limit)
+
+    told = endpoint.call(TOKEN)
+
+    assert len(server.requests(refused)) == 1
+    assert told.status_code == 429 or "The memory is busy" in told.text
 
 
 @pytest.mark.parametrize(

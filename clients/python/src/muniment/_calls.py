@@ -67,11 +67,8 @@ class Calls:
             except grpc.RpcError as failure:
                 raise error_of(failure) from failure
 
-        def again(error: MunimentError) -> bool:
-            return self._retries and may_help(error, safe=may_repeat(request))
-
         try:
-            return repeat(attempt, again, self._seconds(timeout))
+            return repeat(attempt, lambda error: self._may_help(request, error), self._seconds(timeout))
         except Unavailable as error:
             raise self._explained(error) from error.__cause__
 
@@ -100,6 +97,10 @@ class Calls:
             # Cancel first: a stream that ends without being canceled is taken for a complete one.
             call.cancel()
             sent.end()
+
+    def _may_help(self, request: Message, error: MunimentError) -> bool:
+        """Whether another attempt is made after *error*."""
+        return self._retries and may_help(error, safe=may_repeat(request))
 
     @property
     def _metadata(self) -> tuple[tuple[str, str], ...]:

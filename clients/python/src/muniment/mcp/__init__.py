@@ -23,6 +23,7 @@ from muniment._connect import connect
 from muniment._installing import of_extra
 from muniment._shown import shown
 from muniment.errors import InvalidArgument, MunimentError, NotFound, PermissionDenied, Unauthenticated
+from muniment.mcp import log
 from muniment.session import SessionClient
 
 ONLY_WITH_HTTP = "--tls-cert, --tls-key and --name are for --http HOST:PORT: give it too, or omit them"
@@ -65,6 +66,7 @@ def run() -> None:
     except (ValueError, OSError) as error:
         sys.exit(f"{error}\nMUNIMENT_ADDRESS, MUNIMENT_TOKEN and MUNIMENT_TLS_CA say which session is served, and how")
     server = _load("muniment.mcp.server")
+    log.configure()
     with session:
         _check(session)
         server.build(lambda: session).run("stdio")
@@ -75,6 +77,7 @@ def run_http(
 ) -> None:
     """Serve MCP over HTTP at *address*, until SIGTERM or SIGINT. SystemExit: it cannot be served."""
     http, callers = _load("muniment.mcp.http"), _load("muniment.mcp.callers")
+    log.configure()
     try:
         listen = http.Listen.at(address, certificate=certificate, key=key, names=tuple(names))
     except ValueError as error:  # names the option

@@ -5,10 +5,19 @@ from __future__ import annotations
 import hashlib
 
 import anyio.to_thread
+from google.protobuf.message import Message
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 
-from muniment import InvalidArgument, NotFound, PermissionDenied, SessionClient, Unauthenticated
+from muniment import (
+    InvalidArgument,
+    MunimentError,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+    SessionClient,
+    Unauthenticated,
+)
 from muniment._calls import Calls
 from muniment._channel import TLS, open_channel
 
@@ -16,6 +25,13 @@ NOT_A_SESSION = (Unauthenticated, PermissionDenied, InvalidArgument, NotFound)
 """How the server refuses a token of no open session, and a host key."""
 
 _SECONDS = 10.0
+
+
+class _Calls(Calls):
+    """Calls that never wait for room: while one caller waits for its own limit, all others would lack the thread."""
+
+    def _may_help(self, request: Message, error: MunimentError) -> bool:
+        return not isinstance(error, ResourceExhausted) and super()._may_help(request, error)
 
 
 class Callers:
@@ -41,7 +57,7 @@ class Callers:
         return AccessToken(token=token, client_id=hashlib.sha256(token.encode()).hexdigest(), scopes=[])
 
     def _session(self, token: str) -> SessionClient:
-        return SessionClient(Calls(self._channel, token, timeout=_SECONDS, retries=True, owns_channel=False))
+        return SessionClient(_Calls(self._channel, token, timeout=_SECONDS, retries=True, owns_channel=False))
 
     def close(self) -> None:
         """Close the connection."""
