@@ -12,6 +12,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -236,6 +237,33 @@ def test_a_thousand_open_connections_stop_no_one(endpoint, opened):
     statuses = {answer.split(b"\r\n")[0] for answer in ended}
     assert statuses == {b"", b"HTTP/1.1 408 Request Timeout", b"HTTP/1.1 429 Too Many Requests"}
     assert [answer for answer in ended[:600] if answer] == []
+
+
+def test_responses_that_are_not_read_are_few_and_given_up(endpoint, opened, monkeypatch):
+    """Otherwise one caller could fill the memory with them."""
+    monkeypatch.setattr("muniment.mcp.http.READ_SECONDS", 3.0)
+    session = opened(PUBLIC)
+    for number in range(60):
+        session.update_block(f"block-{number}", "z" * 65_536)
+    whole = len(endpoint.call(session.token, "block_list").content)
+    unread = [_asked(endpoint, session.token, "block_list") for _ in range(8)]
+    refused = next(filter(None, (_refused(endpoint, session.token) for _ in range(100))))
+    with ThreadPoolExecutor(8) as beside:
+        while any(beside.map(lambda _: _refused(endpoint, session.token), range(8))):
+            time.sleep(0.2)
+
+    assert refused.status_code == 429
+    assert all(len(_read_to_the_end(each)) < whole for each in unread)
+
+
+def _asked(endpoint: Endpoint, token: str, tool: str) -> Any:
+    """A connection on which a tool was called, and that has not been read."""
+    connection = endpoint.connect()
+    body = json.dumps(call_of(tool)).encode()
+    head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{endpoint.port}\r\nAuthorization: Bearer {token}\r\n"
+    types = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+    connection.sendall(f"{head}{types}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    return connection
 
 
 def _read_to_the_end(connection: Any) -> bytes:

@@ -50,7 +50,7 @@ class Door:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await self._app(scope, in_time(receive), send)
+            await self._app(scope, in_time(receive), until_read(send))
         except TimeoutError:
             response = PlainTextResponse(f"the body took longer than {BODY_SECONDS:.0f} seconds", 408)
             await response(scope, receive, send)
@@ -89,6 +89,19 @@ def in_time(receive: Receive) -> Receive:
         return message
 
     return receiving
+
+
+def until_read(send: Send) -> Send:
+    """*send*, which waits for the caller to read: the server itself waits only before the next part of a response."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] != "http.response.body" or message.get("more_body", False):
+            await send(message)
+            return
+        await send({**message, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    return sending
 
 
 def _refusal(request: Request) -> Response | None:

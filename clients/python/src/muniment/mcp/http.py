@@ -30,6 +30,8 @@ MAX_BODY = 2 * 1024 * 1024
 """The maximum size of a request in bytes: room for a passage of 256 KiB, each byte of which may be escaped as six."""
 IDLE_SECONDS = 10
 """How long a connection may be open without a request that has arrived."""
+READ_SECONDS = 60
+"""How long a caller may take to read a response that is larger than what the system keeps of it."""
 
 
 class CannotListen(Exception):
@@ -82,10 +84,11 @@ class Listen:
 
 
 class Connection(H11Protocol):
-    """A connection that is closed if its next request has not arrived in time."""
+    """A connection that is closed if its next request has not arrived in time, or its response is not read in time."""
 
     scope: Any  # None until a request has arrived
     _deadline: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
@@ -97,6 +100,26 @@ class Connection(H11Protocol):
         self.scope = None
         super().on_response_complete()
         self._wait()
+
+    def pause_writing(self) -> None:
+        """Wait for the caller to read. Until it has, the response stays in memory."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(READ_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Stop waiting: the caller has read."""
+        self._stop_waiting()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting: nobody reads any more."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _stop_waiting(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _wait(self) -> None:
         if self._deadline is not None:
