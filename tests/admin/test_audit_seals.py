@@ -328,6 +328,22 @@ def test_late_seals_are_noted(log):
     assert any("1 events were sealed more than a day after their time" in note for note in log.notes())
 
 
+@pytest.mark.parametrize(
+    ("time", "note"),
+    [
+        ("now() - interval '20 years'", "1 events are more than a day older than the first seal"),
+        ("now() + interval '30 days'", "1 events were sealed before their time"),
+    ],
+)
+def test_times_that_no_server_wrote_are_noted(log, time, note):
+    assert log.notes() == []
+    log.tamper(NEW_EVENT.format(time))
+    log.seal()
+
+    assert log.problems() == []
+    assert [note in found for found in log.notes()] == [True]
+
+
 def test_purged_events_are_gone_and_the_rest_is_verified(log):
     kept = log.checkpoints()
     Clock(log.database).advance(days=500)

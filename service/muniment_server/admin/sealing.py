@@ -27,6 +27,8 @@ _R = TypeVar("_R")
 _UNSEALED_LIMIT = timedelta(minutes=15)
 """Servers seal every ten seconds."""
 _LATE = timedelta(days=1)
+_AHEAD = timedelta(minutes=1)
+"""By how much a clock may be set back unnoticed."""
 _REMOVAL = re.compile(r"seals of ([A-Z]+) up to ([0-9]{1,15}), hash ([0-9a-f]{64}), by .*", re.DOTALL)
 _LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 
@@ -173,6 +175,8 @@ class _Verification:
         self._first: Seal | None = None
         self._last: Seal | None = None
         self._late = 0
+        self._older = 0
+        self._ahead = 0
 
     def run(self) -> Verified:
         removals = self._removals()
@@ -211,13 +215,22 @@ class _Verification:
             self._found.removed += covered
             return
         self._found.events += len(events)
-        self._late += sum(seal.time - max(event.time, self._first.time) > _LATE for event in events)
+        self._count_odd_times(self._first, seal, events)
         if len(events) != covered:
             self._problem(
                 f"seal {seal.number} of {seal.time:%F %T}Z covers {covered} events, of which {len(events)} exist"
             )
         elif hash_of_events(events) != seal.events_hash:
             self._problem(f"events under seal {seal.number} of {seal.time:%F %T}Z were changed")
+
+    def _count_odd_times(self, first: Seal, seal: Seal, events: Sequence[_SealedEvent]) -> None:
+        for event in events:
+            if seal.time - max(event.time, first.time) > _LATE:
+                self._late += 1
+            elif first.time - event.time > _LATE:
+                self._older += 1
+            elif event.time - seal.time > _AHEAD:
+                self._ahead += 1
 
     def _compare(self, seals: Mapping[int, Seal], removals: Sequence[_Removal]) -> None:
         """Compare the checkpoints, and the events about removals, with the seals that they name."""
@@ -245,6 +258,15 @@ class _Verification:
             self._found.notes.append(
                 f"{self._late} events were sealed more than a day after their time: "
                 "no server ran, a backup was restored, or they were added later"
+            )
+        if self._older:
+            self._found.notes.append(
+                f"{self._older} events are more than a day older than the first seal: "
+                "they were there before events were sealed, or they were added later"
+            )
+        if self._ahead:
+            self._found.notes.append(
+                f"{self._ahead} events were sealed before their time: a clock was ahead, or they were forged"
             )
 
     def _verify_unsealed(self) -> None:
