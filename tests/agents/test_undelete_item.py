@@ -14,6 +14,7 @@ import pytest
 
 from muniment_server.admin.operator import Purgeable, connect_operator
 from muniment_server.items import undeleting as items
+from muniment_server.monitor.session_scope import SessionScope
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, invalid, keys, refusal
 from tests.support.concurrency import in_background, wait_until_blocked
 from tests.support.erasing import erase_all
@@ -509,3 +510,22 @@ def test_items_deleted_by_tag_come_back_one_by_one(service):
     assert keys(session.list_memories()) == ["plan"]
     assert keys(session.search_memories(query="about plan")) == ["plan"]
     assert broken_invariants(service.database) == []
+
+
+def test_what_comes_back_is_found_by_its_own_words(service, monkeypatch):
+    """Also if others brought it back, changed it and deleted it again while the call waited for the write lock."""
+    session = at(service, PUBLIC)
+    delete_memory(session)
+    write_lock = SessionScope.write_lock
+
+    def after_others(scope: SessionScope) -> Any:
+        with service.database.as_admin() as admin:
+            admin.execute("UPDATE muniment_public.item SET content = 'the heron' WHERE name = 'plan'")
+        return write_lock(scope)
+
+    monkeypatch.setattr(SessionScope, "write_lock", after_others)
+    undelete(service)
+
+    assert session.get_memory(key="plan").memory.content == "the heron"
+    assert keys(session.search_memories(query="heron")) == ["plan"]
+    assert keys(session.search_memories(query="whale")) == []

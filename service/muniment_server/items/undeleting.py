@@ -19,12 +19,12 @@ def undelete(scope: SessionScope, kind: ItemKind, name: str) -> None:
     Raises ItemExists if an item of the name is live, the not-found error of the kind unless the last one was deleted
     and has not expired, TierDisabled, BudgetExceeded, QuotaExceeded, or Conflict if others wrote it meanwhile.
     """
-    (found,) = scope.look_up(Query("get_deleted_item", DeletedItem, {"kind": kind, "name": name}))
-    if found.is_live:
-        raise ItemExists
-    if found.item_id is None:
-        raise NOT_FOUND[kind]
-    with scope.write_lock() as lock:
+    with scope.write_lock() as lock:  # whoever brings an item back takes it too: what is found stays as it is
+        (found,) = lock.look_up(Query("get_deleted_item", DeletedItem, {"kind": kind, "name": name}))
+        if found.is_live:
+            raise ItemExists
+        if found.item_id is None:
+            raise NOT_FOUND[kind]
         _require_room(lock, scope, kind, name, found)
         if not _write(lock, scope, kind, name, found):
             raise Conflict
