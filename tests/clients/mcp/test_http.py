@@ -357,16 +357,16 @@ def test_a_memory_that_cannot_decide_refuses_no_token(scripted, code, reason, ex
 
 
 @pytest.mark.parametrize("refused", ["GetSession", "ListMemories"])
-def test_a_caller_that_reached_its_limit_is_told_at_once(scripted, refused):
+def test_a_caller_that_reached_its_limit_is_answered_at_once(scripted, refused):
     """Otherwise a few such callers would hold all threads, and no one else would be served."""
     server, endpoint = scripted
     limit = status(grpc.StatusCode.RESOURCE_EXHAUSTED, error_info("RATE_LIMITED"), retry_info(0.01))
     server.script(refused, limit)
 
-    told = endpoint.call(TOKEN)
+    answer = endpoint.call(TOKEN)
 
     assert len(server.requests(refused)) == 1
-    assert told.status_code == 429 or "The memory is busy" in told.text
+    assert answer.status_code == 429 or "The memory is busy" in answer.text
 
 
 @pytest.mark.parametrize(

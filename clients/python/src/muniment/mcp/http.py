@@ -112,7 +112,7 @@ class Connection(H11Protocol):
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting: nobody reads any more."""
+        """Stop waiting: there is no reader any more."""
         self._stop_waiting()
         super().connection_lost(exc)
 
