@@ -23,6 +23,7 @@ from tests.support.raw_http2 import unread
 
 _GET = "/muniment.v1.MemoryService/GetMemory"
 _STORE = "/muniment.v1.PassageService/StorePassage"
+_SAVE_MANY = "/muniment.v1.MemoryService/SaveMemories"
 _LIST = "/muniment.v1.MemoryService/ListMemories"
 _EACH_SECOND = 100
 _PAUSE = 0.02
@@ -52,13 +53,24 @@ def read(address: str, tokens: Sequence[str], over: threading.Event) -> None:
 
 def flood(address: str, tokens: Sequence[str], over: threading.Event) -> None:
     """Two hundred reads in flight, shared among the tokens."""
-    _keep_in_flight(address, tokens, over, _GET, b"\x0a\x04plan", 200)
+    _keep_in_flight(address, tokens, over, _GET, itertools.repeat(b"\x0a\x04plan"), 200)
 
 
 def write(address: str, tokens: Sequence[str], over: threading.Event) -> None:
     """Sixteen writes of 256 KiB in flight."""
     content = b"word " * (256 * 1024 // 5)
-    _keep_in_flight(address, tokens, over, _STORE, b"\x0a" + _varint(len(content)) + content, 16)
+    _keep_in_flight(address, tokens, over, _STORE, itertools.repeat(_field(1, content)), 16)
+
+
+def write_many(address: str, tokens: Sequence[str], over: threading.Event) -> None:
+    """Sixteen batches of two memories in flight, as large as they may be, of words that are new to the index."""
+    _keep_in_flight(address, tokens, over, _SAVE_MANY, _batches(), 16)
+
+
+def _batches() -> Iterator[bytes]:
+    while True:
+        texts = (b" ".join(os.urandom(4).hex().encode() for _ in range(64 * 1024 // 9)) for _ in range(2))
+        yield b"".join(_field(1, _field(1, b"key%d" % n) + _field(2, text)) for n, text in enumerate(texts))
 
 
 def guess(address: str, _: Sequence[str], over: threading.Event) -> None:
@@ -95,7 +107,7 @@ def leave_unread(address: str, tokens: Sequence[str], over: threading.Event) -> 
 
 
 def _keep_in_flight(
-    address: str, tokens: Sequence[str], over: threading.Event, path: str, request: bytes, number: int
+    address: str, tokens: Sequence[str], over: threading.Event, path: str, requests: Iterator[bytes], number: int
 ) -> None:
     room = threading.Semaphore(number)
 
@@ -110,7 +122,7 @@ def _keep_in_flight(
             room.acquire()
             if over.is_set():
                 break
-            call = stub.future(request, metadata=_bearer(token), timeout=60)
+            call = stub.future(next(requests), metadata=_bearer(token), timeout=60)
             call.add_done_callback(done)
 
 
@@ -121,6 +133,11 @@ def _silence(over: threading.Event) -> Any:
 
 def _bearer(token: str) -> tuple[tuple[str, str], ...]:
     return (("authorization", f"Bearer {token}"),)
+
+
+def _field(number: int, value: bytes) -> bytes:
+    """A field of bytes in a message."""
+    return bytes([number << 3 | 2]) + _varint(len(value)) + value
 
 
 def _varint(number: int) -> bytes:
@@ -135,6 +152,7 @@ ATTACKS: dict[str, Callable[[str, Sequence[str], threading.Event], None]] = {
     "read": read,
     "flood": flood,
     "write": write,
+    "write-many": write_many,
     "guess": guess,
     "leave-unread": leave_unread,
 }

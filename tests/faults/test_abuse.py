@@ -178,11 +178,14 @@ def test_one_session_with_200_calls_in_flight_costs_no_more_than_honest_tenants_
     assert slowest <= 3
 
 
-def test_the_taint_of_a_session_under_16_writers_is_raised_within_a_second(server: ServerProcess, host: Host) -> None:
+@pytest.mark.parametrize("written", ["write", "write-many"])
+def test_the_taint_of_a_session_under_16_writers_is_raised_within_a_second(
+    written: str, server: ServerProcess, host: Host
+) -> None:
     took = []
     for level in (CLASSIFICATION_INTERNAL, CLASSIFICATION_CONFIDENTIAL, CLASSIFICATION_RESTRICTED):
         session_id, token = host.session("a")
-        with attack("write", server, [token]):
+        with attack(written, server, [token]):
             begun = time.monotonic()
             SessionServiceStub(host.channel).RaiseTaint(
                 RaiseTaintRequest(session_id=session_id, taint=level), metadata=bearer(host.key), timeout=20

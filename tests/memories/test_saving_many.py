@@ -14,7 +14,6 @@ from tests.support.answers import (
     detail,
     events,
     fields_of,
-    heavy,
     in_future,
     invalid,
     keys,
@@ -55,6 +54,18 @@ def test_each_is_saved_as_by_itself(at):
     assert saved[1].create_time == old.create_time
     assert saved[1].etag != old.etag
     assert saved[1].HasField("expire_time")
+
+
+def test_together_they_have_at_most_128_kib_of_content(at):
+    """More would be indexed for seconds, while a raise waits."""
+    full = [{"key": f"k{number}", "content": "é" * 32_768} for number in range(2)]
+    assert len(at(PUBLIC).save_memories(memories=full).memories) == 2
+
+    refused = invalid(at(PUBLIC).save_memories, memories=[*full, {"key": "k2", "content": "x"}])
+
+    assert refused == ["memories"]
+
+    assert keys(at(PUBLIC).list_memories()) == ["k0", "k1"]
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
@@ -129,14 +140,6 @@ def test_the_first_refused_one_decides_the_error(at):
 )
 def test_what_breaks_a_rule_is_named_by_its_index(at, given, fields):
     assert invalid(at(PUBLIC).save_memories, memories=given) == fields
-
-
-def test_a_batch_is_bounded_by_the_size_of_a_request(at):
-    many = [{"key": f"k{n}", "content": heavy(10_000)} for n in range(100)]
-    assert len(at(PUBLIC).save_memories(memories=many).memories) == 100
-
-    large = [{"key": f"k{n}", "content": heavy(64 * 1024)} for n in range(17)]
-    assert refusal(at(PUBLIC).save_memories, memories=large).startswith("RESOURCE_EXHAUSTED")
 
 
 def test_one_audit_row_for_each_that_changes_something(at, host):

@@ -11,6 +11,8 @@ from muniment_server.items.item_store import NewVersion
 from muniment_server.items.rows import Saved
 from muniment_server.monitor.session_scope import SessionScope
 
+_MAX_CONTENT_BYTES = 128 * 1024
+
 
 def require_different_keys(memories: Sequence[NewVersion]) -> None:
     """Check that no two memories have the same key. Raises InvalidArgument, which names the later ones."""
@@ -18,6 +20,17 @@ def require_different_keys(memories: Sequence[NewVersion]) -> None:
     repeated = [index for index, memory in enumerate(memories) if first[memory.name] < index]
     if repeated:
         raise InvalidArgument(*_violations(repeated, "key", "must not be the key of another memory of the request"))
+
+
+def require_bounded_content(memories: Sequence[NewVersion]) -> None:
+    """Check that *memories* have at most 128 KiB of content together. Raises InvalidArgument.
+
+    They are indexed in one transaction, which a RaiseTaint of the session waits for.
+    """
+    size = sum(len(memory.content.encode()) for memory in memories)
+    if size > _MAX_CONTENT_BYTES:
+        rule = f"must have at most {_MAX_CONTENT_BYTES:,} bytes of content together, and have {size:,}"
+        raise InvalidArgument(FieldViolation("memories", rule))
 
 
 def save_all(scope: SessionScope, memories: Sequence[NewVersion]) -> list[Item]:

@@ -32,6 +32,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     def SaveMemories(self, request: pb.SaveMemoriesRequest, context: CallContext) -> pb.SaveMemoriesResponse:
         new = [new_version(memory, within=f"memories[{index}].") for index, memory in enumerate(request.memories)]
         repository.require_different_keys(new)
+        repository.require_bounded_content(new)
         with context.session_scope() as scope:
             memories = repository.save_all(scope, new)
         return pb.SaveMemoriesResponse(

@@ -8,8 +8,8 @@ from muniment_server.domain.errors import MunimentError
 from muniment_server.items.item_store import NewPassage
 
 _BATCH_PASSAGES = 100
-_BATCH_BYTES = 1024 * 1024
-"""The content of one batch, give or take a passage."""
+_BATCH_BYTES = 256 * 1024
+"""The content of one batch, give or take a passage. A RaiseTaint of the session waits until a batch is indexed."""
 
 
 def batches(passages: Iterator[NewPassage]) -> Iterator[list[NewPassage]]:

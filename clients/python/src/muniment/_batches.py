@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 MAX_MEMORIES = 100
-MAX_BYTES = 250_000
-"""A quarter of what a request may have: the texts are indexed before the answer."""
+MAX_BYTES = 128 * 1024
+"""The size limit of the content in one request. A larger memory is a batch by itself."""
 _OVERHEAD_BYTES = 64
 
 

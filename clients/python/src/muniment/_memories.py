@@ -56,7 +56,7 @@ class Memories:
         """Save up to 100 memories in one transaction, all or none; return them in the same order.
 
         Each is saved as `save_memory` saves it. The `violations` of InvalidArgument and EtagStale name the memories
-        that are refused, such as `memories[3].key`. A request has at most 1 MiB.
+        that are refused, such as `memories[3].key`. Together they have at most 128 KiB of content.
         """
         request = pb.SaveMemoriesRequest(memories=map(_memory_to_proto, memories))
         return tuple(map(_memory, self._calls(self._memories.SaveMemories, request, timeout).memories))

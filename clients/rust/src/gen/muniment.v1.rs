@@ -3088,7 +3088,7 @@ impl ::prost::Name for SaveMemoryResponse {
 /// The request of SaveMemories.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SaveMemoriesRequest {
-    /// The memories to save: 1 to 100, each with a key of its own. A request has at most 1 MiB.
+    /// The memories to save: 1 to 100, each with a key of its own. Together they have at most 128 KiB of content.
     #[prost(message, repeated, tag = "1")]
     pub memories: ::prost::alloc::vec::Vec<SaveMemoryRequest>,
 }

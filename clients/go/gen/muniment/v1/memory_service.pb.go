@@ -157,7 +157,7 @@ func (x *SaveMemoryResponse) GetMemory() *Memory {
 // The request of SaveMemories.
 type SaveMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The memories to save: 1 to 100, each with a key of its own. A request has at most 1 MiB.
+	// The memories to save: 1 to 100, each with a key of its own. Together they have at most 128 KiB of content.
 	Memories      []*SaveMemoryRequest `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

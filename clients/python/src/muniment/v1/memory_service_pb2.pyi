@@ -99,7 +99,7 @@ class SaveMemoriesRequest(message.Message):
     MEMORIES_FIELD_NUMBER: builtins.int
     @builtins.property
     def memories(self) -> containers.RepeatedCompositeFieldContainer[SaveMemoryRequest]:
-        """The memories to save: 1 to 100, each with a key of its own. A request has at most 1 MiB."""
+        """The memories to save: 1 to 100, each with a key of its own. Together they have at most 128 KiB of content."""
 
     def __init__(
         self,

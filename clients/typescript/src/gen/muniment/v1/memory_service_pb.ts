@@ -102,7 +102,7 @@ export const SaveMemoryResponseSchema: GenMessage<SaveMemoryResponse> = /*@__PUR
  */
 export type SaveMemoriesRequest = Message<"muniment.v1.SaveMemoriesRequest"> & {
   /**
-   * The memories to save: 1 to 100, each with a key of its own. A request has at most 1 MiB.
+   * The memories to save: 1 to 100, each with a key of its own. Together they have at most 128 KiB of content.
    *
    * @generated from field: repeated muniment.v1.SaveMemoryRequest memories = 1;
    */
