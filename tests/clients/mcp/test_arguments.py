@@ -19,6 +19,8 @@ CASES = [
     ("memory_save", {"key": CANARY, "content": CANARY, "tags": CANARY}, "tags must be a list"),
     ("memory_save", {"key": CANARY, "content": CANARY, "tags": [CANARY] * 33}, "tags must have at most 32 entries"),
     ("memory_save", {"key": CANARY, "content": CANARY, "tags": [CANARY, {CANARY: 1}]}, "tags[1] must be text"),
+    ("note_add", {"content": CANARY, CANARY: "user"}, "takes no arguments but content, target"),
+    ("block_list", {CANARY: CANARY}, "takes no arguments"),
     ("note_add", {"content": CANARY, "target": CANARY}, "target must be memory or user"),
     ("note_edit", {"update": [CANARY]}, "update[0] must be an object"),
     ("note_edit", {"update": [{"note_id": CANARY}]}, "update[0].content is missing"),

@@ -85,12 +85,15 @@ async def test_a_session_that_is_over_says_so_and_the_server_goes_on(owner, open
     assert error.split(": ", 1)[1] == again.split(": ", 1)[1]
 
 
-async def test_an_argument_that_names_a_level_or_an_agent_changes_nothing(opened):
+@pytest.mark.parametrize("name", ["classification", "level", "agent_id", "taint", "session_id"])
+async def test_an_argument_that_names_a_level_or_an_agent_is_refused(name, opened):
     session = opened(CONFIDENTIAL)
     async with talking(session) as model:
-        saved = await model.does(
-            "memory_save", key="plan", content="x", classification="PUBLIC", level="PUBLIC", agent_id="bob", taint=1
-        )
+        refused = await model.fails("memory_save", key="plan", content="x", **{name: "PUBLIC"})
+        nothing = await model.fails("memory_get", key="plan")
+        saved = await model.does("memory_save", key="plan", content="x")
 
+    assert "takes no arguments but key, content, tags." in refused
+    assert name not in refused
+    assert "MEMORY_NOT_FOUND" in nothing
     assert saved["classification"] == "CONFIDENTIAL"
-    assert session.get_memory("plan").classification == CONFIDENTIAL

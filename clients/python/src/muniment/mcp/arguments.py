@@ -39,7 +39,13 @@ class CheckedTool(Tool):
     """A tool that says in one sentence which arguments do not fit. The SDK's text repeats them."""
 
     async def run(self, arguments: dict[str, Any], *args: Any, **options: Any) -> Any:
-        """Run the tool. ToolError: it failed, or *arguments* do not fit."""
+        """Run the tool. ToolError: it failed, or *arguments* do not fit, or there are others than the schema has.
+
+        A model that invents `tier` or `level` would otherwise believe that it was heeded.
+        """
+        known = self.parameters["properties"]
+        if not arguments.keys() <= known.keys():
+            raise ToolError(f"Error executing tool {self.name}: {_takes_only(known)}")
         try:
             self.fn_metadata.validate_arguments(arguments)
         except ValidationError as refused:
@@ -55,8 +61,13 @@ def sentence(refused: ValidationError) -> str:
     return f"{'; '.join([*named, *more])}. Correct the arguments and call again."
 
 
+def _takes_only(known: Mapping[str, Any]) -> str:
+    takes = f"takes no arguments but {', '.join(known)}" if known else "takes no arguments"
+    return f"{takes}. Correct the arguments and call again."
+
+
 def _path(place: Sequence[int | str]) -> str:
-    """`update[0].content`. Names are those of the schema: unknown arguments are ignored."""
+    """`update[0].content`. Names are those of the schema."""
     first, *rest = place
     return str(first) + "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in rest)
 
