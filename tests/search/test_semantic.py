@@ -541,6 +541,21 @@ def test_the_beginning_of_a_long_query_and_the_end_of_a_long_chunk_are_embedded(
     assert model.embed_chunk(f"whale{filler}") == model.embed_chunk(f"tea{filler}")
 
 
+@pytest.mark.proof
+def test_an_embedding_does_not_depend_on_what_else_is_embedded(model):
+    """To the bit: one embedder serves all levels, so what it keeps of one text must not show in another's vector."""
+    texts = ["tea", "The launch is on Friday. " * 30, "\u7f8e" * 200, "", "x", "\ufdfa" * 300]
+    alone = [(Model().embed_query(text), Model().embed_chunk(text)) for text in texts]
+    other = ["a secret of another level", "\u0bf8" * 500, "tea " * 2000]
+
+    def with_others(number):
+        model.embed_chunk(other[number % 3])
+        return model.embed_query(texts[number % 6]), model.embed_chunk(texts[number % 6])
+
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(with_others, range(18))) == alone * 3
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_at_one_level_the_embedder_reads_that_level_only(service, at, level):
     for each in LEVELS:
