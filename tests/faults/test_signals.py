@@ -46,7 +46,7 @@ def test_a_signal_that_interrupts_the_wait_ends_it():
 
 @pytest.mark.proof
 def test_a_threading_event_would_wait_for_ever():
-    """The test above can fail. On a loaded machine 5,000 signals may all come at harmless moments: then it tries again."""
+    """The test above can fail. Under load, 5,000 signals may all come at harmless moments: then it tries again."""
     assert any(hangs("threading", "Event", seconds=10) for _ in range(10))
 
 
