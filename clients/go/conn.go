@@ -28,9 +28,12 @@ type Conn struct {
 //
 // [Conn.Host] and [Conn.Session] are made of it; by itself it is for generated clients that those do not have.
 func (c *Conn) WithCredential(credential string) (*Conn, error) {
+	if credential == "" {
+		return nil, errors.New("muniment: there is no credential")
+	}
 	if !isVisible(credential) {
 		// Not even the message shows a credential.
-		return nil, errors.New("muniment: a credential is visible ASCII characters: is there a line end in it, or none at all?")
+		return nil, errors.New("muniment: a credential is visible ASCII characters: is there a line end in it?")
 	}
 	lent := *c
 	lent.credential = bearer(func() string { return "Bearer " + credential })

@@ -10,6 +10,8 @@ use crate::{Client, mistakes, pool::Pool};
 /// A server that is back is found again soon, whatever TCP thinks of the last try.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
+
 /// What a [`Client`] is made of: where the server is, whom to trust, who calls.
 #[derive(Clone)]
 pub struct ClientBuilder {
@@ -30,7 +32,7 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// The address is missing, there is no credential, or the file cannot be read.
+    /// The address is missing, there is no credential, or the file cannot be read or holds no certificate.
     pub fn from_env() -> Result<Self, InvalidSettings> {
         Self::from_variables(|name| env::var(name).ok())
     }
@@ -50,6 +52,10 @@ impl ClientBuilder {
         };
         let ca =
             fs::read(file).map_err(|_| InvalidSettings("MUNIMENT_TLS_CA names no file to read".into()))?;
+        if !ca.windows(CERTIFICATE.len()).any(|part| part == CERTIFICATE) {
+            // No authority would be trusted, and every call would fail as if the server had another one.
+            return Err(InvalidSettings("the file of MUNIMENT_TLS_CA holds no certificate in PEM".into()));
+        }
         Ok(builder.tls(ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca))))
     }
 
@@ -237,7 +243,7 @@ mod tests {
     #[test]
     fn the_environment_may_name_an_authority() {
         let file = env::temp_dir().join(format!("muniment-{}.pem", std::process::id()));
-        fs::write(&file, "an authority").unwrap();
+        fs::write(&file, CERTIFICATE).unwrap();
         let with = |ca: &str| {
             from(&[
                 ("MUNIMENT_ADDRESS", "muniment.example:443"),
@@ -247,9 +253,14 @@ mod tests {
         };
 
         let named = with(&format!("{}\n", file.display()));
+        fs::write(&file, "-----BEGIN PRIVATE KEY-----").unwrap();
+        let no_certificate = with(file.to_str().unwrap());
         fs::remove_file(&file).unwrap();
 
-        assert!(format!("{:?}", named.unwrap().tls).contains(&format!("{:?}", b"an authority")));
+        assert!(format!("{:?}", named.unwrap().tls).contains(&format!("{CERTIFICATE:?}")));
+        assert!(
+            no_certificate.unwrap_err().to_string().contains("MUNIMENT_TLS_CA holds no certificate in PEM")
+        );
         assert!(with("").unwrap().tls.is_none());
         assert!(with(file.to_str().unwrap()).is_err());
     }

@@ -3,7 +3,7 @@ import { Classification, connect } from "muniment";
 const { MUNIMENT_ADDRESS: address = "", MUNIMENT_HOST_KEY: hostKey = "" } = process.env;
 const host = connect({ address, hostKey });
 const { agent } = await host.agents.createAgent({ displayName: "Ada" });
-await using session = await host.openSession({ agentId: agent?.agentId, taint: Classification.PUBLIC });
+await using session = await host.openSession({ agentId: agent?.agentId ?? "", taint: Classification.PUBLIC });
 await session.memories.saveMemory({ key: "tea", content: "Assam, no sugar", tags: ["taste"] });
 const { sessionId } = session.info;
 await host.sessions.raiseTaint({ sessionId, taint: Classification.CONFIDENTIAL, reason: "read the payroll" });

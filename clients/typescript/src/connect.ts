@@ -50,7 +50,7 @@ interface Settings {
  * sent to a server it is not for.
  *
  * @throws TypeError when the address is none, or there is not exactly one credential, or it would leave this machine
- * without TLS; what `node:fs` throws when the file of `MUNIMENT_TLS_CA` cannot be read.
+ * without TLS, or the file of `MUNIMENT_TLS_CA` holds no certificate; what `node:fs` throws when it cannot be read.
  */
 export function connect(options: ClientOptions & { readonly address: string; readonly hostKey: string }): HostClient;
 export function connect(options: ClientOptions & { readonly address: string; readonly token: string }): SessionClient;
@@ -81,9 +81,18 @@ function environment(options: ClientOptions): ClientOptions {
   const ca = process.env.MUNIMENT_TLS_CA?.trim();
   const hostKey = process.env.MUNIMENT_HOST_KEY?.trim();
   return {
-    tls: options.tls ?? (ca ? { ca: readFileSync(ca) } : undefined),
+    tls: options.tls ?? (ca ? { ca: authority(ca) } : undefined),
     address: process.env.MUNIMENT_ADDRESS?.trim(),
     // Who has exported both is a host that has opened a session.
     ...(hostKey ? { hostKey } : { token: process.env.MUNIMENT_TOKEN?.trim() }),
   };
+}
+
+function authority(file: string): Buffer {
+  const pem = readFileSync(file);
+  if (!/-----BEGIN (X509 |TRUSTED )?CERTIFICATE-----/.test(pem.toString("latin1"))) {
+    // Node.js would trust nobody, and every call would fail as if the server had another authority.
+    throw new TypeError(`${file} holds no certificate in PEM: see MUNIMENT_TLS_CA`);
+  }
+  return pem;
 }

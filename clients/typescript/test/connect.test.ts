@@ -103,13 +103,18 @@ test("with both credentials in the environment the host key is taken", () => {
 
 test("the environment may name an authority", () => {
   const ca = join(mkdtempSync(join(tmpdir(), "muniment-")), "ca.pem");
-  writeFileSync(ca, "an authority");
+  writeFileSync(ca, "-----BEGIN CERTIFICATE-----");
   const named = { MUNIMENT_ADDRESS: "db.example:1", MUNIMENT_TOKEN: "t", MUNIMENT_TLS_CA: `${ca}\n` };
   assert.ok(withEnvironment(named, () => connect()) instanceof SessionClient);
   assert.throws(() => withEnvironment(named, () => connect({ tls: false })), TypeError);
   assert.throws(() => withEnvironment({ ...named, MUNIMENT_TLS_CA: `${ca}.none` }, () => connect()), {
     code: "ENOENT",
   });
+  writeFileSync(ca, "-----BEGIN PRIVATE KEY-----");
+  assert.throws(
+    () => withEnvironment(named, () => connect()),
+    /ca\.pem holds no certificate in PEM: see MUNIMENT_TLS_CA/,
+  );
   const { MUNIMENT_ADDRESS: address, MUNIMENT_TOKEN: token } = named;
   assert.throws(() => withEnvironment(named, () => connect({ address, token })), TypeError);
 });

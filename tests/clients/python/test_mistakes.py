@@ -121,6 +121,29 @@ def test_a_certificate_that_is_no_good_for_servers_is_said_to_be(connect, tmp_pa
     server.stop(None).wait()
 
 
+def test_a_server_that_expects_tls_is_known_over_ipv6_too(connect, papers):
+    """gRPC's message has the address as a URI, with its brackets escaped."""
+    server, port = serve(ScriptedServer(), "[::1]:0", grpc.ssl_server_credentials([papers.pair]))
+
+    with (
+        connect(f"[::1]:{port}", token=TOKEN, retries=False) as session,
+        pytest.raises(TLSMismatch, match=rf"\[::1\]:{port} expects TLS"),
+    ):
+        session.get_memory("tea")
+
+    server.stop(None).wait()
+
+
+def test_a_file_of_authorities_needs_a_certificate(connect, tmp_path):
+    key = tmp_path / "ca.key"
+    key.write_text("-----BEGIN PRIVATE KEY-----")
+
+    with pytest.raises(ValueError, match=r"^ca contains no certificate in PEM$"):
+        connect("127.0.0.1:1", token=TOKEN, tls=TLS(ca=key.read_bytes()))
+    with pytest.raises(ValueError, match=rf"^{re.escape(str(key))} contains no certificate in PEM$"):
+        connect("127.0.0.1:1", token=TOKEN, tls=TLS(ca=key))
+
+
 @pytest.mark.parametrize("tls", [False, True])
 def test_where_no_server_listens_it_is_no_mistake_about_tls(connect, tls):
     with (

@@ -30,6 +30,7 @@ PLAINTEXT_OPTIONS = (*OPTIONS, ("grpc.enable_http_proxy", 0))
 HOST = re.compile(r"(?:dns:///)?(?:\[(?P<ipv6>[0-9A-Fa-f:]+)\]|(?P<name>[A-Za-z0-9.-]+))(?P<port>:[0-9]+)?")
 
 URL = re.compile(r"(?:https?|grpcs?)://", re.IGNORECASE)
+CERTIFICATE = re.compile(rb"-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----")
 IPV6 = re.compile(r"[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:[0-9A-Fa-f]*")
 
 Options = tuple[tuple[str, int], ...]
@@ -61,8 +62,12 @@ class TLS:
             raise ValueError("certificate and key require each other")
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """The same as gRPC credentials. Reads the files."""
-        return grpc.ssl_channel_credentials(_pem(self.ca), _pem(self.key), _pem(self.certificate))
+        """The same as gRPC credentials. Reads the files. ValueError: *ca* contains no certificate."""
+        ca = _pem(self.ca)
+        if ca is not None and not CERTIFICATE.search(ca):  # gRPC would fail each call, without a word about the file
+            name = "ca" if isinstance(self.ca, bytes) else os.fsdecode(self.ca or "")
+            raise ValueError(f"{name} contains no certificate in PEM")
+        return grpc.ssl_channel_credentials(ca, _pem(self.key), _pem(self.certificate))
 
 
 def open_channel(address: str, tls: bool | TLS) -> grpc.Channel:

@@ -18,7 +18,8 @@ _OTHER_NAME = "Hostname Verification Check failed"
 _NO_TLS = "WRONG_VERSION_NUMBER"
 _CLOSED = ("Socket closed", "Connection reset", "SETTINGS frame")
 """What gRPC says if the server closed the connection without an answer, as it does if it expects something else."""
-_REACHED = re.compile(r"ipv[46]:(?:\[(?P<ipv6>[^\]]+)\]|(?P<ipv4>[0-9.]+)):(?P<port>[0-9]+)")
+_REACHED = re.compile(r"ipv[46]:(?:(?:\[|%5B)(?P<ipv6>[0-9a-f:.]+)(?:\]|%5D)|(?P<ipv4>[0-9.]+)):(?P<port>[0-9]+)")
+"""The address in gRPC's message, which is a URI: brackets are escaped."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ class Discreet(click.Command):
 
     def _without_the_extra_arguments(self, ctx: click.Context) -> str:
         arguments = " ".join(self._arguments(ctx)) or "none"
-        return f"there are more arguments than the command takes, which is {arguments}: put content in quotes"
+        return f"there are more arguments than the command takes, which is {arguments}: put each in quotes"
 
     def _arguments(self, ctx: click.Context) -> list[str]:
         return [each.make_metavar(ctx) for each in self.params if isinstance(each, click.Argument)]

@@ -3,6 +3,8 @@ package muniment;
 import io.grpc.InsecureChannelCredentials;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 
@@ -16,6 +18,7 @@ record Settings(String address, String credential, String ca) {
   static final String TOKEN = "MUNIMENT_TOKEN";
   private static final String ADDRESS = "MUNIMENT_ADDRESS";
   private static final String TLS_CA = "MUNIMENT_TLS_CA";
+  private static final String CERTIFICATE = "-----BEGIN CERTIFICATE-----";
 
   /** The address, and the credential that one variable holds, which are needed; an authority. */
   static Settings find(Map<String, String> environment, String credential) {
@@ -31,7 +34,11 @@ record Settings(String address, String credential, String ca) {
       return options;
     }
     try {
-      return options.withTls(Path.of(ca));
+      var file = Path.of(ca);
+      if (!Files.readString(file, StandardCharsets.ISO_8859_1).contains(CERTIFICATE)) {
+        throw new IllegalStateException("the file of " + TLS_CA + " holds no certificate in PEM");
+      }
+      return options.withTls(file);
     } catch (IOException unreadable) {
       throw new UncheckedIOException(TLS_CA + " names no file to read", unreadable);
     }

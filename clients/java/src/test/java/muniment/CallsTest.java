@@ -14,6 +14,8 @@ import io.grpc.StatusRuntimeException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Iterator;
@@ -40,6 +42,7 @@ import muniment.v1.StorePassageRequest;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -472,6 +475,16 @@ class CallsTest {
             "MUNIMENT_TLS_CA", " ca.pem\n");
 
     assertEquals("ca.pem", Settings.find(environment, Settings.HOST_KEY).ca());
+  }
+
+  @Test
+  void anAuthorityNeedsACertificate(@TempDir Path folder) throws IOException {
+    var file = Files.writeString(folder.resolve("ca.pem"), "-----BEGIN PRIVATE KEY-----");
+    var settings = new Settings("muniment.example:443", "mk_h", file.toString());
+
+    var refused = assertThrows(IllegalStateException.class, () -> settings.over(Options.DEFAULT));
+
+    assertEquals("the file of MUNIMENT_TLS_CA holds no certificate in PEM", refused.getMessage());
   }
 
   @Test
