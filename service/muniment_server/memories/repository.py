@@ -50,7 +50,7 @@ def save_all(scope: SessionScope, memories: Sequence[NewVersion]) -> list[Item]:
 
 
 def _require_saved(rows: Sequence[Saved]) -> None:
-    """Check that all outcomes are OK. The error names every memory that was refused for the same reason as the first."""
+    """Check that all outcomes are OK. The error names each memory with the same outcome as the first refused one."""
     outcome = next((row.outcome for row in rows if row.outcome != "OK"), "OK")
     refused = [index for index, row in enumerate(rows) if row.outcome == outcome]
     match outcome:
