@@ -26,7 +26,7 @@ export interface Connection {
 
 const CONNECTIONS = 4;
 
-/** The length of the head of an HTTP/2 frame. A server without TLS begins with a frame; one with TLS sends less, or nothing. */
+/** The length of the head of an HTTP/2 frame, with which a server without TLS begins. One with TLS sends less. */
 const FRAME_HEAD_BYTES = 9;
 
 /** A connection to `host:port` or `unix:/path`. */
