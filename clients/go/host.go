@@ -29,7 +29,7 @@ type HostSessions interface {
 	// RaiseTaint raises the taint of the session's conversation, and so of all its sessions. Reveal to the model only
 	// after it has returned.
 	RaiseTaint(context.Context, *munimentv1.RaiseTaintRequest, ...grpc.CallOption) (*munimentv1.RaiseTaintResponse, error)
-	// CloseSession closes a session. Its token is worth nothing from then on.
+	// CloseSession closes a session. Its token is invalid from then on.
 	CloseSession(context.Context, *munimentv1.CloseSessionRequest, ...grpc.CallOption) (*munimentv1.CloseSessionResponse, error)
 }
 

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// turnOn says how to use TLS.
+// turnOn is the end of a message about a server that expects TLS.
 const turnOn = "turn TLS on by WithTLS, WithCAFile or MUNIMENT_TLS_CA"
 
 var (
@@ -46,7 +46,7 @@ func addressMistake(address string) error {
 	return nil
 }
 
-// encrypted is TLS whose failed handshakes say what is wrong, and what to do.
+// encrypted connects with TLS. The error of a failed handshake says what is wrong, and what to do.
 type encrypted struct {
 	credentials.TransportCredentials
 	address string
@@ -90,7 +90,7 @@ func namesOf(certificate *x509.Certificate) []string {
 	return names
 }
 
-// plaintext is no TLS, with connections that say so if the server seems to expect it.
+// plaintext connects without TLS. Its connections fail with a remedy if the server seems to expect TLS.
 type plaintext struct {
 	credentials.TransportCredentials
 	address string
@@ -115,7 +115,7 @@ type plaintextConn struct {
 	heard   bool
 }
 
-// Read looks at what the server says first. Some that expect TLS send an alert, others nothing.
+// Read checks how the server begins. A server that expects TLS sends an alert, or closes the connection.
 func (c *plaintextConn) Read(into []byte) (int, error) {
 	n, err := c.Conn.Read(into)
 	if c.heard {
@@ -132,10 +132,10 @@ func (c *plaintextConn) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// tlsAlert begins the record by which TLS refuses.
+// tlsAlert is the type of the TLS record that reports a refusal (RFC 8446, section 5.1).
 const tlsAlert = 21
 
-// withoutWrapping is the message of a connection that failed, without what gRPC puts around it.
+// withoutWrapping returns the message of a failed connection without the text that gRPC puts around it.
 func withoutWrapping(message string) string {
 	_, quoted, found := strings.Cut(message, "connection error: desc = ")
 	if !found {

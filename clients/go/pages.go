@@ -14,10 +14,10 @@ import (
 // mostRaises is how often the taint can rise: there are four levels, and it never falls.
 const mostRaises = 3
 
-// AllMemories are the memories that ListMemories returns, from its first page to its last. Pages are requested as the
-// loop goes on, and the deadline of ctx, if it has one, is that of all of them. Each new loop begins a new list.
+// AllMemories returns the memories of ListMemories, from its first page to its last. Pages are requested as the loop
+// goes on, and the deadline of ctx, if it has one, is that of all of them. Each new loop begins a new list.
 //
-// An error is the last that the loop gets. If a host raises the taint between two pages, it is TAINT_CHANGED, and the
+// After an error the loop ends. If a host raises the taint between two pages, it is TAINT_CHANGED, and the
 // list is incomplete: see [Collect].
 func (s *Session) AllMemories(
 	ctx context.Context, request *munimentv1.ListMemoriesRequest, options ...grpc.CallOption,
@@ -25,50 +25,50 @@ func (s *Session) AllMemories(
 	return each(ctx, s.ListMemories, request, (*munimentv1.ListMemoriesResponse).GetMemories, options)
 }
 
-// AllNotes are the notes that ListNotes returns, as [Session.AllMemories] are the memories.
+// AllNotes returns the notes of ListNotes, in the way of [Session.AllMemories].
 func (s *Session) AllNotes(
 	ctx context.Context, request *munimentv1.ListNotesRequest, options ...grpc.CallOption,
 ) iter.Seq2[*munimentv1.Note, error] {
 	return each(ctx, s.ListNotes, request, (*munimentv1.ListNotesResponse).GetNotes, options)
 }
 
-// AllBlocks are the blocks that ListBlocks returns, as [Session.AllMemories] are the memories.
+// AllBlocks returns the blocks of ListBlocks, in the way of [Session.AllMemories].
 func (s *Session) AllBlocks(
 	ctx context.Context, request *munimentv1.ListBlocksRequest, options ...grpc.CallOption,
 ) iter.Seq2[*munimentv1.Block, error] {
 	return each(ctx, s.ListBlocks, request, (*munimentv1.ListBlocksResponse).GetBlocks, options)
 }
 
-// AllPassages are the passages that ListPassages returns, as [Session.AllMemories] are the memories.
+// AllPassages returns the passages of ListPassages, in the way of [Session.AllMemories].
 func (s *Session) AllPassages(
 	ctx context.Context, request *munimentv1.ListPassagesRequest, options ...grpc.CallOption,
 ) iter.Seq2[*munimentv1.Passage, error] {
 	return each(ctx, s.ListPassages, request, (*munimentv1.ListPassagesResponse).GetPassages, options)
 }
 
-// AllAgents are the agents that ListAgents returns, from its first page to its last. Pages are requested as the loop
-// goes on. An error is the last that the loop gets.
+// AllAgents returns the agents of ListAgents, from its first page to its last. Pages are requested as the loop goes on.
+// After an error the loop ends.
 func (h *Host) AllAgents(
 	ctx context.Context, request *munimentv1.ListAgentsRequest, options ...grpc.CallOption,
 ) iter.Seq2[*munimentv1.Agent, error] {
 	return each(ctx, h.ListAgents, request, (*munimentv1.ListAgentsResponse).GetAgents, options)
 }
 
-// AllSessions are the sessions that ListSessions returns, as [Host.AllAgents] are the agents.
+// AllSessions returns the sessions of ListSessions, in the way of [Host.AllAgents].
 func (h *Host) AllSessions(
 	ctx context.Context, request *munimentv1.ListSessionsRequest, options ...grpc.CallOption,
 ) iter.Seq2[*munimentv1.Session, error] {
 	return each(ctx, h.ListSessions, request, (*munimentv1.ListSessionsResponse).GetSessions, options)
 }
 
-// AllAuditEvents are the events that ListAuditEvents returns, as [Host.AllAgents] are the agents.
+// AllAuditEvents returns the events of ListAuditEvents, in the way of [Host.AllAgents].
 func (h *Host) AllAuditEvents(
 	ctx context.Context, request *munimentv1.ListAuditEventsRequest, options ...grpc.CallOption,
 ) iter.Seq2[*munimentv1.AuditEvent, error] {
 	return each(ctx, h.ListAuditEvents, request, (*munimentv1.ListAuditEventsResponse).GetAuditEvents, options)
 }
 
-// AllBlockConsumers are the ids that ListBlockConsumers returns, as [Host.AllAgents] are the agents.
+// AllBlockConsumers returns the ids of ListBlockConsumers, in the way of [Host.AllAgents].
 func (h *Host) AllBlockConsumers(
 	ctx context.Context, request *munimentv1.ListBlockConsumersRequest, options ...grpc.CallOption,
 ) iter.Seq2[string, error] {
@@ -122,8 +122,8 @@ func RestartOnTaintChange() CollectOption {
 //
 // If a host raises the taint between two pages, Collect fails with TAINT_CHANGED, because what has been read may be
 // shadowed now, and more may be visible. With [RestartOnTaintChange] it discards what it has read and begins anew, which
-// happens at most three times. The result may then be classified higher than the caller expected when it asked. An error
-// comes without items.
+// happens at most three times. The result may then be classified higher than the taint was when Collect was called.
+// If it returns an error, it returns no items.
 func Collect[Item any](list iter.Seq2[Item, error], options ...CollectOption) ([]Item, error) {
 	var how collecting
 	for _, apply := range options {

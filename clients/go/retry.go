@@ -25,9 +25,9 @@ const (
 	longestPause = 2 * time.Second
 )
 
-// mayRepeat says whether a request may be sent again when nobody knows what became of it.
+// mayRepeat reports whether a request may be sent again if it is unknown whether it was executed.
 //
-// With an etag never: if the first attempt did arrive, the second is stale.
+// Never with an etag: if the first attempt was executed, the etag is stale.
 func mayRepeat(method string, request any) bool {
 	level := idempotencyOf(method)
 	if level == descriptorpb.MethodOptions_NO_SIDE_EFFECTS {
@@ -41,7 +41,7 @@ func mayRepeat(method string, request any) bool {
 		return request.GetPassageId() != ""
 	case *munimentv1.EditNotesRequest:
 		return request.GetValidateOnly() || onlyAdds(request.GetEdits())
-	// With an etag never, whichever of the memories has one.
+	// As for SaveMemory: not if any of the memories has an etag.
 	case *munimentv1.SaveMemoriesRequest:
 		return !slices.ContainsFunc(request.GetMemories(), hasEtag)
 	// Idempotent: twice does no more than once. But the second answer differs from the first (not found, or

@@ -45,7 +45,7 @@ type SessionBlocks interface {
 type OwnSession interface {
 	// GetSession returns the session as it is now.
 	GetSession(context.Context, *munimentv1.GetSessionRequest, ...grpc.CallOption) (*munimentv1.GetSessionResponse, error)
-	// CloseSession closes the session. Its token is worth nothing from then on.
+	// CloseSession closes the session. Its token is invalid from then on.
 	CloseSession(context.Context, *munimentv1.CloseSessionRequest, ...grpc.CallOption) (*munimentv1.CloseSessionResponse, error)
 }
 

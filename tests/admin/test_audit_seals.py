@@ -325,14 +325,14 @@ def test_late_seals_are_noted(log):
     log.seal()
 
     assert log.problems() == []
-    assert any("1 events were sealed more than a day after their time" in note for note in log.notes())
+    assert any("events that were sealed more than a day after their time: 1" in note for note in log.notes())
 
 
 @pytest.mark.parametrize(
     ("time", "note"),
     [
-        ("now() - interval '20 years'", "1 events are more than a day older than the first seal"),
-        ("now() + interval '30 days'", "1 events were sealed before their time"),
+        ("now() - interval '20 years'", "events that are more than a day older than the first seal: 1"),
+        ("now() + interval '30 days'", "events that were sealed before their time: 1"),
     ],
 )
 def test_times_that_no_server_wrote_are_noted(log, time, note):

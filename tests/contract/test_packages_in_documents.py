@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment._installing import of_extra, of_server
+from muniment._installing import commands_for_extra, commands_for_server
 from tests.contract.test_versions import VERSION
 from tests.release import packages
 from tests.release.packages import Archive
@@ -51,5 +51,5 @@ def test_so_do_those_of_go_and_java():
 
 
 def test_so_do_the_hints():
-    assert named(of_extra("cli")) == {str(packages.WHEEL.path)}
-    assert named(of_server()) == {str(packages.WHEEL.path), str(packages.SERVER_WHEEL.path)}
+    assert named(commands_for_extra("cli")) == {str(packages.WHEEL.path)}
+    assert named(commands_for_server()) == {str(packages.WHEEL.path), str(packages.SERVER_WHEEL.path)}

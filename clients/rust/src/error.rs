@@ -102,8 +102,8 @@ impl Error {
         if sources(&status).any(<dyn StdError>::is::<TimeoutExpired>) {
             return Self::deadline_exceeded();
         }
-        // What the server says has no source. What tonic makes of a failed connection has one, and any code. Whoever
-        // cancels a call drops it: one that is canceled all the same was broken off by a server that stops.
+        // A status from the server has no source. One that tonic makes of a failed connection has a source, and any
+        // code. Our callers cancel a call by dropping it, so CANCELLED comes from a server that stops.
         let broken_off = status.source().is_some() || status.code() == Code::Cancelled;
         let code = if broken_off { Code::Unavailable } else { status.code() };
         Self { code, status, mistake }

@@ -57,8 +57,8 @@ impl<T> List<T> {
 
     /// The whole list, all pages of it read at one taint.
     ///
-    /// With [`List::restart_on_taint_change`] it begins anew at most three times, and may be classified higher
-    /// than was expected when it was asked for.
+    /// With [`List::restart_on_taint_change`] it begins anew at most three times. The result may then be
+    /// classified higher than the taint was when the call began.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl<T> Stream for List<T> {
     }
 }
 
-/// Nothing of it is pinned: the pages are, each in a box of its own.
+/// The list itself is never pinned. Each page is, in a box of its own.
 impl<T> Unpin for List<T> {}
 
 /// Shows no item.

@@ -49,7 +49,7 @@ impl Pool {
         };
         let silent = self.plaintext && !self.heard.load(Ordering::Relaxed);
         let mistake = mistakes::in_connection(&status, &self.address, silent);
-        // What the server says has no source.
+        // There is no mistake in a status from the server, so the server has answered.
         self.heard.fetch_or(mistake.is_none(), Ordering::Relaxed);
         Err(Error::new(status, mistake))
     }

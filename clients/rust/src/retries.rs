@@ -64,9 +64,9 @@ pub(crate) fn may_repeat<R: UnaryRequest>(request: &R) -> bool {
     })
 }
 
-/// Memories are saved again if none has an etag. What is added under an id of the caller's is added once. That goes for several notes too, if all edits add:
-/// a note whose content is there already is not added, but would be the second time if a later edit has
-/// changed that content. None: the content does not decide.
+/// Memories are saved again if none has an etag. An item with an id from the caller is added only once. The same holds
+/// for several notes, if all edits add one. With other edits, a retry could add a note that the first attempt did not,
+/// because a later edit changed a duplicate. None: the content does not decide.
 fn is_safe_by_content(request: &dyn Any) -> Option<bool> {
     if let Some(save) = request.downcast_ref::<SaveMemoriesRequest>() {
         return Some(save.memories.iter().all(|memory| memory.etag.is_empty()));

@@ -7,8 +7,8 @@ use crate::{
 
 /// A session that a host has opened: a [`Client`] whose credential is the session's token.
 ///
-/// It has all methods of [`Client`], and goes over the connections of the host. A clone is the same session. To drop
-/// it does not close it.
+/// It has all methods of [`Client`], and goes over the connections of the host. A clone is the same session.
+/// Dropping it does not close the session.
 #[derive(Clone)]
 pub struct Session {
     client: Client,
@@ -45,7 +45,7 @@ impl Session {
         &self.opened
     }
 
-    /// Close the session. Its token is worth nothing from then on.
+    /// Close the session. Its token is invalid from then on.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-// Addresses: where a server may be.
+// Addresses of servers.
 
 import { BlockList, isIP } from "node:net";
 
@@ -11,7 +11,7 @@ export interface Place {
 const URL_LIKE = /^(?<scheme>[A-Za-z][A-Za-z0-9+.-]*:\/\/)(?:[^/@]*@)?(?<rest>[^/?#]*)/;
 const PLACE = /^(?:\[(?<ipv6>[0-9A-Fa-f:]+)\]|(?<name>[A-Za-z0-9.-]+))(?::(?<port>[0-9]+))?$/;
 
-/** How to use TLS. */
+/** What to do if a server expects TLS: the end of a message. */
 export const TURN_ON = "turn TLS on by the option `tls` or MUNIMENT_TLS_CA";
 
 const LOOPBACK = new BlockList();
@@ -21,7 +21,7 @@ LOOPBACK.addAddress("::1", "ipv6");
 /**
  * The place that an address names.
  *
- * @throws TypeError what is wrong with it. Only what cannot be a credential is repeated.
+ * @throws TypeError if it is malformed. The message repeats only parts that cannot be a credential.
  */
 export function placeOf(address: string): Place {
   const url = URL_LIKE.exec(address)?.groups;

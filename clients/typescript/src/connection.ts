@@ -19,14 +19,14 @@ export type TlsOptions = Pick<SecureContextOptions, "ca" | "cert" | "key">;
 /** Up to four HTTP/2 connections. Each is made when it is first used, and again when it was lost. */
 export interface Connection {
   readonly transport: Transport;
-  /** Why a call found no server, and what to do. Undefined: it did, or nobody knows. */
+  /** Why a call found no server, and what to do. Undefined if it found one, or the cause is unknown. */
   explain(failure: ConnectError): string | undefined;
   close(): void;
 }
 
 const CONNECTIONS = 4;
 
-/** The length of the head of an HTTP/2 frame. A server of HTTP/2 begins with a frame, one of TLS with nothing or less. */
+/** The length of the head of an HTTP/2 frame, with which a server without TLS begins. One with TLS sends less. */
 const FRAME_HEAD_BYTES = 9;
 
 /** A connection to `host:port` or `unix:/path`. */

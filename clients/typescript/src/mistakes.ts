@@ -13,7 +13,7 @@ const NO_AUTHORITY = new Set([
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ]);
 
-// What OpenSSL makes of bytes that are no TLS.
+// OpenSSL's errors for bytes that are not TLS.
 const NO_TLS = new Set([
   "ERR_SSL_HTTP_REQUEST",
   "ERR_SSL_PACKET_LENGTH_TOO_LONG",
@@ -21,7 +21,7 @@ const NO_TLS = new Set([
   "ERR_SSL_WRONG_VERSION_NUMBER",
 ]);
 
-/** What Node's error about a connection to `address` means. Undefined: nothing more than it says. */
+/** What Node's error about a connection to `address` means. Undefined if there is nothing to add to its message. */
 export function mistakeIn(cause: unknown, address: string): string | undefined {
   if (!(cause instanceof Error && "code" in cause && typeof cause.code === "string")) {
     return undefined;

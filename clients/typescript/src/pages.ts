@@ -40,7 +40,7 @@ export class Pages<Page extends { nextPageToken: string }> implements AsyncItera
     }
   }
 
-  /** All pages of the list, read at one single taint. */
+  /** All pages of the list, all read at one taint. */
   async all({ restartOnTaintChange = false }: AllOptions = {}): Promise<Page[]> {
     for (let restarts = 0; ; restarts += 1) {
       try {

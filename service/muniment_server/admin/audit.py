@@ -118,7 +118,7 @@ def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, .
             "the audit log is not what was sealed", "keep the database as it is, and find out who could write to it"
         )
     compared = (
-        f"{len(kept)} checkpoints were compared" if kept else "no checkpoint was given, so a rewritten log is not found"
+        f"checkpoints compared: {len(kept)}" if kept else "no checkpoint was given, so a rewritten log is not found"
     )
     print_note(f"The audit log is as it was sealed; {compared}.")
 
@@ -164,7 +164,7 @@ def checkpoint_of(line: str, tenant: str) -> Checkpoint | None:
         level = Classification(message.classification)
     except (ValueError, TypeError, ParseError):
         raise Failure(
-            "a line is no checkpoint", "give what `muniment audit checkpoint --tenant NAME --json` printed"
+            "a line is not a checkpoint", "give what `muniment audit checkpoint --tenant NAME --json` printed"
         ) from None
     if given.get("tenant", tenant) != tenant:
         return None

@@ -28,7 +28,7 @@ _UNSEALED_LIMIT = timedelta(minutes=15)
 """Servers seal every ten seconds."""
 _LATE = timedelta(days=1)
 _AHEAD = timedelta(minutes=1)
-"""By how much a clock may be set back unnoticed."""
+"""How far the time of an event may be after that of its seal without a note: clocks are set back."""
 _REMOVAL = re.compile(r"seals of ([A-Z]+) up to ([0-9]{1,15}), hash ([0-9a-f]{64}), by .*", re.DOTALL)
 _LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 
@@ -187,7 +187,9 @@ class _Verification:
             self._verify_seal(seal, events, removable=seal.number <= removed_up_to and not seal.by_host)
             if seal.number in named:
                 seals[seal.number] = seal
-        self._compare(seals, removals)
+        self._compare_checkpoints(seals)
+        self._compare_removals(seals, removals)
+        self._note_odd_times()
         self._verify_unsealed()
         self._verify_changes(
             max((seals[one.number].time for one in removals if one.number in seals), default=_LONG_AGO)
@@ -224,6 +226,7 @@ class _Verification:
             self._problem(f"events under seal {seal.number} of {seal.time:%F %T}Z were changed")
 
     def _count_odd_times(self, first: Seal, seal: Seal, events: Sequence[_SealedEvent]) -> None:
+        """Count the events whose time does not fit their seal, or the *first* one. Each counts once."""
         for event in events:
             if seal.time - max(event.time, first.time) > _LATE:
                 self._late += 1
@@ -232,8 +235,8 @@ class _Verification:
             elif event.time - seal.time > _AHEAD:
                 self._ahead += 1
 
-    def _compare(self, seals: Mapping[int, Seal], removals: Sequence[_Removal]) -> None:
-        """Compare the checkpoints, and the events about removals, with the seals that they name."""
+    def _compare_checkpoints(self, seals: Mapping[int, Seal]) -> None:
+        """Compare the checkpoints with the seals that they name."""
         last = self._last.number if self._last else 0
         for checkpoint in self._checkpoints:
             seal = seals.get(checkpoint.seal_number)
@@ -247,27 +250,32 @@ class _Verification:
                     f"seal {seal.number} is not that of the checkpoint: "
                     "the log was rewritten, or an older backup was restored"
                 )
+
+    def _compare_removals(self, seals: Mapping[int, Seal], removals: Sequence[_Removal]) -> None:
+        """Compare the events about removals with the seals that they name, and note each removal."""
         for removal in removals:
             seal = seals.get(removal.number)
             if seal is None or seal.hash.hex() != removal.hash:
-                self._problem(f"a removal of {removal.time:%F %T}Z names a seal {removal.number} that is not there")
+                self._problem(f"the purge of {removal.time:%F %T}Z names seal {removal.number}, which does not exist")
             self._found.notes.append(
                 f"events of sessions under the seals up to {removal.number} were removed at {removal.time:%F %T}Z"
             )
-        if self._late:
-            self._found.notes.append(
-                f"{self._late} events were sealed more than a day after their time: "
-                "no server ran, a backup was restored, or they were added later"
-            )
-        if self._older:
-            self._found.notes.append(
-                f"{self._older} events are more than a day older than the first seal: "
-                "they were there before events were sealed, or they were added later"
-            )
-        if self._ahead:
-            self._found.notes.append(
-                f"{self._ahead} events were sealed before their time: a clock was ahead, or they were forged"
-            )
+
+    def _note_odd_times(self) -> None:
+        found = (
+            (
+                self._late,
+                "events that were sealed more than a day after their time",
+                "no server ran, a backup was restored, or they were added later",
+            ),
+            (
+                self._older,
+                "events that are more than a day older than the first seal",
+                "they were there before events were sealed, or they were added later",
+            ),
+            (self._ahead, "events that were sealed before their time", "a clock was ahead, or they were forged"),
+        )
+        self._found.notes.extend(f"{what}: {number} ({why})" for number, what, why in found if number)
 
     def _verify_unsealed(self) -> None:
         self._connection.execute(_QUERIES["avoid_nested_loops"], {"enabled": "off"})

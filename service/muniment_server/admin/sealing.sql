@@ -93,7 +93,7 @@ SELECT audit.time, audit.reason
  ORDER BY audit.time;
 
 -- name: newest_removable_seal
--- The last seal before a time, and after no other: the clock may have been behind.
+-- The last seal that was made before a time, as were all seals before it: the clock may have been set back.
 SELECT seal.number, seal.hash
   FROM muniment_auditor.seal
  WHERE seal.tenant = %(tenant)s

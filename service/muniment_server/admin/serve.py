@@ -285,7 +285,7 @@ def _announce(config: ServerConfig, running: RunningServer) -> None:
 
 
 def _print_next_step(database: DatabaseConfig) -> None:
-    """Print how to make a host key, for somebody who has none."""
+    """Print how to create a host key."""
     options = "--tenant NAME --ceiling restricted"
     if database.url is None:
         options += f" --data-dir {shlex.quote(str(database.data_dir.absolute()))}"

@@ -163,7 +163,7 @@ class BlockExists(Refusal):
 
 
 class MemoryExists(Refusal):
-    """A visible memory has the key that another one should get."""
+    """The new key of a memory is that of a visible memory."""
 
 
 class PassageExists(Refusal):
@@ -183,7 +183,10 @@ class WriteLevelMismatch(Refusal):
 
 
 class EtagStale(Refusal):
-    """The etag is not that of the version that Get would return. If there are several, *violations* names the stale."""
+    """The etag is not that of the version that Get would return.
+
+    *violations* names the stale etags of a request with several memories. It is empty otherwise.
+    """
 
     def __init__(self, *violations: FieldViolation) -> None:
         super().__init__()

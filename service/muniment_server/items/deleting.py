@@ -14,7 +14,7 @@ from muniment_server.search import index
 
 _MAX_ITEMS = 1_000
 _MAX_BYTES = 4 * 1024 * 1024
-"""About how much content one call deletes at most. A raise of the taint waits for all of it."""
+"""The limit on the content that one call deletes, give or take an item. A raise of the taint waits for the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class _Unindexed:
 def delete_all(
     scope: SessionScope, kind: ItemKind, *, tag: str | None = None, thread: str | None = None
 ) -> tuple[int, bool]:
-    """Delete own-level items with a *tag*, or of a *thread*, in the order of their names.
+    """Delete own-level items with a *tag*, or of a *thread*, in the order of their names: at most 1,000, about 4 MiB.
 
     Returns how many it deleted, and whether there are more. Takes the write lock, so that two of these calls
     never wait for each other's rows of the index.

@@ -159,7 +159,7 @@ def save_all_locked(scope: SessionScope, lock: WriteLock, versions: Sequence[New
     """The same as `save_locked` for versions of different names, of one kind that is searched; a row for each.
 
     Unless all outcomes are OK, the transaction must not be committed. Rows are locked in the order of their names, as
-    by every other transaction that writes several: otherwise two of them could deadlock.
+    in every other transaction that writes several: otherwise two of them could deadlock.
     """
     kind, change_id = versions[0].kind, scope.new_uuid()
     require_room(lock.look_up, scope.room, kind, [_written(new) for new in versions])

@@ -47,8 +47,8 @@ SELECT agent.max_items, agent.max_bytes, agent.max_revisions, total.items, total
        ) AS written;
 
 -- name: list_items
--- One page by name, each name at its highest visible level; the tag filter comes after the shadow. The names from a prefix on
--- may be chosen before it, since all versions of an item have the same name. Nulls: nothing more.
+-- One page by name, each name at its highest visible level; the tag filter comes after the shadow. The prefix filter may come
+-- before it, since all versions that shadow each other have the same name. Nulls: nothing more.
 -- bytes: the size of the page up to and including this row. One extra row, the one that exceeds page_bytes, signals that there are more.
 SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
        found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.bytes

@@ -72,9 +72,9 @@ def require_room(
     revision: int = 0,
     is_rename: bool = False,
 ) -> None:
-    """Check that the limits allow to store *written*, under different names. What changes nothing is always allowed.
+    """Check that the limits allow *written*, under different names. A write that changes nothing is always allowed.
 
-    *revision* is that of an item that comes back, or is renamed: then it is no further item. Asks the database unless
+    *revision* is the last one of an item that is undeleted or renamed. A rename adds no item. Asks the database unless
     there was plenty of room lately.
 
     Raises ItemQuotaExceeded, ByteQuotaExceeded or RevisionQuotaExceeded.

@@ -19,7 +19,7 @@ def undelete(scope: SessionScope, kind: ItemKind, name: str) -> None:
     Raises ItemExists if an item of the name is live, the not-found error of the kind unless the last one was deleted
     and has not expired, TierDisabled, BudgetExceeded, QuotaExceeded, or Conflict if others wrote it meanwhile.
     """
-    with scope.write_lock() as lock:  # whoever brings an item back takes it too: what is found stays as it is
+    with scope.write_lock() as lock:  # as every undelete does: none brings the item back after the look-up
         (found,) = lock.look_up(Query("get_deleted_item", DeletedItem, {"kind": kind, "name": name}))
         if found.is_live:
             raise ItemExists

@@ -36,8 +36,8 @@ def require_bounded_content(memories: Sequence[NewVersion]) -> None:
 def save_all(scope: SessionScope, memories: Sequence[NewVersion]) -> list[Item]:
     """Save memories with different keys, all or none; return what is stored, in the same order.
 
-    Raises QuotaExceeded, or what refuses the first of those that are refused: EtagStale, or InvalidArgument if it
-    expires in the past.
+    Raises QuotaExceeded, EtagStale, or InvalidArgument for an expiry in the past. If memories are refused for different
+    reasons, the first of them decides which error is raised.
     """
     try:
         with scope.write_lock() as lock:
@@ -50,7 +50,7 @@ def save_all(scope: SessionScope, memories: Sequence[NewVersion]) -> list[Item]:
 
 
 def _require_saved(rows: Sequence[Saved]) -> None:
-    """Check that all outcomes are OK. The error names all memories with the outcome of the first that was refused."""
+    """Check that all outcomes are OK. The error names each memory with the same outcome as the first refused one."""
     outcome = next((row.outcome for row in rows if row.outcome != "OK"), "OK")
     refused = [index for index, row in enumerate(rows) if row.outcome == outcome]
     match outcome:

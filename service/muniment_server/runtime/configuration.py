@@ -18,8 +18,8 @@ from muniment_server.transport.pools import Limits
 _DEFAULT_CONNECTIONS = 80
 """Fits into the 100 that Postgres accepts by default."""
 _FEWEST_PER_WORKER = 10
-"""A worker's: one for each role, and another for the eraser, for the sealer, and for the control role, which every call
-needs."""
+"""For each worker: one connection for each role, and one more each for the eraser, the sealer, and the control role,
+which every call needs."""
 
 
 class ConfigError(ValueError):

@@ -33,7 +33,7 @@ _QUERIES = queries.load(__package__, "sealer.sql")
 _R = TypeVar("_R")
 _INTERVAL = 10.0
 _FRESH = timedelta(seconds=5)
-"""A tenant whose last seal is younger is left alone: another worker seals it."""
+"""A tenant whose last seal is younger is skipped: another worker is sealing it."""
 _SECONDS = 20.0
 """The time limit for the new events of one tenant in one pass."""
 _OVERLAP = timedelta(minutes=2)
@@ -42,7 +42,8 @@ their times."""
 _START = timedelta(hours=1)
 """How long before now a new sealer begins. What is older is left to the rescans."""
 _RESCAN_SECONDS = 0.5
-"""For the rescan of one tenant in one pass. A rescan goes through the whole log, for what was visible late."""
+"""The time limit for the rescan of one tenant in one pass. A rescan goes through the whole log, because some events
+become visible late."""
 _RESCAN_INTERVAL = 600.0
 
 
@@ -59,7 +60,7 @@ BEGINNING = Position(datetime(1999, 1, 1, tzinfo=UTC), UUID(int=0))
 
 
 class Raced(Exception):
-    """Another worker has sealed at the same time. What it has left is sealed by the next pass."""
+    """Another worker added a seal to the same chain at the same time. The next pass seals what is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class _Added:
 
 @dataclass(slots=True)
 class _Progress:
-    """How far one tenant's log was looked at."""
+    """How far the sealer has come in one tenant's log."""
 
     new: Position
     rescan: Position | None = BEGINNING
@@ -152,7 +153,7 @@ class Sealer:
         return done
 
     def _rescan(self, connection: psycopg.Connection[Any], tenant: TenantNumber, progress: _Progress) -> None:
-        """Look at older events for half a second: a new server has not seen them, and some become visible late."""
+        """Seal older events, for half a second: a new server has not seen them, and some become visible late."""
         if progress.rescan is None:
             if time.monotonic() - progress.rescanned_at < _RESCAN_INTERVAL:
                 return
@@ -165,7 +166,7 @@ class Sealer:
 
 
 def _until(seconds: float, positions: Iterator[Position]) -> Iterator[Position | None]:
-    """The *positions*, and None at last if there may be more when the time is over."""
+    """The *positions*, until *seconds* have passed. Then None, to say that there may be more."""
     began = time.monotonic()
     for position in positions:
         yield position
@@ -200,7 +201,7 @@ def last_seals(connection: psycopg.Connection[Any], tenant: TenantNumber) -> dic
 
 
 def _seal(connection: psycopg.Connection[Any], events: Sequence[SealableEvent], last: Seal | None) -> Seal:
-    """Seal *events*. *last* is the last seal as it was before the events were read: so no one seals an event twice."""
+    """Seal *events*. *last* must have been read before the events: then no event is sealed twice."""
     seal = seal_events(events, last, _now(connection))
     if not _rows(connection, "add_seal", _Added, {**asdict(seal), "event_ids": [event.event_id for event in events]}):
         raise Raced

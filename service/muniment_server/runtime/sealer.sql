@@ -51,8 +51,8 @@ SELECT chain.tenant, chain.level, chain.number, chain.time, chain.by_host, chain
 SELECT vault.clock() AS now;
 
 -- name: add_seal
--- Add a seal with its events. No row: whoever seals at the same time has taken the number. An event that is sealed at another
--- level already is a forged copy. It is left out, so that the seal covers more events than there are.
+-- Add a seal with its events. No row: another sealer has taken the number. An event that is already sealed at another level is a
+-- forged copy. It is left out, so the seal covers more events than exist, which the verification reports.
 WITH added AS (
     INSERT INTO muniment_auditor.seal AS added (tenant, level, number, time, by_host, event_count, events_hash, hash)
     VALUES (%(tenant)s, %(level)s, %(number)s, %(time)s, %(by_host)s, %(event_count)s, %(events_hash)s, %(hash)s)

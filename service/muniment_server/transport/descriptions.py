@@ -30,7 +30,7 @@ SERVED = (reflection.SERVICE_NAME, _V1)
 
 
 class Descriptions:
-    """Descriptor files, and what is declared where in them."""
+    """Descriptor files, with an index of what each one declares."""
 
     def __init__(self, files: Iterable[FileDescriptorProto], services: Iterable[str]) -> None:
         """*services* are listed. Everything in *files* can be described."""
@@ -76,7 +76,7 @@ class Descriptions:
                 _fail(answer, grpc.StatusCode.INVALID_ARGUMENT, "the request asks for nothing")
 
     def _add_files(self, answer: ServerReflectionResponse, name: str, sent: set[str]) -> None:
-        """The file, and those that it imports, at any depth, unless they were sent."""
+        """Add a file, and those that it imports, at any depth, unless they were sent."""
         due, found = [name], {name}
         for each in due:
             answer.file_descriptor_response.file_descriptor_proto.append(self._contents[each])

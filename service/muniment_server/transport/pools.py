@@ -24,7 +24,7 @@ _ERASURES = 32
 _FOR_ERASING = 2
 """The connections of the eraser: one for calls, one for deleted agents."""
 _FOR_SEALING = 1
-"""A connection of the auditor, beside those of calls: the sealer may hold it for seconds."""
+"""The connection of the sealer, in the role of the auditor, beside those of calls: it may be held for seconds."""
 _MAX_STREAMS = 64
 _MIB = 1024 * 1024
 _MAX_ANSWER = 3 * _MIB

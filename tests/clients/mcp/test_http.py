@@ -24,7 +24,7 @@ import pytest
 
 import muniment
 from muniment import Classification
-from muniment.mcp.log import Brief
+from muniment.mcp.log import BriefHandler
 from tests.clients.mcp.conftest import COMMAND
 from tests.clients.mcp.over_http import HEADERS, Endpoint, call_of, serving, serving_alone, talking_over_http
 from tests.clients.mcp.tools import TOOLS
@@ -193,7 +193,7 @@ def test_a_body_is_limited(endpoint, opened, chunked):
 
 def test_a_bearer_has_few_requests_at_a_time_and_others_have_theirs(endpoint, opened, monkeypatch):
     """The bodies of the first never arrive."""
-    monkeypatch.setattr("muniment.mcp.door.BODY_SECONDS", 4.0)
+    monkeypatch.setattr("muniment.mcp.admission.BODY_SECONDS", 4.0)
     greedy, other = opened(PUBLIC), opened(PUBLIC)
     sockets = [_begin(endpoint, greedy.token) for _ in range(8)]
     with ThreadPoolExecutor(1) as beside:
@@ -314,7 +314,7 @@ def test_refusals_write_next_to_nothing(service, opened):
 
 
 def test_the_log_has_our_messages_and_counts_what_it_leaves_out(capsys):
-    log = Brief()
+    log = BriefHandler()
     records = [logging.LogRecord(name, logging.WARNING, "x.py", 1, CANARY, (), None) for name in ("mcp.x", "muniment")]
     for second in (10.0, 10.5, 10.9, 11.5):
         for record in records:
@@ -420,7 +420,10 @@ def test_a_port_that_is_taken_is_said_to_be(tmp_path):
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"--http: cannot listen on 127.0.0.1, port {port} (Address already in use): give another\n"
+    assert (
+        done.stderr
+        == f"--http: cannot listen on 127.0.0.1, port {port} (Address already in use): give another address\n"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ _M = TypeVar("_M", bound=_Sized)
 
 
 def batches(memories: Iterable[_M]) -> Iterator[list[_M]]:
-    """*memories* in their order, as few batches as possible."""
+    """Divide *memories*, in their order, into as few batches as possible."""
     batch: list[_M] = []
     size = 0
     for memory in memories:

@@ -99,7 +99,7 @@ class Calls:
             sent.end()
 
     def _may_help(self, request: Message, error: MunimentError) -> bool:
-        """Whether another attempt is made after *error*."""
+        """Whether to try *request* again after *error*."""
         return self._retries and may_help(error, safe=may_repeat(request))
 
     @property

@@ -1,6 +1,6 @@
 """How to install an extra of this package, or the server, from a checkout and from the packages of `make dist`.
 
-Neither is published: in a public index, anybody may own their names. So the commands name folders and files.
+Neither is published, and in a public index anyone could own their names. So the commands name folders and files.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from importlib.metadata import version
 
 
-def of_extra(extra: str) -> str:
+def commands_for_extra(extra: str) -> str:
     """How to install one extra of this package: two lines."""
     return _lines(f"'./clients/python[{extra}]'", f"'{_wheel('muniment')}[{extra}]'")
 
 
-def of_server() -> str:
+def commands_for_server() -> str:
     """How to install the server, which needs this package in the same version: two lines."""
     return _lines("./clients/python '.[semantic]'", f"{_wheel('muniment')} '{_wheel('muniment_server')}[semantic]'")
 

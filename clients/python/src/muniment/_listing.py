@@ -32,7 +32,7 @@ class Listing(Iterator[Value], Generic[Value]):
         return next(self._reading)
 
     def all(self, *, restart_on_taint_change: bool = False) -> list[Value]:
-        """The whole list, from its beginning, read at one single taint.
+        """The whole list, from its beginning, all of it read at one taint.
 
         TaintChanged: the taint was raised between two pages. With *restart_on_taint_change*, the list is read again
         instead, up to three times, which is how often a taint can rise; the result may then contain values of a higher

@@ -96,7 +96,7 @@ class MunimentStore(BaseStore):
 
     def __init__(self, session: SessionClient, *, ttl: TTLConfig | None = None) -> None:
         if ttl and ttl.get("refresh_on_read"):
-            raise ValueError("refresh_on_read is not supported: an item expires its ttl after the last put")
+            raise ValueError("refresh_on_read is not supported: reading does not extend the ttl of an item")
         self._session = session
         self.ttl_config = ttl
 
@@ -151,7 +151,7 @@ class MunimentStore(BaseStore):
         return None if fields is None else Item(**fields)
 
     def _write(self, puts: Iterable[PutOp]) -> None:
-        """Delete what has no value, and save the rest, once all values are JSON: that may fail."""
+        """Delete the items without a value and save the rest. All are first converted to JSON, since that may fail."""
         saved, deleted = [], []
         for put in puts:
             key = _key_of(put.namespace, put.key)
@@ -218,7 +218,7 @@ class _Fields(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """A value to save. It expires its *ttl* in minutes after the save."""
+    """A value to save. It expires *ttl* minutes after the save."""
 
     key: str
     content: str
@@ -250,7 +250,7 @@ def _key_of(namespace: Namespace, key: str) -> str:
 
 
 def _prefix_of(namespace: Namespace) -> str:
-    """What the keys of all items in a namespace begin with; and some others, such as those of `users2` for `users`."""
+    """The prefix of the keys of all items in a namespace. Others may share it: `users2` has that of `users`."""
     return f"{TAG}/{_path_of(namespace)}"[:MAX_KEY_CHARS]
 
 

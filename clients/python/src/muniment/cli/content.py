@@ -34,11 +34,15 @@ def _from_now(_context: click.Context, _parameter: click.Parameter, length: time
 CONTENT = click.argument("content", required=False, default=STANDARD_INPUT, type=TEXT)
 TAGS = click.option("--tag", "tags", multiple=True, type=TEXT, help="A tag of the item. May be repeated.")
 WITH_TAGS = click.option(
-    "--tag", "tags", multiple=True, type=TEXT, help="Only those with this tag. May be repeated: only those with all."
+    "--tag", "tags", multiple=True, type=TEXT, help="Only items with this tag. If repeated, with all of them."
 )
-ANY_TAG = click.option("--any-tag", is_flag=True, help="With several --tag: also those that have only some of them.")
+ANY_TAG = click.option("--any-tag", is_flag=True, help="With several --tag: match items with any of them.")
 MAX_RESULTS = click.option(
-    "--max-results", type=click.IntRange(min=1), default=10, show_default=True, help="The most results, up to 100."
+    "--max-results",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="At most this many results, up to 100.",
 )
 LIMIT = click.option(
     "--limit", type=click.IntRange(min=1), metavar="N", help="List only the first N. The default is all."

@@ -1,4 +1,4 @@
-"""What a command prints of an error of the server or of the way to it, and what to do next."""
+"""What a command prints about an error from the server, or about a failed connection, and what to do next."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORMS = {
     "reason": "a reason has at most 200 characters",
     "content": "content is at most 64 KiB, that of a passage 256 KiB; that of a block may be empty",
 }
-"""Fields, and the rule of the contract in words."""
+"""The rule of the contract for each field, in words."""
 _MISMATCHES = {
     "tls_expected": "give --tls, or --tls-ca FILE if the authority is your own (MUNIMENT_TLS_CA)",
     "no_tls": "omit --tls and --tls-ca, and unset MUNIMENT_TLS_CA; or give the server a certificate: muniment serve "
@@ -31,17 +31,17 @@ _MISMATCHES = {
     "certificate_invalid": "give the server another one: muniment serve --tls-cert FILE --tls-key FILE",
     "certificate_expected": "give --tls-cert FILE and --tls-key FILE",
 }
-"""By what is wrong with TLS: what to do."""
+"""What to do about each kind of TLS mismatch."""
 CREATE_HOST_KEY = "muniment host-key create --tenant NAME --ceiling LEVEL"
 OPEN_SESSION = "muniment session open AGENT --taint LEVEL"
 SESSION_ENDED = (
     "MUNIMENT_TOKEN is not the token of an open session: the session was closed or reset, has expired, or its tenant "
     f"is frozen. Ask the host for a new one: {OPEN_SESSION}"
 )
-"""What to do if a session's token is refused. The server does not say why it is."""
+"""What to do if a session's token is refused. The server does not say why."""
 _HINTS: dict[type[muniment.MunimentError], str] = {
-    muniment.Unauthenticated: f"the host key is not valid, or its tenant is frozen: ask the operator; create another: "
-    f"{CREATE_HOST_KEY}",
+    muniment.Unauthenticated: "the host key is not valid, or its tenant is frozen: ask the operator, or create "
+    f"another: {CREATE_HOST_KEY}",
     muniment.PrincipalNotAllowed: "agents, sessions and sharing need MUNIMENT_HOST_KEY, a host key that was created "
     "without --only, or with --only for this; items need a session",
     muniment.CeilingExceeded: "stay at or below the key's ceiling, or use a key with a higher one",
@@ -77,7 +77,7 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
         "muniment agent update NAME --max-items, --max-bytes or --max-revisions"
     ),
     muniment.StorageFull: "an operator can make room: see muniment doctor",
-    muniment.Unavailable: "is it running? start it: muniment serve --dev (or make run). Is it another one? set "
+    muniment.Unavailable: "is it running? start it: muniment serve --dev (or make run). Is it at another address? set "
     "MUNIMENT_ADDRESS, or give --address",
     muniment.DeadlineExceeded: "try again; a write may have been executed",
     muniment.MethodUnknown: "the server is older than this command: upgrade it",

@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 
 import click
 
-from muniment._installing import of_server
+from muniment._installing import commands_for_server
 from muniment.cli.groups import Group, Lazy, Section
 
 ENTRY_POINTS = "muniment.commands"
@@ -62,7 +62,9 @@ class Root(Group):
             near = click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx)
             if self.added:
                 raise near from None
-            raise click.UsageError(f"{near.format_message()}\n{_WITHOUT_SERVER}\n{of_server()}", ctx) from None
+            raise click.UsageError(
+                f"{near.format_message()}\n{_WITHOUT_SERVER}\n{commands_for_server()}", ctx
+            ) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section in self.sections:

@@ -20,7 +20,7 @@ from types import ModuleType
 
 from muniment._channel import TLS, is_local
 from muniment._connect import connect
-from muniment._installing import of_extra
+from muniment._installing import commands_for_extra
 from muniment._shown import shown
 from muniment.errors import InvalidArgument, MunimentError, NotFound, PermissionDenied, Unauthenticated
 from muniment.mcp import log
@@ -114,7 +114,7 @@ def _load(module: str) -> ModuleType:
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] == "muniment":
             raise
-        sys.exit(f"The MCP SDK is missing: it comes with the extra `mcp`. Install it\n{of_extra('mcp')}")
+        sys.exit(f"The MCP SDK is missing: it comes with the extra `mcp`. Install it\n{commands_for_extra('mcp')}")
 
 
 def _check(session: SessionClient) -> None:

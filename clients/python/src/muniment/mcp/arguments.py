@@ -9,10 +9,10 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from pydantic import ValidationError
 
-MOST = 5
-"""How many faults are named."""
+MAX_FAULTS = 5
+"""How many arguments that do not fit are named."""
 
-# By the type of pydantic's error, from what the rule says.
+# The text for each type of pydantic's errors, made from the parameters of the rule.
 _EXPECTED: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "missing": lambda _: "is missing",
     "string_type": lambda _: "must be text",
@@ -36,12 +36,12 @@ _EXPECTED: dict[str, Callable[[Mapping[str, Any]], str]] = {
 
 
 class CheckedTool(Tool):
-    """A tool that says in one sentence which arguments do not fit. The SDK's text repeats them."""
+    """A tool whose errors say in one sentence which arguments do not fit. The SDK's text would quote them."""
 
     async def run(self, arguments: dict[str, Any], *args: Any, **options: Any) -> Any:
-        """Run the tool. ToolError: it failed, or *arguments* do not fit, or there are others than the schema has.
+        """Run the tool. ToolError: it failed, or *arguments* do not fit, or the schema does not have one of them.
 
-        A model that invents `tier` or `level` would otherwise believe that it was heeded.
+        A model that invents `tier` or `level` would otherwise believe that it took effect.
         """
         known = self.parameters["properties"]
         if not arguments.keys() <= known.keys():
@@ -56,8 +56,8 @@ class CheckedTool(Tool):
 def sentence(refused: ValidationError) -> str:
     """What is wrong with the arguments, by their names in the schema. Repeats nothing that was sent."""
     faults = refused.errors(include_url=False, include_input=False)
-    named = [f"{_path(fault['loc'])} {_expected(fault)}" for fault in faults[:MOST]]
-    more = [f"{len(faults) - MOST} more do not fit"] if len(faults) > MOST else []
+    named = [f"{_path(fault['loc'])} {_expected(fault)}" for fault in faults[:MAX_FAULTS]]
+    more = [f"{len(faults) - MAX_FAULTS} more do not fit"] if len(faults) > MAX_FAULTS else []
     return f"{'; '.join([*named, *more])}. Correct the arguments and call again."
 
 

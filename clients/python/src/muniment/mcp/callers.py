@@ -22,13 +22,13 @@ from muniment._calls import Calls
 from muniment._channel import TLS, open_channel
 
 NOT_A_SESSION = (Unauthenticated, PermissionDenied, InvalidArgument, NotFound)
-"""How the server refuses a token of no open session, and a host key."""
+"""How the server refuses host keys, and tokens that are not those of open sessions."""
 
 _SECONDS = 10.0
 
 
 class _Calls(Calls):
-    """Calls that never wait for room: while one caller waits for its own limit, all others would lack the thread."""
+    """Calls that are not retried at a limit: a caller that waits for its own would hold a thread that others need."""
 
     def _may_help(self, request: Message, error: MunimentError) -> bool:
         return not isinstance(error, ResourceExhausted) and super()._may_help(request, error)

@@ -21,8 +21,8 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from muniment._channel import is_local
+from muniment.mcp.admission import Admission
 from muniment.mcp.callers import Callers
-from muniment.mcp.door import Door
 from muniment.mcp.server import build
 
 PATH = "/mcp"
@@ -31,7 +31,7 @@ MAX_BODY = 2 * 1024 * 1024
 IDLE_SECONDS = 10
 """How long a connection may be open without a request that has arrived."""
 READ_SECONDS = 60
-"""How long a caller may take to read a response that is larger than what the system keeps of it."""
+"""How long a caller may take to read a response that does not fit into the send buffers."""
 
 
 class CannotListen(Exception):
@@ -87,8 +87,8 @@ class Connection(H11Protocol):
     """A connection that is closed if its next request has not arrived in time, or its response is not read in time."""
 
     scope: Any  # None until a request has arrived
-    _deadline: asyncio.TimerHandle | None = None
-    _unread: asyncio.TimerHandle | None = None
+    _idle_timer: asyncio.TimerHandle | None = None
+    _read_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
@@ -102,29 +102,29 @@ class Connection(H11Protocol):
         self._wait()
 
     def pause_writing(self) -> None:
-        """Wait for the caller to read. Until it has, the response stays in memory."""
+        """Limit the time that the caller takes to read: until then, the response stays in memory."""
         super().pause_writing()
-        self._unread = self.loop.call_later(READ_SECONDS, self.transport.abort)
+        self._read_timer = self.loop.call_later(READ_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Stop waiting: the caller has read."""
-        self._stop_waiting()
+        """Lift the limit: the caller has read."""
+        self._stop_read_timer()
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting: there is no reader any more."""
-        self._stop_waiting()
+        """Lift the limit: there is no caller any more."""
+        self._stop_read_timer()
         super().connection_lost(exc)
 
-    def _stop_waiting(self) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
-            self._unread = None
+    def _stop_read_timer(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
 
     def _wait(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self._deadline = self.loop.call_later(IDLE_SECONDS, self._close_if_waiting)
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        self._idle_timer = self.loop.call_later(IDLE_SECONDS, self._close_if_waiting)
 
     def _close_if_waiting(self) -> None:
         if self.scope is None:
@@ -132,14 +132,14 @@ class Connection(H11Protocol):
 
 
 def serve(listen: Listen, callers: Callers) -> None:
-    """Serve until SIGTERM or SIGINT. Says on standard error where, once it listens. CannotListen: it does not."""
+    """Serve until SIGTERM or SIGINT. Prints the address to standard error once it listens. Raises CannotListen."""
     _check_certificate(listen)
     try:
         listener = listening(listen)
     except OSError as error:
-        why = (error.strerror or "").partition(" (")[0]  # without the address, in Python's notation
+        why = (error.strerror or "").partition(" (")[0]  # Python appends the address
         raise CannotListen(
-            f"--http: cannot listen on {listen.host}, port {listen.port} ({why}): give another"
+            f"--http: cannot listen on {listen.host}, port {listen.port} ({why}): give another address"
         ) from None
     with listener:
         port = listener.getsockname()[1]
@@ -196,5 +196,5 @@ def _application(listen: Listen, port: int, callers: Callers) -> Starlette:
         max_request_body_size=MAX_BODY,
         transport_security=security,
     )
-    application.add_middleware(Door, security=security)
+    application.add_middleware(Admission, security=security)
     return application

@@ -1,7 +1,7 @@
 """What the MCP server writes to standard error while it serves: never what callers sent.
 
-The log of the SDK quotes requests, and draws tracebacks: seconds of work on the thread that serves all callers. So of
-what libraries log, only the place and the type of the error is written, and each place at most once in a second.
+The log of the SDK quotes requests, and draws tracebacks: seconds of work on the thread that serves all callers. So only
+the place and the type of the error are written when a library logs something, at most once a second for each place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OWN = "muniment"
 _Place = tuple[str, int]
 
 
-class Brief(logging.StreamHandler[TextIO]):
+class BriefHandler(logging.StreamHandler[TextIO]):
     """Writes each record in one line, to standard error."""
 
     def __init__(self) -> None:
@@ -35,16 +35,16 @@ class Brief(logging.StreamHandler[TextIO]):
         super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Of a library's record, the place and the type of the error. Of ours, the message."""
+        """The message of our records. Of a library's records, only the place and the type of the error."""
         if record.name.partition(".")[0] == _OWN:
-            said = record.getMessage()
+            text = record.getMessage()
         else:
             error = record.exc_info and record.exc_info[0]
-            said = f"line {record.lineno}" + (f", {error.__name__}" if error else "")
+            text = f"line {record.lineno}" + (f", {error.__name__}" if error else "")
         left_out = self._left_out.pop((record.name, record.lineno), 0)
-        return f"{record.levelname} {record.name}: {said}" + (f" ({left_out} more before)" if left_out else "")
+        return f"{record.levelname} {record.name}: {text}" + (f" ({left_out} more before)" if left_out else "")
 
 
 def configure() -> None:
-    """Log warnings and errors this way. Before the SDK is configured, which leaves a log that has a handler alone."""
-    logging.basicConfig(level=logging.WARNING, handlers=[Brief()])
+    """Log warnings and errors with a BriefHandler. Call it before the SDK is set up, which adds none beside it."""
+    logging.basicConfig(level=logging.WARNING, handlers=[BriefHandler()])

@@ -196,7 +196,7 @@ def memory(of: muniment.Memory) -> Memory:
 
 
 def memory_entry(of: muniment.Memory, part: str, most: int = WHOLE) -> MemoryEntry:
-    """*part* is what to show of a content of more than *most* code points, up to as many."""
+    """The content is whole if it has at most *most* code points. Otherwise it is the first *most* of *part*."""
     shown, whole = _shown(of.content, part, most)
     return MemoryEntry(
         classification=LEVELS[of.classification],
@@ -243,7 +243,7 @@ def note_entry(of: muniment.Note, target: Target, part: str) -> NoteEntry:
 
 
 def passage_entry(of: muniment.Passage, part: str, most: int = WHOLE) -> PassageEntry:
-    """*part* is what to show of a content of more than *most* code points, up to as many."""
+    """The content is whole if it has at most *most* code points. Otherwise it is the first *most* of *part*."""
     shown, whole = _shown(of.content, part, most)
     return PassageEntry(
         classification=LEVELS[of.classification],

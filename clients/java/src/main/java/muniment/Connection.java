@@ -24,7 +24,7 @@ final class Connection {
   private static final Pattern PLACE =
       Pattern.compile("(?:dns:///)?(?<host>\\[[0-9A-Fa-f:]+]|[A-Za-z0-9.-]+)(?::(?<port>[0-9]+))?");
 
-  /** How to use TLS. */
+  /** What to do if a server expects TLS: the end of a message. */
   static final String TURN_ON = "turn TLS on by Options.withTls or MUNIMENT_TLS_CA";
 
   private Connection() {}
@@ -36,7 +36,7 @@ final class Connection {
         new Pool.Target(address, isEncrypted(options)), () -> openOne(address, options));
   }
 
-  /** Refuses an address that is none. Only what cannot be a credential is repeated. */
+  /** Refuses a malformed address. The message repeats only parts that cannot be a credential. */
   private static void check(String address) {
     Matcher url = URL.matcher(address);
     if (url.matches()) {

@@ -218,7 +218,7 @@ public final class HostClient implements AutoCloseable {
         filled(RaiseTaintRequest.newBuilder(), request).build());
   }
 
-  /** Closes a session: its token is worth nothing from then on. */
+  /** Closes a session: its token is invalid from then on. */
   public CloseSessionResponse closeSession(Consumer<CloseSessionRequest.Builder> request) {
     return calls.call(
         SessionServiceGrpc.getCloseSessionMethod(),

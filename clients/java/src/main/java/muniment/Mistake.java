@@ -16,9 +16,9 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLException;
 
-/** What the failures of a connection mean, and what to do. gRPC says "io exception" of most. */
+/** Explains failures of a connection, and what to do. gRPC calls most of them "io exception". */
 final class Mistake {
-  /** What gRPC says of a connection that ended, and of no other. */
+  /** gRPC's description of a connection that ended, and of nothing else. */
   private static final String CLOSED = "Network closed for unknown reason";
 
   private static final Pattern NAMES = Pattern.compile("subjectAlternativeNames=\\[(.*?)]");
@@ -46,7 +46,7 @@ final class Mistake {
         .or(() -> vague(status, "no connection to " + address));
   }
 
-  /** If the description says nothing: what happened, and what the root cause says. */
+  /** Replaces a description that says nothing by what happened and the root cause. */
   private static Optional<String> vague(Status status, String happened) {
     String description = Objects.requireNonNullElse(status.getDescription(), "");
     boolean vague = description.startsWith("io exception") || description.equals(CLOSED);
@@ -122,7 +122,7 @@ final class Mistake {
         && (says(cause, "not an SSL/TLS record") || says(cause, "unrecognized SSL message"));
   }
 
-  /** A server of HTTP/2 begins with its settings; one of TLS with nothing, or with an alert. */
+  /** A server without TLS begins with HTTP/2 settings; one with TLS sends nothing, or an alert. */
   private static boolean isSilent(Status status) {
     return CLOSED.equals(status.getDescription())
         || causes(status).anyMatch(cause -> says(cause, "First received frame was not SETTINGS"));

@@ -16,9 +16,9 @@ public final class Pages {
   /**
    * All pages: the first is fetched at once, each later one when it is asked for.
    *
-   * <p>A page token is worth nothing after the taint was raised: the stream fails with {@code
-   * ERROR_REASON_TAINT_CHANGED}. The pages so far belong to the old taint; begin again, or use
-   * {@link #all}.
+   * <p>A page token is valid at one taint only. If a host raises the taint between two pages, the
+   * stream fails with {@code ERROR_REASON_TAINT_CHANGED}. The pages so far belong to the old taint;
+   * begin again, or use {@link #all}.
    *
    * @param fetch gets the page of a token; of the empty token, the first
    * @param nextPageToken says which token a page leads to; the empty one ends the stream
@@ -34,7 +34,7 @@ public final class Pages {
   }
 
   /**
-   * The pages of a whole list, read at one single taint.
+   * The pages of a whole list, all read at one taint.
    *
    * @param fetch gets the page of a token; of the empty token, the first
    * @param nextPageToken says which token a page leads to; the empty one ends the list

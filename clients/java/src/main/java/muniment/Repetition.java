@@ -39,7 +39,7 @@ final class Repetition {
 
   private Repetition() {}
 
-  /** Whether a request may be sent again when nobody knows what became of it. */
+  /** Whether a request may be sent again if it is unknown whether it was executed. */
   static boolean isSafe(MethodDescriptor<?, ?> method, Message request) {
     if (method.isSafe()) {
       return true;

@@ -388,7 +388,7 @@ public final class SessionClient implements AutoCloseable {
   }
 
   /**
-   * Closes the session: its token is worth nothing from then on.
+   * Closes the session: its token is invalid from then on.
    *
    * <p>Over already, by its host, a reset, or time, it is {@code ERROR_REASON_CREDENTIAL_INVALID}.
    */

@@ -24,7 +24,7 @@ MOST_CALLS = 8
 _RETRY = {"Retry-After": "1"}
 
 
-class Door:
+class Admission:
     """Refuses requests from web pages, requests to foreign names, anything but calls, and too many calls of one bearer.
 
     The SDK refuses the first two as well, but only after it has checked the bearer.
@@ -50,7 +50,7 @@ class Door:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await self._app(scope, in_time(receive), until_read(send))
+            await self._app(scope, receive_in_time(receive), send_until_read(send))
         except TimeoutError:
             response = PlainTextResponse(f"the body took longer than {BODY_SECONDS:.0f} seconds", 408)
             await response(scope, receive, send)
@@ -74,8 +74,8 @@ class Door:
                 del self._calls[bearer]
 
 
-def in_time(receive: Receive) -> Receive:
-    """*receive*, which raises TimeoutError if the body does not arrive in time."""
+def receive_in_time(receive: Receive) -> Receive:
+    """*receive*, except that it raises TimeoutError if the body does not arrive in time."""
     deadline = anyio.current_time() + BODY_SECONDS
     arrived = False
 
@@ -91,8 +91,11 @@ def in_time(receive: Receive) -> Receive:
     return receiving
 
 
-def until_read(send: Send) -> Send:
-    """*send*, which waits for the caller to read: the server itself waits only before the next part of a response."""
+def send_until_read(send: Send) -> Send:
+    """*send*, except that it returns when the caller has read enough for the rest to fit into the send buffers.
+
+    uvicorn waits for a slow reader only before a further part of the response, so there is one more part, an empty one.
+    """
 
     async def sending(message: Message) -> None:
         if message["type"] != "http.response.body" or message.get("more_body", False):
@@ -105,7 +108,7 @@ def until_read(send: Send) -> Send:
 
 
 def _refusal(request: Request) -> Response | None:
-    """Refuse streams (GET) and MCP sessions, which this server does not have. None if it is neither."""
+    """The refusal of a stream (GET) or of an MCP session, which this server does not have. None if it is neither."""
     if request.method != "POST":
         return PlainTextResponse("only POST is allowed", 405, headers={"Allow": "POST"})
     if "mcp-session-id" in request.headers:
