@@ -13,6 +13,8 @@ from muniment_server.embedded_postgres import EmbeddedPostgres
 from tests.support.databases import cloned
 from tests.support.services import Service, serving
 
+collect_ignore = ["isolated"]
+"""Run by `test_isolated.py`."""
 Opened = Callable[[Classification], SessionClient]
 
 
