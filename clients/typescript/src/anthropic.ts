@@ -5,7 +5,7 @@
  * The model's file `/memories/trips/graz.md` is the memory `files/trips/graz.md`: see `muniment/files`. What the model
  * reads is worded as Anthropic documents it, because models are trained on these texts, with these additions:
  *
- * - A file that was written below the taint can be edited, but neither deleted nor renamed: the model is told why.
+ * - A file that was written below the taint can be edited, but neither deleted nor renamed: the model learns why.
  * - If a deletion or a rename uncovers a lower version, the answer says so.
  * - If somebody else changes a file while it is edited, nothing is changed, and the model is asked to read it again.
  * - A file has at most 128 KiB. The size of a directory is that of the files in it.
@@ -57,7 +57,7 @@ export class MunimentMemoryTool implements MemoryToolHandlers {
 
   /** A file with line numbers, or what is in a directory. */
   async view({ path: given, view_range: range }: Command<"view">): Promise<string> {
-    return told(given, async () => {
+    return worded(given, async () => {
       const path = below(given);
       try {
         if (path !== "") {
@@ -74,7 +74,7 @@ export class MunimentMemoryTool implements MemoryToolHandlers {
 
   /** Create a file. */
   async create({ path: given, file_text: text }: Command<"create">): Promise<string> {
-    return told(given, async () => {
+    return worded(given, async () => {
       const path = below(given);
       if (await this.#files.exists(path)) {
         throw new Error(`File ${given} already exists`);
@@ -86,7 +86,7 @@ export class MunimentMemoryTool implements MemoryToolHandlers {
 
   /** Replace a text that occurs once. */
   async str_replace({ path, old_str: old, new_str: text }: Command<"str_replace">): Promise<string> {
-    return this.#toldOfEdit(path, async () => {
+    return this.#wordedEdit(path, async () => {
       try {
         const { file, line } = await this.#files.replace(below(path), old, text ?? "");
         const first = Math.max(line - AROUND, 1);
@@ -109,7 +109,7 @@ export class MunimentMemoryTool implements MemoryToolHandlers {
 
   /** Insert lines below a line. */
   async insert({ path, insert_line: line, insert_text: text }: Command<"insert">): Promise<string> {
-    return this.#toldOfEdit(path, async () => {
+    return this.#wordedEdit(path, async () => {
       try {
         await this.#files.insert(below(path), line, text);
       } catch (error) {
@@ -127,7 +127,7 @@ export class MunimentMemoryTool implements MemoryToolHandlers {
 
   /** Delete a file, or a directory with all that is in it. */
   async delete({ path: given }: Command<"delete">): Promise<string> {
-    return told(
+    return worded(
       given,
       async () => {
         const path = below(given);
@@ -142,7 +142,7 @@ export class MunimentMemoryTool implements MemoryToolHandlers {
 
   /** Rename or move a file or a directory. */
   async rename({ old_path: given, new_path: to }: Command<"rename">): Promise<string> {
-    return told(
+    return worded(
       given,
       async () => {
         const [from, path] = [below(given), below(to)];
@@ -176,8 +176,8 @@ export class MunimentMemoryTool implements MemoryToolHandlers {
     );
   }
 
-  #toldOfEdit(path: string, edit: () => Promise<string>): Promise<string> {
-    return told(path, async () => {
+  #wordedEdit(path: string, edit: () => Promise<string>): Promise<string> {
+    return worded(path, async () => {
       try {
         return await edit();
       } catch (error) {
@@ -191,7 +191,7 @@ export class MunimentMemoryTool implements MemoryToolHandlers {
 }
 
 /** Words errors of files as the tool does. */
-async function told(
+async function worded(
   path: string,
   act: () => Promise<string>,
   missing = `The path ${path} does not exist. Please provide a valid path.`,

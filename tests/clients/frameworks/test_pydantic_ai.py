@@ -153,7 +153,7 @@ async def test_a_model_uses_the_tools(opened):
     assert (memory.key, memory.content.strip()) == ("files/main/tea.md", "Darjeeling, no sugar")
 
 
-async def test_a_model_is_told_why_it_cannot_delete(opened):
+async def test_a_model_learns_why_it_cannot_delete(opened):
     await MunimentMemoryStore(opened(PUBLIC)).write("main/tea.md", "Assam", expected_version=None)
     agent = Agent(
         calling(("delete_memory", {"file": "tea.md"})),

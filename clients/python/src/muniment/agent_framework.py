@@ -5,7 +5,7 @@ the memory `files/trips/graz.md`: see `muniment.files`. It behaves like the fram
 
 - Levels apply. Files above the session's taint do not exist, and a write is made at the taint. Deleting a file that
   exists only below the taint raises ValueError, whose text the provider gives to the model.
-- A file that this store has read is replaced only if nobody else has changed it since; otherwise ValueError.
+- A file that this store has read is replaced only if no one else has changed it since; otherwise ValueError.
 - Paths are case-sensitive. A directory exists as long as a file is below it, so `create_directory` does nothing.
 - Texts are at most 128 KiB.
 """

@@ -4,7 +4,7 @@
 asyncio. The model's file `/memories/trips/graz.md` is the memory `files/trips/graz.md`: see `muniment.files`. What the
 model reads is worded as Anthropic documents it, because models are trained on these texts, with these additions:
 
-- A file that was written below the taint can be edited, but neither deleted nor renamed: the model is told why.
+- A file that was written below the taint can be edited, but neither deleted nor renamed: the model learns why.
 - If a deletion or a rename uncovers a lower version, the answer says so.
 - If somebody else changes a file while it is edited, nothing is changed, and the model is asked to view it again.
 - A file has at most 128 KiB. The size of a directory is that of the files in it.
@@ -73,7 +73,7 @@ class MunimentMemoryTool(BetaAbstractMemoryTool):
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """A file with line numbers, or what is in a directory."""
-        with _told(command.path):
+        with _worded(command.path):
             path = _path(command.path)
             try:
                 file = self._files.read(path) if path else None
@@ -83,7 +83,7 @@ class MunimentMemoryTool(BetaAbstractMemoryTool):
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
         """Create a file."""
-        with _told(command.path):
+        with _worded(command.path):
             path = _path(command.path)
             if self._files.exists(path):
                 raise FileExists
@@ -92,7 +92,7 @@ class MunimentMemoryTool(BetaAbstractMemoryTool):
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
         """Replace a text that occurs once."""
-        with self._told_of_edit(command.path):
+        with self._worded_edit(command.path):
             try:
                 file, line = self._files.replace(_path(command.path), command.old_str, command.new_str)
             except NoSuchText:
@@ -113,7 +113,7 @@ class MunimentMemoryTool(BetaAbstractMemoryTool):
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
         """Insert lines below a line."""
-        with self._told_of_edit(command.path):
+        with self._worded_edit(command.path):
             try:
                 self._files.insert(_path(command.path), command.insert_line, command.insert_text)
             except NoSuchLine as error:
@@ -125,7 +125,7 @@ class MunimentMemoryTool(BetaAbstractMemoryTool):
 
     def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
         """Delete a file, or a directory with all that is in it."""
-        with _told(command.path, missing="The path {} does not exist"):
+        with _worded(command.path, missing="The path {} does not exist"):
             path = _path(command.path)
             if not path:
                 raise ToolError(f"Cannot delete the {MEMORIES} directory itself")
@@ -133,7 +133,7 @@ class MunimentMemoryTool(BetaAbstractMemoryTool):
 
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
         """Rename or move a file or a directory."""
-        with _told(command.old_path, missing="The path {} does not exist"):
+        with _worded(command.old_path, missing="The path {} does not exist"):
             old, new = _path(command.old_path), _path(command.new_path)
             if not old:
                 raise ToolError(f"Cannot rename the {MEMORIES} directory itself")
@@ -147,7 +147,7 @@ class MunimentMemoryTool(BetaAbstractMemoryTool):
 
     def clear_all_memory(self) -> str:
         """Delete all files, for the host: no command of the model does. ToolError: some are below the taint."""
-        with _told(MEMORIES):
+        with _worded(MEMORIES):
             return f"All memory cleared{_uncovered(self._files.clear())}"
 
     def _listing(self, shown: str, path: str) -> str:
@@ -157,8 +157,8 @@ class MunimentMemoryTool(BetaAbstractMemoryTool):
         return _listed(shown, path, [file for file in files if not _is_hidden(file.path[len(path) :])])
 
     @contextmanager
-    def _told_of_edit(self, path: str) -> Iterator[None]:
-        with _told(path):
+    def _worded_edit(self, path: str) -> Iterator[None]:
+        with _worded(path):
             try:
                 yield
             except NoSuchFile:
@@ -210,7 +210,7 @@ class MunimentAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
 
 
 @contextmanager
-def _told(path: str, *, missing: str = "The path {} does not exist. Please provide a valid path.") -> Iterator[None]:
+def _worded(path: str, *, missing: str = "The path {} does not exist. Please provide a valid path.") -> Iterator[None]:
     """Turns errors of files into those of the tool."""
     try:
         yield

@@ -5,10 +5,10 @@ the memory `files/notes/MEMORY.md`: see `muniment.files`. The version of a file 
 harness's own stores, except for this:
 
 - Levels apply. Files above the session's taint do not exist, and a write is made at the taint. A file that exists only
-  below the taint cannot be deleted: the model is told why, by `ModelRetry`.
+  below the taint cannot be deleted: the model learns why, by `ModelRetry`.
 - What a write did is recorded with it in one transaction, for a day, so that it is not done twice. A deletion is
   recorded after it was made. The version that a repeated write reports is the current one.
-- A search finds words in any form, and by meaning if the server has an embedder.
+- A search finds words in any form, and compares embeddings if the server has an embedder.
 - Files are at most 128 KiB. Nothing else is recorded with a write (`write_metadata`).
 """
 

@@ -23,6 +23,7 @@ from google.genai.types import Content, FunctionCall, Part
 import muniment
 from muniment import Classification
 from muniment.adk import MunimentMemoryService, MunimentSharedMemoryService
+from tests.clients.frameworks.isolated.readme import block, names_of
 
 pytestmark = pytest.mark.anyio
 
@@ -144,9 +145,7 @@ class Scripted(BaseLlm):
 
 async def test_without_code(owner, tmp_path: Path):
     """As the README shows it: services.yaml, a URI, and ADK's tool for a model."""
-    (tmp_path / "services.yaml").write_text(
-        "services:\n  - scheme: muniment\n    type: memory\n    class: muniment.adk.MunimentSharedMemoryService\n"
-    )
+    (tmp_path / "services.yaml").write_text(block("For Google's ADK", "yaml"))
     load_services_module(str(tmp_path))
     service = get_service_registry().create_memory_service("muniment://internal", agents_dir=str(tmp_path))
     assert isinstance(service, MunimentSharedMemoryService)
@@ -183,3 +182,14 @@ def agent_of(user_id: str) -> str:
 def test_a_uri_must_name_a_level(uri):
     with pytest.raises(ValueError, match="one of public, internal, confidential, restricted"):
         MunimentSharedMemoryService(uri)
+
+
+async def test_a_runner_for_one_conversation(opened):
+    session, sessions = opened(INTERNAL), InMemorySessionService()
+    await MunimentMemoryService(session).add_session_to_memory(conversation("She likes her tea without sugar."))
+    agent = LlmAgent(name="butler", model=Scripted(model="scripted"), tools=[load_memory])
+    runner = names_of("For Google's ADK")["runner"](agent, sessions, session)
+    talk = await sessions.create_session(**ADA)
+    message = Content(role="user", parts=[Part(text="How does she like it?")])
+    said = [each async for each in runner.run_async(user_id="ada", session_id=talk.id, new_message=message)]
+    assert "without sugar" in str(said[-1].content)

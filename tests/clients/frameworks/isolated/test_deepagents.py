@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from deepagents import create_deep_agent
-from deepagents.backends import CompositeBackend, StateBackend, StoreBackend
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 
 from muniment import Classification
-from muniment.langgraph import MunimentStore
+from tests.clients.frameworks.isolated.readme import names_of
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 
@@ -29,13 +27,8 @@ def answers(session: Any, *calls: tuple[str, dict[str, Any]]) -> list[str]:
         AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": str(number)}])
         for number, (name, arguments) in enumerate(calls)
     ]
-    agent = create_deep_agent(
-        model=Scripted(messages=iter([*script, AIMessage("Done.")])),
-        store=MunimentStore(session),
-        backend=CompositeBackend(
-            default=StateBackend(), routes={"/memories/": StoreBackend(namespace=lambda runtime: ("memories",))}
-        ),
-    )
+    model = Scripted(messages=iter([*script, AIMessage("Done.")]))
+    agent = names_of("For deepagents")["butler"](model, session)
     state = agent.invoke({"messages": [("user", "Go on.")]})
     return [str(each.content) for each in state["messages"] if isinstance(each, ToolMessage)]
 

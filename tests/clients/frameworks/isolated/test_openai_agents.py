@@ -12,6 +12,7 @@ from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
 from muniment import Classification
 from muniment.openai_agents import LowerItems, MunimentSession
+from tests.clients.frameworks.isolated.readme import names_of
 
 pytestmark = pytest.mark.anyio
 
@@ -110,3 +111,11 @@ async def test_the_runner_uses_it(opened):
         second = await Runner.run(agent, "Go on.", session=session, run_config=quiet)
         answers.append((first.final_output, second.final_output, len(await session.get_items())))
     assert answers == [("1 items", "3 items", 4)] * 2
+
+
+async def test_the_readme(opened):
+    reply = names_of("For the OpenAI Agents SDK")["reply"]
+    session = opened(PUBLIC)
+    agent = Agent(name="counter", model=Counting())
+    assert [await reply(agent, session, "Go on."), await reply(agent, session, "Go on.")] == ["1 items", "3 items"]
+    assert len(await MunimentSession("tea", session).get_items()) == 4
