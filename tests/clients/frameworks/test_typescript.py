@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -9,11 +10,27 @@ from pathlib import Path
 
 import pytest
 
+from muniment.langgraph import _may_stay
 from tests.conformance.toolchains import not_run
 from tests.support.services import Service
 
 CLIENT = Path(__file__).parents[3] / "clients/typescript"
 BUILT = CLIENT / "dist/test/live"
+
+CHARACTERS = [code for code in range(0x110000) if not 0xD800 <= code <= 0xDFFF]
+MAY_STAY = """
+import("./dist/src/unicode.js").then(({ mayStay }) => {
+  const hash = require("node:crypto").createHash("sha256");
+  for (let code = 0; code < 0x110000; code += 1) {
+    if (code < 0xd800 || code > 0xdfff) hash.update(mayStay(String.fromCodePoint(code)) ? "1" : "0");
+  }
+  process.stdout.write(hash.digest("hex"));
+});
+"""
+
+
+def may_stay(code: int) -> str:
+    return "1" if _may_stay(chr(code)) else "0"
 
 
 @pytest.mark.proof
@@ -27,6 +44,9 @@ def test_the_adapters_in_typescript(service: Service) -> None:
         "MUNIMENT_HOST_KEY": service.host().token,
         "MUNIMENT_TLS_CA": "",
     }
+    compared = subprocess.run([node, "-e", MAY_STAY], cwd=CLIENT, capture_output=True, text=True, check=True)
+    assert compared.stdout == hashlib.sha256("".join(map(may_stay, CHARACTERS)).encode()).hexdigest()
+
     command = [node, "--test", "--test-reporter=spec", *map(str, sorted(BUILT.glob("*.test.js")))]
     done = subprocess.run(
         command, cwd=CLIENT, env=environment, capture_output=True, text=True, check=False, timeout=300
