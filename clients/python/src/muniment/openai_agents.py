@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, cast
 
+from muniment._json import json_text
 from muniment._listing import undisturbed
 from muniment.errors import PassageNotFound, WriteLevelMismatch
 from muniment.session import SessionClient
@@ -52,7 +53,7 @@ class MunimentSession:
     async def add_items(self, items: Sequence[Any]) -> None:
         """Add items at the end."""
         # All of them, or none: JSON that cannot be made is found before anything is stored.
-        passages = [NewPassage(json.dumps(item), thread=self.session_id) for item in items]
+        passages = [NewPassage(json_text(item), thread=self.session_id) for item in items]
         if passages:
             await asyncio.to_thread(self._session.import_passages, passages)
 

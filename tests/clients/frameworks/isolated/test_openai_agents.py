@@ -53,6 +53,12 @@ async def test_its_settings_limit_what_is_read(opened):
     assert len(await session.get_items(5)) == 2
 
 
+async def test_what_was_said_can_be_searched(opened):
+    session = opened(PUBLIC)
+    await MunimentSession("one", session).add_items([said("Le thé sans sucre.")])
+    assert len(session.search_passages("thé")) == 1
+
+
 async def test_conversations_are_kept_apart(opened):
     session = opened(PUBLIC)
     one, other = MunimentSession("one", session), MunimentSession("other", session)
