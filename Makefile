@@ -62,10 +62,11 @@ dist: .venv/.stamp clients/rust/Cargo.lock ## Build what is published into dist/
 test-dist: dist ## Install each package of dist/ in a project elsewhere, and run it there (root): ARGS="-k go"
 	$(BIN)/python -m pytest -q -n 0 -m dist tests/release $(ARGS)
 
-test-clients: .venv/.stamp .venv-frameworks/.stamp ## Test each client whose toolchain is installed, and that all of them see the same service
+test-clients: .venv/.stamp .venv-frameworks/.stamp ## Test each client whose toolchain is installed, and that all of them see the same service; and their adapters for frameworks
 	clients=$$($(BIN)/python -m tests.conformance --available) && \
 	    $(MAKE) --no-print-directory $$(printf 'test-%s ' $$clients)
 	$(BIN)/python -m tests.conformance
+	$(BIN)/python -m pytest -q -m proof tests/clients/frameworks
 
 test-python: .venv/.stamp ## Test the Python client alone
 	$(BIN)/python -m pytest -q tests/clients/python
