@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
@@ -236,6 +237,21 @@ def test_lines_are_inserted_below_a_line(files, content, line, text, after):
     view = files(PUBLIC)
     view.write("a", content)
     assert view.insert("a", line, text).content == after
+
+
+def test_an_edit_keeps_tags_and_expiry(opened):
+    session, soon = opened(PUBLIC), datetime.now(UTC) + timedelta(hours=1)
+    session.save_memory("files/a", "one", tags=["tea"], expire_time=soon)
+    low, high = FileView(session), FileView(opened(CONFIDENTIAL))
+
+    edited = [low.replace("a", "one", "")[0], low.insert("a", 0, "two"), high.replace("a", "two", "three")[0]]
+
+    assert [(file.content, file.tags, file.expire_time) for file in edited] == [
+        ("", ("tea",), soon),
+        ("two\n", ("tea",), soon),
+        ("three\n", ("tea",), soon),
+    ]
+    assert low.write("a", "four").expire_time is None
 
 
 @pytest.mark.parametrize("line", [-1, 3])

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 
 from agent_framework import AgentFileStore, FileStoreEntry
 
-from muniment.files import ROOT, FileError, FileExists, FileView, NoSuchFile, normalized
+from muniment.files import ROOT, File, FileError, FileExists, FileView, NoSuchFile, normalized
 from muniment.session import SessionClient
 
 
@@ -30,8 +30,8 @@ class MunimentFileStore(AgentFileStore):
 
     def __init__(self, session: SessionClient, *, root: str = ROOT) -> None:
         self._files = FileView(session, root=root)
-        self._etags: dict[str, str] = {}
-        """Of the versions that were read or written last, by path."""
+        self._seen: dict[str, File] = {}
+        """The versions that were read or written last, by path."""
 
     async def write(self, path: str, content: str, *, overwrite: bool = True) -> None:
         """Create or replace a file. FileExistsError: there is one, and *overwrite* is false."""
@@ -84,22 +84,26 @@ class MunimentFileStore(AgentFileStore):
             normalized(path)
 
     def _write(self, path: str, content: str) -> None:
-        self._etags[path] = self._files.write(path, content, etag=self._etags.get(path)).etag
+        if file := self._seen.get(path):
+            written = self._files.write(path, content, tags=file.tags, expire_time=file.expire_time, etag=file.etag)
+        else:
+            written = self._files.write(path, content)
+        self._seen[path] = written
 
     def _create(self, path: str, content: str) -> None:
-        self._etags[path] = self._files.create(path, content).etag
+        self._seen[path] = self._files.create(path, content)
 
     def _read(self, path: str) -> str | None:
-        self._etags.pop(path, None)
+        self._seen.pop(path, None)
         try:
             file = self._files.read(path)
         except NoSuchFile:
             return None
-        self._etags[path] = file.etag
+        self._seen[path] = file
         return file.content
 
     def _delete(self, path: str) -> bool:
-        self._etags.pop(path, None)
+        self._seen.pop(path, None)
         try:
             self._files.delete(path, etag=self._files.read(path).etag)
         except NoSuchFile:

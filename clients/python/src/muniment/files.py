@@ -106,6 +106,8 @@ class File:
     etag: str
     create_time: datetime
     update_time: datetime
+    tags: tuple[str, ...] = field(repr=False)
+    expire_time: datetime | None
 
     @property
     def size(self) -> int:
@@ -169,19 +171,29 @@ class FileView:
             raise self._no_such(directory)
         return entries(files, above, depth)
 
-    def write(self, path: str, content: str, *, etag: str | None = None) -> File:
-        """Create or replace a file. With *etag*, only that version is replaced; otherwise FileChanged."""
-        new = self.memory(path, content, etag=etag)
+    def write(
+        self,
+        path: str,
+        content: str,
+        *,
+        tags: Iterable[str] = (),
+        expire_time: datetime | None = None,
+        etag: str | None = None,
+    ) -> File:
+        """Create or replace a file, its tags and its expiry. With *etag*, only that version; otherwise FileChanged."""
+        new = self.memory(path, content, tags=tags, etag=etag)
         with self._explained(path):
-            return self._file(self._session.save_memory(new.key, new.content, tags=new.tags, etag=etag))
+            return self._file(
+                self._session.save_memory(new.key, new.content, tags=new.tags, expire_time=expire_time, etag=etag)
+            )
 
-    def memory(self, path: str, content: str, *, etag: str | None = None) -> NewMemory:
+    def memory(self, path: str, content: str, *, tags: Iterable[str] = (), etag: str | None = None) -> NewMemory:
         """What `write` saves: for a caller that saves more in the same transaction."""
         normalized(path, is_file=True)
         _require_storable(self._named(path), content)
         if content:
-            return NewMemory(self._key(path), content, etag=etag)
-        return NewMemory(self._key(path), "\n", [_EMPTY], etag=etag)
+            return NewMemory(self._key(path), content, tags, etag=etag)
+        return NewMemory(self._key(path), "\n", [*tags, _EMPTY], etag=etag)
 
     def create(self, path: str, content: str) -> File:
         """Create a file. FileExists: a file is visible at the path."""
@@ -191,7 +203,10 @@ class FileView:
             raise FileExists(f"{self._named(path)} already exists.") from None
 
     def replace(self, path: str, old: str, new: str) -> tuple[File, int]:
-        """Replace a text that occurs once. Returns the file, and the line in which the change begins."""
+        """Replace a text that occurs once. Returns the file, and the line in which the change begins.
+
+        An edit keeps the tags of the file and its expiry.
+        """
         line = 0
 
         def change(content: str) -> str:
@@ -267,7 +282,7 @@ class FileView:
 
     def _edit(self, path: str, change: Callable[[str], str]) -> File:
         file = self.read(path)
-        return self.write(path, change(file.content), etag=file.etag)
+        return self.write(path, change(file.content), tags=file.tags, expire_time=file.expire_time, etag=file.etag)
 
     def _at(self, path: str) -> list[File]:
         """The file at the path, or all files below it."""
@@ -298,13 +313,16 @@ class FileView:
         return f"{key}/" if is_directory else key
 
     def _file(self, memory: Memory) -> File:
+        is_empty = _EMPTY in memory.tags and memory.content == "\n"
         return File(
             path=memory.key.removeprefix(f"{self._root}/"),
-            content="" if _EMPTY in memory.tags and memory.content == "\n" else memory.content,
+            content="" if is_empty else memory.content,
             classification=memory.classification,
             etag=memory.etag,
             create_time=memory.create_time,
             update_time=memory.update_time,
+            tags=tuple(tag for tag in memory.tags if not (is_empty and tag == _EMPTY)),
+            expire_time=memory.expire_time,
         )
 
     def _named(self, path: str) -> str:
