@@ -12,6 +12,7 @@
  * Every change is made to the version that was read for it, or not at all.
  */
 
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { MunimentError } from "./errors.js";
 import { Classification } from "./gen/muniment/v1/classification_pb.js";
 import type { Memory } from "./gen/muniment/v1/memory_pb.js";
@@ -69,6 +70,16 @@ export interface File {
   readonly content: string;
   readonly classification: Classification;
   readonly etag: string;
+  readonly tags: readonly string[];
+  readonly expireTime?: Timestamp | undefined;
+}
+
+/** What is written besides the content. */
+export interface WriteOptions {
+  /** If set, only that version is replaced; otherwise `FileChanged`. */
+  readonly etag?: string;
+  readonly tags?: readonly string[];
+  readonly expireTime?: Timestamp | undefined;
 }
 
 /** A file, or a directory with all that is below it. Its size is in bytes of UTF-8. */
@@ -138,12 +149,13 @@ export class FileView {
     return entries(files, above, depth);
   }
 
-  /** Create or replace a file. With an etag, only that version is replaced; otherwise `FileChanged`. */
-  async write(path: string, content: string, etag = ""): Promise<File> {
+  /** Create or replace a file, its tags and its expiry. */
+  async write(path: string, content: string, options: WriteOptions = {}): Promise<File> {
     requireName(path);
     requireStorable(this.#named(path), content);
-    const key = this.#key(path);
-    const request = content === "" ? { key, content: "\n", tags: [EMPTY], etag } : { key, content, etag };
+    const { etag = "", tags = [], expireTime } = options;
+    const text = content === "" ? { content: "\n", tags: [...tags, EMPTY] } : { content, tags: [...tags] };
+    const request = { key: this.#key(path), ...text, etag, ...(expireTime && { expireTime }) };
     return this.#explained(path, async () => {
       const { memory } = await this.#session.memories.saveMemory(request);
       return this.#file(memory as Memory);
@@ -153,7 +165,7 @@ export class FileView {
   /** Create a file. `FileExists`: a file is visible at the path. */
   async create(path: string, content: string): Promise<File> {
     try {
-      return await this.write(path, content, ABSENT);
+      return await this.write(path, content, { etag: ABSENT });
     } catch (error) {
       if (isProblem(error, "FileChanged")) {
         throw new FileError("FileExists", `${this.#named(path)} already exists.`);
@@ -162,24 +174,22 @@ export class FileView {
     }
   }
 
-  /** Replace a text that occurs once. Returns the file, and the line in which the change begins. */
+  /**
+   * Replace a text that occurs once. Returns the file, and the line in which the change begins.
+   *
+   * An edit keeps the tags of the file and its expiry.
+   */
   async replace(path: string, old: string, text: string): Promise<{ file: File; line: number }> {
-    const { content, etag } = await this.read(path);
-    const line = onlyLineOf(this.#named(path), content, old);
-    return {
-      file: await this.write(
-        path,
-        content.replace(old, () => text),
-        etag,
-      ),
-      line,
-    };
+    const before = await this.read(path);
+    const line = onlyLineOf(this.#named(path), before.content, old);
+    const changed = before.content.replace(old, () => text);
+    return { file: await this.write(path, changed, before), line };
   }
 
   /** Insert lines below a line; 0 is the beginning. Afterwards the file ends with a line break. */
   async insert(path: string, line: number, text: string): Promise<File> {
-    const { content, etag } = await this.read(path);
-    return this.write(path, withLines(this.#named(path), content, line, text), etag);
+    const before = await this.read(path);
+    return this.write(path, withLines(this.#named(path), before.content, line, text), before);
   }
 
   /**
@@ -291,9 +301,11 @@ export class FileView {
     return name === "" ? this.#root : `${this.#root}/${name}`;
   }
 
-  #file({ key, content, tags, classification, etag }: Memory): File {
+  #file({ key, content, tags, classification, etag, expireTime }: Memory): File {
     const isEmpty = content === "\n" && tags.includes(EMPTY);
-    return { path: key.slice(this.#root.length + 1), content: isEmpty ? "" : content, classification, etag };
+    const path = key.slice(this.#root.length + 1);
+    const others = isEmpty ? tags.filter((tag) => tag !== EMPTY) : tags;
+    return { path, content: isEmpty ? "" : content, classification, etag, tags: others, expireTime };
   }
 
   #named(path: string): string {

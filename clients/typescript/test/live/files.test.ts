@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type FileProblem, FileView, isProblem, matches, normalized } from "../../src/files.js";
 import { Classification } from "../../src/index.js";
 import { host, someone } from "./server.js";
@@ -56,8 +57,8 @@ test("a create does not replace, and a change is made to the version that was re
   const first = await low.create("plan", "one");
   await refused(low.create("plan", "two"), "FileExists");
   await refused(high.create("plan", "two"), "FileExists");
-  await low.write("plan", "two", first.etag);
-  await refused(low.write("plan", "three", first.etag), "FileChanged");
+  await low.write("plan", "two", { etag: first.etag });
+  await refused(low.write("plan", "three", { etag: first.etag }), "FileChanged");
 });
 
 test("what is lower is neither deleted nor renamed, and what is uncovered is said", async () => {
@@ -83,6 +84,18 @@ test("a raised taint is that of the next write", async () => {
   await host.sessions.raiseTaint({ sessionId: session.info.sessionId, taint: CONFIDENTIAL, reason: "payroll" });
   await mine.insert("a", 1, "two");
   assert.deepEqual([(await low.read("a")).content, (await mine.read("a")).content], ["one", "one\ntwo\n"]);
+});
+
+test("an edit keeps tags and expiry", async () => {
+  const session = await (await someone())(PUBLIC);
+  const expireTime = timestampFromDate(new Date(Date.now() + 3_600_000));
+  await session.memories.saveMemory({ key: "files/a", content: "one", tags: ["tea"], expireTime });
+  const view = new FileView(session);
+  const { file } = await view.replace("a", "one", "");
+  assert.deepEqual([file.content, file.tags, file.expireTime], ["", ["tea"], expireTime]);
+  const edited = await view.insert("a", 0, "two");
+  assert.deepEqual([edited.content, edited.tags, edited.expireTime], ["two\n", ["tea"], expireTime]);
+  assert.equal((await view.write("a", "three")).expireTime, undefined);
 });
 
 test("edits name what is wrong", async () => {
