@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -112,6 +113,15 @@ async def test_a_model_at_two_taints(opened):
         "File 'plan.md' written.",
     ]
     assert (await low.read("plan.md"), await high.read("plan.md")) == ("ship on Friday", "ship on Monday")
+
+
+async def test_an_edit_keeps_tags_and_expiry(opened):
+    session, soon = opened(PUBLIC), datetime.now(UTC) + timedelta(hours=1)
+    session.save_memory("files/a.md", "one", tags=["tea"], expire_time=soon)
+    edit = {"file_name": "a.md", "old_string": "one", "new_string": "two"}
+    await used(MunimentFileStore(session), ("replace", edit))
+    memory = session.get_memory("files/a.md")
+    assert (memory.content, memory.tags, memory.expire_time) == ("two", ("tea",), soon)
 
 
 async def test_what_somebody_else_changed_is_not_overwritten(opened):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -97,6 +98,14 @@ async def test_at_two_taints(opened):
     kept = await low.read("main/plan.md", max_chars=10)
     assert kept is not None
     assert kept.content == "low"
+
+
+async def test_a_write_keeps_tags_and_expiry(opened):
+    session, soon = opened(PUBLIC), datetime.now(UTC) + timedelta(hours=1)
+    saved = session.save_memory("files/a", "one", tags=["tea"], expire_time=soon)
+    await MunimentMemoryStore(session).write("a", "two", expected_version=saved.etag)
+    memory = session.get_memory("files/a")
+    assert (memory.content, memory.tags, memory.expire_time) == ("two", ("tea",), soon)
 
 
 async def test_an_operation_that_many_make_is_done_once(opened):

@@ -181,19 +181,27 @@ class FileView:
         etag: str | None = None,
     ) -> File:
         """Create or replace a file, its tags and its expiry. With *etag*, only that version; otherwise FileChanged."""
-        new = self.memory(path, content, tags=tags, etag=etag)
+        new = self.memory(path, content, tags=tags, expire_time=expire_time, etag=etag)
         with self._explained(path):
             return self._file(
                 self._session.save_memory(new.key, new.content, tags=new.tags, expire_time=expire_time, etag=etag)
             )
 
-    def memory(self, path: str, content: str, *, tags: Iterable[str] = (), etag: str | None = None) -> NewMemory:
+    def memory(
+        self,
+        path: str,
+        content: str,
+        *,
+        tags: Iterable[str] = (),
+        expire_time: datetime | None = None,
+        etag: str | None = None,
+    ) -> NewMemory:
         """What `write` saves: for a caller that saves more in the same transaction."""
         normalized(path, is_file=True)
         _require_storable(self._named(path), content)
         if content:
-            return NewMemory(self._key(path), content, tags, etag=etag)
-        return NewMemory(self._key(path), "\n", [*tags, _EMPTY], etag=etag)
+            return NewMemory(self._key(path), content, tags, expire_time, etag)
+        return NewMemory(self._key(path), "\n", [*tags, _EMPTY], expire_time, etag)
 
     def create(self, path: str, content: str) -> File:
         """Create a file. FileExists: a file is visible at the path."""

@@ -127,22 +127,24 @@ class MunimentMemoryStore:
     def _write(
         self, path: str, content: str, expected: str | None, operation: MemoryOperation | None
     ) -> MemoryMutation:
-        if operation and (before := self._replayed(operation)):
-            return before
-        saved = [self._files.memory(path, content, etag=expected or ABSENT)]
+        if operation and (made := self._replayed(operation)):
+            return made
+        before = self._read(path) if expected else None
+        tags, expire_time = (before.tags, before.expire_time) if before else ((), None)
+        saved = [self._files.memory(path, content, tags=tags, expire_time=expire_time, etag=expected or ABSENT)]
         if operation:
             saved.append(self._record(operation, path, existed=expected is not None, etag=ABSENT))
         try:
             file = self._session.save_memories(saved)[0]
         except EtagStale:
-            if operation and (before := self._replayed(operation)):
-                return before
+            if operation and (made := self._replayed(operation)):
+                return made
             raise MemoryConflictError(f"memory path {path!r} has another version") from None
         return MemoryMutation(file.etag, replayed=False, existed=expected is not None)
 
     def _delete(self, path: str, expected: str | None, operation: MemoryOperation | None) -> MemoryMutation:
-        if operation and (before := self._replayed(operation)):
-            return before
+        if operation and (made := self._replayed(operation)):
+            return made
         file = self._read(path)
         if (file.etag if file else None) != expected:
             raise MemoryConflictError(f"memory path {path!r} has another version")
