@@ -15,7 +15,7 @@
  * - What was put is found by its words at once, and by its embedding as soon as the server has made one.
  * - A namespace is listed only while it contains an item.
  * - A batch reads before it writes, and executes only the last of several puts of an item: first the deletions, then the
- *   others, up to 100 and about 250 kB in one transaction.
+ *   others, up to 100 and 128 KiB in one transaction.
  * - Namespace (labels joined with dots) and key have at most 245 characters together, and a value 128 KiB. Some
  *   characters are written as `%XX`, which counts as three or more.
  */
@@ -50,7 +50,7 @@ const MAX_KEY_CHARS = 256;
 /** With `TAG` itself, that many tags are the most that a memory may have. Deeper namespaces are filtered here. */
 const DEEPEST_TAG = 31;
 const MAX_BATCH = 100;
-const MAX_BATCH_BYTES = 250_000;
+const MAX_BATCH_BYTES = 128 * 1024;
 const DEFAULT_LIMIT = 10;
 
 /** A memory to save. */
@@ -186,7 +186,7 @@ function isMissing(error: unknown): boolean {
   return error instanceof MunimentError && error.reason === "MEMORY_NOT_FOUND";
 }
 
-/** *memories* in their order, as few batches as possible. A batch is a quarter of what a request may have. */
+/** *memories* in their order, as few batches as possible. One that is larger than a batch is one by itself. */
 function* batches(memories: readonly Saved[]): Generator<Saved[]> {
   let batch: Saved[] = [];
   let size = 0;

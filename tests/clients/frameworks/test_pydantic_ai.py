@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai import Agent, ModelMessage, ModelResponse, ModelRetry, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai_harness import Memory
 from pydantic_ai_harness.memory import (
@@ -116,6 +116,14 @@ async def test_an_operation_that_many_make_is_done_once(opened):
     )
     assert sorted(each.replayed for each in made) == [False, True, True, True]
     assert len({each.version for each in made}) == 1
+
+
+async def test_a_file_leaves_room_for_the_record(opened):
+    store, operation = MunimentMemoryStore(opened(PUBLIC)), MemoryOperation("1", "write a")
+    await store.write("a", "x" * 131_072, expected_version=None)
+    with pytest.raises(ModelRetry, match="split it"):
+        await store.write("b", "x" * 131_072, expected_version=None, operation=operation)
+    await store.write("b", "x" * 130_800, expected_version=None, operation=operation)
 
 
 async def test_a_search_finds_words_in_any_form(opened):

@@ -135,7 +135,7 @@ def test_what_is_no_json_is_found_out_before_anything_is_written(store):
 
 def test_the_puts_of_a_batch_are_one_transaction(store):
     with pytest.raises(muniment.InvalidArgument):
-        store.batch([PutOp(WHERE, "a", {"n": 1}), PutOp(WHERE, "b", {"n": "x" * 140_000})])
+        store.batch([PutOp(WHERE, "a", {"n": 1}), PutOp(WHERE, "b" * 250, {"n": 2})])
     assert store.search(()) == []
 
     store.batch([PutOp(WHERE, f"k{number}", {"n": "x" * 2_000}) for number in range(150)])

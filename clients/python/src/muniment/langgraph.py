@@ -21,7 +21,7 @@ It behaves like LangGraph's own stores, except for this:
   configuration with `refresh_on_read` raises ValueError.
 - A namespace is listed only while it contains an item.
 - A batch reads before it writes, and executes only the last of several puts of an item: first the deletions, then the
-  others, up to 100 and about 250 kB in one transaction.
+  others, up to 100 and 128 KiB in one transaction.
 - Namespace (labels joined with dots) and key have at most 245 characters together, and a value 128 KiB; otherwise
   `InvalidArgument`. Some characters are written as `%XX`, which counts as three or more: `%`, `.`, `/`, characters that
   keys must not contain, and those added after Unicode 3.2.

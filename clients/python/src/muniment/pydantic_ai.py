@@ -9,7 +9,7 @@ harness's own stores, except for this:
 - What a write did is recorded with it in one transaction, for a day, so that it is not done twice. A deletion is
   recorded after it was made. The version that a repeated write reports is the current one.
 - A search finds words in any form, and compares embeddings if the server has an embedder.
-- Files are at most 128 KiB. Nothing else is recorded with a write (`write_metadata`).
+- Files are at most 128 KiB, less the 200 bytes of the record. Nothing else is recorded with a write (`write_metadata`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,19 @@ from pydantic_ai_harness.memory import (
     MemorySearchResult,
 )
 
-from muniment.errors import EtagStale, MemoryNotFound
-from muniment.files import ABSENT, ROOT, File, FileChanged, FileError, FileView, InvalidPath, NoSuchFile, normalized
+from muniment.errors import EtagStale, InvalidArgument, MemoryNotFound
+from muniment.files import (
+    ABSENT,
+    ROOT,
+    File,
+    FileChanged,
+    FileError,
+    FileView,
+    InvalidContent,
+    InvalidPath,
+    NoSuchFile,
+    normalized,
+)
 from muniment.session import SessionClient
 from muniment.values import NewMemory
 
@@ -140,6 +151,10 @@ class MunimentMemoryStore:
             if operation and (made := self._replayed(operation)):
                 return made
             raise MemoryConflictError(f"memory path {path!r} has another version") from None
+        except InvalidArgument as error:
+            if not any(each.field == "memories" for each in error.violations):
+                raise
+            raise InvalidContent(f"{path} would be too large: split it.") from None
         return MemoryMutation(file.etag, replayed=False, existed=expected is not None)
 
     def _delete(self, path: str, expected: str | None, operation: MemoryOperation | None) -> MemoryMutation:

@@ -111,7 +111,7 @@ test("batches, searches, and what is refused", async () => {
   assert.equal((await store.search(["m"], { limit: 200 })).length, 150);
   const long = [
     { namespace: ["n"], key: "a", value: { a: "x" } },
-    { namespace: ["n"], key: "b", value: { a: "x".repeat(140_000) } },
+    { namespace: ["n"], key: "b".repeat(250), value: { a: "x" } },
   ];
   await assert.rejects(store.batch(long), MunimentError);
   assert.deepEqual(await store.search(["n"]), []);
