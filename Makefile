@@ -62,10 +62,11 @@ dist: .venv/.stamp clients/rust/Cargo.lock ## Build what is published into dist/
 test-dist: dist ## Install each package of dist/ in a project elsewhere, and run it there (root): ARGS="-k go"
 	$(BIN)/python -m pytest -q -n 0 -m dist tests/release $(ARGS)
 
-test-clients: .venv/.stamp ## Test each client whose toolchain is installed, and that all of them see the same service
+test-clients: .venv/.stamp .venv-frameworks/.stamp ## Test each client whose toolchain is installed, and that all of them see the same service; and their adapters for frameworks
 	clients=$$($(BIN)/python -m tests.conformance --available) && \
 	    $(MAKE) --no-print-directory $$(printf 'test-%s ' $$clients)
 	$(BIN)/python -m tests.conformance
+	$(BIN)/python -m pytest -q -m proof tests/clients/frameworks
 
 test-python: .venv/.stamp ## Test the Python client alone
 	$(BIN)/python -m pytest -q tests/clients/python
@@ -168,8 +169,10 @@ lock: ## Resolve dependencies again (needs uv): ARGS="--upgrade"
 	$(UV) pip compile pyproject.toml --extra dev --extra semantic --extra tracing --no-emit-package muniment $(LOCK) -o service/requirements.lock $(ARGS)
 	$(UV) pip compile proto/requirements.in $(LOCK) -o proto/requirements.lock $(ARGS)
 	$(UV) pip compile tests/load/peers/requirements.in $(LOCK) -o tests/load/peers/requirements.lock $(ARGS)
+	$(UV) pip compile $(FRAMEWORKS)/requirements.in $(LOCK) -o $(FRAMEWORKS)/requirements.lock $(ARGS)
 	for name in langgraph mem0; do $(UV) pip compile $(BLACK_BOX)/$$name.in $(LOCK) -o $(BLACK_BOX)/$$name.lock $(ARGS) || exit; done
 
+FRAMEWORKS := tests/clients/frameworks/isolated
 BLACK_BOX := tests/noninterference/black_box/environments
 
 # Hashes, and no address of any registry.
@@ -177,7 +180,7 @@ LOCK := --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-header
 
 clean: ## Remove environments and caches; keeps DATA_DIR
-	rm -rf .venv .venv-gen .venv-peers .venv-black-box .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf .venv .venv-gen .venv-peers .venv-black-box .venv-frameworks .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 	rm -rf clients/go/bin clients/typescript/node_modules clients/typescript/dist clients/java/target
 	rm -rf clients/rust/Cargo.lock clients/rust/bin clients/rust/target tests/conformance/ruby/stubs
 	find service clients proto tests -name __pycache__ -type d -exec rm -rf {} +
@@ -190,6 +193,11 @@ clean: ## Remove environments and caches; keeps DATA_DIR
 
 .venv-gen/.stamp: proto/requirements.lock
 	$(call environment,.venv-gen,proto/requirements.lock)
+	@touch $@
+
+# Frameworks that cannot be installed beside the server.
+.venv-frameworks/.stamp: $(FRAMEWORKS)/requirements.lock
+	$(call environment,.venv-frameworks,$(FRAMEWORKS)/requirements.lock)
 	@touch $@
 
 # What tests/load is compared with.

@@ -152,6 +152,29 @@ def test_the_current_etag_with_the_same_text_changes_nothing(at):
     assert at(PUBLIC).save_memory(key="plan", content="1", etag=first.etag).memory == first
 
 
+@pytest.mark.parametrize(("low", "high"), [(low, high) for low, high in PAIRS if low <= high])
+def test_with_the_etag_absent_a_save_only_creates(at, low, high):
+    created = at(low).save_memory(key="plan", content="one", etag="absent").memory
+
+    assert refusal(at(high).save_memory, key="plan", content="one", etag="absent") == "ABORTED ETAG_STALE"
+    assert at(high).get_memory(key="plan").memory == created
+
+
+@pytest.mark.parametrize(("low", "high"), UP)
+def test_c15_a_higher_version_is_as_absent_as_none(at, low, high):
+    at(high).save_memory(key="plan", content="high")
+
+    assert at(low).save_memory(key="plan", content="low", etag="absent").memory.content == "low"
+    assert at(high).get_memory(key="plan").memory.content == "high"
+
+
+def test_what_was_deleted_is_absent(at):
+    at(PUBLIC).save_memory(key="plan", content="one")
+    at(PUBLIC).delete_memory(key="plan")
+
+    assert at(PUBLIC).save_memory(key="plan", content="two", etag="absent").memory.content == "two"
+
+
 def test_an_etag_where_nothing_is_there_is_stale(at):
     etag = at(PUBLIC).save_memory(key="plan", content="1").memory.etag
     at(PUBLIC).delete_memory(key="plan")
@@ -263,11 +286,11 @@ def test_content_is_kept_byte_for_byte(at):
     assert at(PUBLIC).get_memory(key="plan").memory.content == content
 
 
-@pytest.mark.parametrize("content", ["x", "x" * 65536, "€" * 21845])
-def test_content_has_up_to_64_kib(at, content):
+@pytest.mark.parametrize("content", ["x", "x" * 131072, "€" * 43690])
+def test_content_has_up_to_128_kib(at, content):
     assert at(PUBLIC).save_memory(key="plan", content=content).memory.content == content
 
 
-@pytest.mark.parametrize("content", ["", "x" * 65537, "€" * 21846, "a\0b"])
+@pytest.mark.parametrize("content", ["", "x" * 131073, "€" * 43691, "a\0b"])
 def test_other_content_is_refused(at, content):
     assert invalid(at(PUBLIC).save_memory, key="plan", content=content) == ["content"]

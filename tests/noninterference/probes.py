@@ -192,6 +192,14 @@ def what_expires_now_is_gone(world: World) -> None:
     assert saved.memory.create_time.ToDatetime(tzinfo=UTC) == expiry
 
 
+def a_save_only_creates(world: World) -> None:
+    """With the etag `absent`, over an own version and over a lower one."""
+    probed = Probed(world)
+    low, high = (probed.session(level)[0] for level in (Classification.INTERNAL, Classification.CONFIDENTIAL))
+    saves = [probed.call(token, "SaveMemory", key="plan", content="1", etag="absent") for token in (low, low, high)]
+    assert [save.code.name for save in saves] == ["OK", "ABORTED", "ABORTED"]
+
+
 def a_neighbor_is_a_turn_that_is_seen(world: World) -> None:
     """A turn that is shadowed by one of another thread is no neighbor: neither found nor counted."""
     probed = Probed(world)

@@ -49,8 +49,8 @@ interface Settings {
  * if that is not set, `MUNIMENT_TOKEN`, and with `MUNIMENT_TLS_CA`. They always come from one place: a key is never
  * sent to a server it is not for.
  *
-   * @throws TypeError if the address is malformed, if there is not exactly one credential, if it would leave this machine
-   * without TLS, or if the file of `MUNIMENT_TLS_CA` holds no certificate; what `node:fs` throws if it cannot be read.
+ * @throws TypeError if the address is malformed, if there is not exactly one credential, if it would leave this machine
+ * without TLS, or if the file of `MUNIMENT_TLS_CA` holds no certificate; what `node:fs` throws if it cannot be read.
  */
 export function connect(options: ClientOptions & { readonly address: string; readonly hostKey: string }): HostClient;
 export function connect(options: ClientOptions & { readonly address: string; readonly token: string }): SessionClient;

@@ -19,6 +19,9 @@ MAX_RESULTS = 100
 NEWEST = (datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
 """The start of a list that goes from newest to oldest."""
 
+NO_VERSION = Version(ItemId(UUID(int=0)), 0)
+"""The version that is current where none is visible: revisions count from 1."""
+
 _ETAG_BYTES = 16 + 4
 
 

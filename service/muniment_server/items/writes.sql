@@ -13,7 +13,7 @@ WITH below AS MATERIALIZED ( -- as the snapshot shows it: a lower row must not b
      LIMIT 1
 ),
 live AS MATERIALIZED ( -- locked first if an etag is given, so that no INSERT takes its place
-    SELECT own.item_id
+    SELECT
       FROM item AS own
      WHERE own.tenant = %(tenant)s
        AND own.agent = (SELECT session.agent FROM session)
@@ -25,7 +25,8 @@ live AS MATERIALIZED ( -- locked first if an etag is given, so that no INSERT ta
 ),
 expiry AS ( -- checked before the INSERT: Postgres logs a row that fails a CHECK. past is null if the etag is stale
     SELECT CASE WHEN %(etag_item)s IS NULL
-                  OR (below.item_id, below.revision) = (%(etag_item)s, %(etag_revision)s)
+                  OR (coalesce(below.item_id, %(etag_item)s), coalesce(below.revision, 0)) -- 0: the etag of no version
+                     = (%(etag_item)s, %(etag_revision)s)
                   OR EXISTS (SELECT FROM live)
                 THEN coalesce(%(expire_time)s <= session.time, FALSE) END AS past,
            session.time + %(position)s * interval '1 microsecond' AS time
@@ -36,8 +37,7 @@ new AS (
     INSERT INTO item AS own (tenant, agent, kind, name, item_id, change_id, tier, content, tags,
                              create_time, update_time, expire_time)
     SELECT %(tenant)s, session.agent, %(kind)s, %(name)s, %(item_id)s::uuid, %(change_id)s::uuid, %(tier)s, %(content)s, %(tags)s::text[],
-           CASE WHEN %(kind)s IN (2, 3) AND below.item_id IS NOT NULL THEN below.create_time
-                ELSE expiry.time END,
+           coalesce(CASE WHEN %(kind)s IN (2, 3) THEN below.create_time END, expiry.time),
            expiry.time, %(expire_time)s::timestamptz
       FROM session
            JOIN expiry ON NOT expiry.past
@@ -66,7 +66,7 @@ new AS (
 ),
 counted AS ( -- one more item, unless a row was replaced: that of this item, or one that has expired and gives way to a successor
     INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
-    SELECT %(tenant)s, new.agent, new.change_id, (new.item_id = %(item_id)s)::integer, 1, octet_length(new.content)
+    SELECT %(tenant)s, new.agent, new.change_id, (new.item_id = %(item_id)s)::int, 1, octet_length(new.content)
       FROM new
      WHERE new.change_id = %(change_id)s
 ),

@@ -6,9 +6,12 @@ from muniment.v1 import memory_pb2, memory_service_pb2, tag_match_pb2
 from muniment_server.domain import text
 from muniment_server.domain.items import Item, ItemFilter, ItemKind
 from muniment_server.items.item_store import NewVersion
-from muniment_server.items.paging import etag, version_of
+from muniment_server.items.paging import NO_VERSION, etag, version_of
 from muniment_server.items.wire import level_to_proto, optional_time_from_proto, time_to_proto
 from muniment_server.search.search import Match
+
+ABSENT = "absent"
+"""The etag with which a save only creates."""
 
 
 def new_version(request: memory_service_pb2.SaveMemoryRequest, *, within: str = "") -> NewVersion:
@@ -18,7 +21,7 @@ def new_version(request: memory_service_pb2.SaveMemoryRequest, *, within: str = 
         name=text.key(request.key, field=f"{within}key"),
         content=text.content(request.content, field=f"{within}content"),
         tags=text.tags(request.tags, field=f"{within}tags"),
-        etag=version_of(request.etag, field=f"{within}etag"),
+        etag=NO_VERSION if request.etag == ABSENT else version_of(request.etag, field=f"{within}etag"),
         expire_time=optional_time_from_proto(request, "expire_time", within=within),
     )
 

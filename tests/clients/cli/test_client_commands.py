@@ -255,7 +255,7 @@ def test_a_session_sees_nothing_above_its_taint(muniment):
         ("save", "k", "--hush=1", *AT_INTERNAL),
         ("save", " hush", "content", *AT_INTERNAL),
         ("save", "k", "hush\udcff", *AT_INTERNAL),
-        ("save", "k", "hush" * 20000, *AT_INTERNAL),
+        ("save", "k", "hush" * 40000, *AT_INTERNAL),
         ("get", "hush", *AT_INTERNAL),
         ("search", "hush", "again", *AT_INTERNAL),
         ("delete", "hush", *AT_INTERNAL),
@@ -346,7 +346,7 @@ def test_an_address_alone_finds_the_key_that_was_written_for_it(dev, folder):
         (("memory", "save", "k", "x", "--tag", "", *AT_INTERNAL), "an item has at most 32 tags, of 1 to 64 characters"),
         (("memory", "search", "", *AT_INTERNAL), "a query has 1 to 1,024 characters"),
         (("block", "get", "", *AT_INTERNAL), "a label has 1 to 64 letters, digits, _ . and -"),
-        (("memory", "save", "k", "x" * 65537, *AT_INTERNAL), "content is at most 64 KiB"),
+        (("memory", "save", "k", "x" * 131073, *AT_INTERNAL), "content is at most 64 KiB"),
     ],
     ids=lambda words: " ".join(words[:2]) if isinstance(words, tuple) else "",
 )

@@ -11,7 +11,7 @@ from muniment import Classification
 from muniment.langgraph import MunimentStore
 
 README = Path(__file__).parents[3] / "clients/python/README.md"
-TEXT = README.read_text(encoding="utf-8").partition("\n## For LangGraph\n")[2]
+TEXT = README.read_text(encoding="utf-8").partition("\n## For LangGraph\n")[2].partition("\n## ")[0]
 
 
 CODE = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)

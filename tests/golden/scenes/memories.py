@@ -69,12 +69,12 @@ def _odd_texts(session: Actor) -> None:
     for key in (*refused, " spaces ", "e\u0301", "é", "நினைவு", "👩\u200d💻"):
         session.save_memory(key=key, content="x")
         session.get_memory(key=key)
-    for content in ("x" * 65536, "x" * 65537, "é" * 32769, "a\0", " ", "\r\n\u2028\x85", "\U0010ffff"):
+    for content in ("x" * 131072, "x" * 131073, "é" * 65537, "a\0", " ", "\r\n\u2028\x85", "\U0010ffff"):
         session.save_memory(key="content", content=content)
         session.get_memory(key="content")
     for tags in (["x" * 65], ["a\0"], [f"t{number}" for number in range(33)], ["t"] * 257, ["é", "e\u0301"], [" "]):
         session.save_memory(key="tags", content="x", tags=tags)
-    session.save_memory(key="k" * 4097, content="x" * 65537, tags=["x" * 1025], etag="x" * 65)
+    session.save_memory(key="k" * 4097, content="x" * 131073, tags=["x" * 1025], etag="x" * 65)
 
 
 def _lists(stage: Stage, sessions: dict[int, Actor]) -> None:

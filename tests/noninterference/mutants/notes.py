@@ -157,9 +157,9 @@ NOTES = (
         edit(
             ITEMS,
             "save_item",
-            "ELSE expiry.time END",
-            "WHEN vault.peek(%(tenant)s, session.agent, %(name)s) IS NOT NULL THEN expiry.time - interval '1 day'"
-            " ELSE expiry.time END",
+            "END, expiry.time)",
+            "END, CASE WHEN vault.peek(%(tenant)s, session.agent, %(name)s) IS NOT NULL"
+            " THEN expiry.time - interval '1 day' END, expiry.time)",
         ),
         damage=PEEK,
     ),

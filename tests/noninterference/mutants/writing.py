@@ -12,6 +12,7 @@ from muniment_server.domain import ids
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.domain.principals import SessionIdentity
+from muniment_server.memories import wire as memories_wire
 from muniment_server.monitor import egress, interceptors, retry
 from muniment_server.postgres import driver_errors, pool
 from tests.noninterference import probes
@@ -145,6 +146,25 @@ WRITES = (
             ),
         ),
         probe=probes.what_expires_now_is_gone,
+    ),
+    Mutant(
+        "a save that only creates replaces what is there",
+        "a save only creates",
+        (setting(memories_wire, "NO_VERSION", None),),
+        probe=probes.a_save_only_creates,
+    ),
+    Mutant(
+        "a save that only creates shadows what is below",
+        "a save only creates",
+        (
+            edit(
+                ITEMS,
+                "save_item",
+                "(coalesce(below.item_id, %(etag_item)s), coalesce(below.revision, 0)) =",
+                "(%(etag_item)s::uuid, 0) =",
+            ),
+        ),
+        probe=probes.a_save_only_creates,
     ),
     Mutant(
         "M30 create_time is inherited",

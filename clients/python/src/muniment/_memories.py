@@ -46,8 +46,9 @@ class Memories:
     ) -> Memory:
         """Create or replace the memory at the session's own level. Versions at other levels stay.
 
-        *key* is 1 to 256 code points, *content* 1 byte to 64 KiB, *tags* up to 32 of up to 64 code points.
-        Tags are replaced, not merged. With *etag*, only that version is replaced; otherwise EtagStale.
+        *key* is 1 to 256 code points, *content* 1 byte to 128 KiB, *tags* up to 32 of up to 64 code points.
+        Tags are replaced, not merged. With *etag*, only that version is replaced; otherwise EtagStale. With the
+        etag `absent`, the memory is only created: EtagStale if one is visible.
         """
         request = _memory_to_proto(NewMemory(key, content, tags, expire_time, etag))
         return _memory(self._calls(self._memories.SaveMemory, request, timeout).memory)

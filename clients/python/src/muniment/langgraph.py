@@ -21,8 +21,8 @@ It behaves like LangGraph's own stores, except for this:
   configuration with `refresh_on_read` raises ValueError.
 - A namespace is listed only while it contains an item.
 - A batch reads before it writes, and executes only the last of several puts of an item: first the deletions, then the
-  others, up to 100 and about 250 kB in one transaction.
-- Namespace (labels joined with dots) and key have at most 245 characters together, and a value 64 KiB; otherwise
+  others, up to 100 and 128 KiB in one transaction.
+- Namespace (labels joined with dots) and key have at most 245 characters together, and a value 128 KiB; otherwise
   `InvalidArgument`. Some characters are written as `%XX`, which counts as three or more: `%`, `.`, `/`, characters that
   keys must not contain, and those added after Unicode 3.2.
 """
@@ -32,9 +32,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -60,6 +59,7 @@ from langgraph.store.base import (
 from muniment._batches import batches
 from muniment._channel import TLS
 from muniment._connect import connect
+from muniment._json import json_text
 from muniment._langgraph_filter import passes
 from muniment._listing import undisturbed
 from muniment.errors import MemoryNotFound
@@ -80,7 +80,6 @@ DEEPEST_TAG = 31
 
 _REFUSED = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
 """Categories of characters that a key must not contain."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class MunimentStore(BaseStore):
@@ -158,7 +157,7 @@ class MunimentStore(BaseStore):
             if put.value is None:
                 deleted.append(key)
             else:
-                saved.append(_Saved(key, _json(put.value), _tags_of(put.namespace), put.ttl))
+                saved.append(_Saved(key, json_text(dict(put.value)), _tags_of(put.namespace), put.ttl))
         for key in deleted:
             with suppress(MemoryNotFound):  # LangGraph does not report whether there was an item to delete
                 self._session.delete_memory(key)
@@ -310,12 +309,6 @@ def _percent(character: str) -> str:
 
 def _unescaped(text: str) -> str:
     return unquote(text, errors="surrogatepass")
-
-
-def _json(value: Mapping[str, Any]) -> str:
-    """*value* as JSON, with letters of all scripts unescaped, so that its words can be searched."""
-    text = json.dumps(dict(value), ensure_ascii=False)
-    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _fixed(path: Iterable[str]) -> Namespace:

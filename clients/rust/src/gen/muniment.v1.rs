@@ -3041,7 +3041,7 @@ pub struct SaveMemoryRequest {
     /// The name: 1 to 256 code points after NFC, no control or format characters, no space at either end.
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
-    /// The text: 1 byte to 64 KiB, without U+0000.
+    /// The text: 1 byte to 128 KiB, without U+0000.
     #[prost(string, tag = "2")]
     pub content: ::prost::alloc::string::String,
     /// Labels: up to 32, each up to 64 code points after NFC and trimming. Repeated ones are dropped.
@@ -3052,7 +3052,8 @@ pub struct SaveMemoryRequest {
     /// The default is never.
     #[prost(message, optional, tag = "4")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// The etag of the version that GetMemory returns. If set, the call replaces only that version.
+    /// The etag of the version that GetMemory returns. If set, the call replaces only that version. If it is `absent`, the
+    /// call only creates: it fails with ABORTED `ETAG_STALE` if GetMemory would return a version.
     ///
     /// The default is to replace the current version.
     #[prost(string, tag = "5")]

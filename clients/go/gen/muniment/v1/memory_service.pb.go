@@ -27,7 +27,7 @@ type SaveMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name: 1 to 256 code points after NFC, no control or format characters, no space at either end.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// The text: 1 byte to 64 KiB, without U+0000.
+	// The text: 1 byte to 128 KiB, without U+0000.
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	// Labels: up to 32, each up to 64 code points after NFC and trimming. Repeated ones are dropped.
 	Tags []string `protobuf:"bytes,3,rep,name=tags,proto3" json:"tags,omitempty"`
@@ -35,7 +35,8 @@ type SaveMemoryRequest struct {
 	//
 	// The default is never.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
-	// The etag of the version that GetMemory returns. If set, the call replaces only that version.
+	// The etag of the version that GetMemory returns. If set, the call replaces only that version. If it is `absent`, the
+	// call only creates: it fails with ABORTED `ETAG_STALE` if GetMemory would return a version.
 	//
 	// The default is to replace the current version.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`

@@ -19,7 +19,7 @@ _FORMS = {
     "thread": "a thread has at most 256 characters",
     "author": "an author has at most 256 characters",
     "reason": "a reason has at most 200 characters",
-    "content": "content is at most 64 KiB, that of a passage 256 KiB; that of a block may be empty",
+    "content": "content is at most 64 KiB, that of a memory 128 and of a passage 256 KiB; that of a block may be empty",
 }
 """The rule of the contract for each field, in words."""
 _MISMATCHES = {

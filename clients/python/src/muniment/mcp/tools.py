@@ -88,7 +88,7 @@ class MemoryTools(Tools):
     def memory_save(
         self,
         key: Key,
-        content: Annotated[str, Field(min_length=1, description="The fact, complete in itself. At most 64 KiB.")],
+        content: Annotated[str, Field(min_length=1, description="The fact, complete in itself. At most 128 KiB.")],
         tags: Tags = [],  # noqa: B006 - never changed
     ) -> results.MemorySaved:
         """Remember a fact beyond this conversation.

@@ -36,9 +36,10 @@ class SaveMemoryRequest(message.Message):
     key: builtins.str
     """The name: 1 to 256 code points after NFC, no control or format characters, no space at either end."""
     content: builtins.str
-    """The text: 1 byte to 64 KiB, without U+0000."""
+    """The text: 1 byte to 128 KiB, without U+0000."""
     etag: builtins.str
-    """The etag of the version that GetMemory returns. If set, the call replaces only that version.
+    """The etag of the version that GetMemory returns. If set, the call replaces only that version. If it is `absent`, the
+    call only creates: it fails with ABORTED `ETAG_STALE` if GetMemory would return a version.
 
     The default is to replace the current version.
     """

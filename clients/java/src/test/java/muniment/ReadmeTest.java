@@ -24,6 +24,7 @@ import muniment.v1.ListMemoriesResponse;
 import muniment.v1.Memory;
 import muniment.v1.MemoryResult;
 import muniment.v1.OpenSessionResponse;
+import muniment.v1.SaveMemoryRequest;
 import muniment.v1.SearchMemoriesResponse;
 import muniment.v1.Session;
 import org.junit.jupiter.api.AfterEach;
@@ -44,6 +45,8 @@ class ReadmeTest {
       import java.util.stream.Stream;
       import muniment.*;
       import muniment.v1.*;
+      import org.springframework.ai.chat.memory.MessageWindowChatMemory;
+      import org.springframework.ai.chat.messages.UserMessage;
       """;
 
   @TempDir private Path folder;
@@ -131,8 +134,19 @@ class ReadmeTest {
   void optionsAndTlsCompile() throws Exception {
     compile(7);
     compile(8);
+  }
 
-    assertEquals(9, blocks("java").size());
+  @Test
+  void chatMemoriesRun() throws Exception {
+    var none = failure(Code.NOT_FOUND, "MEMORY_NOT_FOUND");
+    server.script("GetMemory", none, none);
+
+    run(9);
+
+    var saved = (SaveMemoryRequest) server.calls("SaveMemory").get(0).requests().get(0);
+    assertEquals("chat/tea", saved.getKey());
+    assertTrue(saved.getContent().contains("Assam, no sugar"));
+    assertEquals(10, blocks("java").size());
   }
 
   private void scriptTour() {

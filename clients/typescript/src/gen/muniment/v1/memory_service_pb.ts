@@ -35,7 +35,7 @@ export type SaveMemoryRequest = Message<"muniment.v1.SaveMemoryRequest"> & {
   key: string;
 
   /**
-   * The text: 1 byte to 64 KiB, without U+0000.
+   * The text: 1 byte to 128 KiB, without U+0000.
    *
    * @generated from field: string content = 2;
    */
@@ -58,7 +58,8 @@ export type SaveMemoryRequest = Message<"muniment.v1.SaveMemoryRequest"> & {
   expireTime?: Timestamp | undefined;
 
   /**
-   * The etag of the version that GetMemory returns. If set, the call replaces only that version.
+   * The etag of the version that GetMemory returns. If set, the call replaces only that version. If it is `absent`, the
+   * call only creates: it fails with ABORTED `ETAG_STALE` if GetMemory would return a version.
    *
    * The default is to replace the current version.
    *

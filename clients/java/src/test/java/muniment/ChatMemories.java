@@ -1,0 +1,165 @@
+package muniment;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import dev.langchain4j.agent.tool.ToolExecutionRequest;
+import dev.langchain4j.data.message.AiMessage;
+import dev.langchain4j.data.message.ToolExecutionResultMessage;
+import dev.langchain4j.store.memory.chat.ChatMemoryStore;
+import dev.langchain4j.store.memory.chat.InMemoryChatMemoryStore;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+import java.util.function.Function;
+import muniment.v1.Classification;
+import org.springframework.ai.chat.memory.ChatMemoryRepository;
+import org.springframework.ai.chat.memory.InMemoryChatMemoryRepository;
+import org.springframework.ai.chat.memory.MessageWindowChatMemory;
+import org.springframework.ai.chat.messages.AssistantMessage;
+import org.springframework.ai.chat.messages.Message;
+import org.springframework.ai.chat.messages.SystemMessage;
+import org.springframework.ai.chat.messages.ToolResponseMessage;
+import org.springframework.ai.chat.messages.UserMessage;
+
+/**
+ * The chat memories, each beside the one that its framework brings, on the server that {@code
+ * MUNIMENT_ADDRESS} and {@code MUNIMENT_HOST_KEY} name. {@code
+ * tests/clients/frameworks/test_java.py} runs it.
+ */
+final class ChatMemories {
+  private static final Classification PUBLIC = Classification.CLASSIFICATION_PUBLIC;
+  private static final Classification CONFIDENTIAL = Classification.CLASSIFICATION_CONFIDENTIAL;
+
+  private final Function<Classification, SessionClient> opened;
+
+  private ChatMemories(HostClient host) {
+    var agent = host.createAgent(r -> r.setAgentId("chat-" + UUID.randomUUID()));
+    var id = agent.getAgent().getAgentId();
+    opened = taint -> host.openSession(r -> r.setAgentId(id).setTaint(taint));
+  }
+
+  public static void main(String[] arguments) {
+    try (var host = HostClient.fromEnvironment()) {
+      for (var taint : List.of(PUBLIC, CONFIDENTIAL)) {
+        var here = new ChatMemories(host).opened.apply(taint);
+        assertEquals(
+            springSteps(new InMemoryChatMemoryRepository()),
+            springSteps(new MunimentChatMemoryRepository(here)));
+        assertEquals(
+            langchainSteps(new InMemoryChatMemoryStore()),
+            langchainSteps(new MunimentChatMemoryStore(here)));
+      }
+      new ChatMemories(host).springAtTwoTaints();
+      new ChatMemories(host).langchainAtTwoTaints();
+      new ChatMemories(host).aWindowOfSprings();
+    }
+    System.out.println("The chat memories answer like those of their frameworks.");
+  }
+
+  /** What a repository answers. */
+  private static List<Object> springSteps(ChatMemoryRepository repository) {
+    var answers = new ArrayList<Object>();
+    answers.add(repository.findByConversationId("one"));
+    var call = new AssistantMessage.ToolCall("1", "function", "weather", "{\"in\": \"Graz\"}");
+    var response = new ToolResponseMessage.ToolResponse("1", "weather", "rain");
+    List<Message> messages =
+        List.of(
+            new SystemMessage("Be brief."),
+            new UserMessage("Does it rain? é\n\"\u0001"),
+            AssistantMessage.builder().content("").toolCalls(List.of(call)).build(),
+            ToolResponseMessage.builder().responses(List.of(response)).build(),
+            new AssistantMessage("Yes."));
+    repository.saveAll("one", messages);
+    repository.saveAll("other", List.of(new UserMessage("Hello.")));
+    answers.add(shown(repository.findByConversationId("one")));
+    answers.add(repository.findConversationIds().stream().sorted().toList());
+    repository.saveAll("one", messages.subList(3, 5));
+    answers.add(shown(repository.findByConversationId("one")));
+    repository.deleteByConversationId("one");
+    repository.deleteByConversationId("one");
+    answers.add(repository.findByConversationId("one"));
+    answers.add(repository.findConversationIds());
+    return answers;
+  }
+
+  /** Messages without their metadata. */
+  private static List<String> shown(List<Message> messages) {
+    return messages.stream()
+        .map(
+            message ->
+                message.getMessageType()
+                    + message.getText()
+                    + (message instanceof AssistantMessage answer ? answer.getToolCalls() : "")
+                    + (message instanceof ToolResponseMessage tool ? tool.getResponses() : ""))
+        .toList();
+  }
+
+  /** What a store answers. */
+  private static List<Object> langchainSteps(ChatMemoryStore store) {
+    var answers = new ArrayList<Object>();
+    answers.add(store.getMessages(1));
+    var call =
+        ToolExecutionRequest.builder().id("1").name("weather").arguments("{\"in\": \"Graz\"}");
+    List<dev.langchain4j.data.message.ChatMessage> messages =
+        List.of(
+            dev.langchain4j.data.message.SystemMessage.from("Be brief."),
+            dev.langchain4j.data.message.UserMessage.from("Does it rain? é\n\"\u0001"),
+            AiMessage.from(call.build()),
+            ToolExecutionResultMessage.from("1", "weather", "rain"),
+            AiMessage.from("Yes."));
+    store.updateMessages(1, messages);
+    store.updateMessages("other", messages.subList(0, 1));
+    answers.add(store.getMessages(1));
+    store.updateMessages(1, messages.subList(3, 5));
+    answers.add(store.getMessages(1));
+    answers.add(store.getMessages("other"));
+    store.deleteMessages(1);
+    store.deleteMessages(1);
+    answers.add(store.getMessages(1));
+    return answers;
+  }
+
+  private void springAtTwoTaints() {
+    var low = new MunimentChatMemoryRepository(opened.apply(PUBLIC));
+    var high = new MunimentChatMemoryRepository(opened.apply(CONFIDENTIAL));
+    low.saveAll("one", List.of(new UserMessage("low")));
+    high.saveAll("two", List.of(new UserMessage("high")));
+
+    assertEquals(List.of("one"), low.findConversationIds());
+    assertEquals(List.of("one", "two"), high.findConversationIds());
+    assertEquals(List.of(), low.findByConversationId("two"));
+    low.deleteByConversationId("two");
+    assertThrows(IllegalStateException.class, () -> high.deleteByConversationId("one"));
+    high.saveAll("one", List.of());
+    assertEquals(List.of(), high.findByConversationId("one"));
+    assertEquals("low", low.findByConversationId("one").get(0).getText());
+    high.deleteByConversationId("one");
+    assertEquals("low", high.findByConversationId("one").get(0).getText());
+  }
+
+  private void langchainAtTwoTaints() {
+    var low = new MunimentChatMemoryStore(opened.apply(PUBLIC));
+    var high = new MunimentChatMemoryStore(opened.apply(CONFIDENTIAL));
+    low.updateMessages("one", List.of(AiMessage.from("low")));
+    high.updateMessages("two", List.of(AiMessage.from("high")));
+
+    assertEquals(List.of(), low.getMessages("two"));
+    assertEquals(List.of(AiMessage.from("low")), high.getMessages("one"));
+    assertThrows(IllegalStateException.class, () -> high.deleteMessages("one"));
+    high.updateMessages("one", List.of(AiMessage.from("high")));
+    assertEquals(List.of(AiMessage.from("low")), low.getMessages("one"));
+  }
+
+  private void aWindowOfSprings() {
+    var repository = new MunimentChatMemoryRepository(opened.apply(PUBLIC));
+    var window =
+        MessageWindowChatMemory.builder().chatMemoryRepository(repository).maxMessages(2).build();
+    for (var text : List.of("one", "two", "three")) {
+      window.add("one", new UserMessage(text));
+    }
+    assertEquals(2, window.get("one").size());
+    window.clear("one");
+    assertEquals(List.of(), repository.findConversationIds());
+  }
+}

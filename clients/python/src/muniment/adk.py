@@ -1,0 +1,242 @@
+"""Memory services for Google's ADK. Requires the extra `muniment[adk]`.
+
+Both are `google.adk.memory.BaseMemoryService`. An event with text is a passage: the text of its parts, the author, the
+time, and the ADK session as its thread. So an event that is added again is stored once.
+
+- `MunimentMemoryService(session)` is for one conversation, whose taint the host raises as usual.
+- `MunimentSharedMemoryService(uri="muniment://internal")` is for a whole application, without code: see its
+  documentation. All its conversations read and write at one level, that of the URI.
+
+Neither takes a level or an agent from a model. Memories above the taint do not exist, and one that exists only below
+it cannot be deleted: that raises `WriteLevelMismatch`. What was deleted stays deleted, also if its ADK session is added
+again at that level. A search returns the ten best matches, among them what was said right before and after one.
+`custom_metadata` is not stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+from google.adk.memory.memory_entry import MemoryEntry
+from google.genai.types import Content, Part
+
+from muniment._connect import connect
+from muniment.errors import AgentExists, PassageNotFound
+from muniment.host import HostClient
+from muniment.session import SessionClient
+from muniment.values import Classification, NewPassage, Passage
+
+if TYPE_CHECKING:
+    from google.adk.events.event import Event
+    from google.adk.sessions.session import Session
+
+MAX_RESULTS = 10
+MAX_QUERY_CHARS = 1024
+MAX_AUTHOR_CHARS = 256
+DELETED = "adk-deleted/"
+"""What the key of the memory that records a deletion begins with."""
+_IDS = uuid.UUID("5f0c61a4-5b5c-4c9c-9d54-0d4a6c3f2b1e")
+"""The namespace of the ids of events."""
+
+
+class MunimentMemoryService(BaseMemoryService):
+    """The memory of one conversation: that of its agent, up to the session's taint.
+
+    It does not close the session. Memories of each application and user are kept apart. Calls run in threads, so it may
+    be used from any event loop.
+    """
+
+    def __init__(self, session: SessionClient) -> None:
+        self._session = session
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Store the events of an ADK session that have text and are not stored yet."""
+        await self.add_events_to_memory(
+            app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
+        )
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Store the events that have text and are not stored yet."""
+        passages = [
+            NewPassage(
+                text,
+                thread=session_id or None,
+                author=event.author[:MAX_AUTHOR_CHARS] or None,
+                event_time=datetime.fromtimestamp(event.timestamp, UTC),
+                passage_id=_id_of(app_name, user_id, session_id or "", event.id, text),
+            )
+            for event in events
+            if (text := _text_of(event.content))
+        ]
+        await asyncio.to_thread(self._add, app_name, user_id, passages)
+
+    async def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Store memories that have text. One with an id is stored once."""
+        passages = [
+            NewPassage(
+                text,
+                author=(memory.author or "")[:MAX_AUTHOR_CHARS] or None,
+                event_time=_time_of(memory.timestamp),
+                passage_id=_id_of(app_name, user_id, "", memory.id, text) if memory.id else str(uuid.uuid4()),
+            )
+            for memory in memories
+            if (text := _text_of(memory.content))
+        ]
+        await asyncio.to_thread(self._add, app_name, user_id, passages)
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """The ten memories that match best."""
+        wanted = query.strip()[:MAX_QUERY_CHARS]
+        return SearchMemoryResponse(
+            memories=await asyncio.to_thread(self._found, app_name, user_id, wanted) if wanted else []
+        )
+
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        """Delete a memory by the id that a search returned. Nothing happens if there is none."""
+        if memory_id and _is_id(memory_id):
+            await asyncio.to_thread(self._delete, app_name, user_id, memory_id)
+
+    def _session_of(self, app_name: str, user_id: str) -> AbstractContextManager[SessionClient]:
+        return nullcontext(self._session)
+
+    def _add(self, app_name: str, user_id: str, passages: Sequence[NewPassage]) -> None:
+        if not passages:
+            return
+        tag = _tag_of(app_name, user_id)
+        with self._session_of(app_name, user_id) as session:
+            listed = session.list_memories(key_prefix=DELETED, page_size=250).all(restart_on_taint_change=True)
+            deleted = {memory.key.removeprefix(DELETED) for memory in listed}
+            session.import_passages(
+                NewPassage(each.content, [tag], each.thread, each.author, each.event_time, each.passage_id)
+                for each in passages
+                if each.passage_id not in deleted
+            )
+
+    def _found(self, app_name: str, user_id: str, query: str) -> list[MemoryEntry]:
+        tag = _tag_of(app_name, user_id)
+        with self._session_of(app_name, user_id) as session:
+            return [
+                _entry(each.passage) for each in session.search_passages(query, tags=[tag], max_results=MAX_RESULTS)
+            ]
+
+    def _delete(self, app_name: str, user_id: str, memory_id: str) -> None:
+        with self._session_of(app_name, user_id) as session, suppress(PassageNotFound):
+            if _tag_of(app_name, user_id) not in session.get_passage(memory_id).tags:
+                return
+            # First the deletion itself: it is refused if the passage is lower.
+            session.delete_passage(memory_id)
+            session.save_memory(f"{DELETED}{memory_id}", "deleted")
+
+
+class MunimentSharedMemoryService(MunimentMemoryService):
+    """The memory of an application, at one level, with an agent for each of its users.
+
+    Configured without code, in `services.yaml` in the folder of the agents:
+
+        services:
+          - scheme: muniment
+            type: memory
+            class: muniment.adk.MunimentSharedMemoryService
+
+    and `adk web --memory_service_uri muniment://internal`. It connects as `muniment.connect()` does, with a host key.
+    The host of the URI is the level: public, internal, confidential or restricted. It opens a session for each call,
+    because ADK does not say to which conversation a call belongs. So it is right for an application all of whose
+    conversations are at that level; where a conversation may rise, give each a `MunimentMemoryService`.
+    """
+
+    def __init__(self, uri: str, **_: object) -> None:
+        self._level = _level_of(uri)
+        host = connect()
+        if not isinstance(host, HostClient):
+            raise ValueError("a host key is needed: set MUNIMENT_HOST_KEY")
+        self._host = host
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await asyncio.to_thread(self._host.close)
+
+    @contextmanager
+    def _session_of(self, app_name: str, user_id: str) -> Iterator[SessionClient]:
+        agent_id = _agent_of(app_name, user_id)
+        with suppress(AgentExists):
+            self._host.create_agent(agent_id, display_name=app_name)
+        with self._host.open_session(agent_id, self._level) as session:
+            yield session
+
+
+def _is_id(text: str) -> bool:
+    try:
+        return bool(uuid.UUID(text))
+    except ValueError:
+        return False
+
+
+def _level_of(uri: str) -> Classification:
+    try:
+        return Classification[urlsplit(uri).netloc.upper()]
+    except KeyError:
+        levels = ", ".join(level.name.lower() for level in Classification)
+        raise ValueError(f"the URI must be muniment:// and a level, which is one of {levels}") from None
+
+
+def _text_of(content: Content | None) -> str:
+    return " ".join(part.text for part in (content and content.parts) or () if part.text)
+
+
+def _time_of(timestamp: str | None) -> datetime | None:
+    """None if there is none, or if it is not ISO 8601."""
+    try:
+        time = datetime.fromisoformat(timestamp or "")
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _entry(passage: Passage) -> MemoryEntry:
+    return MemoryEntry(
+        id=passage.passage_id,
+        content=Content(parts=[Part(text=passage.content)], role="user" if passage.author == "user" else "model"),
+        author=passage.author,
+        timestamp=passage.event_time.isoformat(),
+    )
+
+
+def _digest(*names: Any) -> str:
+    """The same for the same names, and different for others however they are put together."""
+    return hashlib.sha256(json.dumps(names).encode()).hexdigest()[:32]
+
+
+def _tag_of(app_name: str, user_id: str) -> str:
+    return f"adk:{_digest(app_name, user_id)}"
+
+
+def _agent_of(app_name: str, user_id: str) -> str:
+    return f"adk-{_digest(app_name, user_id)}"
+
+
+def _id_of(app_name: str, user_id: str, session_id: str, event_id: str, text: str) -> str:
+    return str(uuid.uuid5(_IDS, json.dumps([app_name, user_id, session_id, event_id, text])))

@@ -1,0 +1,98 @@
+"""A session for the OpenAI Agents SDK: the history of one conversation.
+
+`MunimentSession` is an `agents.memory.Session`, for `Runner.run(…, session=…)`. It needs no package but this one. An
+item of the history is a passage with the item's JSON, in the thread of the session id. So the history can be searched
+together with the agent's other passages.
+
+Levels apply. Items above the taint do not exist, and new ones are stored at the taint. Items below the taint cannot be
+deleted: `pop_item`, if the newest item is one, and `clear_session`, if there is any, raise `LowerItems` and change
+nothing. An item has at most 256 KiB of JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, cast
+
+from muniment._json import json_text
+from muniment._listing import undisturbed
+from muniment.errors import PassageNotFound, WriteLevelMismatch
+from muniment.session import SessionClient
+from muniment.values import NewPassage, Passage
+
+MAX_PAGE_SIZE = 250
+
+
+class LowerItems(Exception):
+    """Items were written at a lower classification than the conversation has now, so they cannot be deleted."""
+
+
+class MunimentSession:
+    """The history of a conversation, up to the taint of Muniment's session.
+
+    *session_id* names the conversation among those of the agent. It does not close Muniment's session.
+    *session_settings* is a `SessionSettings`, whose limit is that of `get_items`. Calls run in threads, so it may be
+    used from any event loop.
+    """
+
+    def __init__(self, session_id: str, session: SessionClient, *, session_settings: Any = None) -> None:
+        self.session_id = session_id
+        self.session_settings = session_settings
+        self._session = session
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """The items in order; with a *limit*, the newest."""
+        if limit is None and self.session_settings is not None:
+            limit = self.session_settings.limit
+        newest = await asyncio.to_thread(self._newest, limit)
+        return [json.loads(passage.content) for passage in reversed(newest)]
+
+    async def add_items(self, items: Sequence[Any]) -> None:
+        """Add items at the end."""
+        # All of them, or none: JSON that cannot be made is found before anything is stored.
+        passages = [NewPassage(json_text(item), thread=self.session_id) for item in items]
+        if passages:
+            await asyncio.to_thread(self._session.import_passages, passages)
+
+    async def pop_item(self) -> Any | None:
+        """Delete and return the newest item. None: there is none. LowerItems: it is below the taint."""
+        return await asyncio.to_thread(self._pop)
+
+    async def clear_session(self) -> None:
+        """Delete all items. LowerItems: some are below the taint; then none was deleted."""
+        await asyncio.to_thread(self._clear)
+
+    def _newest(self, limit: int | None) -> list[Passage]:
+        if limit is not None and limit <= 0:
+            return []
+        size = min(limit or MAX_PAGE_SIZE, MAX_PAGE_SIZE)
+        return undisturbed(
+            lambda: list(islice(self._session.list_passages(thread=self.session_id, page_size=size), limit))
+        )
+
+    def _pop(self) -> Any | None:
+        while newest := self._newest(1):
+            if self._delete(newest[0]):
+                return cast("object", json.loads(newest[0].content))
+        return None
+
+    def _clear(self) -> None:
+        items = self._newest(None)
+        taint = self._session.get_session().taint
+        if any(item.classification < taint for item in items):
+            raise LowerItems("The conversation has items of a lower classification, so it cannot be cleared.")
+        for item in items:
+            self._delete(item)
+
+    def _delete(self, item: Passage) -> bool:
+        """Whether it was still there."""
+        try:
+            self._session.delete_passage(item.passage_id)
+        except PassageNotFound:
+            return False
+        except WriteLevelMismatch:
+            raise LowerItems("The item has a lower classification, so it cannot be deleted.") from None
+        return True

@@ -1,0 +1,527 @@
+/**
+ * Memories as files: what the adapters for memory tools that work on files are built on.
+ *
+ * A file is a keyed memory of the session's agent: the file `trips/graz.md` is the memory `files/trips/graz.md`, with
+ * the same content. A directory exists as long as a file is below it. All adapters show the same files, also those of
+ * other languages, and other memories are neither seen nor changed.
+ *
+ * The levels apply as everywhere: files above the session's taint do not exist; a write is made at the taint, and so
+ * shadows a lower version; a file that exists only below the taint can be overwritten, but neither deleted nor renamed.
+ * Nothing hides a file that the session may read.
+ *
+ * Every change is made to the version that was read for it, or not at all.
+ */
+
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { MunimentError } from "./errors.js";
+import { Classification } from "./gen/muniment/v1/classification_pb.js";
+import type { Memory } from "./gen/muniment/v1/memory_pb.js";
+import { pages } from "./pages.js";
+import type { SessionClient } from "./session.js";
+
+export const ROOT = "files";
+
+const MAX_BYTES = 128 * 1024;
+const MAX_PAGE_SIZE = 250;
+/** The etag with which a save only creates. */
+const ABSENT = "absent";
+/** The tag of an empty file. A memory has at least one byte: that of this file is a line break. */
+const EMPTY = "empty-file";
+/** Fields that an impossible path breaks the rules of. */
+const PATHS = new Set(["key", "key_prefix", "new_key"]);
+
+/** What is wrong. */
+export type FileProblem =
+  /** The path leaves the root, or has a name that a key must not contain. */
+  | "InvalidPath"
+  /** No file is at the path, and none is below it. */
+  | "NoSuchFile"
+  /** A file, or a directory, is at the path already. */
+  | "FileExists"
+  /** Somebody else changed the file meanwhile. */
+  | "FileChanged"
+  /** Only lower versions are visible, so the file can be neither deleted nor renamed. */
+  | "LowerFile"
+  /** The text to replace does not occur in the file. */
+  | "NoSuchText"
+  /** The text to replace occurs more than once: see `lines`. */
+  | "AmbiguousText"
+  /** The file has fewer lines: see `lines` for the last. */
+  | "NoSuchLine"
+  /** The content is over 128 KiB, or has a character that cannot be stored. */
+  | "InvalidContent";
+
+/** What was asked for is not possible. The text is for a model. */
+export class FileError extends Error {
+  override readonly name = "FileError";
+
+  constructor(
+    readonly problem: FileProblem,
+    message: string,
+    readonly lines: readonly number[] = [],
+  ) {
+    super(message);
+  }
+}
+
+/** One version of a file. */
+export interface File {
+  readonly path: string;
+  readonly content: string;
+  readonly classification: Classification;
+  readonly etag: string;
+  readonly tags: readonly string[];
+  readonly expireTime?: Timestamp | undefined;
+}
+
+/** What is written besides the content. */
+export interface WriteOptions {
+  /** If set, only that version is replaced; otherwise `FileChanged`. */
+  readonly etag?: string;
+  readonly tags?: readonly string[];
+  readonly expireTime?: Timestamp | undefined;
+}
+
+/** A file, or a directory with all that is below it. Its size is in bytes of UTF-8. */
+export interface Entry {
+  readonly path: string;
+  readonly isDirectory: boolean;
+  readonly size: number;
+}
+
+/** One line in which a text occurs, counted from 1. */
+export interface Match {
+  readonly path: string;
+  readonly line: number;
+  readonly text: string;
+}
+
+/** How files are shown. */
+export interface FileViewOptions {
+  /** What the keys of the memories begin with. The default is `files`. */
+  readonly root?: string;
+  /** What texts of errors show before a path, such as `/memories/`. The default is nothing. */
+  readonly shown?: string;
+}
+
+/**
+ * The files of one session: those of its agent, up to the session's taint.
+ *
+ * Paths are relative to the root; a slash at the beginning does no harm. Throws {@link FileError}, and
+ * `MunimentError`, for example if the session is closed or a quota is exceeded.
+ */
+export class FileView {
+  readonly #session: SessionClient;
+  readonly #root: string;
+  readonly #shown: string;
+
+  constructor(session: SessionClient, { root = ROOT, shown = "" }: FileViewOptions = {}) {
+    this.#session = session;
+    this.#root = root;
+    this.#shown = shown;
+  }
+
+  /** The file. `NoSuchFile`: none is visible, though there may be a directory. */
+  async read(path: string): Promise<File> {
+    requireName(path);
+    return this.#explained(path, async () => {
+      const { memory } = await this.#session.memories.getMemory({ key: this.#key(path) });
+      return this.#file(memory as Memory);
+    });
+  }
+
+  /** All files below a directory, by path. None if there is no such directory. */
+  async walk(directory = ""): Promise<File[]> {
+    const request = { keyPrefix: `${this.#key(directory)}/`, pageSize: MAX_PAGE_SIZE };
+    return this.#explained(directory, async () => {
+      const all = await pages(this.#session.memories.listMemories, request).all({ restartOnTaintChange: true });
+      return all.flatMap((page) => page.memories.map((memory) => this.#file(memory)));
+    });
+  }
+
+  /** What is in a directory, by path, down to a depth. `NoSuchFile`: there is no such directory. */
+  async ls(directory = "", depth = 1): Promise<Entry[]> {
+    const files = await this.walk(directory);
+    const above = normalized(directory);
+    if (above !== "" && files.length === 0) {
+      throw this.#noSuch(directory);
+    }
+    return entries(files, above, depth);
+  }
+
+  /** Create or replace a file, its tags and its expiry. */
+  async write(path: string, content: string, options: WriteOptions = {}): Promise<File> {
+    requireName(path);
+    requireStorable(this.#named(path), content);
+    const { etag = "", tags = [], expireTime } = options;
+    const text = content === "" ? { content: "\n", tags: [...tags, EMPTY] } : { content, tags: [...tags] };
+    const request = { key: this.#key(path), ...text, etag, ...(expireTime && { expireTime }) };
+    return this.#explained(path, async () => {
+      const { memory } = await this.#session.memories.saveMemory(request);
+      return this.#file(memory as Memory);
+    });
+  }
+
+  /** Create a file. `FileExists`: a file is visible at the path. */
+  async create(path: string, content: string): Promise<File> {
+    try {
+      return await this.write(path, content, { etag: ABSENT });
+    } catch (error) {
+      if (isProblem(error, "FileChanged")) {
+        throw new FileError("FileExists", `${this.#named(path)} already exists.`);
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * Replace a text that occurs once. Returns the file, and the line in which the change begins.
+   *
+   * An edit keeps the tags of the file and its expiry.
+   */
+  async replace(path: string, old: string, text: string): Promise<{ file: File; line: number }> {
+    const before = await this.read(path);
+    const line = onlyLineOf(this.#named(path), before.content, old);
+    const changed = before.content.replace(old, () => text);
+    return { file: await this.write(path, changed, before), line };
+  }
+
+  /** Insert lines below a line; 0 is the beginning. Afterwards the file ends with a line break. */
+  async insert(path: string, line: number, text: string): Promise<File> {
+    const before = await this.read(path);
+    return this.write(path, withLines(this.#named(path), before.content, line, text), before);
+  }
+
+  /**
+   * Delete a file, or all files below a directory. Returns the paths at which a lower version is visible again.
+   *
+   * `LowerFile`: it is a lower file, or has one below it. Then nothing was deleted.
+   */
+  async delete(path: string): Promise<string[]> {
+    const files = await this.#own(path, "deleted");
+    const revealed: string[] = [];
+    for (const file of files) {
+      await this.#explained(
+        file.path,
+        async () => {
+          const request = { key: this.#key(file.path), etag: file.etag };
+          if ((await this.#session.memories.deleteMemory(request)).revealed !== Classification.UNSPECIFIED) {
+            revealed.push(file.path);
+          }
+        },
+        "deleted",
+      );
+    }
+    return revealed;
+  }
+
+  /**
+   * Rename a file, or all files below a directory. Returns the old paths at which a lower version is visible now.
+   *
+   * `FileExists`: something is at the new path. `LowerFile`: it is a lower file, or has one below it. Then nothing was
+   * renamed.
+   */
+  async rename(path: string, newPath: string): Promise<string[]> {
+    const [from, to] = [requireName(path), requireName(newPath)];
+    if (from === to || (await this.exists(to))) {
+      throw new FileError("FileExists", `${this.#named(to)} already exists.`);
+    }
+    if (to.startsWith(`${from}/`)) {
+      throw new FileError("InvalidPath", `${this.#named(from)} cannot be moved into itself.`);
+    }
+    const revealed: string[] = [];
+    for (const file of await this.#own(from, "renamed")) {
+      await this.#explained(
+        file.path,
+        async () => {
+          const newKey = this.#key(to + file.path.slice(from.length));
+          const request = { key: this.#key(file.path), newKey, etag: file.etag };
+          if ((await this.#session.memories.renameMemory(request)).revealed !== Classification.UNSPECIFIED) {
+            revealed.push(file.path);
+          }
+        },
+        "renamed",
+      );
+    }
+    return revealed;
+  }
+
+  /** Whether a file or a directory is at the path. */
+  async exists(path: string): Promise<boolean> {
+    return normalized(path) === "" || (await this.#at(path)).length > 0;
+  }
+
+  /** The paths of all files that match, where `*` and `?` stand for anything but a slash, `**` for anything. */
+  async glob(pattern: string): Promise<string[]> {
+    return (await this.walk()).map((file) => file.path).filter((path) => matches(pattern, path));
+  }
+
+  /**
+   * The lines in which a text occurs, in the files that match a pattern.
+   *
+   * It is no regular expression, because one that a model writes may take forever.
+   */
+  async grep(text: string, pattern = "**"): Promise<Match[]> {
+    return (await this.walk())
+      .filter((file) => matches(pattern, file.path))
+      .flatMap(({ path, content }) =>
+        content.split("\n").map((line, number) => ({ path, line: number + 1, text: line })),
+      )
+      .filter((match) => match.text.includes(text));
+  }
+
+  /** The file at the path, or all files below it. */
+  async #at(path: string): Promise<File[]> {
+    try {
+      return [await this.read(path)];
+    } catch (error) {
+      if (isProblem(error, "NoSuchFile")) {
+        return this.walk(path);
+      }
+      throw error;
+    }
+  }
+
+  /** The same, if none is lower than the taint: the server decides, and this finds out before anything is done. */
+  async #own(path: string, done: string): Promise<File[]> {
+    const files = await this.#at(path);
+    if (files.length === 0) {
+      throw this.#noSuch(path);
+    }
+    const taint = (await this.#session.sessions.getSession({})).session?.taint ?? Classification.UNSPECIFIED;
+    const lower = files.filter((file) => file.classification < taint).map((file) => file.path);
+    if (lower.length > 0) {
+      throw this.#lower(lower, done);
+    }
+    return files;
+  }
+
+  #key(path: string): string {
+    const name = normalized(path);
+    return name === "" ? this.#root : `${this.#root}/${name}`;
+  }
+
+  #file({ key, content, tags, classification, etag, expireTime }: Memory): File {
+    const isEmpty = content === "\n" && tags.includes(EMPTY);
+    const path = key.slice(this.#root.length + 1);
+    const others = isEmpty ? tags.filter((tag) => tag !== EMPTY) : tags;
+    return { path, content: isEmpty ? "" : content, classification, etag, tags: others, expireTime };
+  }
+
+  #named(path: string): string {
+    return `${this.#shown}${normalized(path)}`;
+  }
+
+  #noSuch(path: string): FileError {
+    return new FileError("NoSuchFile", `${this.#named(path)} does not exist.`);
+  }
+
+  #lower(paths: readonly string[], done: string): FileError {
+    const others = paths.length > 5 ? " and others" : "";
+    const named = `${paths
+      .slice(0, 5)
+      .map((path) => this.#named(path))
+      .join(", ")}${others}`;
+    return new FileError(
+      "LowerFile",
+      `${named} cannot be ${done} from this conversation, because it was written at a lower classification. It ` +
+        "stays readable. To change what this conversation sees, edit it: conversations at the lower classification " +
+        "keep their version.",
+    );
+  }
+
+  /** Turns the server's refusals into errors that a model understands. */
+  async #explained<Result>(path: string, call: () => Promise<Result>, done = "changed"): Promise<Result> {
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof MunimentError)) {
+        throw error;
+      }
+      throw this.#explanation(path, error, done);
+    }
+  }
+
+  #explanation(path: string, error: MunimentError, done: string): Error {
+    switch (error.reason) {
+      case "MEMORY_NOT_FOUND":
+        return this.#noSuch(path);
+      case "MEMORY_EXISTS":
+        return new FileError("FileExists", `The new path of ${this.#named(path)} already exists.`);
+      case "WRITE_LEVEL_MISMATCH":
+        return this.#lower([path], done);
+      case "ETAG_STALE":
+        return new FileError(
+          "FileChanged",
+          `${this.#named(path)} was changed by somebody else meanwhile: read it again.`,
+        );
+    }
+    if (!error.violations.some((violation) => PATHS.has(violation.field))) {
+      return error;
+    }
+    return new FileError(
+      "InvalidPath",
+      `${this.#named(path)} is no possible path: it is too long, ends in a space, or has a character that is ` +
+        "neither a letter, a digit, a sign nor a space.",
+    );
+  }
+}
+
+/** Whether an error says that a certain thing is wrong. */
+export function isProblem(error: unknown, problem: FileProblem): error is FileError {
+  return error instanceof FileError && error.problem === problem;
+}
+
+/**
+ * The path from the root in NFC, as keys are stored, without empty names, `.` and `..`. Empty for the root.
+ *
+ * `InvalidPath`: it leaves the root.
+ */
+export function normalized(path: string): string {
+  if (/\p{Surrogate}/u.test(path)) {
+    throw new FileError("InvalidPath", "The path has half of a surrogate pair.");
+  }
+  const names: string[] = [];
+  for (const name of path.split("/")) {
+    if (name === "..") {
+      if (names.pop() === undefined) {
+        throw new FileError("InvalidPath", `${path} leads out of the directory.`);
+      }
+    } else if (name !== "" && name !== ".") {
+      names.push(name);
+    }
+  }
+  return names.join("/").normalize("NFC");
+}
+
+/** What is in the directory *above*, by path, down to a depth, of which 1 is what is directly in it. */
+export function entries(files: readonly File[], above: string, depth: number): Entry[] {
+  const found = new Map<string, Entry>();
+  const start = above === "" ? 0 : above.length + 1;
+  for (const file of files) {
+    const names = file.path.slice(start).split("/");
+    for (let level = 1; level <= Math.min(names.length, depth); level += 1) {
+      const path = file.path.slice(0, start) + names.slice(0, level).join("/");
+      const isDirectory = level < names.length;
+      const before = found.get(`${path}${isDirectory ? "/" : ""}`)?.size ?? 0;
+      const size = before + Buffer.byteLength(file.content);
+      found.set(`${path}${isDirectory ? "/" : ""}`, { path, isDirectory, size });
+    }
+  }
+  return [...found.values()].sort((one, other) => compare(one.path.split("/"), other.path.split("/")));
+}
+
+/**
+ * Whether a path matches a pattern: see {@link FileView.glob}. A `**` with a slash after it also stands for nothing.
+ *
+ * It takes time in proportion to the product of their lengths, also if a model chose the pattern to take longer.
+ */
+export function matches(pattern: string, path: string): boolean {
+  const characters = [...path];
+  let places = new Set([0]);
+  for (const part of pattern.replace(/^\/+/, "").match(/\*\*\/|\*\*|./gsu) ?? []) {
+    const after = new Set<number>();
+    const first = Math.min(...places);
+    for (const place of part.startsWith("**") ? [first] : places) {
+      for (const next of reached(part, characters, place)) {
+        after.add(next);
+      }
+    }
+    if (part === "**/") {
+      for (const place of places) {
+        after.add(place);
+      }
+    }
+    if (after.size === 0) {
+      return false;
+    }
+    places = after;
+  }
+  return places.has(characters.length);
+}
+
+/** The places at which what a part of a pattern stands for may end, if it begins at a place. */
+function* reached(part: string, characters: readonly string[], place: number): Generator<number> {
+  if (part === "**" || part === "*") {
+    yield place;
+    for (let end = place; end < characters.length && (part === "**" || characters[end] !== "/"); end += 1) {
+      yield end + 1;
+    }
+  } else if (part === "**/") {
+    for (let end = place; end < characters.length; end += 1) {
+      if (characters[end] === "/") {
+        yield end + 1;
+      }
+    }
+  } else if (
+    characters[place] === part ||
+    (part === "?" && characters[place] !== undefined && characters[place] !== "/")
+  ) {
+    yield place + 1;
+  }
+}
+
+function compare(one: readonly string[], other: readonly string[]): number {
+  for (const [index, name] of one.entries()) {
+    const beside = other[index];
+    if (beside === undefined) {
+      return 1;
+    }
+    if (name !== beside) {
+      return name < beside ? -1 : 1;
+    }
+  }
+  return one.length - other.length;
+}
+
+/** The path of a file. `InvalidPath`: it is the root. */
+function requireName(path: string): string {
+  const name = normalized(path);
+  if (name === "") {
+    throw new FileError("InvalidPath", `${path || "An empty path"} is not the path of a file.`);
+  }
+  return name;
+}
+
+/** Check what the server would refuse. */
+function requireStorable(path: string, content: string): void {
+  const size = Buffer.byteLength(content);
+  if (size > MAX_BYTES) {
+    const [has, most] = [size.toLocaleString("en"), MAX_BYTES.toLocaleString("en")];
+    throw new FileError("InvalidContent", `${path} would have ${has} bytes. A file has at most ${most}: split it.`);
+  }
+  if (content.includes("\0") || /\p{Surrogate}/u.test(content)) {
+    const which = "U+0000, or half of a pair";
+    throw new FileError("InvalidContent", `${path} would have a character that cannot be stored: ${which}.`);
+  }
+}
+
+/** The line in which the only occurrence of a text begins. */
+function onlyLineOf(path: string, content: string, text: string): number {
+  const lines: number[] = [];
+  for (let place = text === "" ? -1 : content.indexOf(text); place !== -1; place = content.indexOf(text, place + 1)) {
+    lines.push(content.slice(0, place).split("\n").length);
+  }
+  const [first] = lines;
+  if (first === undefined) {
+    throw new FileError("NoSuchText", `The text does not occur in ${path}. Nothing was changed.`);
+  }
+  if (content.split(text).length > 2) {
+    const remedy = "give more of its context";
+    throw new FileError("AmbiguousText", `The text occurs in ${path} more than once: ${remedy}.`, lines);
+  }
+  return first;
+}
+
+function withLines(path: string, content: string, line: number, text: string): string {
+  const lines = content.split("\n");
+  if (lines.at(-1) === "") {
+    lines.pop();
+  }
+  if (!Number.isInteger(line) || line < 0 || line > lines.length) {
+    throw new FileError("NoSuchLine", `${path} has ${lines.length} lines. Nothing was inserted.`, [lines.length]);
+  }
+  lines.splice(line, 0, text.replace(/\n+$/, ""));
+  const changed = lines.join("\n");
+  return changed.endsWith("\n") ? changed : `${changed}\n`;
+}

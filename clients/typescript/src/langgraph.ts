@@ -1,0 +1,319 @@
+/**
+ * A store for LangGraph.js's long-term memory: a `BaseStore` of `@langchain/langgraph-checkpoint`.
+ *
+ * An item is a keyed memory of the session's agent: its key is the namespace and the key (`langgraph/users.42/theme` for
+ * `["users", "42"]` and `"theme"`), its content the value as JSON, its tags the namespace and all its parents. The store
+ * of the Python client has the same items. Other memories of the agent are neither seen nor changed.
+ *
+ * It behaves like LangGraph's own store, except for this:
+ *
+ * - Levels apply. Items above the session's taint do not exist. `put` writes at the taint, and so shadows a lower item.
+ *   `delete` deletes at the taint: a lower item that was shadowed is visible again, and an item that exists only below
+ *   the taint rejects with `WRITE_LEVEL_MISMATCH`.
+ * - `search` without a query returns items by namespace and key. With a query, it returns only matches, best first and
+ *   with scores, from the 100 best. It searches all words of a value, so a `put` with `index` is refused.
+ * - What was put is found by its words at once, and by its embedding as soon as the server has made one.
+ * - A namespace is listed only while it contains an item.
+ * - A batch reads before it writes, and executes only the last of several puts of an item: first the deletions, then the
+ *   others, up to 100 and 128 KiB in one transaction.
+ * - Namespace (labels joined with dots) and key have at most 245 characters together, and a value 128 KiB. Some
+ *   characters are written as `%XX`, which counts as three or more.
+ */
+
+import { createHash } from "node:crypto";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import {
+  BaseStore,
+  type GetOperation,
+  type Item,
+  type ListNamespacesOperation,
+  type MatchCondition,
+  type Operation,
+  type OperationResults,
+  type PutOperation,
+  type SearchItem,
+  type SearchOperation,
+  validateNamespace,
+} from "@langchain/langgraph-checkpoint";
+import { MunimentError } from "./errors.js";
+import type { Memory } from "./gen/muniment/v1/memory_pb.js";
+import { pages } from "./pages.js";
+import type { SessionClient } from "./session.js";
+import { mayStay } from "./unicode.js";
+
+const TAG = "langgraph";
+const MAX_PAGE_SIZE = 250;
+const MAX_RESULTS = 100;
+const MAX_QUERY_CHARS = 1024;
+const MAX_TAG_CHARS = 64;
+const MAX_KEY_CHARS = 256;
+/** With `TAG` itself, that many tags are the most that a memory may have. Deeper namespaces are filtered here. */
+const DEEPEST_TAG = 31;
+const MAX_BATCH = 100;
+const MAX_BATCH_BYTES = 128 * 1024;
+const DEFAULT_LIMIT = 10;
+
+/** A memory to save. */
+interface Saved {
+  readonly key: string;
+  readonly content: string;
+  readonly tags: string[];
+}
+
+/** A store for one session: the items of its agent, up to the session's taint. It does not close the session. */
+export class MunimentStore extends BaseStore {
+  readonly #session: SessionClient;
+
+  constructor(session: SessionClient) {
+    super();
+    this.#session = session;
+  }
+
+  /** Execute all reads, then the last write of each item. */
+  override async batch<Op extends Operation[]>(operations: Op): Promise<OperationResults<Op>> {
+    const results: unknown[] = [];
+    const puts = new Map<string, PutOperation>();
+    for (const operation of operations) {
+      if ("namespace" in operation) {
+        validateNamespace(operation.namespace, { allowReservedRoot: true });
+      }
+      if ("value" in operation) {
+        requireNoIndex(operation);
+        puts.set(keyOf(operation.namespace, operation.key), operation);
+        results.push(null);
+      } else {
+        results.push(await this.#read(operation));
+      }
+    }
+    await this.#write(puts);
+    return results as OperationResults<Op>;
+  }
+
+  #read(operation: GetOperation | SearchOperation | ListNamespacesOperation): Promise<unknown> {
+    if ("namespacePrefix" in operation) {
+      return this.#search(operation);
+    }
+    return "key" in operation ? this.#get(operation) : this.#listNamespaces(operation);
+  }
+
+  async #get({ namespace, key }: GetOperation): Promise<Item | null> {
+    try {
+      const { memory } = await this.#session.memories.getMemory({ key: keyOf(namespace, key) });
+      return (memory && itemOf(memory)) ?? null;
+    } catch (error) {
+      if (isMissing(error)) {
+        return null;
+      }
+      throw error;
+    }
+  }
+
+  /** Delete what has no value, and save the rest, once all values are JSON: that may fail. */
+  async #write(puts: ReadonlyMap<string, PutOperation>): Promise<void> {
+    const [saved, deleted]: [Saved[], string[]] = [[], []];
+    for (const [key, { namespace, value }] of puts) {
+      if (value === null) {
+        deleted.push(key);
+      } else {
+        saved.push({ key, content: JSON.stringify(value), tags: tagsOf(namespace) });
+      }
+    }
+    for (const key of deleted) {
+      try {
+        await this.#session.memories.deleteMemory({ key });
+      } catch (error) {
+        if (!isMissing(error)) {
+          throw error; // LangGraph does not report whether there was an item to delete
+        }
+      }
+    }
+    for (const memories of batches(saved)) {
+      await this.#session.memories.saveMemories({ memories });
+    }
+  }
+
+  async #search(operation: SearchOperation): Promise<SearchItem[]> {
+    const query = [...(operation.query ?? "").trim()].slice(0, MAX_QUERY_CHARS).join("");
+    const prefix = operation.namespacePrefix;
+    const { filter = {}, offset = 0, limit = DEFAULT_LIMIT } = operation;
+    const found = query === "" ? await this.#listed(prefix) : await this.#found(query, prefix);
+    return found
+      .filter((item) => prefix.every((label, depth) => item.namespace[depth] === label))
+      .filter((item) => Object.entries(filter).every(([name, wanted]) => fits(item.value[name], wanted)))
+      .slice(offset, offset + limit);
+  }
+
+  async #found(query: string, prefix: string[]): Promise<SearchItem[]> {
+    const tags = [tagOf(prefix)];
+    const request = { query, tags, keyPrefix: prefixOf(prefix), maxResults: MAX_RESULTS };
+    const { results } = await this.#session.memories.searchMemories(request);
+    return results.flatMap(({ memory, score }) => {
+      const item = memory && itemOf(memory);
+      return item ? [{ ...item, score }] : [];
+    });
+  }
+
+  async #listed(prefix: string[]): Promise<SearchItem[]> {
+    const request = { tag: tagOf(prefix), keyPrefix: prefixOf(prefix), pageSize: MAX_PAGE_SIZE };
+    const all = await pages(this.#session.memories.listMemories, request).all({ restartOnTaintChange: true });
+    return all.flatMap((page) => page.memories.flatMap((memory) => itemOf(memory) ?? []));
+  }
+
+  async #listNamespaces(operation: ListNamespacesOperation): Promise<string[][]> {
+    const conditions = operation.matchConditions ?? [];
+    // The server filters by the labels of a prefix before the first wildcard.
+    const path = conditions.find((condition) => condition.matchType === "prefix")?.path ?? [];
+    const prefix = path.includes("*") ? path.slice(0, path.indexOf("*")) : path;
+    const namespaces = new Map<string, string[]>();
+    for (const { namespace } of await this.#listed(prefix)) {
+      if (conditions.every((condition) => matches(namespace, condition))) {
+        const part = namespace.slice(0, operation.maxDepth);
+        namespaces.set(pathOf(part), part);
+      }
+    }
+    const sorted = [...namespaces].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, namespace]) => namespace);
+    return sorted.slice(operation.offset ?? 0, (operation.offset ?? 0) + (operation.limit ?? sorted.length));
+  }
+}
+
+function requireNoIndex({ index }: PutOperation): void {
+  if (index !== undefined && index !== null) {
+    throw new Error("index is not supported: every word of an item can be found. Leave out what must not be");
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof MunimentError && error.reason === "MEMORY_NOT_FOUND";
+}
+
+/** *memories* in their order, as few batches as possible. One that is larger than a batch is one by itself. */
+function* batches(memories: readonly Saved[]): Generator<Saved[]> {
+  let batch: Saved[] = [];
+  let size = 0;
+  for (const memory of memories) {
+    const own = [memory.key, memory.content, ...memory.tags].reduce(
+      (sum, text) => sum + Buffer.byteLength(text) + 8,
+      64,
+    );
+    if (batch.length > 0 && (batch.length === MAX_BATCH || size + own > MAX_BATCH_BYTES)) {
+      yield batch;
+      [batch, size] = [[], 0];
+    }
+    batch.push(memory);
+    size += own;
+  }
+  if (batch.length > 0) {
+    yield batch;
+  }
+}
+
+/** The item that a memory stores. Undefined if no store wrote it. */
+function itemOf({ key: whole, content, tags, createTime, updateTime }: Memory): Item | undefined {
+  const [, path, name, ...rest] = whole.split("/");
+  if (path === undefined || name === undefined || rest.length > 0 || !tags.includes(TAG)) {
+    return undefined;
+  }
+  try {
+    const namespace = path === "" ? [] : path.split(".").map(decodeURIComponent);
+    const [key, value] = [decodeURIComponent(name), JSON.parse(content)];
+    if (keyOf(namespace, key) !== whole || typeof value !== "object" || value === null || Array.isArray(value)) {
+      return undefined;
+    }
+    const [createdAt, updatedAt] = [createTime, updateTime].map((time) => (time ? timestampDate(time) : new Date(0)));
+    return { namespace, key, value, createdAt: createdAt as Date, updatedAt: updatedAt as Date };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The key of the memory for an item: unique for namespace and key, and under a prefix of its own. */
+function keyOf(namespace: readonly string[], key: string): string {
+  return `${TAG}/${pathOf(namespace)}/${escaped(key)}`;
+}
+
+/** What the keys of all items in a namespace begin with; and some others, such as those of `users2` for `users`. */
+function prefixOf(namespace: readonly string[]): string {
+  return [...`${TAG}/${pathOf(namespace)}`].slice(0, MAX_KEY_CHARS).join("");
+}
+
+function pathOf(namespace: readonly string[]): string {
+  return namespace.map(escaped).join(".");
+}
+
+/** The tags of an item: for its namespace and all parents of that. */
+function tagsOf(namespace: readonly string[]): string[] {
+  const depths = Math.min(namespace.length, DEEPEST_TAG) + 1;
+  return Array.from({ length: depths }, (_, depth) => tagOf(namespace.slice(0, depth)));
+}
+
+/** The tag of all items in a namespace. Two long namespaces may share a tag: callers check the namespace itself. */
+function tagOf(namespace: readonly string[]): string {
+  if (namespace.length === 0) {
+    return TAG;
+  }
+  const path = pathOf(namespace.slice(0, DEEPEST_TAG));
+  const tag = `${TAG}:${path}`;
+  if ([...tag].length <= MAX_TAG_CHARS) {
+    return tag;
+  }
+  return `${TAG}#${createHash("sha256").update(path).digest("hex").slice(0, 32)}`;
+}
+
+/**
+ * A text with separators and characters that a key must not contain written as `%XX`.
+ *
+ * Keys are stored in NFC. If that would change the text, all characters outside ASCII are escaped.
+ */
+function escaped(text: string): string {
+  if (/\p{Surrogate}/u.test(text)) {
+    throw new Error("a namespace or key must not have half of a surrogate pair");
+  }
+  const plain = written(text, mayStay);
+  return plain === plain.normalize("NFC") ? plain : written(text, (each) => each < "\x80" && mayStay(each));
+}
+
+function written(text: string, stays: (character: string) => boolean): string {
+  const characters = [...text];
+  return characters
+    .map((each, place) => {
+      const atEnd = place === 0 || place === characters.length - 1; // a key must not begin or end with a space
+      return stays(each) && !(atEnd && /\s/u.test(each)) ? each : percent(each);
+    })
+    .join("");
+}
+
+function percent(character: string): string {
+  return [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
+}
+
+/** Whether a value equals *wanted*, or satisfies comparisons such as `{ $gt: … }`, as LangGraph's own store does. */
+function fits(value: unknown, wanted: unknown): boolean {
+  if (
+    typeof wanted !== "object" ||
+    wanted === null ||
+    !Object.keys(wanted).every((name) => Object.hasOwn(COMPARISONS, name))
+  ) {
+    return value === wanted;
+  }
+  return Object.entries(wanted).every(([name, to]) => COMPARISONS[name]?.(value, to));
+}
+
+const COMPARISONS: Record<string, (value: unknown, to: unknown) => boolean> = {
+  $eq: (value, to) => value === to,
+  $ne: (value, to) => value !== to,
+  $gt: (value, to) => Number(value) > Number(to),
+  $gte: (value, to) => Number(value) >= Number(to),
+  $lt: (value, to) => Number(value) < Number(to),
+  $lte: (value, to) => Number(value) <= Number(to),
+  $in: (value, to) => Array.isArray(to) && to.includes(value),
+  $nin: (value, to) => !(Array.isArray(to) && to.includes(value)),
+};
+
+/** Whether a namespace begins or ends as a condition says. A `*` matches any one label. */
+function matches(namespace: readonly string[], { matchType, path }: MatchCondition): boolean {
+  if (namespace.length < path.length) {
+    return false;
+  }
+  const start = matchType === "prefix" ? 0 : namespace.length - path.length;
+  return path.every((wanted, index) => wanted === "*" || wanted === namespace[start + index]);
+}

@@ -1,0 +1,114 @@
+/**
+ * A session for the OpenAI Agents SDK: the history of one conversation.
+ *
+ * `MunimentSession` is a `Session` of `@openai/agents`, for `run(agent, input, { session })`. An item of the history is
+ * a passage with the item's JSON, in the thread of the session id. So the history can be searched together with the
+ * agent's other passages.
+ *
+ * Levels apply. Items above the taint do not exist, and new ones are stored at the taint. Items below the taint cannot
+ * be deleted: `popItem`, if the newest item is one, and `clearSession`, if there is any, reject with {@link LowerItems}
+ * and change nothing. An item has at most 256 KiB of JSON.
+ */
+
+import { MunimentError } from "./errors.js";
+import { Classification } from "./gen/muniment/v1/classification_pb.js";
+import type { Passage } from "./gen/muniment/v1/passage_pb.js";
+import { pages } from "./pages.js";
+import type { SessionClient } from "./session.js";
+
+const MAX_PAGE_SIZE = 250;
+
+/** Items were written at a lower classification than the conversation has now, so they cannot be deleted. */
+export class LowerItems extends Error {
+  override readonly name = "LowerItems";
+}
+
+/** The history of a conversation, up to the taint of Muniment's session, which it does not close. */
+export class MunimentSession<Item extends object = object> {
+  readonly #sessionId: string;
+  readonly #session: SessionClient;
+
+  /** *sessionId* names the conversation among those of the agent. */
+  constructor(sessionId: string, session: SessionClient) {
+    this.#sessionId = sessionId;
+    this.#session = session;
+  }
+
+  async getSessionId(): Promise<string> {
+    return this.#sessionId;
+  }
+
+  /** The items in order; with a limit, the newest. */
+  async getItems(limit?: number): Promise<Item[]> {
+    const newest = await this.#newest(limit);
+    return newest.reverse().map(({ content }) => JSON.parse(content) as Item);
+  }
+
+  /** Add items at the end. */
+  async addItems(items: readonly Item[]): Promise<void> {
+    // All of them, or none: JSON that cannot be made is found before anything is stored.
+    const requests = items.map((item) => ({ passage: { content: JSON.stringify(item), thread: this.#sessionId } }));
+    async function* stream() {
+      yield* requests;
+    }
+    if (requests.length > 0) {
+      await this.#session.passages.importPassages(stream());
+    }
+  }
+
+  /** Delete and return the newest item. Undefined: there is none. {@link LowerItems}: it is below the taint. */
+  async popItem(): Promise<Item | undefined> {
+    for (;;) {
+      const [newest] = await this.#newest(1);
+      if (newest === undefined) {
+        return undefined;
+      }
+      if (await this.#delete(newest)) {
+        return JSON.parse(newest.content) as Item;
+      }
+    }
+  }
+
+  /** Delete all items. {@link LowerItems}: some are below the taint; then none was deleted. */
+  async clearSession(): Promise<void> {
+    const items = await this.#newest();
+    const taint = (await this.#session.sessions.getSession({})).session?.taint ?? Classification.UNSPECIFIED;
+    if (items.some((item) => item.classification < taint)) {
+      throw new LowerItems("The conversation has items of a lower classification, so it cannot be cleared.");
+    }
+    for (const item of items) {
+      await this.#delete(item);
+    }
+  }
+
+  async #newest(limit = Number.POSITIVE_INFINITY): Promise<Passage[]> {
+    if (limit <= 0) {
+      return [];
+    }
+    const request = { thread: this.#sessionId, pageSize: Math.min(limit, MAX_PAGE_SIZE) };
+    if (limit <= MAX_PAGE_SIZE) {
+      const { passages, nextPageToken } = await this.#session.passages.listPassages(request);
+      if (passages.length === limit || nextPageToken === "") {
+        return passages;
+      }
+    }
+    const all = await pages(this.#session.passages.listPassages, request).all({ restartOnTaintChange: true });
+    return all.flatMap((page) => page.passages).slice(0, limit);
+  }
+
+  /** Whether it was still there. */
+  async #delete({ passageId }: Passage): Promise<boolean> {
+    try {
+      await this.#session.passages.deletePassage({ passageId });
+      return true;
+    } catch (error) {
+      if (error instanceof MunimentError && error.reason === "PASSAGE_NOT_FOUND") {
+        return false;
+      }
+      if (error instanceof MunimentError && error.reason === "WRITE_LEVEL_MISMATCH") {
+        throw new LowerItems("The item has a lower classification, so it cannot be deleted.");
+      }
+      throw error;
+    }
+  }
+}

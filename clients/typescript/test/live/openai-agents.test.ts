@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type AgentInputItem, MemorySession, type Session, user } from "@openai/agents-core";
+import { Classification } from "../../src/index.js";
+import { LowerItems, MunimentSession } from "../../src/openai-agents.js";
+import { someone } from "./server.js";
+
+const { PUBLIC, CONFIDENTIAL } = Classification;
+
+/** What somebody said, as JSON keeps it. */
+function said(text: string): AgentInputItem {
+  return JSON.parse(JSON.stringify(user(text)));
+}
+
+/** What a session answers. */
+async function steps(session: Session): Promise<unknown[]> {
+  const answers: unknown[] = [await session.getSessionId(), await session.getItems(), await session.popItem()];
+  await session.addItems([]);
+  await session.addItems([user("one"), user("é \ud83d \0")]);
+  const many: AgentInputItem[] = Array.from({ length: 300 }, (_, number) => user(`number ${number}`));
+  await session.addItems(many);
+  for (const limit of [undefined, 2, 0, 290, 1_000]) {
+    answers.push(await session.getItems(limit));
+  }
+  answers.push(await session.popItem());
+  await session.addItems([user("last")]);
+  answers.push(await session.getItems(2));
+  await session.clearSession();
+  answers.push(await session.getItems(), await session.popItem());
+  return JSON.parse(JSON.stringify(answers));
+}
+
+for (const taint of [PUBLIC, CONFIDENTIAL]) {
+  test(`it answers like the SDK's own session at ${Classification[taint]}`, async () => {
+    const ours: Session = new MunimentSession("one", await (await someone())(taint));
+    assert.deepEqual(await steps(ours), await steps(new MemorySession({ sessionId: "one" })));
+  });
+}
+
+test("at two taints", async () => {
+  const opened = await someone();
+  const low: Session = new MunimentSession("one", await opened(PUBLIC));
+  const high: Session = new MunimentSession("one", await opened(CONFIDENTIAL));
+  const [one, other] = [said("low"), said("high")];
+  await low.addItems([one]);
+  await high.addItems([other]);
+
+  assert.deepEqual(await low.getItems(), [one]);
+  assert.deepEqual(await high.getItems(), [one, other]);
+  await assert.rejects(high.clearSession(), LowerItems);
+  assert.deepEqual(await high.popItem(), other);
+  await assert.rejects(high.popItem(), LowerItems);
+  assert.deepEqual(await low.popItem(), one);
+});

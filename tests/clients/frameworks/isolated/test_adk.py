@@ -1,0 +1,195 @@
+"""The memory services for Google's ADK: its own runner and its own service, beside ours."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.adk.agents import LlmAgent
+from google.adk.cli.service_registry import get_service_registry, load_services_module
+from google.adk.events.event import Event
+from google.adk.memory import BaseMemoryService, InMemoryMemoryService
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.models import BaseLlm, LlmRequest, LlmResponse
+from google.adk.runners import Runner
+from google.adk.sessions import InMemorySessionService
+from google.adk.sessions.session import Session
+from google.adk.tools import load_memory
+from google.genai.types import Content, FunctionCall, Part
+
+import muniment
+from muniment import Classification
+from muniment.adk import MunimentMemoryService, MunimentSharedMemoryService
+from tests.clients.frameworks.isolated.readme import block, names_of
+
+pytestmark = pytest.mark.anyio
+
+PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
+ADA = {"app_name": "tea", "user_id": "ada"}
+BOB = {"app_name": "tea", "user_id": "bob"}
+BESIDE = {"app_name": "te", "user_id": "aada"}
+
+
+def event(text: str, author: str = "user", number: int = 1) -> Event:
+    content = Content(parts=[Part(text=text)] if text else [])
+    return Event(id=f"event {number}", author=author, timestamp=1_700_000_000.0 + number, content=content)
+
+
+def conversation(*texts: str, id: str = "one", user_id: str = "ada") -> Session:
+    events = [event(text, number=number) for number, text in enumerate(texts)]
+    return Session(id=id, app_name="tea", user_id=user_id, events=events)
+
+
+async def found(service: BaseMemoryService, query: str, **whose: str) -> list[str]:
+    answer = await service.search_memory(query=query, **(whose or ADA))
+    return sorted(str(part.text) for entry in answer.memories for part in entry.content.parts or ())
+
+
+async def steps(service: BaseMemoryService) -> list[Any]:
+    """What a service answers. Neighbors in an ADK session, which ours returns too, match themselves or not at all."""
+    answers: list[Any] = []
+
+    async def note(query: str, **whose: str) -> None:
+        answers.append(await found(service, query, **whose))
+
+    await note("Assam")
+    await service.add_session_to_memory(conversation("She likes Assam.", ""))
+    await service.add_session_to_memory(conversation("No sugar, ever.", id="two"))
+    await note("Assam")
+    await note("Assam", **BOB)
+    await note("Assam", **BESIDE)
+    await note("coffee")
+    await note(" ")
+    await service.add_session_to_memory(conversation("She likes Assam.", "", "Assam at nine."))
+    await note("Assam")
+    await service.add_events_to_memory(**ADA, events=[event("Sugar for guests.", number=7)], session_id="three")
+    await service.add_events_to_memory(**ADA, events=[event("Sugar for guests.", number=7)], session_id="three")
+    await note("sugar")
+    (entry,) = (await service.search_memory(query="guests", **ADA)).memories
+    answers.append((entry.author, (entry.timestamp or "")[:19]))
+    await service.delete_memory(**BOB, memory_id=entry.id)
+    await note("guests")
+    await service.delete_memory(**ADA, memory_id=entry.id)
+    await service.delete_memory(**ADA, memory_id=entry.id)
+    await service.delete_memory(**ADA, memory_id="none")
+    await service.delete_memory(**ADA)
+    await note("guests")
+    await service.add_events_to_memory(**ADA, events=[event("Sugar for guests.", number=7)], session_id="three")
+    await note("guests")
+    return answers
+
+
+@pytest.mark.parametrize("taint", [PUBLIC, CONFIDENTIAL])
+async def test_it_answers_like_adks_own_service(opened, monkeypatch, taint):
+    """What was deleted stays deleted."""
+    monkeypatch.setenv("TZ", "UTC")
+    ours = await steps(MunimentMemoryService(opened(taint)))
+    assert ours == await steps(InMemoryMemoryService())
+    assert ours[:6] == [[], ["She likes Assam."], [], [], [], []]
+
+
+async def test_what_was_said_beside_a_match_is_found_too(opened):
+    service = MunimentMemoryService(opened(PUBLIC))
+    await service.add_session_to_memory(conversation("Which tea?", "Assam.", id="one"))
+    await service.add_session_to_memory(conversation("When?", "At nine.", id="two"))
+    assert await found(service, "tea") == ["Assam.", "Which tea?"]
+
+
+async def test_at_two_taints(opened):
+    low, high = MunimentMemoryService(opened(PUBLIC)), MunimentMemoryService(opened(CONFIDENTIAL))
+    await low.add_session_to_memory(conversation("She likes Assam."))
+    await high.add_session_to_memory(conversation("Her Assam costs 52,000 a year.", id="two"))
+
+    assert await found(low, "Assam") == ["She likes Assam."]
+    assert await found(high, "Assam") == ["Her Assam costs 52,000 a year.", "She likes Assam."]
+    both = (await high.search_memory(query="Assam", **ADA)).memories
+    salary = next(entry for entry in both if "52,000" in str(entry.content.parts))
+    await low.delete_memory(**ADA, memory_id=salary.id)
+    assert len(await found(high, "Assam")) == 2
+    (tea,) = (await low.search_memory(query="Assam", **ADA)).memories
+    with pytest.raises(muniment.WriteLevelMismatch):
+        await high.delete_memory(**ADA, memory_id=tea.id)
+    assert await found(low, "Assam") == ["She likes Assam."]
+
+
+async def test_memories_are_added_by_themselves(opened):
+    service = MunimentMemoryService(opened(PUBLIC))
+    entry = MemoryEntry(
+        content=Content(parts=[Part(text="Assam")]), timestamp="2026-11-01T09:00:00", author="ada", id="1"
+    )
+    await service.add_memory(**ADA, memories=[entry, entry], custom_metadata=None)
+    again = MemoryEntry(content=Content(parts=[Part(text="Assam again")]))
+    await service.add_memory(**ADA, memories=[again], custom_metadata=None)
+
+    (first,) = [each for each in (await service.search_memory(query="Assam", **ADA)).memories if each.author]
+    assert (first.author, first.timestamp) == ("ada", "2026-11-01T09:00:00+00:00")
+    assert len(await found(service, "Assam")) == 2
+
+
+class Scripted(BaseLlm):
+    """A model that asks its memory, and then says what it was answered."""
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        last = llm_request.contents[-1].parts[-1]
+        if last.function_response:
+            part = Part(text=str(last.function_response.response))
+        else:
+            part = Part(function_call=FunctionCall(name="load_memory", args={"query": "tea"}))
+        yield LlmResponse(content=Content(role="model", parts=[part]))
+
+
+async def test_without_code(owner, tmp_path: Path):
+    """As the README shows it: services.yaml, a URI, and ADK's tool for a model."""
+    (tmp_path / "services.yaml").write_text(block("For Google's ADK", "yaml"))
+    load_services_module(str(tmp_path))
+    service = get_service_registry().create_memory_service("muniment://internal", agents_dir=str(tmp_path))
+    assert isinstance(service, MunimentSharedMemoryService)
+    user_id = str(uuid.uuid4())
+    await service.add_session_to_memory(conversation("She likes her tea without sugar.", user_id=user_id))
+
+    agent = LlmAgent(name="butler", model=Scripted(model="scripted"), tools=[load_memory])
+    sessions = InMemorySessionService()
+    runner = Runner(app_name="tea", agent=agent, session_service=sessions, memory_service=service)
+    session = await sessions.create_session(app_name="tea", user_id=user_id)
+    message = Content(role="user", parts=[Part(text="How does she like it?")])
+    said = [
+        str(each.content.parts[-1].text)
+        async for each in runner.run_async(user_id=user_id, session_id=session.id, new_message=message)
+    ]
+
+    assert "without sugar" in said[-1]
+    (mine,) = [each for each in owner.list_agents() if each.agent_id == agent_of(user_id)]
+    with owner.open_session(mine.agent_id, RESTRICTED) as seen:
+        assert {each.classification for each in seen.list_passages()} == {INTERNAL}
+    with owner.open_session(mine.agent_id, PUBLIC) as below:
+        assert list(below.list_passages()) == []
+    assert await found(service, "tea", app_name="tea", user_id="somebody else") == []
+    await service.close()
+
+
+def agent_of(user_id: str) -> str:
+    from muniment.adk import _agent_of  # noqa: PLC0415
+
+    return _agent_of("tea", user_id)
+
+
+@pytest.mark.parametrize("uri", ["muniment://", "muniment://top", "muniment:internal", "sqlite://"])
+def test_a_uri_must_name_a_level(uri):
+    with pytest.raises(ValueError, match="one of public, internal, confidential, restricted"):
+        MunimentSharedMemoryService(uri)
+
+
+async def test_a_runner_for_one_conversation(opened):
+    session, sessions = opened(INTERNAL), InMemorySessionService()
+    await MunimentMemoryService(session).add_session_to_memory(conversation("She likes her tea without sugar."))
+    agent = LlmAgent(name="butler", model=Scripted(model="scripted"), tools=[load_memory])
+    runner = names_of("For Google's ADK")["runner"](agent, sessions, session)
+    talk = await sessions.create_session(**ADA)
+    message = Content(role="user", parts=[Part(text="How does she like it?")])
+    said = [each async for each in runner.run_async(user_id="ada", session_id=talk.id, new_message=message)]
+    assert "without sugar" in str(said[-1].content)
