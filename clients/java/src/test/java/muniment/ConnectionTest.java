@@ -146,12 +146,13 @@ class ConnectionTest {
 
   @Test
   void theEnvironmentMayNameAnAuthority(@TempDir Path folder) throws IOException {
-    Path ca = Files.writeString(folder.resolve("ca.pem"), "an authority");
+    String authority = "-----BEGIN CERTIFICATE-----";
+    Path ca = Files.writeString(folder.resolve("ca.pem"), authority);
 
     var named = new Settings("muniment.example:443", "mk_host", ca.toString());
 
     var transport = (TlsChannelCredentials) named.over(Options.DEFAULT).transport();
-    assertEquals("an authority", new String(transport.getRootCertificates(), UTF_8));
+    assertEquals(authority, new String(transport.getRootCertificates(), UTF_8));
     var own = Options.DEFAULT.withTls();
     assertEquals(own, named.over(own));
     var missing = new Settings("localhost:1", "mk_host", folder.resolve("none").toString());
