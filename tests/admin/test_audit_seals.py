@@ -478,7 +478,7 @@ def test_a_kept_checkpoint_is_read_as_hosts_and_operators_have_it(line):
     "line", ["", "[]", "{}", "7", '{"classification": "SECRET"}', '{"classification": 3, "time": 1}']
 )
 def test_what_is_no_checkpoint_is_refused(line):
-    with pytest.raises(Failure, match="no checkpoint"):
+    with pytest.raises(Failure, match="not a checkpoint"):
         checkpoint_of(line, "acme")
 
 

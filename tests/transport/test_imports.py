@@ -189,11 +189,11 @@ def test_the_order_of_the_stream_is_kept(at):
 @pytest.mark.parametrize(
     ("count", "size", "wanted"),
     [
-        (1, 1, [1]), (100, 1, [100]), (101, 1, [100, 1]), (250, 1, [100, 100, 50]), (9, 262144, [4, 4, 1]),
-        (11, 100_000, [11]), (12, 100_000, [11, 1]),
+        (1, 1, [1]), (100, 1, [100]), (101, 1, [100, 1]), (250, 1, [100, 100, 50]), (9, 65536, [4, 4, 1]),
+        (11, 100_000, [3, 3, 3, 2]), (2, 262_144, [1, 1]),
     ],
 )  # fmt: skip
-def test_each_batch_of_100_or_of_1_mib_commits(service, count, size, wanted):
+def test_each_batch_of_100_or_of_256_kib_commits(service, count, size, wanted):
     service.session(PUBLIC).import_passages(*({"content": heavy(size)} for _ in range(count)))
 
     assert batches(service) == wanted

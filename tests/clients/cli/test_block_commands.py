@@ -130,7 +130,7 @@ def test_a_block_is_shared_as_it_is_when_no_content_is_given(muniment, agent):
         (("consumers", "{agent}", "hush"), "muniment block share"),
         (("unshare", "{agent}", "hush"), "muniment block share"),
         (("share", "nobody", "hush", "hush"), "muniment agent list"),
-        (("share", "{agent}", "label", "more", "hush"), "put content in quotes"),
+        (("share", "{agent}", "label", "more", "hush"), "put each in quotes"),
     ],
     ids=lambda words: words[0],
 )

@@ -301,7 +301,7 @@ def test_refusals_write_next_to_nothing(service, opened):
     with serving_alone(service.address) as endpoint:
         for _ in range(50):
             connection = endpoint.connect()
-            connection.sendall(b"POST /mcp HTTP/1.1\r\nHost: " + b"x" * 60_000 + b"\r\nContent-Length: 0\r\n\r\n")
+            connection.sendall(b"POST /mcp HTTP/1.1\r\nHost: " + b"x" * 15_000 + b"\r\nContent-Length: 0\r\n\r\n")
             assert connection.recv(12) == b"HTTP/1.1 421"
             connection.close()
             assert "error" in endpoint.post(token, PROMPT_WITH_ARGUMENTS).json()
