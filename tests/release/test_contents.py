@@ -28,6 +28,7 @@ LICENCES = {
     packages.CRATE: "LICENSE",
     packages.JAR: "META-INF/LICENSE",
     packages.GO: "LICENSE",
+    packages.GO_ADK: "LICENSE",
 }
 CODE = {
     packages.WHEEL: "muniment/v1/memory_service_pb2.py",
@@ -40,6 +41,7 @@ CODE = {
     packages.SOURCES_JAR: "muniment/v1/Memory.java",
     packages.JAVADOC_JAR: "muniment/muniment/HostClient.html",
     packages.GO: "gen/muniment/v1/memory_service_grpc.pb.go",
+    packages.GO_ADK: "adk.go",
 }
 WANTED_BY_MAVEN = ("name", "description", "url", "licenses/license/name", "developers/developer/name", "scm/connection")
 HOME = "https://muniment.example"
@@ -103,12 +105,13 @@ def test_metadata_of_the_jar(elsewhere: Elsewhere):
         assert pom.findtext("/".join(POM + each for each in wanted.split("/"))), wanted
 
 
-def test_metadata_of_the_go_module(elsewhere: Elsewhere):
-    folder = elsewhere.dist / packages.GO.path.parent
+@pytest.mark.parametrize("archive", [packages.GO, packages.GO_ADK], ids=named)
+def test_metadata_of_the_go_modules(elsewhere: Elsewhere, archive: Archive):
+    folder = elsewhere.dist / archive.path.parent
 
     assert (folder / "list").read_text() == f"v{VERSION}\n"
     assert json.loads((folder / f"v{VERSION}.info").read_text())["Version"] == f"v{VERSION}"
-    assert (folder / f"v{VERSION}.mod").read_bytes() == packages.GO.files(elsewhere.dist)["go.mod"]
+    assert (folder / f"v{VERSION}.mod").read_bytes() == archive.files(elsewhere.dist)["go.mod"]
     assert b"\nreplace " not in (folder / f"v{VERSION}.mod").read_bytes()
 
 

@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
@@ -225,9 +224,13 @@ def _entry(passage: Passage) -> MemoryEntry:
     )
 
 
-def _digest(*names: Any) -> str:
-    """The same for the same names, and different for others however they are put together."""
-    return hashlib.sha256(json.dumps(names).encode()).hexdigest()[:32]
+def _joined(*names: str) -> str:
+    """One text for the names, different for others however they are split. The same in every language's adapter."""
+    return "".join(f"{len(name.encode())}:{name}" for name in names)
+
+
+def _digest(*names: str) -> str:
+    return hashlib.sha256(_joined(*names).encode()).hexdigest()[:32]
 
 
 def _tag_of(app_name: str, user_id: str) -> str:
@@ -239,4 +242,4 @@ def _agent_of(app_name: str, user_id: str) -> str:
 
 
 def _id_of(app_name: str, user_id: str, session_id: str, event_id: str, text: str) -> str:
-    return str(uuid.uuid5(_IDS, json.dumps([app_name, user_id, session_id, event_id, text])))
+    return str(uuid.uuid5(_IDS, _joined(app_name, user_id, session_id, event_id, text)))
