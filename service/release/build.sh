@@ -77,7 +77,8 @@ jar() {
     # Not part of an upload, and with the time of the build.
     find "$out/maven" -name 'maven-metadata.xml*' -delete
     "${maven[@]}" dependency:list -DincludeScope=runtime "-DoutputFile=$scratch/jars"
-    sed -nE 's#^ +([^:]+):([^:]+):jar:([^:]+):(compile|runtime)\>.*#pkg:maven/\1/\2@\3#p' "$scratch/jars" |
+    # Frameworks are optional: a program that uses one brings it.
+    sed -nE '/optional/d; s#^ +([^:]+):([^:]+):jar:([^:]+):(compile|runtime)\>.*#pkg:maven/\1/\2@\3#p' "$scratch/jars" |
         bom java "pkg:maven/example.muniment/muniment@$version"
 }
 

@@ -1,4 +1,4 @@
-"""The chat memories in Java, each beside the one that its framework brings, on a real server."""
+"""The adapters in Java, each beside what its framework brings, on a real server."""
 
 from __future__ import annotations
 
@@ -14,12 +14,19 @@ from tests.support.services import Service
 
 TARGET = Path(__file__).parents[3] / "clients/java/target"
 CLASSPATH = TARGET / "conformance.classpath"
+SAID = {
+    "ChatMemories": "The chat memories answer like those of their frameworks.\n",
+    "AdkMemories": "The memory service answers like ADK's own.\n",
+    "TwoWorlds": "The two worlds look the same, and each leak was found.\n",
+}
+"""What each program says when everything in it was as it should be."""
 
 
 @pytest.mark.proof
-def test_the_chat_memories_in_java(service: Service) -> None:
+@pytest.mark.parametrize("program", SAID)
+def test_the_adapters_in_java(service: Service, program: str) -> None:
     java = shutil.which("java")
-    if java is None or not (TARGET / "test-classes/muniment/ChatMemories.class").exists():
+    if java is None or not (TARGET / f"test-classes/muniment/{program}.class").exists():
         not_run("JAVA", "there is no Java, or the client was never built: `make test-java`")
         return
     environment = os.environ | {
@@ -28,8 +35,6 @@ def test_the_chat_memories_in_java(service: Service) -> None:
         "MUNIMENT_TLS_CA": "",
     }
     classes = f"{TARGET}/test-classes:{TARGET}/classes:{CLASSPATH.read_text(encoding='utf-8')}"
-    command = [java, "-cp", classes, "muniment.ChatMemories"]
+    command = [java, "-cp", classes, f"muniment.{program}"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
-    assert (done.returncode, done.stdout) == (0, "The chat memories answer like those of their frameworks.\n"), (
-        done.stderr
-    )
+    assert (done.returncode, done.stdout) == (0, SAID[program]), done.stderr

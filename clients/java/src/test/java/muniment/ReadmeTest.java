@@ -37,6 +37,9 @@ class ReadmeTest {
   private static final String CLASSPATH = System.getProperty("java.class.path");
   private static final String IMPORTS =
       """
+      import com.google.adk.agents.LlmAgent;
+      import com.google.adk.runner.Runner;
+      import com.google.adk.tools.LoadMemoryTool;
       import io.grpc.TlsChannelCredentials;
       import java.io.File;
       import java.nio.file.Path;
@@ -146,7 +149,14 @@ class ReadmeTest {
     var saved = (SaveMemoryRequest) server.calls("SaveMemory").get(0).requests().get(0);
     assertEquals("chat/tea", saved.getKey());
     assertTrue(saved.getContent().contains("Assam, no sugar"));
-    assertEquals(10, blocks("java").size());
+  }
+
+  @Test
+  void aMemoryServiceRuns() throws Exception {
+    run(10);
+
+    assertEquals(1, server.calls("SearchPassages").size());
+    assertEquals(11, blocks("java").size());
   }
 
   private void scriptTour() {

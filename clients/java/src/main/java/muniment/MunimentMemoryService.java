@@ -1,0 +1,30 @@
+package muniment;
+
+import java.util.function.Function;
+
+/**
+ * A memory service for Google's ADK, whose package a program brings: the memory of one
+ * conversation, whose taint the host raises as usual. It is that of the session's agent, up to the
+ * session's taint, with the memories of each application and user apart.
+ *
+ * <p>An event with text is a passage: the text of its parts, the author, the time, and the ADK
+ * session as its thread. So a session that is added again is stored once.
+ *
+ * <p>No model names a level or an agent. Memories above the taint do not exist. What ADK for Python
+ * deleted stays deleted, also if its ADK session is added again; ADK for Java has no way to delete
+ * a memory. A search returns the ten best matches, among them what was said right before and after
+ * one. Custom metadata is not stored. It does not close the session.
+ */
+public final class MunimentMemoryService extends AdkMemory {
+  private final SessionClient session;
+
+  /** A service for a session. */
+  public MunimentMemoryService(SessionClient session) {
+    this.session = session;
+  }
+
+  @Override
+  <T> T with(Owner owner, Function<SessionClient, T> call) {
+    return call.apply(session);
+  }
+}
