@@ -47,7 +47,9 @@ PLACES: dict[str, Callable[[], str | None]] = {
     "the package in package-lock.json": lambda: typescript("package-lock.json")["packages"][""]["version"],
     "Cargo.toml": lambda: toml("clients/rust/Cargo.toml")["package"]["version"],
     "crates.lock": lambda: found(r'^name = "muniment-client"\nversion = "(.+)"$', "clients/rust/crates.lock"),
-    "the client that the Go module for ADK needs": lambda: found(r"^\tmuniment.example/clients/go v(.+)$", "clients/go/adk/go.mod"),
+    "the client that the Go module for ADK needs": lambda: found(
+        r"^\tmuniment.example/clients/go v(.+)$", "clients/go/adk/go.mod"
+    ),
     "pom.xml": lambda: ElementTree.parse(ROOT / "clients/java/pom.xml").findtext(f"{POM}version"),
     "the newest entry of the changelog": lambda: found(r"^## (.+)$", "CHANGELOG.md"),
     "the installed client": lambda: version("muniment"),

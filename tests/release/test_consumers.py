@@ -100,7 +100,9 @@ def test_go_for_adk(elsewhere: Elsewhere):
     """It is compiled, and finds its client in `dist` too; the tests of `make test-clients` run it."""
     text = readme(packages.GO_ADK, elsewhere.dist)
     (code,) = blocks(text, "go")
-    project = elsewhere.project("go-adk-consumer", {"main.go": f"package main\n\n{code}\nfunc main() {{ _ = butler }}\n"})
+    project = elsewhere.project(
+        "go-adk-consumer", {"main.go": f"package main\n\n{code}\nfunc main() {{ _ = butler }}\n"}
+    )
     go = go_of(elsewhere, project)
 
     elsewhere.run("go", "mod", "init", "elsewhere.example/butler", cwd=project, given=go)
@@ -112,7 +114,7 @@ def test_go_for_adk(elsewhere: Elsewhere):
 
 
 def go_of(elsewhere: Elsewhere, project: Path) -> dict[str, str]:
-    """Modules in a cache of their own, so that none of ours is there from before. The machine's cache has the others."""
+    """Modules in a cache of their own, so that none of ours is there from before. The machine's serves the others."""
     downloaded, proxies = (elsewhere.run("go", "env", name, cwd=project).strip() for name in ("GOMODCACHE", "GOPROXY"))
     return {
         "GOPROXY": f"file://{downloaded}/cache/download,{proxies}",

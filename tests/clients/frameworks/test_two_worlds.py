@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from anthropic.lib.tools import ToolError
 from langgraph.store.base import BaseStore
+from pydantic_ai_harness.memory import MemoryConflictError
 
-from muniment import Classification, MunimentError, SessionClient
+from muniment import SessionClient
 from muniment.anthropic import MunimentMemoryTool
 from muniment.files import File, FileError, FileView
 from muniment.langgraph import MunimentStore
 from muniment.openai_agents import LowerItems, MunimentSession
 from muniment.pydantic_ai import MunimentMemoryStore
-from tests.clients.frameworks.conftest import Opened
+from tests.clients.frameworks import worlds
+from tests.clients.frameworks.worlds import Calls, Opened, leaking
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its stores are experimental, and say so
     from muniment.agent_framework import MunimentFileStore
 
-PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 PATHS = ("plan.md", "pay/salary.md", "pay")
-REFUSALS = (FileError, LowerItems, MunimentError, ToolError, OSError, ValueError)
-
-Calls = Iterator[Callable[[], Any]]
+seen_below = partial(
+    worlds.seen_below, refusals=(FileError, LowerItems, MemoryConflictError, ToolError, *worlds.REFUSALS)
+)
 
 
 def files(session: SessionClient, text: str) -> Calls:
@@ -107,33 +107,15 @@ def langgraph(session: SessionClient, text: str) -> Calls:
     store: BaseStore = MunimentStore(session)
 
     def of(key: str) -> Calls:
+        yield lambda: getattr(store.get(("files",), key), "value", None)
         yield lambda: store.put(("files",), key, {"text": text})
         yield lambda: getattr(store.get(("files",), key), "value", None)
 
-    for key in PATHS:
+    for key in (*PATHS, text):
         yield from of(key)
     yield lambda: [(item.key, item.value) for item in store.search(())]
     yield lambda: store.delete(("files",), "plan.md")
     yield lambda: store.list_namespaces()
-
-
-def outcome(call: Callable[[], Any]) -> Any:
-    try:
-        return call()
-    except REFUSALS as error:
-        return type(error), getattr(error, "summary", str(error))
-
-
-def seen_below(opened: Opened, adapter: Callable[[SessionClient, str], Calls], *, above: bool) -> list[Any]:
-    """What a PUBLIC session sees, while one above makes the same calls in between, or does not."""
-    low, high = adapter(opened(PUBLIC), "low"), adapter(opened(CONFIDENTIAL), "high")
-    seen = []
-    for call in low:
-        if above:
-            with suppress(StopIteration, *REFUSALS):
-                next(high)()
-        seen.append(outcome(call))
-    return seen
 
 
 @pytest.fixture
@@ -155,6 +137,13 @@ def test_what_happens_above_changes_nothing_below(someone, adapter):
     seen = seen_below(someone(), adapter, above=True)
     assert len(seen) > 5
     assert seen == seen_below(someone(), adapter, above=False)
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda adapter: adapter.__name__)
+def test_an_adapter_that_shares_its_session_would_show(someone, adapter):
+    alone = seen_below(someone(), leaking(adapter), above=False)
+    assert alone == seen_below(someone(), adapter, above=False)
+    assert alone != seen_below(someone(), leaking(adapter), above=True)
 
 
 @pytest.mark.parametrize("adapter", [files, anthropic, agent_framework], ids=lambda adapter: adapter.__name__)

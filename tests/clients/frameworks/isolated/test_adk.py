@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -21,9 +22,10 @@ from google.adk.tools import load_memory
 from google.genai.types import Content, FunctionCall, Part
 
 import muniment
-from muniment import Classification
+from muniment import Classification, SessionClient
 from muniment.adk import MunimentMemoryService, MunimentSharedMemoryService
 from tests.clients.frameworks.isolated.readme import block, names_of
+from tests.clients.frameworks.worlds import Calls, leaking, seen_below
 
 pytestmark = pytest.mark.anyio
 
@@ -113,6 +115,53 @@ async def test_at_two_taints(opened):
     with pytest.raises(muniment.WriteLevelMismatch):
         await high.delete_memory(**ADA, memory_id=tea.id)
     assert await found(low, "Assam") == ["She likes Assam."]
+
+
+def test_every_language_stores_the_same(opened):
+    """Go's adk_test.go and Java's AdkMemories.java have the same names."""
+    session = opened(PUBLIC)
+    added = Session(id="one", app_name="tea", user_id="ada", events=[event("Tee für Ada", number=0)])
+    asyncio.run(MunimentMemoryService(session).add_session_to_memory(added))
+    (passage,) = session.list_passages()
+    assert passage.tags == ("adk:a7466333386f189d1521d8e581abb47c",)
+    assert (passage.passage_id, passage.thread) == ("c294d56f-dc4d-5d98-88f1-f9165894916e", "one")
+
+
+def adk(session: SessionClient, text: str) -> Calls:
+    service = MunimentMemoryService(session)
+
+    def seen(query: str) -> list[Any]:
+        answer = asyncio.run(service.search_memory(query=query, **ADA))
+        return [entry.model_dump() for entry in answer.memories]
+
+    def delete() -> None:
+        for entry in seen("sugar"):
+            asyncio.run(service.delete_memory(**ADA, memory_id=entry["id"]))
+
+    def of(id: str) -> Calls:
+        added = conversation("Assam", f"{text} sugar", id=id)
+        yield lambda: seen("sugar")
+        yield lambda: asyncio.run(service.add_session_to_memory(added))
+        yield lambda: seen("Assam high low")
+
+    for id in ("one", text, "one"):
+        yield from of(id)
+    yield delete
+    yield lambda: seen("Assam")
+
+
+def test_what_happens_above_changes_nothing_below_and_a_leak_is_found(owner):
+    """As tests/clients/frameworks/test_two_worlds.py plays the other adapters."""
+
+    def someone() -> Any:
+        agent_id = owner.create_agent().agent_id
+        return lambda taint: owner.open_session(agent_id, taint)
+
+    alone = seen_below(someone(), adk, above=False)
+    assert alone[5]
+    assert alone == seen_below(someone(), adk, above=True)
+    assert alone == seen_below(someone(), leaking(adk), above=False)
+    assert alone != seen_below(someone(), leaking(adk), above=True)
 
 
 async def test_memories_are_added_by_themselves(opened):
