@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import conninfo as libpq
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import RowMaker, class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -82,6 +82,28 @@ class WrongSettings(psycopg.OperationalError):
     """A connection does not keep its settings: a pooler in transaction mode gives each transaction another one."""
 
 
+class RoleCursor(psycopg.Cursor[Any]):
+    """A cursor that ends a section of the pipeline, if it is in one, before it waits for rows.
+
+    Between two statements of one section, Postgres calls a transaction busy and limits no wait. If the client vanished
+    there, the locks would stay, and no raise of that conversation would come through. Between sections, the setting
+    `idle_in_transaction_session_timeout` ends it.
+    """
+
+    def fetchone(self) -> Any:
+        self._end_section()
+        return super().fetchone()
+
+    def fetchall(self) -> list[Any]:
+        self._end_section()
+        return super().fetchall()
+
+    def _end_section(self) -> None:
+        if self.pgresult is None and self.connection.info.pipeline_status is not PipelineStatus.OFF:
+            with self.connection.pipeline():  # the end of an inner one sends a Sync, and waits for the answers
+                pass
+
+
 class RoleConnection(psycopg.Connection[Any]):
     """A connection that knows its statement timeout, in milliseconds, and the epoch of its server."""
 
@@ -92,6 +114,10 @@ class RoleConnection(psycopg.Connection[Any]):
     trace: CallTrace | None = None
     """The trace of the call that uses it, if the connection is a `TracedConnection`."""
     _prepared_statements: PreparedStatements | None = None
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.cursor_factory = RoleCursor
 
     @classmethod
     def connect(cls, conninfo: str = "", **arguments: Any) -> Self:

@@ -11,7 +11,7 @@ from psycopg.pq import PipelineStatus
 from psycopg.rows import RowMaker
 
 from muniment_server.postgres.driver_errors import sqlstate_of
-from muniment_server.postgres.pool import RoleConnection
+from muniment_server.postgres.pool import RoleConnection, RoleCursor
 from muniment_server.telemetry.traces import StatementSpan
 
 _R = TypeVar("_R")
@@ -70,7 +70,7 @@ class TracedConnection(RoleConnection):
         return self._sent.copy()
 
 
-class _TracedCursor(psycopg.Cursor[Any]):
+class _TracedCursor(RoleCursor):
     """In a pipeline, a statement and those before it have been answered once its rows are fetched."""
 
     _sent: Sequence[StatementSpan] = ()

@@ -1,0 +1,166 @@
+"""A network between the server and its database that delays, loses, or forgets: nothing acknowledged is lost.
+
+The proxy's own kernel acknowledges every packet, so no time-out of TCP helps here. What a kernel would notice by itself
+comes sooner than what is tested.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import conninfo as libpq
+
+from muniment_server.domain.classification import Classification
+from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.postgres import pool
+from tests.faults import promises
+from tests.faults.load import Load
+from tests.faults.processes import wait_until
+from tests.support.databases import Database, cloned
+from tests.support.proxy import Direction, Proxy, running_proxy
+from tests.support.services import new_host_key, serving
+
+_CHECKPOINT = 10
+_SLOWEST_RECOVERY = 20.0
+_LONGEST = 2.5
+"""Seconds that bytes are held back. A caller gives up after two."""
+_MAX_WRITES = 30
+"""How many are acknowledged between two partitions, at most."""
+_HELD = ((Direction.REQUESTS,), (Direction.ANSWERS,), (Direction.REQUESTS, Direction.ANSWERS))
+_ENDINGS = ("late", "lost", "forgotten")
+"""What was held back arrives after all; it is lost, and both sides learn it; the database does not learn it."""
+_IDLE_SECONDS = 5
+"""After so long without a statement, Postgres ends a transaction: see `pool.SETTINGS`."""
+_TRIES = 20
+_IN_TRANSACTION = """
+SELECT pid FROM pg_stat_activity
+ WHERE datname = current_database()
+   AND pid <> pg_backend_pid()
+   AND (state LIKE 'idle in transaction%' OR (state, wait_event) = ('active', 'ClientRead'))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Proxied(Database):
+    """A database that the server reaches through a proxy, and the test directly."""
+
+    proxy: Proxy
+
+    def conninfo(self, role: str) -> str:
+        direct = super(_Proxied, self).conninfo(role)
+        if role == "postgres":
+            return direct
+        return libpq.make_conninfo(direct, host="127.0.0.1", port=self.proxy.port, requirepeer=None)
+
+
+@pytest.fixture
+def database(postgres: EmbeddedPostgres) -> Iterator[_Proxied]:
+    """A fresh database behind a proxy."""
+    with cloned(postgres) as direct:
+        host = libpq.conninfo_to_dict(direct.admin)["host"]
+        with running_proxy(Path(str(host)) / ".s.PGSQL.5432") as proxy:
+            yield _Proxied(direct.postgres, direct.name, proxy)
+
+
+@pytest.fixture
+def load(database: _Proxied) -> Iterator[Load]:
+    """Callers of a server that reaches its database through the proxy."""
+    with serving(database) as service:
+        yield Load(service.address, new_host_key(database, "acme", Classification.RESTRICTED))
+
+
+class Partitions:
+    """Makes one partition after the other, each with another end."""
+
+    def __init__(self, proxy: Proxy, load: Load) -> None:
+        self._proxy = proxy
+        self._load = load
+        self._dice = random.Random(5)
+        self.recoveries: dict[str, list[float]] = {ending: [] for ending in _ENDINGS}
+
+    def cycle(self, number: int) -> None:
+        """One partition, and its recovery. A forgotten one goes on for the database until everybody is served."""
+        held, ending = _HELD[number // len(_ENDINGS) % len(_HELD)], _ENDINGS[number % len(_ENDINGS)]
+        enough = len(self._load.acknowledged) + self._dice.randrange(_MAX_WRITES)
+        wait_until(lambda: _has_acknowledged(self._load, enough), "writes between partitions")
+        with ExitStack() as ghosts:
+            with self._proxy.holding(*held):
+                time.sleep(self._dice.uniform(0.1, _LONGEST))
+                if ending == "lost":
+                    self._proxy.lose()
+                if ending == "forgotten":
+                    ghosts.enter_context(self._proxy.ghosts())
+            over = time.monotonic()
+            seconds = wait_until(
+                lambda: self._load.recovered_since(over), f"recovery, {held} {ending}", seconds=_SLOWEST_RECOVERY
+            )
+        self.recoveries[ending].append(seconds)
+
+
+def test_what_was_acknowledged_survives_every_partition(kills: int, database: _Proxied, load: Load) -> None:
+    """And is there once; audit rows are the effects; no taint falls; no connection is left in a transaction."""
+    partitions = Partitions(database.proxy, load)
+    with load.running(), database.as_owner() as owner, database.as_admin() as admin:
+        for number in range(max(len(_ENDINGS), kills // 2)):
+            partitions.cycle(number)
+            if (number + 1) % _CHECKPOINT == 0:
+                with load.paused():
+                    wait_until(lambda: not _in_transaction(admin), "the end of every transaction")
+                    assert promises.broken(owner, load) == []
+
+    with database.as_owner() as owner, database.as_admin() as admin:
+        wait_until(lambda: not _in_transaction(admin), "the end of every transaction")
+        assert promises.broken(owner, load) == []
+    assert load.surprises == []
+    acknowledged = dict(Counter(save.kind.name.lower() for save in load.acknowledged))
+    print(f"\n{acknowledged} acknowledged, {len(load.unknown)} not, {dict(load.codes)}; {partitions.recoveries}")
+
+
+def test_a_transaction_whose_client_is_gone_ends_by_itself(database: _Proxied, load: Load) -> None:
+    """It would hold the locks of its conversation: no raise would come through."""
+    with load.running(), database.as_admin() as admin, _forgotten_transaction(database, load, admin):
+        wait_until(lambda: not _in_transaction(admin), "its end", seconds=_IDLE_SECONDS + 5)
+
+
+@pytest.mark.proof
+def test_without_a_time_limit_it_would_stay(database: _Proxied, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "SETTINGS", {**pool.SETTINGS, "idle_in_transaction_session_timeout": "0"})
+    with load.running(), database.as_admin() as admin, _forgotten_transaction(database, load, admin):
+        time.sleep(_IDLE_SECONDS + 5)
+
+        assert _in_transaction(admin) != []
+
+
+@contextmanager
+def _forgotten_transaction(database: _Proxied, load: Load, admin: psycopg.Connection[Any]) -> Iterator[None]:
+    """Within the block, the database waits for the rest of a transaction whose client is gone."""
+    for _ in range(_TRIES):
+        enough = len(load.acknowledged) + 1
+        wait_until(partial(_has_acknowledged, load, enough), "a write")
+        with ExitStack() as ghosts:
+            with database.proxy.holding(Direction.ANSWERS):
+                time.sleep(0.3)
+                ghosts.enter_context(database.proxy.ghosts())
+            if _in_transaction(admin):
+                yield
+                return
+    pytest.fail("the network was never cut in the middle of a transaction")
+
+
+def _has_acknowledged(load: Load, count: int) -> bool:
+    return len(load.acknowledged) >= count
+
+
+def _in_transaction(admin: psycopg.Connection[Any]) -> list[Any]:
+    """For the superuser: to others, Postgres hides what a connection does."""
+    return admin.execute(_IN_TRANSACTION.encode()).fetchall()
