@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment.langgraph import _may_stay
+from muniment._langgraph_names import may_stay
 from tests.conformance.toolchains import not_run
 from tests.support.services import Service
 
@@ -29,8 +29,8 @@ import("./dist/src/unicode.js").then(({ mayStay }) => {
 """
 
 
-def may_stay(code: int) -> str:
-    return "1" if _may_stay(chr(code)) else "0"
+def stays(code: int) -> str:
+    return "1" if may_stay(chr(code)) else "0"
 
 
 @pytest.mark.proof
@@ -45,7 +45,7 @@ def test_the_adapters_in_typescript(service: Service) -> None:
         "MUNIMENT_TLS_CA": "",
     }
     compared = subprocess.run([node, "-e", MAY_STAY], cwd=CLIENT, capture_output=True, text=True, check=True)
-    assert compared.stdout == hashlib.sha256("".join(map(may_stay, CHARACTERS)).encode()).hexdigest()
+    assert compared.stdout == hashlib.sha256("".join(map(stays, CHARACTERS)).encode()).hexdigest()
 
     command = [node, "--test", "--test-reporter=spec", *map(str, sorted(BUILT.glob("*.test.js")))]
     done = subprocess.run(

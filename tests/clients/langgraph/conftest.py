@@ -11,7 +11,8 @@ from langgraph.store.memory import InMemoryStore
 
 import muniment
 from muniment import Classification, HostClient, SessionClient
-from muniment.langgraph import MunimentStore, _key_of
+from muniment._langgraph_names import key_of
+from muniment.langgraph import MunimentStore
 from tests.support.services import Service
 
 Opened = Callable[[Classification], SessionClient]
@@ -60,7 +61,7 @@ class Oracle(InMemoryStore):
 def _in_order(op: Op, answer: Any) -> Any:
     if not isinstance(op, SearchOp):
         return answer
-    ordered = sorted(answer, key=lambda item: _key_of(item.namespace, item.key).encode())
+    ordered = sorted(answer, key=lambda item: key_of(item.namespace, item.key).encode())
     return ordered[op.offset : op.offset + op.limit]
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, NamespaceMatchType, Op, PutOp, SearchOp
 
 from muniment import Classification, HostClient
-from muniment.langgraph import MunimentStore, _key_of, _namespace_of, _tags_of, _unescaped
+from muniment._langgraph_names import key_of, namespace_of, tags_of, unescaped
+from muniment.langgraph import MunimentStore
 from muniment_server.domain import text
 from tests.clients.langgraph.conftest import Oracle, plain
 
@@ -73,28 +74,28 @@ PATHS = st.lists(TEXTS.filter(bool), max_size=4).map(tuple)
 @given(PATHS, TEXTS)
 def test_every_namespace_and_key_comes_back_from_the_key_of_its_memory(namespace: tuple[str, ...], key: str):
     """So no two have the same."""
-    prefix, path, escaped = _key_of(namespace, key).split("/")
+    prefix, path, escaped = key_of(namespace, key).split("/")
 
-    assert (prefix, _namespace_of(path), _unescaped(escaped)) == ("langgraph", namespace, key)
+    assert (prefix, namespace_of(path), unescaped(escaped)) == ("langgraph", namespace, key)
 
 
 @settings(max_examples=500, deadline=None)
 @given(PATHS, TEXTS)
 def test_the_server_keeps_keys_and_tags_as_they_are(namespace: tuple[str, ...], key: str):
-    made = _key_of(namespace, key)
+    made = key_of(namespace, key)
     if len(made) <= text.KEY_LIMIT:
         assert text.key(made) == made
-    tags = _tags_of(namespace)
+    tags = tags_of(namespace)
     assert text.tags(tags) == tags
 
 
 def test_a_key_is_the_same_whatever_unicode_the_interpreter_knows():
-    assert _key_of(("é", "記憶"), "நினைவு") == "langgraph/é.記憶/நினைவு"
-    assert _key_of(("a",), "\U0001fae0") == "langgraph/a/%F0%9F%AB%A0"  # since Unicode 14
+    assert key_of(("é", "記憶"), "நினைவு") == "langgraph/é.記憶/நினைவு"
+    assert key_of(("a",), "\U0001fae0") == "langgraph/a/%F0%9F%AB%A0"  # since Unicode 14
 
 
 @pytest.mark.parametrize("depth", [1, 31, 32, 60])
 def test_there_are_never_too_many_tags(depth):
-    tags: list[Any] = _tags_of(("x" * 100,) * depth)
+    tags: list[Any] = tags_of(("x" * 100,) * depth)
 
     assert len(tags) == min(depth, 31) + 1

@@ -30,16 +30,13 @@ It behaves like LangGraph's own stores, except for this:
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Self, TypedDict
-from urllib.parse import unquote
 
 from langgraph.store.base import (
     BaseStore,
@@ -61,25 +58,16 @@ from muniment._channel import TLS
 from muniment._connect import connect
 from muniment._json import json_text
 from muniment._langgraph_filter import passes
+from muniment._langgraph_names import TAG, Namespace, key_of, namespace_of, prefix_of, tag_of, tags_of, unescaped
 from muniment._listing import undisturbed
 from muniment.errors import MemoryNotFound
 from muniment.session import SessionClient
 from muniment.settings import find_session_settings
 from muniment.values import Memory, NewMemory
 
-Namespace = tuple[str, ...]
-
 MAX_PAGE_SIZE = 250
 MAX_RESULTS = 100
 MAX_QUERY_CHARS = 1024
-TAG = "langgraph"
-MAX_TAG_CHARS = 64
-MAX_KEY_CHARS = 256
-DEEPEST_TAG = 31
-"""With `TAG` itself, that many tags are the most that a memory may have. Deeper namespaces are filtered here."""
-
-_REFUSED = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
-"""Categories of characters that a key must not contain."""
 
 
 class MunimentStore(BaseStore):
@@ -144,7 +132,7 @@ class MunimentStore(BaseStore):
 
     def _get(self, op: GetOp) -> Item | None:
         try:
-            fields = _fields(self._session.get_memory(_key_of(op.namespace, op.key)))
+            fields = _fields(self._session.get_memory(key_of(op.namespace, op.key)))
         except MemoryNotFound:
             return None
         return None if fields is None else Item(**fields)
@@ -153,11 +141,11 @@ class MunimentStore(BaseStore):
         """Delete the items without a value and save the rest. All are first converted to JSON, since that may fail."""
         saved, deleted = [], []
         for put in puts:
-            key = _key_of(put.namespace, put.key)
+            key = key_of(put.namespace, put.key)
             if put.value is None:
                 deleted.append(key)
             else:
-                saved.append(_Saved(key, json_text(dict(put.value)), _tags_of(put.namespace), put.ttl))
+                saved.append(_Saved(key, json_text(dict(put.value)), tags_of(put.namespace), put.ttl))
         for key in deleted:
             with suppress(MemoryNotFound):  # LangGraph does not report whether there was an item to delete
                 self._session.delete_memory(key)
@@ -171,15 +159,15 @@ class MunimentStore(BaseStore):
         return undisturbed(lambda: _part(self._listed(op.namespace_prefix), op))
 
     def _found(self, query: str, op: SearchOp) -> Iterator[SearchItem]:
-        tag = _tag_of(op.namespace_prefix)
-        prefix = _prefix_of(op.namespace_prefix)
+        tag = tag_of(op.namespace_prefix)
+        prefix = prefix_of(op.namespace_prefix)
         for result in self._session.search_memories(query, tags=[tag], key_prefix=prefix, max_results=MAX_RESULTS):
             if (fields := _fields(result.memory)) is not None:
                 yield SearchItem(**fields, score=result.score)
 
     def _listed(self, prefix: Namespace) -> Iterator[SearchItem]:
         for memory in self._session.list_memories(
-            _tag_of(prefix), key_prefix=_prefix_of(prefix), page_size=MAX_PAGE_SIZE
+            tag_of(prefix), key_prefix=prefix_of(prefix), page_size=MAX_PAGE_SIZE
         ):
             if (fields := _fields(memory)) is not None:
                 yield SearchItem(**fields)
@@ -233,82 +221,14 @@ def _fields(memory: Memory) -> _Fields | None:
     """The fields of the item that *memory* stores. None if this store did not write it."""
     try:
         _, path, escaped = memory.key.split("/")
-        namespace, key, value = _namespace_of(path), _unescaped(escaped), json.loads(memory.content)
+        namespace, key, value = namespace_of(path), unescaped(escaped), json.loads(memory.content)
     except ValueError:
         return None
-    if TAG not in memory.tags or _key_of(namespace, key) != memory.key or not isinstance(value, dict):
+    if TAG not in memory.tags or key_of(namespace, key) != memory.key or not isinstance(value, dict):
         return None
     return _Fields(
         namespace=namespace, key=key, value=value, created_at=memory.create_time, updated_at=memory.update_time
     )
-
-
-def _key_of(namespace: Namespace, key: str) -> str:
-    """The key of the memory for an item: unique for namespace and key, and under a prefix of its own."""
-    return f"{TAG}/{_path_of(namespace)}/{_escaped(key)}"
-
-
-def _prefix_of(namespace: Namespace) -> str:
-    """The prefix of the keys of all items in a namespace. Others may share it: `users2` has that of `users`."""
-    return f"{TAG}/{_path_of(namespace)}"[:MAX_KEY_CHARS]
-
-
-def _path_of(namespace: Namespace) -> str:
-    return ".".join(map(_escaped, namespace))
-
-
-def _namespace_of(path: str) -> Namespace:
-    return tuple(map(_unescaped, path.split("."))) if path else ()
-
-
-def _tags_of(namespace: Namespace) -> list[str]:
-    """The tags of an item: for its namespace and all parents of that."""
-    return [_tag_of(namespace[:depth]) for depth in range(min(len(namespace), DEEPEST_TAG) + 1)]
-
-
-def _tag_of(namespace: Namespace) -> str:
-    """The tag of all items in a namespace. Two long namespaces may share a tag: callers check the namespace itself."""
-    if not namespace:
-        return TAG
-    path = _path_of(namespace[:DEEPEST_TAG])
-    tag = f"{TAG}:{path}"
-    return tag if len(tag) <= MAX_TAG_CHARS else f"{TAG}#{hashlib.sha256(path.encode()).hexdigest()[:32]}"
-
-
-def _escaped(text: str) -> str:
-    """*text* with separators and characters that a key must not contain written as `%XX`.
-
-    Keys are stored in NFC. If that would change the text, all characters outside ASCII are escaped.
-    """
-    written = _written(text, _may_stay)
-    if unicodedata.is_normalized("NFC", written):
-        return written
-    return _written(text, lambda each: each.isascii() and _may_stay(each))
-
-
-def _written(text: str, may_stay: Callable[[str], bool]) -> str:
-    ends = (0, len(text) - 1)  # a key must not begin or end with a space
-    return "".join(
-        each if may_stay(each) and not (each.isspace() and place in ends) else _percent(each)
-        for place, each in enumerate(text)
-    )
-
-
-def _may_stay(character: str) -> bool:
-    """Whether a key may contain it unescaped. Unicode 3.2 gives the same answer in every version of Python."""
-    return (
-        character not in "%./"
-        and unicodedata.category(character) not in _REFUSED
-        and unicodedata.ucd_3_2_0.category(character) != "Cn"
-    )
-
-
-def _percent(character: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
-
-
-def _unescaped(text: str) -> str:
-    return unquote(text, errors="surrogatepass")
 
 
 def _fixed(path: Iterable[str]) -> Namespace:

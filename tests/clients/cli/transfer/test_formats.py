@@ -92,6 +92,98 @@ def test_a_bad_line_is_reported_by_number_and_never_shown(read, line, rule):
     assert "hush" not in refused
 
 
+# mem0.
+
+MEM0 = {
+    "results": [
+        {
+            "id": "b2", "memory": "Likes tea.", "hash": "5f", "metadata": {"source": "chat"}, "user_id": "ada",
+            "created_at": "2026-01-02T00:00:00-08:00", "updated_at": None, "run_id": "trip", "role": "user",
+            "categories": ["food"], "expiration_date": "2027-01-01",
+        },
+        {"id": "a1", "memory": "Speaks C.", "hash": "6a", "user_id": "ada", "created_at": "2026-01-01T00:00:00"},
+    ]
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("document", [MEM0, MEM0["results"]], ids=["results", "list"])
+def test_memories_of_mem0_are_passages_oldest_first(read, document):
+    first, second = read(json.dumps(document)).items
+
+    assert (first.content, first.event_time) == ("Speaks C.", datetime(2026, 1, 1, tzinfo=UTC))
+    assert second == PassageItem(
+        "", INTERNAL, passage_id=second.passage_id, content="Likes tea.", tags=("food",), thread="trip", author="user",
+        event_time=datetime(2026, 1, 2, 8, tzinfo=UTC), expire_time=datetime(2027, 1, 1, tzinfo=UTC),
+    )  # fmt: skip
+    assert read(json.dumps(document)).remarks == ("memories whose metadata is omitted: 1",)
+
+
+def test_a_memory_of_mem0_keeps_its_id_from_import_to_import(read):
+    ids = [[item.passage_id for item in read(json.dumps(MEM0), agent_id=agent).items] for agent in ("alice", "bob")]
+    assert ids[0] == [item.passage_id for item in read(json.dumps(MEM0["results"])).items]
+    assert set(ids[0]).isdisjoint(ids[1])
+
+
+def test_of_several_users_of_mem0_one_is_named(read):
+    both = json.dumps([*MEM0["results"], {"id": "c3", "memory": "Is Bob.", "agent_id": "bob"}])
+
+    assert "memories of 2 users or agents" in said(read, both)
+    assert [item.content for item in read(both, from_agent="bob").items] == ["Is Bob."]
+    assert "no memories of that user" in said(read, both, from_agent="hush")
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule"),
+    [
+        ({"memory": 7}, "memory 2: memory must be a string"),
+        ({"id": None}, "memory 2: id must be a string"),
+        ({"created_at": "hush"}, "memory 2: created_at must be a time"),
+        ({"categories": "hush"}, "memory 2: categories must be a list"),
+        ({"id": "b2"}, "memory 1: the same passage at the same level as in memory 2"),
+    ],
+)
+def test_what_is_wrong_in_memories_of_mem0_is_reported_by_number(read, changed, rule):
+    refused = said(read, json.dumps([MEM0["results"][0], MEM0["results"][1] | changed]))
+    assert rule in refused
+    assert "hush" not in refused
+
+
+# LangGraph's PostgresStore.
+
+STORE = lines(
+    {
+        "prefix": "users.42", "key": "theme", "value": {"name": "dark", "é": [1]}, "created_at": "2026-01-01T00:00:00Z",
+        "updated_at": "2026-01-01T00:00:00Z", "expires_at": "2027-01-01T00:00:00+00:00", "ttl_minutes": 60,
+    },
+    {"prefix": "docs", "key": "a/b", "value": {}, "created_at": "2026-01-01T00:00:00Z", "expires_at": None},
+)  # fmt: skip
+
+
+def test_an_item_of_the_table_is_the_memory_of_a_store(read):
+    assert read(STORE).items == (
+        MemoryItem(
+            "", INTERNAL, key="langgraph/users.42/theme", content='{"name": "dark", "é": [1]}',
+            tags=("langgraph", "langgraph:users", "langgraph:users.42"), expire_time=datetime(2027, 1, 1, tzinfo=UTC),
+        ),
+        MemoryItem("", INTERNAL, key="langgraph/docs/a%2Fb", content="{}", tags=("langgraph", "langgraph:docs")),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ('{"prefix": "a", "key": "b", "value": "hush"}', "line 3: value must be an object"),
+        ('{"prefix": 7, "key": "b", "value": {}}', "line 3: prefix must be a string"),
+        ('{"prefix": "docs", "key": "a/b", "value": {"hush": 1}}', "line 3: the same memory at the same level as in"),
+        ("hush", "line 3: is not JSON"),
+    ],
+)
+def test_a_bad_row_of_the_table_is_reported_by_number(read, line, rule):
+    refused = said(read, STORE + line)
+    assert rule in refused
+    assert "hush" not in refused
+
+
 # Letta.
 
 AGENT_FILE = {

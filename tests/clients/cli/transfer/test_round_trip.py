@@ -11,6 +11,7 @@ import pytest
 
 import muniment as client
 from muniment import AddNote, NewPassage, Tier
+from muniment.langgraph import MunimentStore
 from muniment.settings import DEVELOPMENT_FILE
 from tests.clients.cli.transfer.samples import HOSTILE
 from tests.support.commands import line_of, objects, on_a_terminal
@@ -303,6 +304,37 @@ def test_the_sessions_are_closed_and_in_the_list(muniment, full, fresh):
     assert muniment("session", "list", copy).stdout == ""
     assert [session["taint"] for session in closed] == ["PUBLIC", "INTERNAL"]
     assert len({session["conversation_id"] for session in closed}) == 2
+
+
+# The data of other systems.
+
+
+def test_what_langgraphs_own_store_had_is_found_by_ours(muniment, fresh, dev, host):
+    rows = [{"prefix": "users.42", "key": "theme", "value": {"name": "dark"}, "expires_at": None}]
+    (dev.folder / "store.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    copy = fresh()
+    done = [muniment("import", copy, "store.jsonl", "--level", "internal").returncode for _ in range(2)]
+    with host.open_session(copy, client.Classification.INTERNAL) as session:
+        store = MunimentStore(session)
+        found = [(item.key, item.value) for item in store.search(("users",), query="dark")]
+        item = store.get(("users", "42"), "theme")
+
+    assert done == [0, 0]
+    assert found == [("theme", {"name": "dark"})]
+    assert item is not None
+    assert item.value == {"name": "dark"}
+
+
+def test_what_mem0_had_is_searched_as_passages(muniment, fresh, dev, host):
+    memories = [{"id": "a1", "memory": "Likes tea.", "user_id": "ada", "created_at": "2026-01-01T00:00:00-08:00"}]
+    (dev.folder / "mem0.json").write_text(json.dumps({"results": memories}))
+    copy = fresh()
+    done = [muniment("import", copy, "mem0.json", "--level", "internal").returncode for _ in range(2)]
+    with host.open_session(copy, client.Classification.INTERNAL) as session:
+        found = [(each.passage.content, each.passage.classification) for each in session.search_passages("tea")]
+
+    assert done == [0, 0]
+    assert found == [("Likes tea.", client.Classification.INTERNAL)]
 
 
 # Refusals.

@@ -74,6 +74,10 @@ class Fields:
         value = self._value(name)
         return [] if value is None else self._of(list, name, value, "a list")
 
+    def json_object(self, name: str) -> dict[str, Any]:
+        """An object. Required."""
+        return self._of(dict, name, self._value(name), "an object")
+
     def whole(self, name: str) -> int | None:
         """A whole number, or None."""
         value = self._value(name)

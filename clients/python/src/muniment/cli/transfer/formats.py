@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from muniment import Classification
-from muniment.cli.transfer import docker_agent, letta, lines, markdown, mcp
+from muniment.cli.transfer import docker_agent, langgraph, letta, lines, markdown, mcp, mem0
 from muniment.cli.transfer.fields import loaded
 from muniment.cli.transfer.items import Reading, Unreadable
 
-FORMATS = (lines.FORMAT, "letta", "mcp", "docker-agent", "markdown")
+FORMATS = (lines.FORMAT, "letta", "mcp", "mem0", "langgraph", "docker-agent", "markdown")
 _STANDARD_INPUT = Path("-")
 
 
@@ -43,6 +43,11 @@ def read(source: Source) -> Reading:
             return lines.read(content, edited=source.edited)
         case "mcp":
             return mcp.read(content, _level(source, "mcp"))
+        case "langgraph":
+            return langgraph.read(content, _level(source, "langgraph"))
+        case "mem0":
+            level = _level(source, "mem0")
+            return mem0.read(content, level, agent_id=source.agent_id, from_agent=source.from_agent)
         case "letta":
             level = _level(source, "letta")
             return letta.read(content, level, agent_id=source.agent_id, from_agent=source.from_agent)
@@ -70,7 +75,11 @@ def _guessed(content: bytes) -> str:
         return lines.FORMAT
     if mcp.is_line(first):
         return "mcp"
+    if langgraph.is_line(first):
+        return "langgraph"
     document = loaded("the file", content) if content.lstrip()[:1] in (b"{", b"[", b'"') else None
+    if mem0.is_document(document):
+        return "mem0"
     if letta.is_document(loaded("the file", document) if isinstance(document, str) else document):
         return "letta"
     raise Unreadable("", "the format is unknown", f"name it: --format {', '.join(FORMATS)}")

@@ -29,7 +29,10 @@ from muniment.cli.transfer.write import foresee_passages, plan, write
     "--level", type=LEVEL, help="The level of the content of FILE, if FILE has no levels. There is no default."
 )
 @click.option(
-    "--from-agent", type=TEXT, metavar="NAME", help="The agent to import from a Letta file with several agents."
+    "--from-agent",
+    type=TEXT,
+    metavar="NAME",
+    help="The agent or user to import from a file with several: of Letta or mem0.",
 )
 @click.option(
     "--edited", is_flag=True, help="FILE was edited after its export, or written by hand: take its levels as they are."
@@ -57,6 +60,10 @@ def import_(
                   archival passages, in the file or as Letta's API lists them, become passages
     mcp           the JSON Lines of server-memory: an entity becomes a memory, its name the key,
                   its type a tag, its observations and relations the content, one per line
+    mem0          the JSON of its get_all: a memory becomes a passage, its run the thread, its actor
+                  the author, its categories tags
+    langgraph     the table of PostgresStore in JSON Lines: an item becomes the memory in which
+                  LangGraph's store for Muniment finds it
     docker-agent  the SQLite file: rows become notes, in the tier memory unless it is user
     markdown      a directory: each .md file becomes a memory, its path without .md the key,
                   its text the content; tags come from the front matter
@@ -74,6 +81,8 @@ def import_(
       muniment import bob alice.jsonl
       muniment import bob agent.af --level internal --dry-run
       muniment import bob memory.jsonl --format mcp --level confidential
+      muniment import bob mem0.json --from-agent ada --level internal
+      psql -At -c 'SELECT row_to_json(store) FROM store' | muniment import bob - --level internal
       muniment import bob notes/ --level public --json
     """
     source = formats.Source(path, agent_id, named, level, from_agent, edited)

@@ -1,0 +1,44 @@
+"""Reads the table `store` of LangGraph's PostgresStore in JSON Lines.
+
+An item becomes the memory in which `muniment.langgraph.MunimentStore` keeps it, and so is found by that store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from muniment import Classification
+from muniment._json import json_text
+from muniment._langgraph_names import key_of, tags_of
+from muniment.cli.transfer.fields import Fields, loaded
+from muniment.cli.transfer.items import MemoryItem, Reading, checked
+from muniment.cli.transfer.lines import numbered
+
+
+def is_line(line: bytes) -> bool:
+    """Whether a file that begins with *line* is of this format."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and {"prefix", "key", "value"} <= value.keys()
+
+
+def read(source: bytes, level: Classification) -> Reading:
+    """A memory for each item. Raises Unreadable."""
+    return Reading(checked(_memories(source, level)))
+
+
+def _memories(source: bytes, level: Classification) -> Iterator[MemoryItem]:
+    for where, line in numbered(source):
+        fields = Fields(where, loaded(where, line))
+        namespace = tuple(fields.text("prefix").split("."))
+        yield MemoryItem(
+            where,
+            level,
+            key=key_of(namespace, fields.text("key")),
+            content=json_text(fields.json_object("value")),
+            tags=tuple(tags_of(namespace)),
+            expire_time=fields.time("expires_at"),
+        )
