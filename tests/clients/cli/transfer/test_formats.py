@@ -118,6 +118,13 @@ def test_memories_of_mem0_are_passages_oldest_first(read, document):
     assert read(json.dumps(document)).remarks == ("memories whose metadata is omitted: 1",)
 
 
+@pytest.mark.parametrize("metadata", [{}, None, {"expiration_date": "2027-01-01"}])
+def test_the_expiration_date_may_be_in_the_metadata(read, metadata):
+    """As mem0's own library returns it."""
+    (item,) = read(json.dumps([{"id": "a1", "memory": "Likes tea.", "metadata": metadata}])).items
+    assert item.expire_time == (datetime(2027, 1, 1, tzinfo=UTC) if metadata else None)
+
+
 def test_a_memory_of_mem0_keeps_its_id_from_import_to_import(read):
     ids = [[item.passage_id for item in read(json.dumps(MEM0), agent_id=agent).items] for agent in ("alice", "bob")]
     assert ids[0] == [item.passage_id for item in read(json.dumps(MEM0["results"])).items]

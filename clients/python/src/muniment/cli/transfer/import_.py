@@ -60,10 +60,11 @@ def import_(
                   archival passages, in the file or as Letta's API lists them, become passages
     mcp           the JSON Lines of server-memory: an entity becomes a memory, its name the key,
                   its type a tag, its observations and relations the content, one per line
-    mem0          the JSON of its get_all: a memory becomes a passage, its run the thread, its actor
-                  the author, its categories tags
+    mem0          the JSON of get_all(filters=..., top_k=...), which returns 20 memories unless top_k
+                  is higher: a memory becomes a passage, its run the thread, its actor the author,
+                  its categories tags
     langgraph     the table of PostgresStore in JSON Lines: an item becomes the memory in which
-                  LangGraph's store for Muniment finds it
+                  LangGraph's store for Muniment finds it, created at the time of the import
     docker-agent  the SQLite file: rows become notes, in the tier memory unless it is user
     markdown      a directory: each .md file becomes a memory, its path without .md the key,
                   its text the content; tags come from the front matter

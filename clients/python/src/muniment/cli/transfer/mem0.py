@@ -7,6 +7,7 @@ author; its categories are tags. It expires at the beginning of its `expiration_
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
 from muniment import Classification
 from muniment.cli.transfer.fields import Fields, loaded
@@ -31,7 +32,7 @@ def read(source: bytes, level: Classification, *, agent_id: str, from_agent: str
     listed = document["results"] if isinstance(document, Mapping) else document
     found = [Fields(f"memory {number}", each) for number, each in enumerate(listed, 1)]
     own = _of_one_owner(found, from_agent)
-    metadata = sum("metadata" in each for each in own)
+    metadata = sum("metadata" in each and each.json_object("metadata") != {} for each in own)
     remarks = (f"memories whose metadata is omitted: {metadata}",) if metadata else ()
     return Reading(checked(_passages(own, level, agent_id)), remarks)
 
@@ -70,5 +71,13 @@ def _passage(memory: Fields, level: Classification, agent_id: str) -> PassageIte
         thread=memory.text("run_id", default="") or None,
         author=memory.text("actor_id", default="") or memory.text("role", default="") or None,
         event_time=memory.time("created_at", zone=False),
-        expire_time=memory.time("expiration_date", zone=False),
+        expire_time=_expiry(memory),
     )
+
+
+def _expiry(memory: Fields) -> datetime | None:
+    """The expiration date, which mem0's library has in the metadata and its platform beside it."""
+    expiry = memory.time("expiration_date", zone=False)
+    if expiry is None and "metadata" in memory:
+        expiry = Fields(memory.where, memory.json_object("metadata")).time("expiration_date", zone=False)
+    return expiry
