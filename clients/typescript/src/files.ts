@@ -23,6 +23,8 @@ export const ROOT = "files";
 
 const MAX_BYTES = 128 * 1024;
 const MAX_PAGE_SIZE = 250;
+/** How many lines an error lists at most. A model may ask for a text that occurs 100,000 times. */
+const MAX_LISTED_LINES = 100;
 /** The etag with which a save only creates. */
 const ABSENT = "absent";
 /** The tag of an empty file. A memory has at least one byte: that of this file is a line break. */
@@ -44,7 +46,7 @@ export type FileProblem =
   | "LowerFile"
   /** The text to replace does not occur in the file. */
   | "NoSuchText"
-  /** The text to replace occurs more than once: see `lines`. */
+  /** The text to replace occurs more than once: see `lines`, of which 100 are listed at most. */
   | "AmbiguousText"
   /** The file has fewer lines: see `lines` for the last. */
   | "NoSuchLine"
@@ -231,16 +233,17 @@ export class FileView {
     }
     const revealed: string[] = [];
     for (const file of await this.#own(from, "renamed")) {
+      const target = to + file.path.slice(from.length);
       await this.#explained(
         file.path,
         async () => {
-          const newKey = this.#key(to + file.path.slice(from.length));
-          const request = { key: this.#key(file.path), newKey, etag: file.etag };
+          const request = { key: this.#key(file.path), newKey: this.#key(target), etag: file.etag };
           if ((await this.#session.memories.renameMemory(request)).revealed !== Classification.UNSPECIFIED) {
             revealed.push(file.path);
           }
         },
         "renamed",
+        target,
       );
     }
     return revealed;
@@ -331,23 +334,28 @@ export class FileView {
   }
 
   /** Turns the server's refusals into errors that a model understands. */
-  async #explained<Result>(path: string, call: () => Promise<Result>, done = "changed"): Promise<Result> {
+  async #explained<Result>(
+    path: string,
+    call: () => Promise<Result>,
+    done = "changed",
+    newPath = path,
+  ): Promise<Result> {
     try {
       return await call();
     } catch (error) {
       if (!(error instanceof MunimentError)) {
         throw error;
       }
-      throw this.#explanation(path, error, done);
+      throw this.#explanation(path, error, done, newPath);
     }
   }
 
-  #explanation(path: string, error: MunimentError, done: string): Error {
+  #explanation(path: string, error: MunimentError, done: string, newPath: string): Error {
     switch (error.reason) {
       case "MEMORY_NOT_FOUND":
         return this.#noSuch(path);
       case "MEMORY_EXISTS":
-        return new FileError("FileExists", `The new path of ${this.#named(path)} already exists.`);
+        return new FileError("FileExists", `${this.#named(newPath)} already exists.`);
       case "WRITE_LEVEL_MISMATCH":
         return this.#lower([path], done);
       case "ETAG_STALE":
@@ -361,7 +369,7 @@ export class FileView {
     }
     return new FileError(
       "InvalidPath",
-      `${this.#named(path)} is no possible path: it is too long, ends in a space, or has a character that is ` +
+      `${this.#named(newPath)} is no possible path: it is too long, ends in a space, or has a character that is ` +
         "neither a letter, a digit, a sign nor a space.",
     );
   }
@@ -499,7 +507,8 @@ function requireStorable(path: string, content: string): void {
 /** The line in which the only occurrence of a text begins. */
 function onlyLineOf(path: string, content: string, text: string): number {
   const lines: number[] = [];
-  for (let place = text === "" ? -1 : content.indexOf(text); place !== -1; place = content.indexOf(text, place + 1)) {
+  let place = text === "" ? -1 : content.indexOf(text);
+  for (; place !== -1 && lines.length < MAX_LISTED_LINES; place = content.indexOf(text, place + 1)) {
     lines.push(content.slice(0, place).split("\n").length);
   }
   const [first] = lines;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -13,6 +14,7 @@ import pytest
 import muniment
 from muniment import Classification
 from muniment.files import (
+    MAX_BYTES,
     AmbiguousText,
     FileChanged,
     FileExists,
@@ -204,6 +206,10 @@ def test_a_rename_replaces_nothing(files):
         view.rename("d", "d/e")
     with pytest.raises(NoSuchFile):
         view.rename("none", "other")
+    view.create("long/" + "x" * 150, "x")
+    with pytest.raises(InvalidPath, match="^" + "y" * 100 + "/x+ is no possible path"):
+        view.rename("long", "y" * 100)
+    view.delete("long")
     assert view.rename("a", "d/e") == []
     assert tree(view) == {"b": "b", "d/c": "d/c", "d/e": "a"}
 
@@ -222,6 +228,16 @@ def test_a_text_must_occur_once(files):
         view.replace("a", "one", "x")
     assert failed.value.lines == [1, 2]
     assert view.read("a").content == "one\none\n"
+
+
+def test_a_text_that_occurs_very_often_is_refused_with_a_short_list_at_once(files):
+    view = files(PUBLIC)
+    view.write("a", "\n" * MAX_BYTES)
+    started = time.process_time()
+    with pytest.raises(AmbiguousText) as failed:
+        view.replace("a", "\n", "")
+    assert failed.value.lines == list(range(1, 101))
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(

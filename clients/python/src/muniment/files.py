@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 
 from muniment.errors import EtagStale, InvalidArgument, MemoryExists, MemoryNotFound, WriteLevelMismatch
 from muniment.session import SessionClient
@@ -40,6 +41,8 @@ MAX_BYTES = 128 * 1024
 MAX_PAGE_SIZE = 250
 ABSENT = "absent"
 """The etag with which a save only creates."""
+MAX_LISTED_LINES = 100
+"""How many lines an error lists at most. A model may ask for a text that occurs 100,000 times."""
 
 _PARTS = re.compile(r"\*\*/|\*\*|.", re.DOTALL)
 """The parts of a pattern."""
@@ -77,7 +80,7 @@ class NoSuchText(FileError):
 
 
 class AmbiguousText(FileError):
-    """The text to replace occurs more than once: it begins in *lines*."""
+    """The text to replace occurs more than once: it begins in *lines*, of which 100 are listed at most."""
 
     def __init__(self, message: str, lines: Sequence[int]) -> None:
         super().__init__(message)
@@ -261,9 +264,9 @@ class FileView:
             raise self._no_such(path)
         self._require_own(files, "renamed")
         for file in files:
-            with self._explained(file.path, "renamed"):
-                key = self._key(new + file.path.removeprefix(old))
-                if self._session.rename_memory(self._key(file.path), key, etag=file.etag).revealed:
+            target = new + file.path.removeprefix(old)
+            with self._explained(file.path, "renamed", new_path=target):
+                if self._session.rename_memory(self._key(file.path), self._key(target), etag=file.etag).revealed:
                     revealed.append(file.path)
         return revealed
 
@@ -351,14 +354,14 @@ class FileView:
         )
 
     @contextmanager
-    def _explained(self, path: str, done: str = "changed") -> Iterator[None]:
+    def _explained(self, path: str, done: str = "changed", *, new_path: str = "") -> Iterator[None]:
         """Turns the server's refusals into errors that a model understands."""
         try:
             yield
         except MemoryNotFound:
             raise self._no_such(path) from None
         except MemoryExists:
-            raise FileExists(f"The new path of {self._named(path)} already exists.") from None
+            raise FileExists(f"{self._named(new_path or path)} already exists.") from None
         except WriteLevelMismatch:
             raise self._lower([path], done) from None
         except EtagStale:
@@ -367,8 +370,8 @@ class FileView:
             if not any(each.field in ("key", "key_prefix", "new_key") for each in error.violations):
                 raise
             raise InvalidPath(
-                f"{self._named(path)} is no possible path: it is too long, ends in a space, or has a character that is "
-                "neither a letter, a digit, a sign nor a space."
+                f"{self._named(new_path or path)} is no possible path: it is too long, ends in a space, or has a "
+                "character that is neither a letter, a digit, a sign nor a space."
             ) from None
 
 
@@ -411,7 +414,7 @@ def _place(item: tuple[tuple[str, bool], int]) -> list[str]:
 
 def _only_line_of(path: str, content: str, text: str) -> int:
     """The line in which the only occurrence of a text begins."""
-    places = list(_occurrences(content, text))
+    places = list(islice(_occurrences(content, text), MAX_LISTED_LINES))
     if not places:
         raise NoSuchText(f"The text does not occur in {path}. Nothing was changed.")
     lines = [content.count("\n", 0, place) + 1 for place in places]

@@ -98,6 +98,14 @@ test("an edit keeps tags and expiry", async () => {
   assert.equal((await view.write("a", "three")).expireTime, undefined);
 });
 
+test("a text that occurs very often is refused with a short list at once", async () => {
+  const [view] = (await views(PUBLIC)) as [FileView];
+  await view.write("a", "\n".repeat(131_072));
+  const started = process.cpuUsage().user;
+  await assert.rejects(view.replace("a", "\n", ""), { lines: Array.from({ length: 100 }, (_, line) => line + 1) });
+  assert.ok(process.cpuUsage().user - started < 1_000_000);
+});
+
 test("edits name what is wrong", async () => {
   const [view] = (await views(PUBLIC)) as [FileView];
   await view.write("a", "one\ntwo\none\n");
@@ -107,6 +115,8 @@ test("edits name what is wrong", async () => {
   await refused(view.rename("a", "a"), "FileExists");
   await refused(view.rename("a", "a/b"), "InvalidPath");
   await refused(view.rename("none", "b"), "NoSuchFile");
+  await view.create(`long/${"x".repeat(150)}`, "x");
+  await assert.rejects(view.rename("long", "y".repeat(100)), { message: /^y{100}\/x+ is no possible path/ });
   await refused(view.write("../a", "x"), "InvalidPath");
   await refused(view.write("/", "x"), "InvalidPath");
   await refused(view.read("a\nb"), "InvalidPath");
