@@ -134,3 +134,15 @@ async def test_what_somebody_else_changed_is_not_overwritten(opened):
     assert await mine.read("a") == "two"
     await mine.write("a", "three")
     assert await other.read("a") == "three"
+
+
+@pytest.mark.parametrize("look", ["search", "file_exists"])
+async def test_a_file_that_was_only_searched_has_not_been_read(opened, look):
+    mine, other = MunimentFileStore(opened(PUBLIC)), MunimentFileStore(opened(PUBLIC))
+    await mine.write("a", "one")
+    await other.write("a", "two")
+    assert await (mine.search("", "two") if look == "search" else mine.file_exists("a"))
+
+    with pytest.raises(ValueError, match="changed by somebody else"):
+        await mine.write("a", "three")
+    assert await other.read("a") == "two"

@@ -5,7 +5,8 @@ the memory `files/trips/graz.md`: see `muniment.files`. It behaves like the fram
 
 - Levels apply. Files above the session's taint do not exist, and a write is made at the taint. Deleting a file that
   exists only below the taint raises ValueError, whose text the provider gives to the model.
-- A file that this store has read is replaced only if no one else has changed it since; otherwise ValueError.
+- A file that was read through this store is replaced only if no one else has changed it since; otherwise ValueError. A
+  search does not count.
 - Paths are case-sensitive. A directory exists as long as a file is below it, so `create_directory` does nothing.
 - Texts are at most 128 KiB.
 """
@@ -16,7 +17,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agent_framework import AgentFileStore, FileStoreEntry
+from agent_framework import AgentFileStore, FileSearchResult, FileStoreEntry
 
 from muniment.files import ROOT, File, FileError, FileExists, FileView, NoSuchFile, normalized
 from muniment.session import SessionClient
@@ -29,6 +30,8 @@ class MunimentFileStore(AgentFileStore):
     """
 
     def __init__(self, session: SessionClient, *, root: str = ROOT) -> None:
+        self._session = session
+        self._root = root
         self._files = FileView(session, root=root)
         self._seen: dict[str, File] = {}
         """The versions that were read or written last, by path."""
@@ -66,7 +69,15 @@ class MunimentFileStore(AgentFileStore):
 
     async def file_exists(self, path: str) -> bool:
         """Whether a file is at the path."""
-        return await self.read(path) is not None
+        return await self._unseen().read(path) is not None
+
+    async def search(
+        self, directory: str, regex_pattern: str, glob_pattern: str | None = None, *, recursive: bool = False
+    ) -> list[FileSearchResult]:
+        """The lines that match a regular expression, in the files that match a pattern."""
+        return await super(MunimentFileStore, self._unseen()).search(
+            directory, regex_pattern, glob_pattern, recursive=recursive
+        )
 
     async def find_matching_files(
         self, directory: str, regex_pattern: str, glob_pattern: str | None = None, *, recursive: bool = False
@@ -82,6 +93,10 @@ class MunimentFileStore(AgentFileStore):
         """Does nothing: a directory exists as long as a file is below it."""
         with _translated(path):
             normalized(path)
+
+    def _unseen(self) -> MunimentFileStore:
+        """The same files. What is read through it does not count as read: no model has seen it whole."""
+        return MunimentFileStore(self._session, root=self._root)
 
     def _write(self, path: str, content: str) -> None:
         if file := self._seen.get(path):
