@@ -2,21 +2,25 @@
  * A session for the OpenAI Agents SDK: the history of one conversation.
  *
  * `MunimentSession` is a `Session` of `@openai/agents`, for `run(agent, input, { session })`. An item of the history is
- * a passage with the item's JSON, in the thread of the session id. So the history can be searched together with the
- * agent's other passages.
+ * a passage with the item's JSON and the tag `openai-agents`, in the thread of the session id. So the history can be
+ * searched together with the agent's other passages. Those are never part of it, in its thread or not: a text that a
+ * tool stored must not come back as what the system or the user said.
  *
  * Levels apply. Items above the taint do not exist, and new ones are stored at the taint. Items below the taint cannot
  * be deleted: `popItem`, if the newest item is one, and `clearSession`, if there is any, reject with {@link LowerItems}
  * and change nothing. An item has at most 256 KiB of JSON.
  */
 
+import { randomUUID } from "node:crypto";
 import { MunimentError } from "./errors.js";
 import { Classification } from "./gen/muniment/v1/classification_pb.js";
 import type { Passage } from "./gen/muniment/v1/passage_pb.js";
-import { pages } from "./pages.js";
+import { pages, undisturbed } from "./pages.js";
 import type { SessionClient } from "./session.js";
 
 const MAX_PAGE_SIZE = 250;
+/** The tag of an item of a history. */
+const TAG = "openai-agents";
 
 /** Items were written at a lower classification than the conversation has now, so they cannot be deleted. */
 export class LowerItems extends Error {
@@ -47,12 +51,15 @@ export class MunimentSession<Item extends object = object> {
   /** Add items at the end. */
   async addItems(items: readonly Item[]): Promise<void> {
     // All of them, or none: JSON that cannot be made is found before anything is stored.
-    const requests = items.map((item) => ({ passage: { content: JSON.stringify(item), thread: this.#sessionId } }));
+    const requests = items.map((item) => ({
+      passage: { content: JSON.stringify(item), tags: [TAG], thread: this.#sessionId, passageId: randomUUID() },
+    }));
     async function* stream() {
       yield* requests;
     }
     if (requests.length > 0) {
-      await this.#session.passages.importPassages(stream());
+      // They have ids: where the taint is raised meanwhile, those that are stored already are not stored again.
+      await undisturbed(() => this.#session.passages.importPassages(stream()));
     }
   }
 
@@ -85,7 +92,7 @@ export class MunimentSession<Item extends object = object> {
     if (limit <= 0) {
       return [];
     }
-    const request = { thread: this.#sessionId, pageSize: Math.min(limit, MAX_PAGE_SIZE) };
+    const request = { tags: [TAG], thread: this.#sessionId, pageSize: Math.min(limit, MAX_PAGE_SIZE) };
     if (limit <= MAX_PAGE_SIZE) {
       const { passages, nextPageToken } = await this.#session.passages.listPassages(request);
       if (passages.length === limit || nextPageToken === "") {

@@ -6,6 +6,19 @@ import { MunimentError } from "./errors.js";
 /** How often the taint of a conversation can rise: there are four levels. */
 const RAISES = 3;
 
+/** The result of a call. Starts over if the taint is raised meanwhile: at most three times. */
+export async function undisturbed<Result>(call: () => Promise<Result>): Promise<Result> {
+  for (let restarts = 0; ; restarts += 1) {
+    try {
+      return await call();
+    } catch (error) {
+      if (restarts === RAISES || !isTaintChange(error)) {
+        throw error;
+      }
+    }
+  }
+}
+
 /** How a whole list is read. */
 export interface AllOptions {
   /**
@@ -42,16 +55,7 @@ export class Pages<Page extends { nextPageToken: string }> implements AsyncItera
 
   /** All pages of the list, all read at one taint. */
   async all({ restartOnTaintChange = false }: AllOptions = {}): Promise<Page[]> {
-    for (let restarts = 0; ; restarts += 1) {
-      try {
-        return await this.#read();
-      } catch (error) {
-        const restart = restartOnTaintChange && restarts < RAISES && isTaintChange(error);
-        if (!restart) {
-          throw error;
-        }
-      }
-    }
+    return restartOnTaintChange ? undisturbed(() => this.#read()) : this.#read();
   }
 
   async #read(): Promise<Page[]> {

@@ -1,8 +1,9 @@
 """A session for the OpenAI Agents SDK: the history of one conversation.
 
 `MunimentSession` is an `agents.memory.Session`, for `Runner.run(…, session=…)`. It needs no package but this one. An
-item of the history is a passage with the item's JSON, in the thread of the session id. So the history can be searched
-together with the agent's other passages.
+item of the history is a passage with the item's JSON and the tag `openai-agents`, in the thread of the session id. So
+the history can be searched together with the agent's other passages. Those are never part of it, in its thread or not:
+a text that a tool stored must not come back as what the system or the user said.
 
 Levels apply. Items above the taint do not exist, and new ones are stored at the taint. Items below the taint cannot be
 deleted: `pop_item`, if the newest item is one, and `clear_session`, if there is any, raise `LowerItems` and change
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, cast
@@ -24,6 +26,8 @@ from muniment.session import SessionClient
 from muniment.values import NewPassage, Passage
 
 MAX_PAGE_SIZE = 250
+TAG = "openai-agents"
+"""The tag of an item of a history."""
 
 
 class LowerItems(Exception):
@@ -53,9 +57,10 @@ class MunimentSession:
     async def add_items(self, items: Sequence[Any]) -> None:
         """Add items at the end."""
         # All of them, or none: JSON that cannot be made is found before anything is stored.
-        passages = [NewPassage(json_text(item), thread=self.session_id) for item in items]
+        passages = [NewPassage(json_text(item), [TAG], self.session_id, passage_id=str(uuid.uuid4())) for item in items]
         if passages:
-            await asyncio.to_thread(self._session.import_passages, passages)
+            # They have ids: where the taint is raised meanwhile, those that are stored already are not stored again.
+            await asyncio.to_thread(undisturbed, lambda: self._session.import_passages(passages))
 
     async def pop_item(self) -> Any | None:
         """Delete and return the newest item. None: there is none. LowerItems: it is below the taint."""
@@ -70,7 +75,7 @@ class MunimentSession:
             return []
         size = min(limit or MAX_PAGE_SIZE, MAX_PAGE_SIZE)
         return undisturbed(
-            lambda: list(islice(self._session.list_passages(thread=self.session_id, page_size=size), limit))
+            lambda: list(islice(self._session.list_passages(tags=[TAG], thread=self.session_id, page_size=size), limit))
         )
 
     def _pop(self) -> Any | None:
