@@ -10,13 +10,15 @@ time, and the ADK session as its thread. So an event that is added again is stor
 Neither takes a level or an agent from a model. Memories above the taint do not exist, and one that exists only below
 it cannot be deleted: that raises `WriteLevelMismatch`. What was deleted stays deleted, also if its ADK session is added
 again at that level. A search returns the ten best matches, among them what was said right before and after one.
-`custom_metadata` is not stored.
+`custom_metadata` is not stored. Characters that cannot be stored, U+0000 and half of a surrogate pair, become U+FFFD: a
+message that has one must not keep the rest of its session from being stored.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -43,6 +45,7 @@ MAX_QUERY_CHARS = 1024
 MAX_AUTHOR_CHARS = 256
 DELETED = "adk-deleted/"
 """What the key of the memory that records a deletion begins with."""
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _IDS = uuid.UUID("5f0c61a4-5b5c-4c9c-9d54-0d4a6c3f2b1e")
 """The namespace of the ids of events."""
 
@@ -109,7 +112,7 @@ class MunimentMemoryService(BaseMemoryService):
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """The ten memories that match best."""
-        wanted = query.strip()[:MAX_QUERY_CHARS]
+        wanted = _storable(query).strip()[:MAX_QUERY_CHARS]
         return SearchMemoryResponse(
             memories=await asyncio.to_thread(self._found, app_name, user_id, wanted) if wanted else []
         )
@@ -203,7 +206,11 @@ def _level_of(uri: str) -> Classification:
 
 
 def _text_of(content: Content | None) -> str:
-    return " ".join(part.text for part in (content and content.parts) or () if part.text)
+    return _storable(" ".join(part.text for part in (content and content.parts) or () if part.text))
+
+
+def _storable(text: str) -> str:
+    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _time_of(timestamp: str | None) -> datetime | None:

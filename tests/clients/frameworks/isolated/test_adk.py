@@ -100,6 +100,13 @@ async def test_what_was_said_beside_a_match_is_found_too(opened):
     assert await found(service, "tea") == ["Assam.", "Which tea?"]
 
 
+async def test_a_character_that_cannot_be_stored_stops_nothing(opened):
+    service = MunimentMemoryService(opened(PUBLIC))
+    await service.add_session_to_memory(conversation("Assam\0 please", "Assam \ud83d", "Assam at nine."))
+    assert await found(service, "Assam") == ["Assam at nine.", "Assam \ufffd", "Assam\ufffd please"]
+    assert await found(service, "nine \ud83d\0") == await found(service, "nine")
+
+
 async def test_at_two_taints(opened):
     low, high = MunimentMemoryService(opened(PUBLIC)), MunimentMemoryService(opened(CONFIDENTIAL))
     await low.add_session_to_memory(conversation("She likes Assam."))
