@@ -114,7 +114,7 @@ func (m *MemoryService) AddSessionToMemory(ctx context.Context, added session.Se
 func (m *MemoryService) SearchMemory(ctx context.Context, request *memory.SearchRequest) (*memory.SearchResponse, error) {
 	whose := owner{request.AppName, request.UserID}
 	response := &memory.SearchResponse{}
-	query := first(maxQueryChars, strings.TrimSpace(request.Query))
+	query := first(maxQueryChars, strings.TrimSpace(storable(request.Query)))
 	if query == "" {
 		return response, nil
 	}
@@ -181,7 +181,13 @@ func textOf(content *genai.Content) string {
 			texts = append(texts, part.Text)
 		}
 	}
-	return strings.Join(texts, " ")
+	return storable(strings.Join(texts, " "))
+}
+
+// storable returns a text in which U+FFFD replaces what cannot be stored: U+0000, and bytes that are not UTF-8. A
+// message that has one must not keep the rest of its session from being stored.
+func storable(text string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD")
 }
 
 // first returns at most so many characters of a text.

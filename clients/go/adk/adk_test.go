@@ -149,6 +149,13 @@ func TestWhatWasSaidBesideAMatchIsFoundToo(t *testing.T) {
 	equal(t, found(t, service, "tea", "tea", "ada"), []string{"Assam.", "Which tea?"})
 }
 
+func TestACharacterThatCannotBeStoredStopsNothing(t *testing.T) {
+	service := adk.NewMemoryService(someone(t)(public))
+	add(t, service, conversation("one", "ada", "Assam\x00 please", "Assam \xff", "Assam at nine."))
+	equal(t, found(t, service, "Assam", "tea", "ada"), []string{"Assam at nine.", "Assam \uFFFD", "Assam\uFFFD please"})
+	equal(t, found(t, service, "nine \x00\xff", "tea", "ada"), found(t, service, "nine", "tea", "ada"))
+}
+
 func TestAtTwoTaints(t *testing.T) {
 	opened := someone(t)
 	low, high := adk.NewMemoryService(opened(public)), adk.NewMemoryService(opened(confidential))

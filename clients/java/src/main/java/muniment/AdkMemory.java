@@ -58,7 +58,7 @@ abstract class AdkMemory implements BaseMemoryService {
   @Override
   public Single<SearchMemoryResponse> searchMemory(String appName, String userId, String query) {
     var owner = new Owner(appName, userId);
-    var wanted = first(MAX_QUERY_CHARS, query.strip());
+    var wanted = first(MAX_QUERY_CHARS, storable(query).strip());
     return Single.fromCallable(
             () -> wanted.isEmpty() ? List.<MemoryEntry>of() : found(owner, wanted))
         .map(memories -> SearchMemoryResponse.builder().memories(memories).build())
@@ -133,11 +133,20 @@ abstract class AdkMemory implements BaseMemoryService {
   }
 
   private static String text(Optional<Content> content) {
-    return content.flatMap(Content::parts).stream()
-        .flatMap(List::stream)
-        .flatMap(part -> part.text().stream())
-        .filter(text -> !text.isEmpty())
-        .collect(Collectors.joining(" "));
+    return storable(
+        content.flatMap(Content::parts).stream()
+            .flatMap(List::stream)
+            .flatMap(part -> part.text().stream())
+            .filter(text -> !text.isEmpty())
+            .collect(Collectors.joining(" ")));
+  }
+
+  /**
+   * A text in which U+FFFD replaces what cannot be stored: U+0000, and half of a surrogate pair. A
+   * message that has one must not keep the rest of its session from being stored.
+   */
+  private static String storable(String text) {
+    return text.replaceAll("[\\x00\\p{Cs}]", "\ufffd");
   }
 
   private static String orEmpty(String text) {

@@ -54,6 +54,7 @@ final class AdkMemories {
       }
       new AdkMemories(host).aMemoryIsTheEvent();
       new AdkMemories(host).whatWasSaidBesideAMatchIsFoundToo();
+      new AdkMemories(host).aCharacterThatCannotBeStoredStopsNothing();
       new AdkMemories(host).atTwoTaints();
       new AdkMemories(host).everyLanguageStoresTheSame();
       new AdkMemories(host).whatAdkForPythonDeletedStaysDeleted();
@@ -126,6 +127,16 @@ final class AdkMemories {
     add(service, "one", "ada", "Which tea?", "Assam.");
     add(service, "two", "ada", "When?", "At nine.");
     assertEquals(List.of("Assam.", "Which tea?"), found(service, "tea", "tea", "ada"));
+  }
+
+  private void aCharacterThatCannotBeStoredStopsNothing() {
+    var service = new MunimentMemoryService(opened.apply(PUBLIC));
+    add(service, "one", "ada", "Assam\0 please", "Assam \ud83d", "Assam at nine.");
+    assertEquals(
+        List.of("Assam at nine.", "Assam \ufffd", "Assam\ufffd please"),
+        found(service, "Assam", "tea", "ada"));
+    assertEquals(
+        found(service, "nine", "tea", "ada"), found(service, "nine \0\ud83d", "tea", "ada"));
   }
 
   private void atTwoTaints() {
