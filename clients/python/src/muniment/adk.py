@@ -119,8 +119,9 @@ class MunimentMemoryService(BaseMemoryService):
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Delete a memory by the id that a search returned. Nothing happens if there is none."""
-        if memory_id and _is_id(memory_id):
-            await asyncio.to_thread(self._delete, app_name, user_id, memory_id)
+        passage_id = _passage_id(memory_id or "")
+        if passage_id:
+            await asyncio.to_thread(self._delete, app_name, user_id, passage_id)
 
     def _session_of(self, app_name: str, user_id: str) -> AbstractContextManager[SessionClient]:
         return nullcontext(self._session)
@@ -190,11 +191,12 @@ class MunimentSharedMemoryService(MunimentMemoryService):
             yield session
 
 
-def _is_id(text: str) -> bool:
+def _passage_id(text: str) -> str | None:
+    """The id as the server writes it, so that the record of a deletion names the passage. None if it is no UUID."""
     try:
-        return bool(uuid.UUID(text))
+        return str(uuid.UUID(text))
     except ValueError:
-        return False
+        return None
 
 
 def _level_of(uri: str) -> Classification:

@@ -171,6 +171,18 @@ def test_what_happens_above_changes_nothing_below_and_a_leak_is_found(owner):
     assert alone != seen_below(someone(), leaking(adk), above=True)
 
 
+@pytest.mark.parametrize("written", [str.upper, "{{{}}}".format, "urn:uuid:{}".format])
+async def test_a_deletion_is_recorded_however_the_id_is_written(opened, written):
+    service = MunimentMemoryService(opened(PUBLIC))
+    await service.add_session_to_memory(conversation("Assam"))
+    (entry,) = (await service.search_memory(query="Assam", **ADA)).memories
+
+    await service.delete_memory(**ADA, memory_id=written(entry.id))
+    await service.add_session_to_memory(conversation("Assam"))
+
+    assert await found(service, "Assam") == []
+
+
 async def test_memories_are_added_by_themselves(opened):
     service = MunimentMemoryService(opened(PUBLIC))
     entry = MemoryEntry(
