@@ -32,8 +32,12 @@ export class MunimentSession<Item extends object = object> {
   readonly #sessionId: string;
   readonly #session: SessionClient;
 
-  /** *sessionId* names the conversation among those of the agent. */
+  /** *sessionId* names the conversation among those of the agent, and must not be empty. */
   constructor(sessionId: string, session: SessionClient) {
+    // An empty thread is no filter: the history would be that of every conversation, and could be cleared.
+    if (sessionId === "") {
+      throw new TypeError("sessionId must not be empty");
+    }
     this.#sessionId = sessionId;
     this.#session = session;
   }

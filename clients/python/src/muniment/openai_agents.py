@@ -37,12 +37,15 @@ class LowerItems(Exception):
 class MunimentSession:
     """The history of a conversation, up to the taint of Muniment's session.
 
-    *session_id* names the conversation among those of the agent. It does not close Muniment's session.
-    *session_settings* is a `SessionSettings`, whose limit is that of `get_items`. Calls run in threads, so it may be
-    used from any event loop.
+    *session_id* names the conversation among those of the agent, and must not be empty. It does not close Muniment's
+    session. *session_settings* is a `SessionSettings`, whose limit is that of `get_items`. Calls run in threads, so it
+    may be used from any event loop.
     """
 
     def __init__(self, session_id: str, session: SessionClient, *, session_settings: Any = None) -> None:
+        # An empty thread is no filter: the history would be that of every conversation, and could be cleared.
+        if not session_id:
+            raise ValueError("session_id must not be empty")
         self.session_id = session_id
         self.session_settings = session_settings
         self._session = session

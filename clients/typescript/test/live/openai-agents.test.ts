@@ -37,6 +37,11 @@ for (const taint of [PUBLIC, CONFIDENTIAL]) {
   });
 }
 
+test("a conversation has a name", async () => {
+  const session = await (await someone())(PUBLIC);
+  assert.throws(() => new MunimentSession("", session), /must not be empty/);
+});
+
 test("at two taints", async () => {
   const opened = await someone();
   const low: Session = new MunimentSession("one", await opened(PUBLIC));

@@ -70,6 +70,11 @@ async def test_conversations_are_kept_apart(opened):
     assert await one.get_items() == [said("one")]
 
 
+def test_a_conversation_has_a_name(opened):
+    with pytest.raises(ValueError, match="must not be empty"):
+        MunimentSession("", opened(PUBLIC))
+
+
 async def test_at_two_taints(opened):
     low, high = MunimentSession("one", opened(PUBLIC)), MunimentSession("one", opened(CONFIDENTIAL))
     await low.add_items([said("low")])
