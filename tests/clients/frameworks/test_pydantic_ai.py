@@ -170,6 +170,17 @@ async def test_a_model_uses_the_tools(opened):
     assert (memory.key, memory.content.strip()) == ("files/main/tea.md", "Darjeeling, no sugar")
 
 
+@pytest.mark.parametrize("name", ["tea time.md", "thé.md", "tea..md", ".tea.md", "t" * 81, "tea.md/old"])
+async def test_a_file_with_a_name_of_another_adapter_does_not_break_the_search(opened, name):
+    session = opened(PUBLIC)
+    session.save_memory(f"files/main/{name}", "Assam, with sugar")
+    session.save_memory("files/main/tea.md", "Assam, no sugar")
+    agent = Agent(calling(("search_memory", {"query": "Assam"})), capabilities=[Memory(MunimentMemoryStore(session))])
+
+    assert "no sugar" in (output := (await agent.run("Go on.")).output)
+    assert "with sugar" not in output
+
+
 async def test_a_model_learns_why_it_cannot_delete(opened):
     await MunimentMemoryStore(opened(PUBLIC)).write("main/tea.md", "Assam", expected_version=None)
     agent = Agent(

@@ -8,7 +8,8 @@ harness's own stores, except for this:
   below the taint cannot be deleted: the model learns why, by `ModelRetry`.
 - What a write did is recorded with it in one transaction, for a day, so that it is not done twice. A deletion is
   recorded after it was made. The version that a repeated write reports is the current one.
-- A search finds words in any form, and compares embeddings if the server has an embedder.
+- A search finds words in any form, and compares embeddings if the server has an embedder. Other adapters' files whose
+  names the harness does not allow are left out, because its tool refuses a whole answer that has one.
 - Files are at most 128 KiB, less the 200 bytes of the record. Nothing else is recorded with a write (`write_metadata`).
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -49,6 +51,8 @@ from muniment.values import NewMemory
 
 MAX_RESULTS = 100
 MAX_QUERY_CHARS = 1024
+_ALLOWED_NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+"""The names of files that the harness accepts in the result of a search."""
 KEPT = timedelta(days=1)
 """How long the record of an operation is kept."""
 
@@ -118,7 +122,7 @@ class MunimentMemoryStore:
             key_prefix=f"{self._root}/{prefix}",
             max_results=MAX_RESULTS,
         )
-        below = [each for each in found if "/" not in each.memory.key.removeprefix(f"{self._root}/{prefix}")]
+        below = [each for each in found if _ALLOWED_NAME.fullmatch(each.memory.key, len(self._root) + 1 + len(prefix))]
         matches: list[MemorySearchMatch] = []
         for result in below[:limit]:
             path = result.memory.key.removeprefix(f"{self._root}/")
