@@ -431,6 +431,9 @@ export function matches(pattern: string, path: string): boolean {
     const after = new Set<number>();
     const first = Math.min(...places);
     for (const place of part.startsWith("**") ? [first] : places) {
+      if (part === "*" && after.has(place)) {
+        continue; // An earlier place has reached it, and so all that it reaches.
+      }
       for (const next of reached(part, characters, place)) {
         after.add(next);
       }

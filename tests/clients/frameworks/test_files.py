@@ -388,6 +388,9 @@ def test_patterns(files, pattern, found):
 def test_no_pattern_takes_long():
     assert not matches("*a" * 5_000 + "b", "a" * 250)
     assert not matches("**/*a" * 1_000 + "b", "a/" * 125)
+    started = time.process_time()
+    assert matches("*?" * 200, "a" * 1_000)
+    assert time.process_time() - started < 0.5
 
 
 def test_patterns_match_as_regular_expressions_would():

@@ -462,7 +462,7 @@ def matches(pattern: str, path: str) -> bool:
         elif part == "**/":
             places |= {place + 1 for place in range(min(places), end) if path[place] == "/"}
         elif part == "*":
-            places = {after for place in places for after in range(place, _end_of_name(path, place) + 1)}
+            places = _to_ends_of_names(path, places)
         else:
             places = {place + 1 for place in places if place < end and _is_one(part, path[place])}
         if not places:
@@ -470,9 +470,16 @@ def matches(pattern: str, path: str) -> bool:
     return end in places
 
 
-def _end_of_name(path: str, place: int) -> int:
-    end = path.find("/", place)
-    return len(path) if end == -1 else end
+def _to_ends_of_names(path: str, places: set[int]) -> set[int]:
+    """The places, and those after each up to the end of its name. Each place is visited once."""
+    reached: set[int] = set()
+    is_reached = False
+    for place in range(min(places), len(path) + 1):
+        # The place before this one ended a name if a slash is between them.
+        is_reached = place in places or (is_reached and path[place - 1] != "/")
+        if is_reached:
+            reached.add(place)
+    return reached
 
 
 def _is_one(part: str, character: str) -> bool:

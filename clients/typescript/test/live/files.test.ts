@@ -149,4 +149,7 @@ test("paths and patterns", () => {
   assert.ok(matches("/b/**", "b/d/e.md") && matches("?.md", "é.md") && matches("**/a.md", "a.md"));
   assert.ok(!matches("*.md", "b/c.md") && !matches("b?c", "b/c") && !matches("[a]", "a"));
   assert.ok(!matches(`${"*a".repeat(2_000)}b`, "a".repeat(250)));
+  const started = process.cpuUsage().user;
+  assert.ok(matches("*?".repeat(200), "a".repeat(1_000)));
+  assert.ok(process.cpuUsage().user - started < 500_000);
 });
