@@ -12,6 +12,7 @@
  */
 
 import type { MemoryToolHandlers } from "@anthropic-ai/sdk/helpers/beta/memory";
+import { withoutLast } from "./endings.js";
 import { entries, type File, FileError, FileView, type FileViewOptions, isProblem, normalized } from "./files.js";
 import type { SessionClient } from "./session.js";
 
@@ -244,7 +245,7 @@ function listed(shown: string, path: string, files: readonly File[]): string {
   const whole = files.reduce((sum, file) => sum + Buffer.byteLength(file.content), 0);
   const lines = entries(files, path, DEPTH).map((entry) => {
     const name = entry.path.slice(path.length).replace(/^\//, "");
-    return `${size(entry.size)}\t${shown.replace(/\/+$/, "")}/${name}${entry.isDirectory ? "/" : ""}`;
+    return `${size(entry.size)}\t${withoutLast("/", shown)}/${name}${entry.isDirectory ? "/" : ""}`;
   });
   const header = `Here're the files and directories up to 2 levels deep in ${shown}, excluding hidden items and node_modules:`;
   return [header, `${size(whole)}\t${shown}`, ...lines].join("\n");

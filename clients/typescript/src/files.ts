@@ -13,6 +13,7 @@
  */
 
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { withoutLast } from "./endings.js";
 import { MunimentError } from "./errors.js";
 import { Classification } from "./gen/muniment/v1/classification_pb.js";
 import type { Memory } from "./gen/muniment/v1/memory_pb.js";
@@ -533,7 +534,7 @@ function withLines(path: string, content: string, line: number, text: string): s
   if (!Number.isInteger(line) || line < 0 || line > lines.length) {
     throw new FileError("NoSuchLine", `${path} has ${lines.length} lines. Nothing was inserted.`, [lines.length]);
   }
-  lines.splice(line, 0, text.replace(/\n+$/, ""));
+  lines.splice(line, 0, withoutLast("\n", text));
   const changed = lines.join("\n");
   return changed.endsWith("\n") ? changed : `${changed}\n`;
 }

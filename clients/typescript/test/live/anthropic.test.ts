@@ -104,3 +104,12 @@ test("at two taints", async () => {
   );
   assert.match(await answer(high, { command: "view", path: A }), /\tone\n/);
 });
+
+test("slashes in a path take no time", async () => {
+  const tool = new MunimentMemoryTool(await (await someone())(PUBLIC));
+  await tool.create({ command: "create", path: "/memories/d/a.md", file_text: "x" });
+  const path = `/memories${"/".repeat(100_000)}d`;
+  const started = process.cpuUsage().user;
+  assert.match(await tool.view({ command: "view", path }), /\/d\/a\.md$/);
+  assert.ok(process.cpuUsage().user - started < 1_000_000);
+});

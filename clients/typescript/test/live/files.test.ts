@@ -106,6 +106,15 @@ test("a text that occurs very often is refused with a short list at once", async
   assert.ok(process.cpuUsage().user - started < 1_000_000);
 });
 
+test("line breaks that a text ends with take no time", async () => {
+  const [view] = (await views(PUBLIC)) as [FileView];
+  await view.write("a", "one\n");
+  const text = `${"\n".repeat(100_000)}two`;
+  const started = process.cpuUsage().user;
+  assert.equal((await view.insert("a", 0, `${text}\n\n`)).content, `${text}\none\n`);
+  assert.ok(process.cpuUsage().user - started < 1_000_000);
+});
+
 test("edits name what is wrong", async () => {
   const [view] = (await views(PUBLIC)) as [FileView];
   await view.write("a", "one\ntwo\none\n");
