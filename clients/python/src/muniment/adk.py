@@ -148,11 +148,13 @@ class MunimentMemoryService(BaseMemoryService):
 
     def _delete(self, app_name: str, user_id: str, memory_id: str) -> None:
         with self._session_of(app_name, user_id) as session, suppress(PassageNotFound):
-            if _tag_of(app_name, user_id) not in session.get_passage(memory_id).tags:
+            passage = session.get_passage(memory_id)
+            if _tag_of(app_name, user_id) not in passage.tags:
                 return
-            # First the deletion itself: it is refused if the passage is lower.
+            # Recorded first: if that fails, the deletion can be repeated. One that is refused is not recorded.
+            if passage.classification == session.get_session().taint:
+                session.save_memory(f"{DELETED}{memory_id}", "deleted")
             session.delete_passage(memory_id)
-            session.save_memory(f"{DELETED}{memory_id}", "deleted")
 
 
 class MunimentSharedMemoryService(MunimentMemoryService):

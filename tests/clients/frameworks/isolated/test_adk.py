@@ -45,6 +45,10 @@ def conversation(*texts: str, id: str = "one", user_id: str = "ada") -> Session:
     return Session(id=id, app_name="tea", user_id=user_id, events=events)
 
 
+def failing(*_: object, **__: object) -> None:
+    raise ConnectionError
+
+
 async def found(service: BaseMemoryService, query: str, **whose: str) -> list[str]:
     answer = await service.search_memory(query=query, **(whose or ADA))
     return sorted(str(part.text) for entry in answer.memories for part in entry.content.parts or ())
@@ -181,6 +185,33 @@ async def test_a_deletion_is_recorded_however_the_id_is_written(opened, written)
     await service.add_session_to_memory(conversation("Assam"))
 
     assert await found(service, "Assam") == []
+
+
+async def test_a_deletion_that_could_not_be_recorded_can_be_repeated(opened, monkeypatch):
+    session = opened(PUBLIC)
+    service = MunimentMemoryService(session)
+    await service.add_session_to_memory(conversation("Assam"))
+    (entry,) = (await service.search_memory(query="Assam", **ADA)).memories
+    with monkeypatch.context() as patch:
+        patch.setattr(SessionClient, "save_memory", failing)
+        with pytest.raises(ConnectionError):
+            await service.delete_memory(**ADA, memory_id=entry.id)
+
+    await service.delete_memory(**ADA, memory_id=entry.id)
+    await service.add_session_to_memory(conversation("Assam"))
+
+    assert await found(service, "Assam") == []
+
+
+async def test_a_refused_deletion_is_not_recorded(opened):
+    low, session = MunimentMemoryService(opened(PUBLIC)), opened(CONFIDENTIAL)
+    await low.add_session_to_memory(conversation("Assam"))
+    (entry,) = (await low.search_memory(query="Assam", **ADA)).memories
+
+    with pytest.raises(muniment.WriteLevelMismatch):
+        await MunimentMemoryService(session).delete_memory(**ADA, memory_id=entry.id)
+
+    assert session.list_memories().all() == []
 
 
 async def test_memories_are_added_by_themselves(opened):
