@@ -87,6 +87,7 @@ export class MunimentMemoryTool implements MemoryToolHandlers {
 
   /** Replace a text that occurs once. */
   async str_replace({ path, old_str: old, new_str: text }: Command<"str_replace">): Promise<string> {
+    requireTexts({ old_str: old, new_str: text ?? "" });
     return this.#wordedEdit(path, async () => {
       try {
         const { file, line } = await this.#files.replace(below(path), old, text ?? "");
@@ -110,6 +111,7 @@ export class MunimentMemoryTool implements MemoryToolHandlers {
 
   /** Insert lines below a line. */
   async insert({ path, insert_line: line, insert_text: text }: Command<"insert">): Promise<string> {
+    requireTexts({ insert_text: text });
     return this.#wordedEdit(path, async () => {
       try {
         await this.#files.insert(below(path), line, text);
@@ -188,6 +190,15 @@ export class MunimentMemoryTool implements MemoryToolHandlers {
         throw error;
       }
     });
+  }
+}
+
+/** Check what a model left out, or gave as something else. JavaScript would look for the text `undefined`. */
+function requireTexts(parameters: Record<string, unknown>): void {
+  for (const [name, value] of Object.entries(parameters)) {
+    if (typeof value !== "string") {
+      throw new Error(`Invalid \`${name}\` parameter: it must be a string`);
+    }
   }
 }
 

@@ -113,3 +113,18 @@ test("slashes in a path take no time", async () => {
   assert.match(await tool.view({ command: "view", path }), /\/d\/a\.md$/);
   assert.ok(process.cpuUsage().user - started < 1_000_000);
 });
+
+test("a parameter that is no text changes nothing", async () => {
+  const tool = new MunimentMemoryTool(await (await someone())(PUBLIC));
+  await tool.create({ command: "create", path: A, file_text: "undefined" });
+  for (const command of [
+    { command: "str_replace", path: A, new_str: "x" },
+    { command: "str_replace", path: A, old_str: ["undefined"], new_str: "x" },
+    { command: "str_replace", path: A, old_str: "undefined", new_str: ["x"] },
+    { command: "insert", path: A, insert_line: 0, insert_text: ["x"] },
+    { command: "insert", path: A, insert_line: 0 },
+  ]) {
+    await assert.rejects(tool.execute(command as MemoryCommand), /parameter: it must be a string$/);
+  }
+  assert.match(await tool.view({ command: "view", path: A }), /1\tundefined$/);
+});
