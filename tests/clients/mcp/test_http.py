@@ -259,6 +259,8 @@ def test_responses_that_are_not_read_are_few_and_given_up(endpoint, opened, monk
 def _asked(endpoint: Endpoint, token: str, tool: str) -> Any:
     """A connection on which a tool was called, and that has not been read."""
     connection = endpoint.connect()
+    # Otherwise Linux may let the buffer grow until it holds a whole response.
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
     body = json.dumps(call_of(tool)).encode()
     head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{endpoint.port}\r\nAuthorization: Bearer {token}\r\n"
     types = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
