@@ -93,7 +93,7 @@ class Partitions:
         """After how many partitions somebody was served again only once the database had learned of it."""
 
     def cycle(self, number: int) -> None:
-        """One partition, and its recovery. For the database, a forgotten one goes on until all are served, or for a while."""
+        """One partition, and its recovery. A forgotten one lasts until all are served, or ten seconds."""
         held, ending = _HELD[number // len(_ENDINGS) % len(_HELD)], _ENDINGS[number % len(_ENDINGS)]
         enough = len(self._load.acknowledged) + self._dice.randrange(_MAX_WRITES)
         wait_until(lambda: _has_acknowledged(self._load, enough), "writes between partitions")
