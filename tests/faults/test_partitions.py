@@ -140,21 +140,21 @@ def test_what_was_acknowledged_survives_every_partition(kills: int, database: _P
 
 def test_a_transaction_whose_client_is_gone_ends_by_itself(database: _Proxied, load: Load) -> None:
     """It would hold the locks of its conversation: no raise would come through."""
-    with load.running(), database.as_admin() as admin, _forgotten_transaction(database, load, admin):
-        wait_until(lambda: not _idle(admin), "its end", seconds=_IDLE_SECONDS + 5)
+    with load.running(), database.as_admin() as admin, _forgotten_transaction(database, load, admin) as forgotten:
+        wait_until(lambda: not forgotten & _idle(admin), "its end", seconds=_IDLE_SECONDS + 5)
 
 
 @pytest.mark.proof
 def test_without_a_time_limit_it_would_stay(database: _Proxied, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "SETTINGS", {**pool.SETTINGS, "idle_in_transaction_session_timeout": "0"})
-    with load.running(), database.as_admin() as admin, _forgotten_transaction(database, load, admin):
+    with load.running(), database.as_admin() as admin, _forgotten_transaction(database, load, admin) as forgotten:
         time.sleep(_IDLE_SECONDS + 5)
 
-        assert _idle(admin) != []
+        assert forgotten & _idle(admin)
 
 
 @contextmanager
-def _forgotten_transaction(database: _Proxied, load: Load, admin: psycopg.Connection[Any]) -> Iterator[None]:
+def _forgotten_transaction(database: _Proxied, load: Load, admin: psycopg.Connection[Any]) -> Iterator[set[int]]:
     """Within the block, the database waits for the rest of a transaction whose client is gone."""
     for _ in range(_TRIES):
         enough = len(load.acknowledged) + 1
@@ -163,8 +163,8 @@ def _forgotten_transaction(database: _Proxied, load: Load, admin: psycopg.Connec
             with database.proxy.holding(Direction.ANSWERS):
                 time.sleep(0.3)
                 ghosts.enter_context(database.proxy.ghosts())
-            if _idle(admin):
-                yield
+            if forgotten := _idle(admin):
+                yield forgotten
                 return
     pytest.fail("the network was never cut in the middle of a transaction")
 
@@ -178,6 +178,6 @@ def _in_transaction(admin: psycopg.Connection[Any]) -> list[Any]:
     return admin.execute(_IN_TRANSACTION.encode()).fetchall()
 
 
-def _idle(admin: psycopg.Connection[Any]) -> list[Any]:
+def _idle(admin: psycopg.Connection[Any]) -> set[int]:
     """The transactions that Postgres knows to be idle: those of which all that was sent at once has arrived."""
-    return admin.execute(_IDLE).fetchall()
+    return {row.pid for row in admin.execute(_IDLE).fetchall()}
