@@ -44,16 +44,16 @@ _ENDINGS = ("late", "lost", "forgotten")
 _IDLE_SECONDS = 5
 """After so long without a statement, Postgres ends a transaction: see `pool.SETTINGS`."""
 _TRIES = 20
-_IN_TRANSACTION = """
-SELECT pid FROM pg_stat_activity
- WHERE datname = current_database()
-   AND pid <> pg_backend_pid()
-   AND (state LIKE 'idle in transaction%' OR (state, wait_event) = ('active', 'ClientRead'))
-"""
-
 _IDLE = b"""
 SELECT pid FROM pg_stat_activity
- WHERE datname = current_database() AND state LIKE 'idle in transaction%'
+ WHERE datname = current_database()
+   AND state LIKE 'idle in transaction%'
+"""
+"""For the superuser: to others, Postgres hides what a connection does."""
+_PARTIAL = b"""
+SELECT pid FROM pg_stat_activity
+ WHERE datname = current_database()
+   AND (state, wait_event) = ('active', 'ClientRead')
 """
 
 
@@ -173,11 +173,15 @@ def _has_acknowledged(load: Load, count: int) -> bool:
     return len(load.acknowledged) >= count
 
 
-def _in_transaction(admin: psycopg.Connection[Any]) -> list[Any]:
-    """For the superuser: to others, Postgres hides what a connection does."""
-    return admin.execute(_IN_TRANSACTION.encode()).fetchall()
+def _in_transaction(admin: psycopg.Connection[Any]) -> set[int]:
+    """The processes of Postgres that wait for the rest of a transaction, or of what was sent at once."""
+    return _idle(admin) | _pids(admin, _PARTIAL)
 
 
 def _idle(admin: psycopg.Connection[Any]) -> set[int]:
-    """The transactions that Postgres knows to be idle: those of which all that was sent at once has arrived."""
-    return {row.pid for row in admin.execute(_IDLE).fetchall()}
+    """The processes that wait for the rest of a transaction, and have received all that was sent at once."""
+    return _pids(admin, _IDLE)
+
+
+def _pids(admin: psycopg.Connection[Any], query: bytes) -> set[int]:
+    return {row.pid for row in admin.execute(query).fetchall()}

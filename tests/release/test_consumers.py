@@ -114,7 +114,7 @@ def test_go_for_adk(elsewhere: Elsewhere):
 
 
 def go_of(elsewhere: Elsewhere, project: Path) -> dict[str, str]:
-    """Modules in a cache of their own, so that none of ours is there from before. The machine's serves the others."""
+    """A module cache of its own, so that no older module of ours is used. The usual cache provides all others."""
     downloaded, proxies = (elsewhere.run("go", "env", name, cwd=project).strip() for name in ("GOMODCACHE", "GOPROXY"))
     return {
         "GOPROXY": f"file://{downloaded}/cache/download,{proxies}",

@@ -118,7 +118,7 @@ class MunimentMemoryService(BaseMemoryService):
         )
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Delete a memory by the id that a search returned. Nothing happens if there is none."""
+        """Delete a memory by the id that a search returned. Does nothing if it does not exist."""
         passage_id = _passage_id(memory_id or "")
         if passage_id:
             await asyncio.to_thread(self._delete, app_name, user_id, passage_id)
@@ -218,7 +218,7 @@ def _storable(text: str) -> str:
 
 
 def _time_of(timestamp: str | None) -> datetime | None:
-    """None if there is none, or if it is not ISO 8601."""
+    """The time of an entry. None if it is absent or not in ISO 8601."""
     try:
         time = datetime.fromisoformat(timestamp or "")
     except ValueError:

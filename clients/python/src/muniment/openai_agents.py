@@ -66,7 +66,7 @@ class MunimentSession:
             await asyncio.to_thread(undisturbed, lambda: self._session.import_passages(passages))
 
     async def pop_item(self) -> Any | None:
-        """Delete and return the newest item. None: there is none. LowerItems: it is below the taint."""
+        """Delete and return the newest item. Returns None if there are no items. LowerItems: it is below the taint."""
         return await asyncio.to_thread(self._pop)
 
     async def clear_session(self) -> None:
