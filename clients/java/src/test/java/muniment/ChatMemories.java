@@ -53,6 +53,7 @@ final class ChatMemories {
       new ChatMemories(host).springAtTwoTaints();
       new ChatMemories(host).langchainAtTwoTaints();
       new ChatMemories(host).aWindowOfSprings();
+      new ChatMemories(host).noFrameworkReadsTheOthers();
     }
     System.out.println("The chat memories answer like those of their frameworks.");
   }
@@ -161,5 +162,18 @@ final class ChatMemories {
     assertEquals(2, window.get("one").size());
     window.clear("one");
     assertEquals(List.of(), repository.findConversationIds());
+  }
+
+  private void noFrameworkReadsTheOthers() {
+    var session = opened.apply(PUBLIC);
+    var spring = new MunimentChatMemoryRepository(session);
+    var langchain = new MunimentChatMemoryStore(session);
+    spring.saveAll("one", List.of(new UserMessage("from Spring")));
+    langchain.updateMessages("one", List.of(AiMessage.from("from LangChain")));
+    langchain.updateMessages("two", List.of());
+
+    assertEquals("from Spring", spring.findByConversationId("one").get(0).getText());
+    assertEquals(List.of(AiMessage.from("from LangChain")), langchain.getMessages("one"));
+    assertEquals(List.of("one"), spring.findConversationIds());
   }
 }
