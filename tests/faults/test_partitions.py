@@ -10,16 +10,18 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+import grpc
 import psycopg
 import pytest
 from psycopg import conninfo as libpq
 
+from muniment.v1.note_pb2 import Tier
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import pool
@@ -28,7 +30,7 @@ from tests.faults.load import Load
 from tests.faults.processes import wait_until
 from tests.support.databases import Database, cloned
 from tests.support.proxy import Direction, Proxy, running_proxy
-from tests.support.services import new_host_key, serving
+from tests.support.services import Caller, Service, new_host_key, serving
 
 _CHECKPOINT = 10
 _SLOWEST_RECOVERY = 20.0
@@ -43,18 +45,14 @@ _ENDINGS = ("late", "lost", "forgotten")
 """What was held back arrives after all; it is lost, and both sides learn it; the database does not learn it."""
 _IDLE_SECONDS = 5
 """After so long without a statement, Postgres ends a transaction: see `pool.SETTINGS`."""
-_TRIES = 20
-_IDLE = b"""
+_HALF_SENT = 0.5
+"""Seconds after which everything that the server sends before it waits has arrived."""
+_IN_TRANSACTION = b"""
 SELECT pid FROM pg_stat_activity
  WHERE datname = current_database()
-   AND state LIKE 'idle in transaction%'
+   AND (state LIKE 'idle in transaction%' OR (state, wait_event) = ('active', 'ClientRead'))
 """
 """For the superuser: to others, Postgres hides what a connection does."""
-_PARTIAL = b"""
-SELECT pid FROM pg_stat_activity
- WHERE datname = current_database()
-   AND (state, wait_event) = ('active', 'ClientRead')
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +78,16 @@ def database(postgres: EmbeddedPostgres) -> Iterator[_Proxied]:
 
 
 @pytest.fixture
-def load(database: _Proxied) -> Iterator[Load]:
-    """Callers of a server that reaches its database through the proxy."""
+def service(database: _Proxied) -> Iterator[Service]:
+    """A server that reaches its database through the proxy."""
     with serving(database) as service:
-        yield Load(service.address, new_host_key(database, "acme", Classification.RESTRICTED))
+        yield service
+
+
+@pytest.fixture
+def load(database: _Proxied, service: Service) -> Load:
+    """Callers of the server."""
+    return Load(service.address, new_host_key(database, "acme", Classification.RESTRICTED))
 
 
 class Partitions:
@@ -138,35 +142,41 @@ def test_what_was_acknowledged_survives_every_partition(kills: int, database: _P
     print(f"{partitions.noticed} recovered once the database had learned of it, seconds: {partitions.recoveries}")
 
 
-def test_a_transaction_whose_client_is_gone_ends_by_itself(database: _Proxied, load: Load) -> None:
-    """It would hold the locks of its conversation: no raise would come through."""
-    with load.running(), database.as_admin() as admin, _forgotten_transaction(database, load, admin) as forgotten:
-        wait_until(lambda: not forgotten & _idle(admin), "its end", seconds=_IDLE_SECONDS + 5)
+def test_a_transaction_whose_client_is_gone_ends_by_itself(database: _Proxied, service: Service) -> None:
+    """It holds the locks of its conversation. No raise would come through."""
+    with database.as_admin() as admin, _forgotten_write(database, service, admin) as session:
+        wait_until(lambda: _can_be_raised(service, session), "the raise", seconds=_IDLE_SECONDS + 5)
 
 
 @pytest.mark.proof
-def test_without_a_time_limit_it_would_stay(database: _Proxied, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_time_limit_it_would_stay(
+    database: _Proxied, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pool, "SETTINGS", {**pool.SETTINGS, "idle_in_transaction_session_timeout": "0"})
-    with load.running(), database.as_admin() as admin, _forgotten_transaction(database, load, admin) as forgotten:
-        time.sleep(_IDLE_SECONDS + 5)
+    with database.as_admin() as admin, _forgotten_write(database, service, admin) as session:
+        with pytest.raises(AssertionError, match="the raise"):
+            wait_until(lambda: _can_be_raised(service, session), "the raise", seconds=_IDLE_SECONDS + 5)
 
-        assert forgotten & _idle(admin)
+        assert _in_transaction(admin)
 
 
 @contextmanager
-def _forgotten_transaction(database: _Proxied, load: Load, admin: psycopg.Connection[Any]) -> Iterator[set[int]]:
-    """Within the block, the database waits for the rest of a transaction whose client is gone."""
-    for _ in range(_TRIES):
-        enough = len(load.acknowledged) + 1
-        wait_until(partial(_has_acknowledged, load, enough), "a write")
-        with ExitStack() as ghosts:
-            with database.proxy.holding(Direction.ANSWERS):
-                time.sleep(0.3)
-                ghosts.enter_context(database.proxy.ghosts())
-            if forgotten := _idle(admin):
-                yield forgotten
-                return
-    pytest.fail("the network was never cut in the middle of a transaction")
+def _forgotten_write(database: _Proxied, service: Service, admin: psycopg.Connection[Any]) -> Iterator[Caller]:
+    """A session. Within the block, the database waits for the rest of its write, whose server is gone."""
+    session = service.session(Classification.PUBLIC)
+    session.add_note(tier=Tier.TIER_MEMORY, content="It opens the connections.")
+    with ThreadPoolExecutor(1) as callers, ExitStack() as ghosts:
+        with database.proxy.holding(Direction.ANSWERS):
+            callers.submit(session.observe, "AddNote", tier=Tier.TIER_MEMORY, content="It is cut in the middle.")
+            wait_until(lambda: _in_transaction(admin), "a transaction")
+            time.sleep(_HALF_SENT)
+            ghosts.enter_context(database.proxy.ghosts())
+        yield session
+
+
+def _can_be_raised(service: Service, session: Caller) -> bool:
+    raised = service.host().observe("RaiseTaint", session_id=session.session_id, taint=Classification.CONFIDENTIAL)
+    return raised.code is grpc.StatusCode.OK
 
 
 def _has_acknowledged(load: Load, count: int) -> bool:
@@ -175,13 +185,4 @@ def _has_acknowledged(load: Load, count: int) -> bool:
 
 def _in_transaction(admin: psycopg.Connection[Any]) -> set[int]:
     """The processes of Postgres that wait for the rest of a transaction, or of what was sent at once."""
-    return _idle(admin) | _pids(admin, _PARTIAL)
-
-
-def _idle(admin: psycopg.Connection[Any]) -> set[int]:
-    """The processes that wait for the rest of a transaction, and have received all that was sent at once."""
-    return _pids(admin, _IDLE)
-
-
-def _pids(admin: psycopg.Connection[Any], query: bytes) -> set[int]:
-    return {row.pid for row in admin.execute(query).fetchall()}
+    return {row.pid for row in admin.execute(_IN_TRANSACTION).fetchall()}

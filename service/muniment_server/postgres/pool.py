@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import conninfo as libpq
-from psycopg.pq import PipelineStatus, TransactionStatus
+from psycopg.pq import TransactionStatus
 from psycopg.rows import RowMaker, class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -87,8 +87,11 @@ class RoleCursor(psycopg.Cursor[Any]):
 
     Between two statements of one section, Postgres calls a transaction busy and limits no wait. If the client vanished
     there, the locks would stay, and no raise of that conversation would come through. Between sections, the setting
-    `idle_in_transaction_session_timeout` ends it.
+    `idle_in_transaction_session_timeout` ends it, unless something else was sent after the Sync: even a Flush, which
+    Postgres does not answer, makes it forget the limit.
     """
+
+    connection: RoleConnection
 
     def fetchone(self) -> Any:
         self._end_section()
@@ -99,9 +102,8 @@ class RoleCursor(psycopg.Cursor[Any]):
         return super().fetchall()
 
     def _end_section(self) -> None:
-        if self.pgresult is None and self.connection.info.pipeline_status is not PipelineStatus.OFF:
-            with self.connection.pipeline():  # the end of an inner one sends a Sync, and waits for the answers
-                pass
+        if self.pgresult is None and self.connection.open_pipeline is not None:
+            self.connection.open_pipeline.sync()  # it waits for the answers, and sends no Flush
 
 
 class RoleConnection(psycopg.Connection[Any]):
@@ -113,6 +115,7 @@ class RoleConnection(psycopg.Connection[Any]):
     epoch: Epoch | None = None
     trace: CallTrace | None = None
     """The trace of the call that uses it, if the connection is a `TracedConnection`."""
+    open_pipeline: psycopg.Pipeline | None = None
     _prepared_statements: PreparedStatements | None = None
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -144,6 +147,15 @@ class RoleConnection(psycopg.Connection[Any]):
             if passfile in str(refused):
                 _log_refused_password(passfile, str(given.get("user")))
             raise
+
+    @contextmanager
+    def pipeline(self) -> Iterator[psycopg.Pipeline]:
+        """A pipeline. There is none within another: its end would send a Flush, see `RoleCursor`."""
+        with super().pipeline() as self.open_pipeline:
+            try:
+                yield self.open_pipeline
+            finally:
+                self.open_pipeline = None
 
     def read(self, query: str, parameters: Mapping[str, object], row: RowMaker[_R]) -> list[_R]:
         """The rows of one query, each made by *row*, outside of a pipeline."""

@@ -19,9 +19,19 @@ def transaction(connection: psycopg.Connection[Any]) -> Iterator[None]:
     try:
         with connection.pipeline():
             connection.execute("BEGIN")
-            yield
+            try:
+                yield
+            except BaseException:
+                # Not after the pipeline: its end sends a Flush, after which Postgres limits no wait. See `RoleCursor`.
+                _roll_back(connection)
+                raise
             connection.execute("COMMIT")
     except BaseException:
-        with contextlib.suppress(psycopg.Error):
-            connection.rollback()
+        _roll_back(connection)
         raise
+
+
+def _roll_back(connection: psycopg.Connection[Any]) -> None:
+    """Roll back, if there is a transaction. A connection that is lost has none."""
+    with contextlib.suppress(psycopg.Error):
+        connection.rollback()

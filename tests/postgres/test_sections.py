@@ -1,0 +1,100 @@
+"""In a transaction of several round trips, Postgres can tell that its client is gone wherever the client waits.
+
+It limits that wait only from the answer to a Sync until the next message, whatever that is: see `pool.RoleCursor`. So
+the messages are read here, as libpq writes them down. `tests/faults/test_partitions.py` cuts the network instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from psycopg.pq import Trace
+
+from muniment_server.domain.classification import Classification
+from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.pool import SINGLE, RoleConnection
+from muniment_server.postgres.pool import Database as RoleDatabase
+from muniment_server.postgres.traced import TracedConnection
+from muniment_server.postgres.transaction import transaction
+from tests.support.databases import Database
+
+_ROLE = Classification.PUBLIC.role
+
+
+class Message(NamedTuple):
+    """What libpq writes down of a message: F is from the client, B from the database."""
+
+    direction: str
+    length: str
+    kind: str
+    rest: str = ""
+
+
+class _Refused(Exception):
+    """The caller may not do that."""
+
+
+@contextmanager
+def _connected(migrated: Database, kind: type[RoleConnection]) -> Iterator[RoleConnection]:
+    database = RoleDatabase(migrated.conninfo, pool_sizes=SINGLE, connection_class=kind)
+    try:
+        with database.connection(_ROLE, Deadline(5)) as connection:
+            yield connection
+    finally:
+        database.close()
+
+
+def _commits(connection: RoleConnection) -> None:
+    with transaction(connection):
+        cursor = connection.execute("SELECT 1")
+        connection.execute("SELECT 2")
+        assert cursor.fetchall() == [(1,)]
+        assert connection.execute("SELECT 3").fetchone() == (3,)
+
+
+def _is_refused(connection: RoleConnection) -> None:
+    with suppress(_Refused), transaction(connection):
+        connection.execute("SELECT 1")
+        connection.execute("SELECT 2").fetchone()
+        raise _Refused
+
+
+def _is_refused_at_once(connection: RoleConnection) -> None:
+    with suppress(_Refused), transaction(connection):
+        connection.execute("SELECT 1")
+        raise _Refused
+
+
+@pytest.mark.parametrize("kind", [RoleConnection, TracedConnection])
+@pytest.mark.parametrize("run", [_commits, _is_refused, _is_refused_at_once])
+def test_in_a_transaction_nothing_is_sent_between_a_sync_and_its_answer(
+    run: Callable[[RoleConnection], None], kind: type[RoleConnection], migrated: Database, tmp_path: Path
+) -> None:
+    with _connected(migrated, kind) as connection, (tmp_path / "trace").open("w+b") as trace:
+        connection.pgconn.trace(trace.fileno())
+        connection.pgconn.set_trace_flags(Trace.SUPPRESS_TIMESTAMPS)
+        run(connection)
+        connection.pgconn.untrace()
+        trace.seek(0)
+        messages = [Message(*line.split("\t")) for line in trace.read().decode().splitlines()]
+
+    waits = list(_waits(messages))
+    assert ("T", []) in waits
+    assert [sent for state, sent in waits if state == "T" and sent] == []
+
+
+def _waits(messages: Sequence[Message]) -> Iterator[tuple[str, list[str]]]:
+    """The state of the transaction at each answer to a Sync, and what was sent meanwhile."""
+    sent: list[str] | None = None
+    for message in messages:
+        if message.direction == "F" and sent is not None:
+            sent.append(message.kind)
+        elif message.kind == "Sync":
+            sent = []
+        elif message.kind == "ReadyForQuery" and sent is not None:
+            yield message.rest.strip(), sent
+            sent = None
