@@ -116,7 +116,7 @@ class Partitions:
             over = time.monotonic()
             while time.monotonic() < over + _FORGOTTEN and not self._load.recovered_since(over):
                 time.sleep(0.005)
-        # If only a part of what was sent at once has arrived, Postgres waits for the rest until TCP notices.
+        # If only a part of what was sent at once has arrived, Postgres waits a minute for the rest.
         self.noticed += not self._load.recovered_since(over)
         wait_until(lambda: self._load.recovered_since(over), f"recovery, {held} {ending}", seconds=_SLOWEST_RECOVERY)
         self.recoveries[ending].append(time.monotonic() - over)

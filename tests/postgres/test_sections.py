@@ -6,6 +6,7 @@ the messages are read here, as libpq writes them down. `tests/faults/test_partit
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from psycopg.pq import Trace
 
 from muniment_server.domain.classification import Classification
+from muniment_server.postgres import pool
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import SINGLE, RoleConnection
 from muniment_server.postgres.pool import Database as RoleDatabase
@@ -85,6 +87,26 @@ def test_in_a_transaction_nothing_is_sent_between_a_sync_and_its_answer(
     waits = list(_waits(messages))
     assert ("T", []) in waits
     assert [sent for state, sent in waits if state == "T" and sent] == []
+
+
+@pytest.mark.parametrize(("limit", "ends"), [("500ms", True), ("0", False)])
+def test_a_transaction_of_which_only_a_part_arrives_ends(
+    limit: str, ends: bool, migrated: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "SETTINGS_SINCE_17", {"transaction_timeout": limit})
+    with _connected(migrated, RoleConnection) as connection, migrated.as_admin() as admin:
+        process = connection.backend()
+        connection.pgconn.enter_pipeline_mode()
+        connection.pgconn.send_query_params(b"BEGIN", None)
+        connection.pgconn.send_flush_request()
+        connection.pgconn.flush()
+        time.sleep(2)
+
+        (exists,) = (
+            admin.execute("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %s)", [process]).fetchone() or ()
+        )
+        connection.close()
+    assert exists is not ends
 
 
 def _waits(messages: Sequence[Message]) -> Iterator[tuple[str, list[str]]]:

@@ -243,6 +243,7 @@ _BOUNDS = {
     "jit": "off",
     "lock_timeout": "5s",
     "idle_in_transaction_session_timeout": "5s",
+    "transaction_timeout": "1min",
     "synchronous_commit": "on",
     "default_transaction_read_only": "off",
     "search_path": '"$user"',

@@ -45,6 +45,7 @@ _IDLE_SECONDS = 60.0
 _CANCEL_TIMEOUT = 2.0
 _NEXT = ".next"
 """What the name of a passfile with the coming passwords ends in: see `runtime.passfile`."""
+_POSTGRES_17 = 17_00_00
 _OPEN_TRANSACTION = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
 NETWORK = {"connect_timeout": 2, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
 """A host that drops packets must not block a thread for long. Seconds, seconds, milliseconds."""
@@ -63,6 +64,9 @@ SETTINGS: Mapping[str, str] = {
     "search_path": '"$user"',
 }
 """The settings of every connection, as Postgres shows them. They override what a role may have set for itself."""
+SETTINGS_SINCE_17: Mapping[str, str] = {"transaction_timeout": "1min"}
+"""The same, from Postgres 17 on. It ends a transaction also while it waits for the rest of what was sent at once. No
+statement lasts as long: see `LONGEST_STATEMENT`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +193,8 @@ class RoleConnection(psycopg.Connection[Any]):
 
         They are not sent at log-in, since a pooler refuses or ignores what is.
         """
-        given = {"names": list(SETTINGS), "settings": list(SETTINGS.values())}
+        settings = SETTINGS if self.info.server_version < _POSTGRES_17 else {**SETTINGS, **SETTINGS_SINCE_17}
+        given = {"names": list(settings), "settings": list(settings.values())}
         self.execute(_QUERIES["apply_settings"], given)
         (kept,) = self.execute(_QUERIES["settings"], given).fetchone() or (None,)
         if kept != given["settings"]:
