@@ -1,4 +1,4 @@
-"""The adapters in TypeScript, each beside the one that its framework brings, on a real server."""
+"""The adapters in TypeScript, each beside the one that its framework brings and in two worlds, on a real server."""
 
 from __future__ import annotations
 
