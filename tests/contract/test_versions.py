@@ -42,6 +42,9 @@ VERSION = SERVER["version"]
 PLACES: dict[str, Callable[[], str | None]] = {
     "the client that the server needs": lambda: SERVER["dependencies"][0].removeprefix("muniment[cli]=="),
     "pyproject.toml of the Python client": lambda: toml("clients/python/pyproject.toml")["project"]["version"],
+    "pyproject.toml of the suite for LangGraph's stores": lambda: toml(
+        "tests/langgraph_store_conformance/pyproject.toml"
+    )["project"]["version"],
     "package.json": lambda: typescript("package.json")["version"],
     "package-lock.json": lambda: typescript("package-lock.json")["version"],
     "the package in package-lock.json": lambda: typescript("package-lock.json")["packages"][""]["version"],

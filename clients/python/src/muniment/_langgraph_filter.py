@@ -27,17 +27,35 @@ def _fits(value: Any, wanted: Any) -> bool:
         return isinstance(value, dict) and passes(value, wanted)
     if isinstance(wanted, list | tuple):
         return isinstance(value, list) and len(value) == len(wanted) and all(map(_fits, value, wanted))
-    return bool(value == wanted)
+    return _same(value, wanted)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are equal as JSON. To Python, True also equals 1."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def _compares(value: Any, name: str, to: Any) -> bool:
     if name == "$eq":
-        return bool(value == to)
+        return _same(value, to)
     if name == "$ne":
-        return bool(value != to)
+        return not _same(value, to)
     if name not in _COMPARISONS:
         raise ValueError(f"Unsupported operator: {name}")
+    limit = _number(to)
+    if limit is None:
+        raise ValueError(f"{name} compares numbers only")
+    number = _number(value)
+    return number is not None and _COMPARISONS[name](number, limit)
+
+
+def _number(value: Any) -> float | None:
+    """*value* as a number, also from a text such as "3.5". None if it is none."""
     try:
-        return _COMPARISONS[name](float(value), float(to))
+        return float(value)
     except (TypeError, ValueError):
-        return False
+        return None

@@ -11,15 +11,19 @@ It behaves like LangGraph's own stores, except for this:
   `delete` deletes at the taint: a lower item that was shadowed is visible again, and an item that exists only below the
   taint raises `WriteLevelMismatch`.
 - `search` without a query returns items by namespace and key. With a query, it returns only matches, best first and
-  with scores, from the 100 best. It searches all words of a value, so a `put` with `index` raises ValueError: a field
-  that must not be found would be.
+  with scores, from the 100 best. It searches all words of a key and a value, so a `put` with `index` raises ValueError:
+  a field that must not be found would be.
 - What was put is found by its words at once, and by its meaning as soon as the server has made an embedding of it,
   which it does after it has answered.
-- A comparison such as `{"age": {"$gt": 30}}` does not match values that are not numbers, and does not raise.
+- A comparison such as `{"age": {"$gt": 30}}` does not match values that are not numbers, and does not raise. With
+  anything but a number to compare with, it raises ValueError. `true` equals neither 1 nor 1.0, as in JSON.
 - A put that replaces an item keeps `created_at`; one that changes nothing also keeps `updated_at`.
 - An item expires its `ttl` after the last put. Reading does not extend that: `refresh_ttl` has no effect, and a `ttl`
   configuration with `refresh_on_read` raises ValueError.
 - A namespace is listed only while it contains an item.
+- A value that would not come back the same raises: TypeError if a name in it is not a string, or if JSON has no such
+  type, and ValueError for infinity and NaN. So do a negative `limit` or `offset`, and a condition on namespaces that is
+  neither `prefix` nor `suffix`: ValueError.
 - A batch reads before it writes, and executes only the last of several puts of an item: first the deletions, then the
   others, up to 100 and 128 KiB in one transaction.
 - Namespace (labels joined with dots) and key have at most 245 characters together, and a value 128 KiB; otherwise
@@ -31,6 +35,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -105,6 +110,7 @@ class MunimentStore(BaseStore):
         puts: dict[tuple[Namespace, str], PutOp] = {}
         for op in ops:
             validate_op_namespace(op)
+            _require_page(op)
             if isinstance(op, PutOp):
                 _require_no_index(op)
                 puts[op.namespace, op.key] = op
@@ -145,7 +151,7 @@ class MunimentStore(BaseStore):
             if put.value is None:
                 deleted.append(key)
             else:
-                saved.append(_Saved(key, json_text(dict(put.value)), tags_of(put.namespace), put.ttl))
+                saved.append(_Saved(key, _content(dict(put.value)), tags_of(put.namespace), put.ttl))
         for key in deleted:
             with suppress(MemoryNotFound):  # LangGraph does not report whether there was an item to delete
                 self._session.delete_memory(key)
@@ -184,6 +190,32 @@ class MunimentStore(BaseStore):
 def _require_no_index(put: PutOp) -> None:
     if put.index is not None:
         raise ValueError("index is not supported: every word of an item can be found. Leave out what must not be")
+
+
+def _require_page(op: Op) -> None:
+    if isinstance(op, SearchOp | ListNamespacesOp) and (op.limit < 0 or op.offset < 0):
+        raise ValueError("limit and offset must not be negative")
+
+
+def _content(value: dict[str, Any]) -> str:
+    """*value* as JSON. TypeError or ValueError if it would not come back the same."""
+    content = json_text(value)
+    _require_json(value)
+    return content
+
+
+def _require_json(value: object) -> None:
+    """Refuse what Python writes as JSON though JSON lacks it: names that are not strings, and some numbers."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if not isinstance(name, str):
+                raise TypeError("the names in a value must be strings")
+            _require_json(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            _require_json(each)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a value must not contain infinity or NaN")
 
 
 def _part(items: Iterator[SearchItem], op: SearchOp) -> list[SearchItem]:
@@ -239,6 +271,8 @@ def _fixed(path: Iterable[str]) -> Namespace:
 def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
     """Whether a namespace begins or ends as *condition* says. A `*` matches any one label."""
     path = condition.path
+    if condition.match_type not in ("prefix", "suffix"):
+        raise ValueError(f"Unsupported match type: {condition.match_type}")
     if len(namespace) < len(path):
         return False
     end = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
