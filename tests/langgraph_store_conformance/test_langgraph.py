@@ -94,12 +94,19 @@ _OLD_VECTORS = {
 }
 
 
+_ONE_VECTOR = {
+    "test_items_of_a_batch_may_have_the_same_text": Deviation(
+        "embeds each text once, and takes that for too few embeddings", raises=ValueError
+    )
+}
+
+
 class TestInMemoryStoreWithIndex(Contract, RefusesTTL, Ranks, ChoosesFields, FiltersNested, Asynchronous):
     """With embeddings of the field `text`."""
 
     search_order = Order.FIRST_PUT
     missing_is_null = True
-    deviations = _ONE_MEMORY | _OLD_VECTORS
+    deviations = _ONE_MEMORY | _OLD_VECTORS | _ONE_VECTOR
 
     @pytest.fixture
     def store(self) -> BaseStore:

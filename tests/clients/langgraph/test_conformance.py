@@ -26,6 +26,8 @@ from tests.support.databases import cloned
 from tests.support.services import Service, serving
 
 _DEVIATIONS = {
+    "test_a_filter_applies_before_the_limit_of_a_query": Deviation("a filter sees the 100 best matches"),
+    "test_all_matches_can_be_read": Deviation("a query returns the 100 best matches at most"),
     "test_a_get_renews_the_ttl": Deviation("an item expires its ttl after the last put: a read writes nothing"),
     "test_a_search_renews_the_ttl": Deviation("the same"),
     "test_a_put_of_the_same_value_is_an_update": Deviation("a put that changes nothing writes nothing"),

@@ -11,12 +11,12 @@ It behaves like LangGraph's own stores, except for this:
   `delete` deletes at the taint: a lower item that was shadowed is visible again, and an item that exists only below the
   taint raises `WriteLevelMismatch`.
 - `search` without a query returns items by namespace and key. With a query, it returns only matches, best first and
-  with scores, from the 100 best. It searches all words of a key and a value, so a `put` with `index` raises ValueError:
-  a field that must not be found would be.
+  with scores, from the 100 best, even if a filter passes few of these. It searches all words of a key and a value, so a
+  `put` with `index` raises ValueError: a field that must not be found would be.
 - What was put is found by its words at once, and by its meaning as soon as the server has made an embedding of it,
   which it does after it has answered.
-- A comparison such as `{"age": {"$gt": 30}}` does not match values that are not numbers, and does not raise. With
-  anything but a number to compare with, it raises ValueError. `true` equals neither 1 nor 1.0, as in JSON.
+- A comparison such as `{"age": {"$gt": 30}}` does not match values that are neither numbers nor texts such as "31", and
+  does not raise. With anything else to compare with, it raises ValueError. As in JSON, `true` does not equal 1.
 - A put that replaces an item keeps `created_at`; one that changes nothing also keeps `updated_at`.
 - An item expires its `ttl` after the last put. Reading does not extend that: `refresh_ttl` has no effect, and a `ttl`
   configuration with `refresh_on_read` raises ValueError.

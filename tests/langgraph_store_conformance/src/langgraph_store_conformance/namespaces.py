@@ -96,6 +96,17 @@ class Isolation(Suite):
         assert found == [(namespace, {"n": number}) for number, namespace in enumerate(_DIFFERENT)]
         assert sorted(store.list_namespaces()) == sorted(_DIFFERENT)
 
+    @pytest.mark.parametrize("namespace", [("x" * 20_000,), ("y",) * 10_000], ids=["label", "path"])
+    def test_a_very_long_namespace_is_kept_or_refused(self, store: BaseStore, namespace: Namespace):
+        """Never cut."""
+        try:
+            store.put(namespace, "k", {})
+        except self.refusals:
+            assert store.list_namespaces() == []
+        else:
+            assert store.list_namespaces() == [namespace]
+            assert names(store.search(namespace)) == [(namespace, "k")]
+
     def test_a_search_shows_no_other_namespace(self, store: BaseStore):
         for namespace in _DIFFERENT:
             store.put(namespace, "k", {})

@@ -64,6 +64,22 @@ class Ranks(Suite):
         assert found == [whole[offset : offset + limit] for offset, limit in pages]
         assert len(whole) == 8
 
+    def test_items_of_a_batch_may_have_the_same_text(self, store: BaseStore):
+        store.batch([PutOp(HERE, key, {"text": "dark themes"}) for key in "ab"])
+
+        assert keys(store.search(HERE, query="dark")) == {"a", "b"}
+
+    def test_all_matches_can_be_read(self, store: BaseStore):
+        store.batch([PutOp(HERE, str(number), {"text": f"dark {number}"}) for number in range(120)])
+
+        assert len(keys(store.search(HERE, query="dark", limit=200))) == 120
+
+    def test_a_filter_applies_before_the_limit_of_a_query(self, store: BaseStore):
+        store.batch([PutOp(HERE, str(number), {"text": f"dark {number}", "n": 0}) for number in range(120)])
+        store.put(HERE, "other", {"text": "dark bread without nuts", "n": 1})
+
+        assert keys(store.search(HERE, query="dark", filter={"n": 1})) == {"other"}
+
     def test_a_deleted_item_is_not_found(self, store: BaseStore):
         _filled(store).delete(HERE, "1")
 

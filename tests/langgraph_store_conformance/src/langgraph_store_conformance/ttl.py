@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import pytest
@@ -101,6 +102,14 @@ class Expires(Suite):
         store.get(HERE, "k")
 
         assert store.get(HERE, "k") is not None
+
+    @pytest.mark.parametrize("ttl", [0, -1])
+    def test_an_item_that_has_expired_already_is_not_shown(self, store: BaseStore, ttl: int):
+        """It may also be refused."""
+        with suppress(*self.refusals):
+            store.put(HERE, "k", {"n": 1}, ttl=ttl)
+
+        assert store.search(()) == []
 
     def test_an_expired_item_can_be_put_again(self, store: BaseStore):
         store.put(HERE, "k", {"n": 1}, ttl=self.ttl)
