@@ -68,7 +68,7 @@ _ONE_MEMORY = {
     "test_a_page_before_the_first_is_refused": Deviation("counts from the end, as a slice does"),
     "test_a_page_of_namespaces_before_the_first_is_refused": Deviation("the same"),
     "test_a_replaced_item_keeps_its_first_time": Deviation("every put sets both times"),
-    "test_a_ttl_in_a_batch_is_refused": Deviation("ignores it: only `put` refuses"),
+    "test_a_ttl_in_a_batch_is_refused": Deviation("ignores it, which is documented; only `put` refuses"),
     "test_an_item_without_the_field_does_not_compare": Deviation(
         "converts to float what is not there, so that one such item makes the search fail", raises=TypeError
     ),
@@ -92,8 +92,6 @@ _OLD_VECTORS = {
     "test_a_put_without_index_ends_it": Deviation("keeps the embedding of the value before"),
     "test_a_removed_text_is_not_found": Deviation("the same"),
 }
-
-
 _ONE_VECTOR = {
     "test_items_of_a_batch_may_have_the_same_text": Deviation(
         "embeds each text once, and takes that for too few embeddings", raises=ValueError
@@ -129,8 +127,6 @@ _AS_SQL = {
     "test_numbers_compare_by_size": Deviation("compares numbers as texts: 10 is less than 4.99"),
     "test_what_is_no_operation_is_refused": Deviation("ignores it, and returns None"),
 }
-
-
 _FEW_VECTORS = {"test_a_page_of_matches_is_a_part_of_all": Deviation("reads so few vectors that later pages are empty")}
 
 

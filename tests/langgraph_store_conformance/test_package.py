@@ -53,6 +53,12 @@ def test_no_test_may_be_replaced():
         type("Wrong", (OfReference,), {"test_gt": lambda self, store: None})
 
 
+def test_nor_by_a_class_beside_the_contract():
+    beside = type("Beside", (), {"test_gt": lambda self, store: None})
+    with pytest.raises(TypeError, match="replaces tests"):
+        type("Wrong", (beside, OfReference), {})
+
+
 def test_no_part_of_the_suite_hides_a_test_of_another():
     parts = {each for each in OfReference.__mro__ if issubclass(each, Suite)} | {
         one for row in CAPABILITIES for one in row

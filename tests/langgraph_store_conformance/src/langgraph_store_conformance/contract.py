@@ -35,7 +35,9 @@ class Contract(Items, Keys, Times, Searches, Filters, Labels, Isolation, Listing
         for name in ("search_order", "missing_is_null"):
             if not hasattr(cls, name):
                 raise TypeError(f"{cls.__name__} must state {name}")
-        if unknown := [name for name in cls.deviations if not hasattr(cls, name)]:
+        parts = [part for part in cls.__mro__ if part.__module__.startswith(f"{__package__}.")]
+        tests = {name: vars(part)[name] for part in parts for name in vars(part) if name.startswith("test_")}
+        if unknown := [name for name in cls.deviations if name not in tests]:
             raise TypeError(f"{cls.__name__} deviates in what is no test of it: {', '.join(unknown)}")
-        if replaced := [name for name in vars(cls) if name.startswith("test_") and hasattr(super(cls, cls), name)]:
+        if replaced := [name for name, test in tests.items() if getattr(cls, name) is not test]:
             raise TypeError(f"{cls.__name__} replaces tests; name them in `deviations` instead: {', '.join(replaced)}")
