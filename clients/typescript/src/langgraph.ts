@@ -5,13 +5,23 @@
  * `["users", "42"]` and `"theme"`), its content the value as JSON, its tags the namespace and all its parents. The store
  * of the Python client has the same items. Other memories of the agent are neither seen nor changed.
  *
- * It behaves like LangGraph's own store, except for this:
+ * It does what `BaseStore` documents, and what InMemoryStore does where that is silent, except for this:
  *
  * - Levels apply. Items above the session's taint do not exist. `put` writes at the taint, and so shadows a lower item.
  *   `delete` deletes at the taint: a lower item that was shadowed is visible again, and an item that exists only below
  *   the taint rejects with `WRITE_LEVEL_MISMATCH`.
  * - `search` without a query returns items by namespace and key. With a query, it returns only matches, best first and
  *   with scores, from the 100 best. It searches all words of a value, so a `put` with `index` is refused.
+ * - A filter compares arrays and objects by what they contain, and looks into objects: `{ by: { who: "Ada" } }`. `$gt`
+ *   and its like compare numbers, texts such as "31", and true and false as 1 and 0; null and "" are not 0. If they
+ *   compare with anything else, such as a date, the search rejects with TypeError. So it does for undefined, and for
+ *   operators other than these and `$eq`, `$ne`, `$in`, `$nin`. As in LangGraph.js, and unlike in Python, a missing
+ *   field is not null.
+ * - A value that JSON would silently change rejects with TypeError: NaN, a Map, an instance of a class without
+ *   `toJSON`, undefined in an array. A Date is put as text, and a field that is undefined is left out. An
+ *   integer above 2^53 that the store in Python put is read rounded, as by any `JSON.parse`.
+ * - A negative `limit`, `offset` or `maxDepth` rejects with RangeError, and a condition on namespaces that is neither
+ *   `prefix` nor `suffix` with TypeError.
  * - What was put is found by its words at once, and by its embedding as soon as the server has made one.
  * - A namespace is listed only while it contains an item.
  * - A batch reads before it writes, and executes only the last of several puts of an item: first the deletions, then the
@@ -36,7 +46,9 @@ import {
   validateNamespace,
 } from "@langchain/langgraph-checkpoint";
 import { MunimentError } from "./errors.js";
+import { filterOf } from "./filters.js";
 import type { Memory } from "./gen/muniment/v1/memory_pb.js";
+import { jsonOf } from "./json.js";
 import { pages } from "./pages.js";
 import type { SessionClient } from "./session.js";
 import { mayStay } from "./unicode.js";
@@ -115,7 +127,7 @@ export class MunimentStore extends BaseStore {
       if (value === null) {
         deleted.push(key);
       } else {
-        saved.push({ key, content: JSON.stringify(value), tags: tagsOf(namespace) });
+        saved.push({ key, content: contentOf(value), tags: tagsOf(namespace) });
       }
     }
     for (const key of deleted) {
@@ -135,11 +147,13 @@ export class MunimentStore extends BaseStore {
   async #search(operation: SearchOperation): Promise<SearchItem[]> {
     const query = [...(operation.query ?? "").trim()].slice(0, MAX_QUERY_CHARS).join("");
     const prefix = operation.namespacePrefix;
-    const { filter = {}, offset = 0, limit = DEFAULT_LIMIT } = operation;
+    const { offset = 0, limit = DEFAULT_LIMIT } = operation;
+    requireNotNegative({ limit, offset });
+    const passes = filterOf(operation.filter ?? {});
     const found = query === "" ? await this.#listed(prefix) : await this.#found(query, prefix);
     return found
       .filter((item) => prefix.every((label, depth) => item.namespace[depth] === label))
-      .filter((item) => Object.entries(filter).every(([name, wanted]) => fits(item.value[name], wanted)))
+      .filter((item) => passes(item.value))
       .slice(offset, offset + limit);
   }
 
@@ -160,19 +174,21 @@ export class MunimentStore extends BaseStore {
   }
 
   async #listNamespaces(operation: ListNamespacesOperation): Promise<string[][]> {
-    const conditions = operation.matchConditions ?? [];
+    const { matchConditions: conditions = [], maxDepth, limit = Number.POSITIVE_INFINITY, offset = 0 } = operation;
+    requireNotNegative({ limit, offset, maxDepth });
+    conditions.forEach(requireKnownKind);
     // The server filters by the labels of a prefix before the first wildcard.
     const path = conditions.find((condition) => condition.matchType === "prefix")?.path ?? [];
     const prefix = path.includes("*") ? path.slice(0, path.indexOf("*")) : path;
     const namespaces = new Map<string, string[]>();
     for (const { namespace } of await this.#listed(prefix)) {
       if (conditions.every((condition) => matches(namespace, condition))) {
-        const part = namespace.slice(0, operation.maxDepth);
+        const part = namespace.slice(0, maxDepth);
         namespaces.set(pathOf(part), part);
       }
     }
     const sorted = [...namespaces].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, namespace]) => namespace);
-    return sorted.slice(operation.offset ?? 0, (operation.offset ?? 0) + (operation.limit ?? sorted.length));
+    return sorted.slice(offset, offset + limit);
   }
 }
 
@@ -180,6 +196,30 @@ function requireNoIndex({ index }: PutOperation): void {
   if (index !== undefined && index !== null) {
     throw new Error("index is not supported: every word of an item can be found. Leave out what must not be");
   }
+}
+
+/** A slice takes a negative number from the other end. */
+function requireNotNegative(numbers: Record<string, number | undefined>): void {
+  for (const [name, number = 0] of Object.entries(numbers)) {
+    if (typeof number !== "number" || !(number >= 0)) {
+      throw new RangeError(`${name} must be a number that is not negative`);
+    }
+  }
+}
+
+function requireKnownKind({ matchType }: MatchCondition): void {
+  if (matchType !== "prefix" && matchType !== "suffix") {
+    throw new TypeError("a condition on namespaces has matchType prefix or suffix");
+  }
+}
+
+/** A value as JSON. What is no object would not be an item. */
+function contentOf(value: Record<string, unknown>): string {
+  const content = jsonOf(value);
+  if (!content.startsWith("{")) {
+    throw new TypeError("a value must be an object");
+  }
+  return content;
 }
 
 function isMissing(error: unknown): boolean {
@@ -285,29 +325,6 @@ function written(text: string, stays: (character: string) => boolean): string {
 function percent(character: string): string {
   return [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
 }
-
-/** Whether a value equals *wanted*, or satisfies comparisons such as `{ $gt: … }`, as LangGraph's own store does. */
-function fits(value: unknown, wanted: unknown): boolean {
-  if (
-    typeof wanted !== "object" ||
-    wanted === null ||
-    !Object.keys(wanted).every((name) => Object.hasOwn(COMPARISONS, name))
-  ) {
-    return value === wanted;
-  }
-  return Object.entries(wanted).every(([name, to]) => COMPARISONS[name]?.(value, to));
-}
-
-const COMPARISONS: Record<string, (value: unknown, to: unknown) => boolean> = {
-  $eq: (value, to) => value === to,
-  $ne: (value, to) => value !== to,
-  $gt: (value, to) => Number(value) > Number(to),
-  $gte: (value, to) => Number(value) >= Number(to),
-  $lt: (value, to) => Number(value) < Number(to),
-  $lte: (value, to) => Number(value) <= Number(to),
-  $in: (value, to) => Array.isArray(to) && to.includes(value),
-  $nin: (value, to) => !(Array.isArray(to) && to.includes(value)),
-};
 
 /** Whether a namespace begins or ends as a condition says. A `*` matches any one label. */
 function matches(namespace: readonly string[], { matchType, path }: MatchCondition): boolean {
