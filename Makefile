@@ -29,8 +29,8 @@ PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
 TEST := $(PYTEST) -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal -m 'not proof and not deploy and not dist' --timeout 300
 # Each test goes where there is room, but for the groups in tests/support/scheduling.py.
 PROVE := $(PYTEST) --dist loadscope
-# Another share each day, so that every mutant runs within four days.
-SHARE ?= $(shell expr $$(date +%j) % 4 + 1)/4
+# Another share each day, so that every mutant runs within six days.
+SHARE ?= $(shell expr $$(date +%j) % 6 + 1)/6
 
 # pytest keeps the rewritten asserts of each module, also where the environment asks for no bytecode: to rewrite them
 # takes each worker six seconds of every run.

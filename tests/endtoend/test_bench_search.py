@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tests.bench_search.__main__ import main
 from tests.endtoend.locomo import DATA
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.proof, pytest.mark.sampled]
 
 
 def test_searches_among_a_thousand_items_are_measured_and_drawn(tmp_path):

@@ -126,6 +126,7 @@ def _cell(items: int, calls: int) -> Cell:
     return Cell(items, 1, 1, False, 1.0, 1.0, run, Usage(0, 0, 0), 0, baselines)
 
 
+@pytest.mark.sampled
 def test_the_smallest_load_is_measured_and_reported(tmp_path):
     if not (DATA / "locomo-dev.json").exists():
         pytest.skip(f"NO LOCOMO DATA at {DATA.resolve()}: name its folder in MUNIMENT_DATA")

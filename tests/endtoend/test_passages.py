@@ -109,6 +109,7 @@ def test_an_import_may_be_made_again_and_puts_nothing_else_under_a_visible_id(wo
             world.counted["other contents refused"] += 1
 
 
+@pytest.mark.sampled
 def test_searches_of_passages_find_what_is_visible_and_never_anything_else(world):
     """By their own rarest words, also from where they are above or shadowed."""
 

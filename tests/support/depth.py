@@ -1,12 +1,10 @@
 """How many cases of a test run, and how often tests repeat what depends on chance: a pytest plugin.
 
 A test that asks for one of the counts here is marked `scales`: it runs in `make test`, and at scale in `make prove`. Of
-the cases of a test that is marked `sampled`, only those run that are in the share that `--share` names.
+the tests that are marked `sampled`, only those run that are in the share that `--share` names.
 """
 
 from __future__ import annotations
-
-from collections import defaultdict
 
 import pytest
 
@@ -30,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=_share,
         default=(1, 1),
         metavar="K/N",
-        help="Of each test marked `sampled`, run one case in N, from the K-th on. Default: 1/1, which is all of them.",
+        help="Of the tests marked `sampled`, run one in N, from the K-th on. Default: 1/1, which is all of them.",
     )
 
 
@@ -55,13 +53,10 @@ def _share(text: str) -> tuple[int, int]:
 
 
 def _keep_share(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the cases of sampled tests that are in other shares."""
+    """Deselect the sampled tests that are in other shares."""
     which, shares = config.getoption("share")
-    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("sampled"):
-            cases[item.nodeid.partition("[")[0]].append(item)
-    dropped = {item for each in cases.values() for number, item in enumerate(each) if number % shares != which - 1}
+    sampled = [item for item in items if item.get_closest_marker("sampled")]
+    dropped = {item for number, item in enumerate(sampled) if number % shares != which - 1}
     if dropped:
         config.hook.pytest_deselected(items=list(dropped))
         items[:] = [item for item in items if item not in dropped]

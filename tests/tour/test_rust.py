@@ -13,7 +13,7 @@ from tests.tour.readme import ROOT
 _SECONDS = 900
 """Cargo compiles the crates first when they were never built."""
 
-pytestmark = pytest.mark.proof  # it compiles tonic, which takes a minute
+pytestmark = [pytest.mark.proof, pytest.mark.sampled]  # it compiles tonic, which takes a minute
 
 
 @pytest.mark.parametrize(
