@@ -23,6 +23,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
 import java.util.function.Function;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import muniment.v1.ListMemoriesResponse;
@@ -38,6 +39,10 @@ abstract class AdkMemory implements BaseMemoryService {
   private static final int MAX_PAGE_SIZE = 250;
   private static final int MAX_QUERY_CHARS = 1024;
   private static final int MAX_AUTHOR_CHARS = 256;
+  private static final int MAX_PASSAGE_BYTES = 256 * 1024;
+
+  /** Half of a surrogate pair. */
+  private static final Pattern HALF = Pattern.compile("\\p{Cs}");
 
   /** The key of the memory that records a deletion begins with it. */
   private static final String DELETED = "adk-deleted/";
@@ -48,7 +53,11 @@ abstract class AdkMemory implements BaseMemoryService {
   /** Makes a call with the session of an application's user. */
   abstract <T> T with(Owner owner, Function<SessionClient, T> call);
 
-  /** Stores the events of an ADK session that have text and are not stored yet. */
+  /**
+   * Stores the events of an ADK session that have text and are not stored yet. If some have more
+   * than 256 KiB of text, the others are stored, and it fails with an {@link
+   * IllegalArgumentException}.
+   */
   @Override
   public Completable addSessionToMemory(Session added) {
     return Completable.fromAction(() -> add(added)).subscribeOn(Schedulers.io());
@@ -71,8 +80,18 @@ abstract class AdkMemory implements BaseMemoryService {
         List.copyOf(added.events()).stream()
             .flatMap(event -> passage(owner, added.id(), event).stream())
             .toList();
-    if (!passages.isEmpty()) {
-      with(owner, opened -> opened.importPassages(withoutDeleted(opened, passages)));
+    var fitting =
+        passages.stream()
+            .filter(each -> each.getContentBytes().size() <= MAX_PASSAGE_BYTES)
+            .toList();
+    if (!fitting.isEmpty()) {
+      with(owner, opened -> opened.importPassages(withoutDeleted(opened, fitting)));
+    }
+    if (fitting.size() < passages.size()) {
+      throw new IllegalArgumentException(
+          "Events with more than 256 KiB of text were not stored: "
+              + (passages.size() - fitting.size())
+              + ". All others were");
     }
   }
 
@@ -186,6 +205,12 @@ abstract class AdkMemory implements BaseMemoryService {
 
     /** One text for the names, different for others however they are split. */
     private static byte[] joined(String... names) {
+      // As UTF-8 it would be a question mark, and two names would be one.
+      if (Stream.of(names).anyMatch(name -> HALF.matcher(name).find())) {
+        throw new IllegalArgumentException(
+            "The names of applications, users, sessions and events must not have half of a"
+                + " surrogate pair");
+      }
       return Stream.of(names)
           .map(name -> name.getBytes(UTF_8).length + ":" + name)
           .collect(Collectors.joining())

@@ -1,7 +1,10 @@
 package muniment;
 
+import java.text.Normalizer;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Function;
+import java.util.regex.Pattern;
 import muniment.v1.ErrorReason;
 import muniment.v1.ListMemoriesResponse;
 
@@ -12,6 +15,9 @@ import muniment.v1.ListMemoriesResponse;
 final class ChatHistories {
   private static final int MAX_PAGE_SIZE = 250;
 
+  /** Half of a surrogate pair, in whose place protobuf would send a question mark. */
+  private static final Pattern HALF = Pattern.compile("\\p{Cs}");
+
   private final SessionClient session;
   private final String prefix;
 
@@ -20,10 +26,22 @@ final class ChatHistories {
     this.prefix = prefix;
   }
 
-  /** The messages of a conversation, or nothing if there are none. */
-  Optional<String> read(String conversation) {
+  /** The messages of a conversation, none if it does not exist. */
+  <M> List<M> read(String conversation, Function<String, List<M>> parse) {
+    var stored = stored(conversation);
     try {
-      var memory = session.getMemory(r -> r.setKey(prefix + conversation)).getMemory();
+      return stored.map(parse).orElseGet(List::of);
+    } catch (RuntimeException e) {
+      // Without its cause, because a parser's errors quote what it reads.
+      throw new IllegalStateException(
+          "The messages of the conversation cannot be read: replace or delete them");
+    }
+  }
+
+  private Optional<String> stored(String conversation) {
+    var key = key(conversation);
+    try {
+      var memory = session.getMemory(r -> r.setKey(key)).getMemory();
       return Optional.of(memory.getContent());
     } catch (MunimentException e) {
       if (e.reason() == ErrorReason.ERROR_REASON_MEMORY_NOT_FOUND) {
@@ -35,13 +53,18 @@ final class ChatHistories {
 
   /** Replaces the messages of a conversation, at the session's taint. */
   void replace(String conversation, String messages) {
-    session.saveMemory(r -> r.setKey(prefix + conversation).setContent(messages));
+    var key = key(conversation);
+    var escaped =
+        HALF.matcher(messages)
+            .replaceAll(half -> String.format("\\\\u%04x", (int) half.group().charAt(0)));
+    session.saveMemory(r -> r.setKey(key).setContent(escaped));
   }
 
   /** Deletes the messages of a conversation, if there are any. */
   void delete(String conversation) {
+    var key = key(conversation);
     try {
-      session.deleteMemory(r -> r.setKey(prefix + conversation));
+      session.deleteMemory(r -> r.setKey(key));
     } catch (MunimentException e) {
       if (e.reason() == ErrorReason.ERROR_REASON_WRITE_LEVEL_MISMATCH) {
         throw new IllegalStateException(
@@ -65,5 +88,19 @@ final class ChatHistories {
         .flatMap(page -> page.getMemoriesList().stream())
         .map(memory -> memory.getKey().substring(prefix.length()))
         .toList();
+  }
+
+  /** The key of a conversation. An id whose key would also be that of another is refused. */
+  private String key(String conversation) {
+    if (conversation == null || conversation.isBlank()) {
+      throw new IllegalArgumentException("The id of a conversation must not be empty");
+    }
+    var key = prefix + conversation;
+    if (HALF.matcher(key).find() || !Normalizer.isNormalized(key, Normalizer.Form.NFC)) {
+      throw new IllegalArgumentException(
+          "The id of a conversation must be in Unicode's Normalization Form C, without half of a"
+              + " surrogate pair");
+    }
+    return key;
   }
 }

@@ -64,8 +64,11 @@ public final class MunimentChatMemoryRepository implements ChatMemoryRepository 
 
   @Override
   public List<Message> findByConversationId(String conversationId) {
-    var stored = histories.read(conversationId).map(text -> JSON.readValue(text, ALL));
-    return stored.orElseGet(List::of).stream().map(Stored::message).toList();
+    return histories.read(conversationId, MunimentChatMemoryRepository::parsed);
+  }
+
+  private static List<Message> parsed(String text) {
+    return JSON.readValue(text, ALL).stream().map(Stored::message).toList();
   }
 
   @Override

@@ -1,6 +1,7 @@
 package muniment;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import com.google.adk.agents.LlmAgent;
 import com.google.adk.events.Event;
@@ -55,6 +56,8 @@ final class AdkMemories {
       new AdkMemories(host).aMemoryIsTheEvent();
       new AdkMemories(host).whatWasSaidBesideAMatchIsFoundToo();
       new AdkMemories(host).aCharacterThatCannotBeStoredStopsNothing();
+      new AdkMemories(host).anEventThatIsTooLongStopsNoOther();
+      new AdkMemories(host).noUserIsAnother();
       new AdkMemories(host).atTwoTaints();
       new AdkMemories(host).everyLanguageStoresTheSame();
       new AdkMemories(host).whatAdkForPythonDeletedStaysDeleted();
@@ -137,6 +140,27 @@ final class AdkMemories {
         found(service, "Assam", "tea", "ada"));
     assertEquals(
         found(service, "nine", "tea", "ada"), found(service, "nine \0\ud83d", "tea", "ada"));
+  }
+
+  private void anEventThatIsTooLongStopsNoOther() {
+    var service = new MunimentMemoryService(opened.apply(PUBLIC));
+    var tooLong = "Assam ".repeat(50_000);
+    var error =
+        assertThrows(
+            IllegalArgumentException.class,
+            () -> add(service, "one", "ada", "Assam one", tooLong, "Assam two"));
+    assertEquals(
+        "Events with more than 256 KiB of text were not stored: 1. All others were",
+        error.getMessage());
+    assertEquals(List.of("Assam one", "Assam two"), found(service, "Assam", "tea", "ada"));
+  }
+
+  private void noUserIsAnother() {
+    var service = new MunimentMemoryService(opened.apply(PUBLIC));
+    add(service, "one", "ada?", "She likes Assam.");
+    assertThrows(IllegalArgumentException.class, () -> found(service, "Assam", "tea", "ada\ud83d"));
+    assertThrows(IllegalArgumentException.class, () -> add(service, "one", "ada\ud83d", "No."));
+    assertEquals(List.of("She likes Assam."), found(service, "Assam", "tea", "ada?"));
   }
 
   private void atTwoTaints() {

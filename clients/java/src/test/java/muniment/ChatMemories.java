@@ -1,6 +1,7 @@
 package muniment;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import dev.langchain4j.agent.tool.ToolExecutionRequest;
@@ -9,10 +10,12 @@ import dev.langchain4j.data.message.ToolExecutionResultMessage;
 import dev.langchain4j.store.memory.chat.ChatMemoryStore;
 import dev.langchain4j.store.memory.chat.InMemoryChatMemoryStore;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
 import java.util.function.Function;
 import muniment.v1.Classification;
+import org.junit.jupiter.api.function.Executable;
 import org.springframework.ai.chat.memory.ChatMemoryRepository;
 import org.springframework.ai.chat.memory.InMemoryChatMemoryRepository;
 import org.springframework.ai.chat.memory.MessageWindowChatMemory;
@@ -54,6 +57,9 @@ final class ChatMemories {
       new ChatMemories(host).langchainAtTwoTaints();
       new ChatMemories(host).aWindowOfSprings();
       new ChatMemories(host).noFrameworkReadsTheOthers();
+      new ChatMemories(host).noIdIsThatOfAnotherConversation();
+      new ChatMemories(host).halfOfASurrogatePairComesBack();
+      new ChatMemories(host).anErrorDoesNotQuoteTheMessages();
     }
     System.out.println("The chat memories answer like those of their frameworks.");
   }
@@ -175,5 +181,55 @@ final class ChatMemories {
     assertEquals("from Spring", spring.findByConversationId("one").get(0).getText());
     assertEquals(List.of(AiMessage.from("from LangChain")), langchain.getMessages("one"));
     assertEquals(List.of("one"), spring.findConversationIds());
+  }
+
+  private void noIdIsThatOfAnotherConversation() {
+    var session = opened.apply(PUBLIC);
+    var spring = new MunimentChatMemoryRepository(session);
+    var langchain = new MunimentChatMemoryStore(session);
+    for (var id : List.of("null", "a?", "\u00e9")) {
+      spring.saveAll(id, List.of(new UserMessage("from Spring")));
+      langchain.updateMessages(id, List.of(AiMessage.from("from LangChain")));
+    }
+    for (var id : Arrays.asList(null, "", " ", "a\ud800", "e\u0301")) {
+      assertThrows(IllegalArgumentException.class, () -> spring.findByConversationId(id));
+      assertThrows(IllegalArgumentException.class, () -> spring.saveAll(id, List.of()));
+      assertThrows(IllegalArgumentException.class, () -> spring.deleteByConversationId(id));
+    }
+    for (var id : List.of("", "a\ud800", "e\u0301")) {
+      assertThrows(IllegalArgumentException.class, () -> langchain.getMessages(id));
+      assertThrows(IllegalArgumentException.class, () -> langchain.updateMessages(id, List.of()));
+      assertThrows(IllegalArgumentException.class, () -> langchain.deleteMessages(id));
+    }
+    assertEquals(List.of("a?", "null", "\u00e9"), spring.findConversationIds());
+    assertEquals(List.of(AiMessage.from("from LangChain")), langchain.getMessages("a?"));
+  }
+
+  private void halfOfASurrogatePairComesBack() {
+    var session = opened.apply(PUBLIC);
+    var spring = new MunimentChatMemoryRepository(session);
+    var langchain = new MunimentChatMemoryStore(session);
+    var text = "\ud83d\ud83d\ude00 \\\ude00\0?";
+    spring.saveAll("one", List.of(new UserMessage(text)));
+    langchain.updateMessages("one", List.of(AiMessage.from(text)));
+
+    assertEquals(text, spring.findByConversationId("one").get(0).getText());
+    assertEquals(List.of(AiMessage.from(text)), langchain.getMessages("one"));
+  }
+
+  private void anErrorDoesNotQuoteTheMessages() {
+    var session = opened.apply(PUBLIC);
+    for (var damaged : List.of("secret", "[{\"type\": \"secret\"}]", "[{}]", "[\"secret\"]")) {
+      session.saveMemory(r -> r.setKey("spring-ai/one").setContent(damaged));
+      session.saveMemory(r -> r.setKey("langchain4j/one").setContent(damaged));
+      for (Executable read :
+          List.<Executable>of(
+              () -> new MunimentChatMemoryRepository(session).findByConversationId("one"),
+              () -> new MunimentChatMemoryStore(session).getMessages("one"))) {
+        var error = assertThrows(IllegalStateException.class, read);
+        assertEquals(false, error.getMessage().contains("secret"));
+        assertNull(error.getCause());
+      }
+    }
   }
 }
