@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from unittest.mock import ANY
 
 import pytest
+from langgraph.store.postgres import PostgresStore
 
 import muniment as client
 from muniment import AddNote, NewPassage, Tier
@@ -309,20 +310,34 @@ def test_the_sessions_are_closed_and_in_the_list(muniment, full, fresh):
 # The data of other systems.
 
 
-def test_what_langgraphs_own_store_had_is_found_by_ours(muniment, fresh, dev, host):
-    rows = [{"prefix": "users.42", "key": "theme", "value": {"name": "dark"}, "expires_at": None}]
-    (dev.folder / "store.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+def test_what_langgraphs_own_store_had_is_found_by_ours(muniment, fresh, dev, host, database):
+    with PostgresStore.from_conn_string(database.admin) as theirs:
+        theirs.setup()
+        theirs.put(("users", "42"), "theme", {"name": "dark", "sizes": [1, 2.5, None]})
+        theirs.put(("users", "42"), "a/b %é", {"deep": {"text": HOSTILE}}, ttl=60)
+        theirs.put(("docs",), "gone", {})
+        theirs.delete(("docs",), "gone")
+        had = {(item.namespace, item.key): item.value for item in theirs.search(())}
+    (dev.folder / "store.jsonl").write_text(_as_psql_prints_it(database))
     copy = fresh()
     done = [muniment("import", copy, "store.jsonl", "--level", "internal").returncode for _ in range(2)]
     with host.open_session(copy, client.Classification.INTERNAL) as session:
         store = MunimentStore(session)
-        found = [(item.key, item.value) for item in store.search(("users",), query="dark")]
-        item = store.get(("users", "42"), "theme")
+        found = {(item.namespace, item.key): item.value for item in store.search(())}
+        matches = [item.key for item in store.search(("users",), query="dark")]
+        expiring = [memory.key for memory in session.list_memories() if memory.expire_time]
 
     assert done == [0, 0]
-    assert found == [("theme", {"name": "dark"})]
-    assert item is not None
-    assert item.value == {"name": "dark"}
+    assert found == had
+    assert len(found) == 2
+    assert matches == ["theme"]
+    assert len(expiring) == 1
+
+
+def _as_psql_prints_it(database):
+    """The table of PostgresStore, as `muniment import --help` says to print it."""
+    with database.as_admin() as admin:
+        return "".join(f"{row.row_to_json}\n" for row in admin.execute("SELECT row_to_json(store)::text FROM store"))
 
 
 def test_what_mem0_had_is_searched_as_passages(muniment, fresh, dev, host):
