@@ -31,6 +31,7 @@ const (
 	maxPageSize    = 250
 	maxQueryChars  = 1024
 	maxAuthorChars = 256
+	maxPassageSize = 256 * 1024 // in bytes
 	// The key of the memory that records a deletion begins with it.
 	deletedPrefix = "adk-deleted/"
 )
@@ -76,15 +77,30 @@ func NewSharedMemoryService(host *muniment.Host, level munimentv1.Classification
 	}}
 }
 
-// AddSessionToMemory stores the events of an ADK session that have text and are not stored yet.
+// AddSessionToMemory stores the events of an ADK session that have text and are not stored yet. If some have more than
+// 256 KiB of text, the others are stored, and it returns an error.
 func (m *MemoryService) AddSessionToMemory(ctx context.Context, added session.Session) error {
 	whose := owner{added.AppName(), added.UserID()}
 	var passages []*munimentv1.StorePassageRequest
+	tooLong := 0
 	for event := range added.Events().All() {
-		if text := textOf(event.Content); text != "" {
+		switch text := textOf(event.Content); {
+		case len(text) > maxPassageSize:
+			tooLong++
+		case text != "":
 			passages = append(passages, passageOf(whose, added.ID(), event, text))
 		}
 	}
+	if err := m.add(ctx, whose, passages); err != nil {
+		return err
+	}
+	if tooLong > 0 {
+		return fmt.Errorf("events with more than 256 KiB of text were not stored: %d. All others were", tooLong)
+	}
+	return nil
+}
+
+func (m *MemoryService) add(ctx context.Context, whose owner, passages []*munimentv1.StorePassageRequest) error {
 	if len(passages) == 0 {
 		return nil
 	}

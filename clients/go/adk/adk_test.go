@@ -156,6 +156,15 @@ func TestACharacterThatCannotBeStoredStopsNothing(t *testing.T) {
 	equal(t, found(t, service, "nine \x00\xff", "tea", "ada"), found(t, service, "nine", "tea", "ada"))
 }
 
+func TestAnEventThatIsTooLongStopsNoOther(t *testing.T) {
+	service := adk.NewMemoryService(someone(t)(public))
+	added := conversation("one", "ada", "Assam", strings.Repeat("é", 128*1024+1), strings.Repeat("é", 128*1024), "Assam at nine.")
+	if err := service.AddSessionToMemory(t.Context(), added); err == nil || !strings.Contains(err.Error(), "not stored: 1") {
+		t.Errorf("got %v", err)
+	}
+	equal(t, found(t, service, "Assam", "tea", "ada"), []string{"Assam", "Assam at nine."})
+}
+
 func TestAtTwoTaints(t *testing.T) {
 	opened := someone(t)
 	low, high := adk.NewMemoryService(opened(public)), adk.NewMemoryService(opened(confidential))

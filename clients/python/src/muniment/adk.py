@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 MAX_RESULTS = 10
 MAX_QUERY_CHARS = 1024
 MAX_AUTHOR_CHARS = 256
+MAX_PASSAGE_BYTES = 256 * 1024
 DELETED = "adk-deleted/"
 """What the key of the memory that records a deletion begins with."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -61,7 +62,10 @@ class MunimentMemoryService(BaseMemoryService):
         self._session = session
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Store the events of an ADK session that have text and are not stored yet."""
+        """Store the events of an ADK session that have text and are not stored yet.
+
+        If some have more than 256 KiB of text, the others are stored, and it raises ValueError.
+        """
         await self.add_events_to_memory(
             app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
         )
@@ -75,7 +79,7 @@ class MunimentMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store the events that have text and are not stored yet."""
+        """Store the events that have text and are not stored yet. See `add_session_to_memory`."""
         passages = [
             NewPassage(
                 text,
@@ -97,7 +101,7 @@ class MunimentMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store memories that have text. One with an id is stored once."""
+        """Store memories that have text. One with an id is stored once. See `add_session_to_memory`."""
         passages = [
             NewPassage(
                 text,
@@ -127,8 +131,14 @@ class MunimentMemoryService(BaseMemoryService):
         return nullcontext(self._session)
 
     def _add(self, app_name: str, user_id: str, passages: Sequence[NewPassage]) -> None:
-        if not passages:
-            return
+        fitting = [each for each in passages if len(each.content.encode()) <= MAX_PASSAGE_BYTES]
+        if fitting:
+            self._add_fitting(app_name, user_id, fitting)
+        if len(fitting) < len(passages):
+            left_out = len(passages) - len(fitting)
+            raise ValueError(f"events with more than 256 KiB of text were not stored: {left_out}. All others were")
+
+    def _add_fitting(self, app_name: str, user_id: str, passages: Sequence[NewPassage]) -> None:
         tag = _tag_of(app_name, user_id)
         with self._session_of(app_name, user_id) as session:
             listed = session.list_memories(key_prefix=DELETED, page_size=250).all(restart_on_taint_change=True)

@@ -111,6 +111,15 @@ async def test_a_character_that_cannot_be_stored_stops_nothing(opened):
     assert await found(service, "nine \ud83d\0") == await found(service, "nine")
 
 
+async def test_an_event_that_is_too_long_stops_no_other(opened):
+    service = MunimentMemoryService(opened(PUBLIC))
+    with pytest.raises(ValueError, match="not stored: 1"):
+        await service.add_session_to_memory(
+            conversation("Assam", "é" * (128 * 1024 + 1), "é" * (128 * 1024), "Assam at nine.")
+        )
+    assert await found(service, "Assam") == ["Assam", "Assam at nine."]
+
+
 async def test_at_two_taints(opened):
     low, high = MunimentMemoryService(opened(PUBLIC)), MunimentMemoryService(opened(CONFIDENTIAL))
     await low.add_session_to_memory(conversation("She likes Assam."))
