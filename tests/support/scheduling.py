@@ -10,14 +10,19 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 _TOGETHER = {
-    "tests/conformance/test_clients.py": "conformance",  # each client is compared with the first
+    "tests/clients/frameworks/": "clients",
+    "tests/conformance/": "clients",  # they build clients anew, which the others in this group run
     "tests/endtoend/test_bench_search.py": "",
     "tests/endtoend/test_load.py": "",
     "tests/endtoend/test_locomo.py": "facts",
     "tests/endtoend/": "conversations",  # loaded once, in a minute
+    "tests/faults/test_clients_across_restarts.py": "clients",
     "tests/noninterference/test_two_worlds.py": "worlds",  # the longest: what is a group begins early
+    "tests/tour/test_java.py": "clients",
+    "tests/tour/test_typescript.py": "clients",
 }
-"""By the beginning of their ids, the tests that share what takes long to make. Others are each for themselves."""
+"""By the beginning of their ids, the tests that share what takes long to make, or would change it while another runs.
+Others are each for themselves."""
 
 
 class Proofs(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
