@@ -154,7 +154,7 @@ class RoleConnection(psycopg.Connection[Any]):
 
     @contextmanager
     def pipeline(self) -> Iterator[psycopg.Pipeline]:
-        """A pipeline. There is none within another: its end would send a Flush, see `RoleCursor`."""
+        """A pipeline. Open none within another: its end would send a Flush, see `RoleCursor`."""
         with super().pipeline() as self.open_pipeline:
             try:
                 yield self.open_pipeline

@@ -54,7 +54,7 @@ def _compares(value: Any, name: str, to: Any) -> bool:
 
 
 def _number(value: Any) -> float | None:
-    """*value* as a number, also from a text such as "3.5". None if it is none."""
+    """*value* as a number, or as the number that a text such as "3.5" is; None for anything else."""
     try:
         return float(value)
     except (TypeError, ValueError):

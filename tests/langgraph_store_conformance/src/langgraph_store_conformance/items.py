@@ -225,36 +225,18 @@ class Times(Suite):
         assert item.created_at <= item.updated_at
 
     def test_a_replaced_item_keeps_its_first_time(self, store: BaseStore):
-        store.put(HERE, "k", {"n": 1})
-        first = store.get(HERE, "k")
-        time.sleep(0.002)
-        store.put(HERE, "k", {"n": 2})
-        second = store.get(HERE, "k")
+        first, second = _put_twice(store, {"n": 1}, {"n": 2})
 
-        assert first is not None
-        assert second is not None
         assert first.created_at == second.created_at
 
     def test_a_replaced_item_has_a_new_last_time(self, store: BaseStore):
-        store.put(HERE, "k", {"n": 1})
-        first = store.get(HERE, "k")
-        time.sleep(0.002)
-        store.put(HERE, "k", {"n": 2})
-        second = store.get(HERE, "k")
+        first, second = _put_twice(store, {"n": 1}, {"n": 2})
 
-        assert first is not None
-        assert second is not None
         assert first.updated_at < second.updated_at
 
     def test_a_put_of_the_same_value_is_an_update(self, store: BaseStore):
-        store.put(HERE, "k", {"n": 1})
-        first = store.get(HERE, "k")
-        time.sleep(0.002)
-        store.put(HERE, "k", {"n": 1})
-        second = store.get(HERE, "k")
+        first, second = _put_twice(store, {"n": 1}, {"n": 1})
 
-        assert first is not None
-        assert second is not None
         assert first.updated_at < second.updated_at
 
     def test_reading_is_no_update(self, store: BaseStore):
@@ -267,6 +249,18 @@ class Times(Suite):
         assert second is not None
         times = {(item.created_at, item.updated_at) for item in (first, found, second)}
         assert len(times) == 1
+
+
+def _put_twice(store: BaseStore, one: dict[str, Any], other: dict[str, Any]) -> tuple[Item, Item]:
+    """The item after each of two puts, which are two milliseconds apart."""
+    store.put(HERE, "k", one)
+    first = store.get(HERE, "k")
+    time.sleep(0.002)
+    store.put(HERE, "k", other)
+    second = store.get(HERE, "k")
+    assert first is not None
+    assert second is not None
+    return first, second
 
 
 def _value(store: BaseStore, key: str) -> dict[str, Any] | None:
