@@ -6,7 +6,6 @@ import java.util.Optional;
 import java.util.function.Function;
 import java.util.regex.Pattern;
 import muniment.v1.ErrorReason;
-import muniment.v1.ListMemoriesResponse;
 
 /**
  * Lists of messages, as the chat memories of frameworks replace them: each is one memory, with the
@@ -79,15 +78,24 @@ final class ChatHistories {
   /** The conversations that have messages, by name. */
   List<String> conversations() {
     return Pages.all(
-            token ->
-                session.listMemories(
-                    r -> r.setKeyPrefix(prefix).setPageSize(MAX_PAGE_SIZE).setPageToken(token)),
-            ListMemoriesResponse::getNextPageToken,
-            ListOption.RESTART_ON_TAINT_CHANGE)
+            this::namesOnPage, NamesOnPage::nextPageToken, ListOption.RESTART_ON_TAINT_CHANGE)
         .stream()
-        .flatMap(page -> page.getMemoriesList().stream())
-        .map(memory -> memory.getKey().substring(prefix.length()))
+        .flatMap(page -> page.names().stream())
         .toList();
+  }
+
+  /** A page without its messages, of which all pages together may have more than fits in memory. */
+  private record NamesOnPage(List<String> names, String nextPageToken) {}
+
+  private NamesOnPage namesOnPage(String token) {
+    var page =
+        session.listMemories(
+            r -> r.setKeyPrefix(prefix).setPageSize(MAX_PAGE_SIZE).setPageToken(token));
+    var names =
+        page.getMemoriesList().stream()
+            .map(memory -> memory.getKey().substring(prefix.length()))
+            .toList();
+    return new NamesOnPage(names, page.getNextPageToken());
   }
 
   /** The key of a conversation. An id whose key would also be that of another is refused. */
