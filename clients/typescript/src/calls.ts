@@ -60,6 +60,7 @@ export class Calls implements Transport {
     contextValues?: ContextValues,
   ): Promise<UnaryResponse<I, O>> {
     const request = create(method.input, input);
+    requireWholeTexts(request);
     const headers = this.#headers(header);
     const deadline = performance.now() + this.#timeout(timeoutMs);
     for (let attempt = 1; ; attempt += 1) {
@@ -131,7 +132,9 @@ class Source<T> implements AsyncIterableIterator<T> {
 
   async next(): Promise<IteratorResult<T>> {
     try {
-      return await this.#messages.next();
+      const next = await this.#messages.next();
+      requireWholeTexts(next.value);
+      return next;
     } catch (value) {
       this.#thrown = { value };
       throw value;
@@ -152,6 +155,16 @@ class Source<T> implements AsyncIterableIterator<T> {
     if (this.#thrown) {
       throw this.#thrown.value;
     }
+  }
+}
+
+/** Protobuf would send U+FFFD in place of half of a surrogate pair. */
+function requireWholeTexts(value: unknown): void {
+  if (typeof value === "string" && /\p{Surrogate}/u.test(value)) {
+    throw new MunimentError(Code.InvalidArgument, "a text has half of a surrogate pair, which cannot be sent");
+  }
+  if (typeof value === "object" && value !== null && !ArrayBuffer.isView(value)) {
+    Object.values(value).forEach(requireWholeTexts);
   }
 }
 

@@ -67,6 +67,31 @@ test("the credential goes as metadata, whatever headers the caller adds", async 
   assert.deepEqual(seen, ["Bearer ms_1", "7"]);
 });
 
+test("half of a surrogate pair is refused, and not sent", async () => {
+  await using server = await served();
+  const session = connect({ address: server.fake.address, token: "t" });
+  const half = "secret \ud83d";
+  async function* stream() {
+    yield { passage: { content: half } };
+  }
+
+  for (const call of [
+    () => session.memories.getMemory({ key: half }),
+    () => session.memories.saveMemory({ key: "k", content: "c", tags: ["a", half] }),
+    () => session.memories.saveMemories({ memories: [{ key: "k", content: half }] }),
+    () => session.passages.importPassages(stream()),
+  ]) {
+    const refused = await failureOf(call());
+    assert.equal(codeOf(refused), Code.InvalidArgument);
+    assert.match(String(refused), /half of a surrogate pair/);
+    assert.doesNotMatch(String(refused), /secret/);
+  }
+  assert.deepEqual(server.calls, []);
+
+  await session.memories.saveMemory({ key: "k", content: "\u{1f600}" });
+  assert.deepEqual(server.calls, ["save"]);
+});
+
 test("a call has a deadline: ten seconds, the client's, or its own", async () => {
   const seen: number[] = [];
   await using server = await served((context) => {

@@ -37,7 +37,7 @@ class Blocks:
 
     def list_blocks_page(self, *, page_size: int = 0, page_token: str = "", timeout: float | None = None) -> BlockPage:
         """One page, and the highest level in it. A *page_size* of 0 means 50; the most is 250."""
-        request = pb.ListBlocksRequest(page_size=page_size, page_token=page_token)
+        request = _convert.message(pb.ListBlocksRequest, page_size=page_size, page_token=page_token)
         return _page(self._calls(self._blocks.ListBlocks, request, timeout))
 
     def get_block(self, label: str, *, owner_agent_id: str | None = None, timeout: float | None = None) -> Block:
@@ -45,7 +45,7 @@ class Blocks:
 
         BlockNotFound: none is visible.
         """
-        request = pb.GetBlockRequest(label=label, owner_agent_id=owner_agent_id or "")
+        request = _convert.message(pb.GetBlockRequest, label=label, owner_agent_id=owner_agent_id or "")
         return _block(self._calls(self._blocks.GetBlock, request, timeout).block)
 
     def update_block(self, label: str, content: str, *, etag: str | None = None, timeout: float | None = None) -> Block:
@@ -54,7 +54,7 @@ class Blocks:
         *label* is 1 to 64 letters, marks, digits, `_`, `.` and `-`; *content* is up to 64 KiB and may be empty.
         With *etag*, only that version is replaced; otherwise EtagStale.
         """
-        request = pb.UpdateBlockRequest(label=label, content=content, etag=etag or "")
+        request = _convert.message(pb.UpdateBlockRequest, label=label, content=content, etag=etag or "")
         return _block(self._calls(self._blocks.UpdateBlock, request, timeout).block)
 
     def append_to_block(
@@ -64,21 +64,33 @@ class Blocks:
 
         Like every edit, this starts from the version that the session sees, and writes the own-level version.
         """
-        request = pb.EditBlockRequest(label=label, append=pb.AppendEdit(content=content), etag=etag or "")
+        request = _convert.message(
+            pb.EditBlockRequest, label=label, append=_convert.message(pb.AppendEdit, content=content), etag=etag or ""
+        )
         return _block(self._calls(self._blocks.EditBlock, request, timeout).block)
 
     def insert_into_block(
         self, label: str, line: int, content: str, *, etag: str | None = None, timeout: float | None = None
     ) -> Block:
         """Insert lines after the first *line* lines. LineOutOfRange: the block has fewer."""
-        request = pb.EditBlockRequest(label=label, insert=pb.InsertEdit(line=line, content=content), etag=etag or "")
+        request = _convert.message(
+            pb.EditBlockRequest,
+            label=label,
+            insert=_convert.message(pb.InsertEdit, line=line, content=content),
+            etag=etag or "",
+        )
         return _block(self._calls(self._blocks.EditBlock, request, timeout).block)
 
     def replace_in_block(
         self, label: str, old: str, new: str, *, etag: str | None = None, timeout: float | None = None
     ) -> Block:
         """Replace the only occurrence of *old*. TextNotFound: there is none. TextNotUnique: there are several."""
-        request = pb.EditBlockRequest(label=label, replace=pb.ReplaceEdit(old=old, new=new), etag=etag or "")
+        request = _convert.message(
+            pb.EditBlockRequest,
+            label=label,
+            replace=_convert.message(pb.ReplaceEdit, old=old, new=new),
+            etag=etag or "",
+        )
         return _block(self._calls(self._blocks.EditBlock, request, timeout).block)
 
     def delete_block(
@@ -88,7 +100,7 @@ class Blocks:
 
         WriteLevelMismatch: only a lower version is visible. BlockNotFound: none is.
         """
-        request = pb.DeleteBlockRequest(label=label, etag=etag or "")
+        request = _convert.message(pb.DeleteBlockRequest, label=label, etag=etag or "")
         return _convert.revealed(self._calls(self._blocks.DeleteBlock, request, timeout))
 
 
@@ -111,12 +123,14 @@ class SharedBlocks:
 
         BlockExists: it is already declared, or *content* is given although there is a PUBLIC version.
         """
-        request = pb.CreateSharedBlockRequest(owner_agent_id=owner_agent_id, label=label, content=content)
+        request = _convert.message(
+            pb.CreateSharedBlockRequest, owner_agent_id=owner_agent_id, label=label, content=content
+        )
         self._calls(self._blocks.CreateSharedBlock, request, timeout)
 
     def delete_shared_block(self, owner_agent_id: str, label: str, *, timeout: float | None = None) -> None:
         """Stop sharing a block, and detach it from all agents. The owner keeps it."""
-        request = pb.DeleteSharedBlockRequest(owner_agent_id=owner_agent_id, label=label)
+        request = _convert.message(pb.DeleteSharedBlockRequest, owner_agent_id=owner_agent_id, label=label)
         self._calls(self._blocks.DeleteSharedBlock, request, timeout)
 
     def attach_block(self, owner_agent_id: str, label: str, agent_id: str, *, timeout: float | None = None) -> None:
@@ -124,12 +138,12 @@ class SharedBlocks:
 
         SharedBlockNotFound: it is not declared.
         """
-        request = pb.AttachBlockRequest(owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
+        request = _convert.message(pb.AttachBlockRequest, owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
         self._calls(self._blocks.AttachBlock, request, timeout)
 
     def detach_block(self, owner_agent_id: str, label: str, agent_id: str, *, timeout: float | None = None) -> None:
         """Stop letting an agent read a shared block. BlockNotAttached: it is not attached."""
-        request = pb.DetachBlockRequest(owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
+        request = _convert.message(pb.DetachBlockRequest, owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
         self._calls(self._blocks.DetachBlock, request, timeout)
 
     def list_block_consumers(
@@ -138,8 +152,12 @@ class SharedBlocks:
         """The ids of the agents that a shared block is attached to; pages are fetched as needed."""
 
         def fetch(token: str) -> pb.ListBlockConsumersResponse:
-            request = pb.ListBlockConsumersRequest(
-                owner_agent_id=owner_agent_id, label=label, page_size=page_size, page_token=token
+            request = _convert.message(
+                pb.ListBlockConsumersRequest,
+                owner_agent_id=owner_agent_id,
+                label=label,
+                page_size=page_size,
+                page_token=token,
             )
             return self._calls(self._blocks.ListBlockConsumers, request, timeout)
 

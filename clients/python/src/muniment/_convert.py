@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar, cast
 from uuid import uuid4
 
+import grpc
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from muniment import values
+from muniment.errors import InvalidArgument
 from muniment.v1 import agent_pb2, agent_service_pb2, audit_pb2, session_pb2, tag_match_pb2
 
 if TYPE_CHECKING:
@@ -21,12 +23,29 @@ TAG_MATCHES = {"all": tag_match_pb2.TAG_MATCH_ALL, "any": tag_match_pb2.TAG_MATC
 KINDS = {int(kind): kind for kind in values.ItemKind}
 
 
+Fields = ParamSpec("Fields")
+Made = TypeVar("Made")
+
+
 class HasRevealed(Protocol):
     """The response to a deletion."""
 
     @property
     def revealed(self) -> classification_pb2.Classification.ValueType:
         """The level of the lower version that is now visible. UNSPECIFIED if there is none."""
+
+
+def message(kind: Callable[Fields, Made], /, *_: Fields.args, **fields: Fields.kwargs) -> Made:
+    """A message to send. InvalidArgument: a text in it has half of a surrogate pair.
+
+    The UnicodeEncodeError of protobuf has the whole text, so the new error does not refer to it.
+    """
+    try:
+        return kind(**fields)  # type: ignore[call-arg]  # messages take no positional arguments
+    except UnicodeEncodeError:
+        raise InvalidArgument(
+            grpc.StatusCode.INVALID_ARGUMENT, message="a text has half of a surrogate pair, which cannot be sent"
+        ) from None
 
 
 def kind_to_proto(kind: values.ItemKind) -> audit_pb2.ItemKind.ValueType:

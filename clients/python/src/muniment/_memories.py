@@ -59,12 +59,12 @@ class Memories:
         Each is saved as `save_memory` saves it. The `violations` of InvalidArgument and EtagStale name the memories
         that are refused, such as `memories[3].key`. Together they have at most 128 KiB of content.
         """
-        request = pb.SaveMemoriesRequest(memories=map(_memory_to_proto, memories))
+        request = _convert.message(pb.SaveMemoriesRequest, memories=map(_memory_to_proto, memories))
         return tuple(map(_memory, self._calls(self._memories.SaveMemories, request, timeout).memories))
 
     def get_memory(self, key: str, *, timeout: float | None = None) -> Memory:
         """The memory at its highest visible level. MemoryNotFound: none is visible."""
-        request = pb.GetMemoryRequest(key=key)
+        request = _convert.message(pb.GetMemoryRequest, key=key)
         return _memory(self._calls(self._memories.GetMemory, request, timeout).memory)
 
     def list_memories(
@@ -97,8 +97,12 @@ class Memories:
         timeout: float | None = None,
     ) -> MemoryPage:
         """One page, and the highest level in it. A *page_size* of 0 means 50; the most is 250."""
-        request = pb.ListMemoriesRequest(
-            tag=tag or "", key_prefix=key_prefix or "", page_size=page_size, page_token=page_token
+        request = _convert.message(
+            pb.ListMemoriesRequest,
+            tag=tag or "",
+            key_prefix=key_prefix or "",
+            page_size=page_size,
+            page_token=page_token,
         )
         return _memory_page(self._calls(self._memories.ListMemories, request, timeout))
 
@@ -117,7 +121,8 @@ class Memories:
         *query* is 1 to 1024 code points; it has no syntax. A *max_results* of 0 means 10; the most
         is 100. Only those whose key begins with *key_prefix*, compared byte by byte after NFC.
         """
-        request = pb.SearchMemoriesRequest(
+        request = _convert.message(
+            pb.SearchMemoriesRequest,
             query=query,
             max_results=max_results,
             tags=_convert.tags_to_proto(tags),
@@ -133,7 +138,7 @@ class Memories:
 
         WriteLevelMismatch: only lower versions are visible. MemoryNotFound: none is.
         """
-        request = pb.DeleteMemoryRequest(key=key, etag=etag or "")
+        request = _convert.message(pb.DeleteMemoryRequest, key=key, etag=etag or "")
         return _convert.revealed(self._calls(self._memories.DeleteMemory, request, timeout))
 
     def delete_memories(self, tag: str, *, timeout: float | None = None) -> DeletedCount:
@@ -141,7 +146,9 @@ class Memories:
 
         Lower versions of the deleted keys are visible from then on.
         """
-        response = self._calls(self._memories.DeleteMemories, pb.DeleteMemoriesRequest(tag=tag), timeout)
+        response = self._calls(
+            self._memories.DeleteMemories, _convert.message(pb.DeleteMemoriesRequest, tag=tag), timeout
+        )
         return DeletedCount(response.deleted_count, response.more)
 
     def rename_memory(
@@ -152,7 +159,7 @@ class Memories:
         MemoryExists: a memory with the new key is visible. WriteLevelMismatch: only lower versions of *key* are.
         MemoryNotFound: none is.
         """
-        request = pb.RenameMemoryRequest(key=key, new_key=new_key, etag=etag or "")
+        request = _convert.message(pb.RenameMemoryRequest, key=key, new_key=new_key, etag=etag or "")
         response = self._calls(self._memories.RenameMemory, request, timeout)
         return MemoryRenamed(_memory(response.memory), _convert.revealed(response))
 
@@ -160,7 +167,8 @@ class Memories:
 def _memory_to_proto(memory: NewMemory) -> pb.SaveMemoryRequest:
     if not isinstance(memory, NewMemory):
         raise TypeError("a memory to save must be a NewMemory")
-    return pb.SaveMemoryRequest(
+    return _convert.message(
+        pb.SaveMemoryRequest,
         key=memory.key,
         content=memory.content,
         tags=_convert.tags_to_proto(memory.tags),

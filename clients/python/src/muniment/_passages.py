@@ -74,13 +74,13 @@ class Passages:
         Never retried. Every error of the server has `progress`: how many passages, from the first, are stored. If
         each has an id, it is safe to import all of them again.
         """
-        requests = (pb.ImportPassagesRequest(passage=_passage_to_proto(each)) for each in passages)
+        requests = (_convert.message(pb.ImportPassagesRequest, passage=_passage_to_proto(each)) for each in passages)
         response = self._calls.stream(self._passages.ImportPassages, requests, timeout)
         return ImportCounts(response.stored_count, response.existing_count)
 
     def get_passage(self, passage_id: str, *, timeout: float | None = None) -> Passage:
         """One passage. PassageNotFound: it is not visible."""
-        request = pb.GetPassageRequest(passage_id=passage_id)
+        request = _convert.message(pb.GetPassageRequest, passage_id=passage_id)
         return _passage(self._calls(self._passages.GetPassage, request, timeout).passage)
 
     def list_passages(
@@ -127,7 +127,8 @@ class Passages:
         timeout: float | None = None,
     ) -> PassagePage:
         """One page, and the highest level in it. A *page_size* of 0 means 50; the most is 250."""
-        request = pb.ListPassagesRequest(
+        request = _convert.message(
+            pb.ListPassagesRequest,
             tags=_convert.tags_to_proto(tags),
             tag_match=_convert.tag_match_to_proto(tag_match),
             thread=thread or "",
@@ -155,7 +156,8 @@ class Passages:
         *query* is 1 to 1024 code points; it has no syntax. A *max_results* of 0 means 10; the most
         is 100.
         """
-        request = pb.SearchPassagesRequest(
+        request = _convert.message(
+            pb.SearchPassagesRequest,
             query=query,
             max_results=max_results,
             tags=_convert.tags_to_proto(tags),
@@ -171,7 +173,7 @@ class Passages:
 
         WriteLevelMismatch: only a lower one is visible. PassageNotFound: none is.
         """
-        request = pb.DeletePassageRequest(passage_id=passage_id)
+        request = _convert.message(pb.DeletePassageRequest, passage_id=passage_id)
         return _convert.revealed(self._calls(self._passages.DeletePassage, request, timeout))
 
     def delete_passages(
@@ -181,7 +183,7 @@ class Passages:
 
         At most 1,000 a call, and fewer of long ones.
         """
-        request = pb.DeletePassagesRequest(tag=tag or "", thread=thread or "")
+        request = _convert.message(pb.DeletePassagesRequest, tag=tag or "", thread=thread or "")
         response = self._calls(self._passages.DeletePassages, request, timeout)
         return DeletedCount(response.deleted_count, response.more)
 
@@ -189,7 +191,8 @@ class Passages:
 def _passage_to_proto(passage: NewPassage) -> pb.StorePassageRequest:
     if not isinstance(passage, NewPassage):
         raise TypeError("a passage to import must be a NewPassage")
-    return pb.StorePassageRequest(
+    return _convert.message(
+        pb.StorePassageRequest,
         content=passage.content,
         tags=_convert.tags_to_proto(passage.tags),
         thread=passage.thread or "",

@@ -41,8 +41,11 @@ class Prompts:
         *if_none_match* is the `etag` of an earlier prompt. If the text is still the same, the result is `not_modified`,
         and the text is not sent again. PromptTooLarge: over 2 MiB.
         """
-        request = pb.RenderPromptRequest(
-            sections=map(_kind_to_proto, sections), omit_usage=omit_usage, if_none_match=if_none_match or ""
+        request = _convert.message(
+            pb.RenderPromptRequest,
+            sections=map(_kind_to_proto, sections),
+            omit_usage=omit_usage,
+            if_none_match=if_none_match or "",
         )
         return _prompt(self._calls(self._prompts.RenderPrompt, request, timeout))
 

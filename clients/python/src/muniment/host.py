@@ -65,7 +65,8 @@ class HostClient(SharedBlocks):
         no more. *initial_blocks* are up to 64 PUBLIC blocks, content by label. None
         means three empty ones: `personality`, `relationships`, `current_state`.
         """
-        request = agent_service_pb2.CreateAgentRequest(
+        request = _convert.message(
+            agent_service_pb2.CreateAgentRequest,
             agent_id=agent_id or "",
             display_name=display_name,
             language=language,
@@ -78,7 +79,7 @@ class HostClient(SharedBlocks):
 
     def get_agent(self, agent_id: str, *, timeout: float | None = None) -> Agent:
         """One agent, with what it stores. AgentNotFound: the tenant has none with that id."""
-        request = agent_service_pb2.GetAgentRequest(agent_id=agent_id)
+        request = _convert.message(agent_service_pb2.GetAgentRequest, agent_id=agent_id)
         response = self._calls(self._agents.GetAgent, request, timeout)
         return _convert.agent(response.agent, response.storage)
 
@@ -86,7 +87,7 @@ class HostClient(SharedBlocks):
         """The tenant's agents, by id; pages are fetched as needed, each within *timeout*."""
 
         def fetch(token: str) -> agent_service_pb2.ListAgentsResponse:
-            request = agent_service_pb2.ListAgentsRequest(page_size=page_size, page_token=token)
+            request = _convert.message(agent_service_pb2.ListAgentsRequest, page_size=page_size, page_token=token)
             return self._calls(self._agents.ListAgents, request, timeout)
 
         return Listing(fetch, lambda page: map(_convert.agent, page.agents))
@@ -102,7 +103,8 @@ class HostClient(SharedBlocks):
         timeout: float | None = None,
     ) -> Agent:
         """Change the given settings; keep the others."""
-        request = agent_service_pb2.UpdateAgentRequest(
+        request = _convert.message(
+            agent_service_pb2.UpdateAgentRequest,
             agent_id=agent_id,
             display_name=display_name,
             language=language,
@@ -113,7 +115,7 @@ class HostClient(SharedBlocks):
 
     def delete_agent(self, agent_id: str, *, timeout: float | None = None) -> None:
         """Erase an agent with its items, revisions, sessions, and the sharing of its blocks. Audit events stay."""
-        request = agent_service_pb2.DeleteAgentRequest(agent_id=agent_id)
+        request = _convert.message(agent_service_pb2.DeleteAgentRequest, agent_id=agent_id)
         self._calls(self._agents.DeleteAgent, request, timeout)
 
     def erase_items(
@@ -133,7 +135,8 @@ class HostClient(SharedBlocks):
         which any revision may have had; and *item_id*, as audit events name it, with the one *revision* to erase. The
         call succeeds whether or not there is anything to erase.
         """
-        request = agent_service_pb2.EraseItemsRequest(
+        request = _convert.message(
+            agent_service_pb2.EraseItemsRequest,
             agent_id=agent_id,
             kind=_convert.kind_to_proto(kind),
             name=name or "",
@@ -157,7 +160,8 @@ class HostClient(SharedBlocks):
         The name is the key of a memory, the id of a note or passage, or the label of a block. Raises ItemExists if
         an item of this name is live at the level, and NotFound if there is none to bring back.
         """
-        request = agent_service_pb2.UndeleteItemRequest(
+        request = _convert.message(
+            agent_service_pb2.UndeleteItemRequest,
             agent_id=agent_id,
             kind=_convert.kind_to_proto(kind),
             name=name,
@@ -180,7 +184,8 @@ class HostClient(SharedBlocks):
         24 hours. ConversationTainted: the conversation has seen more. CeilingExceeded,
         AgentCeilingExceeded: the key, or the agent, may not reach *taint*.
         """
-        request = session_service_pb2.OpenSessionRequest(
+        request = _convert.message(
+            session_service_pb2.OpenSessionRequest,
             agent_id=agent_id,
             taint=_convert.level_to_proto(taint),
             conversation_id=conversation_id or "",
@@ -190,7 +195,7 @@ class HostClient(SharedBlocks):
 
     def get_session(self, session: AnySession, *, timeout: float | None = None) -> Session:
         """One session of an agent up to the key's ceiling, including closed ones."""
-        request = session_service_pb2.GetSessionRequest(session_id=_id_of(session))
+        request = _convert.message(session_service_pb2.GetSessionRequest, session_id=_id_of(session))
         return _convert.session(self._calls(self._sessions.GetSession, request, timeout).session)
 
     def list_sessions(
@@ -199,8 +204,12 @@ class HostClient(SharedBlocks):
         """The sessions of an agent, newest first; pages are fetched as needed."""
 
         def fetch(token: str) -> session_service_pb2.ListSessionsResponse:
-            request = session_service_pb2.ListSessionsRequest(
-                agent_id=agent_id, include_closed=include_closed, page_size=page_size, page_token=token
+            request = _convert.message(
+                session_service_pb2.ListSessionsRequest,
+                agent_id=agent_id,
+                include_closed=include_closed,
+                page_size=page_size,
+                page_token=token,
             )
             return self._calls(self._sessions.ListSessions, request, timeout)
 
@@ -214,8 +223,11 @@ class HostClient(SharedBlocks):
         Show the model more sensitive information only after this has returned. *reason* is for the audit: up to
         200 code points, never content. SessionNotFound: the session is not open.
         """
-        request = session_service_pb2.RaiseTaintRequest(
-            session_id=_id_of(session), taint=_convert.level_to_proto(taint), reason=reason
+        request = _convert.message(
+            session_service_pb2.RaiseTaintRequest,
+            session_id=_id_of(session),
+            taint=_convert.level_to_proto(taint),
+            reason=reason,
         )
         return _convert.session(self._calls(self._sessions.RaiseTaint, request, timeout).session)
 
@@ -224,12 +236,12 @@ class HostClient(SharedBlocks):
 
         With this call, the host states that it has cleared the model's context.
         """
-        request = session_service_pb2.ResetSessionRequest(session_id=_id_of(session), reason=reason)
+        request = _convert.message(session_service_pb2.ResetSessionRequest, session_id=_id_of(session), reason=reason)
         return self._opened(self._calls(self._sessions.ResetSession, request, timeout))
 
     def close_session(self, session: AnySession, *, timeout: float | None = None) -> None:
         """Close a session. Its token is invalid from then on."""
-        request = session_service_pb2.CloseSessionRequest(session_id=_id_of(session))
+        request = _convert.message(session_service_pb2.CloseSessionRequest, session_id=_id_of(session))
         self._calls(self._sessions.CloseSession, request, timeout)
 
     def list_audit_events(
@@ -245,7 +257,8 @@ class HostClient(SharedBlocks):
         """The audit log, newest first, with `start_time <= time < end_time`."""
 
         def fetch(token: str) -> audit_service_pb2.ListAuditEventsResponse:
-            request = audit_service_pb2.ListAuditEventsRequest(
+            request = _convert.message(
+                audit_service_pb2.ListAuditEventsRequest,
                 agent_id=agent_id or "",
                 session_id=_id_of(session) if session is not None else "",
                 start_time=_convert.time_to_proto(start_time),
@@ -262,7 +275,9 @@ class HostClient(SharedBlocks):
 
         Requires a key with the ceiling RESTRICTED.
         """
-        request = audit_service_pb2.GetAuditCheckpointRequest(classification=_convert.level_to_proto(classification))
+        request = _convert.message(
+            audit_service_pb2.GetAuditCheckpointRequest, classification=_convert.level_to_proto(classification)
+        )
         return _convert.audit_checkpoint(self._calls(self._audit.GetAuditCheckpoint, request, timeout).checkpoint)
 
     def session(self, token: str) -> SessionClient:

@@ -44,7 +44,7 @@ class Blocks:
         self, *, page_size: int = 0, page_token: str = "", timeout: float | None = None
     ) -> BlockPage:
         """One page, and the highest level in it. A *page_size* of 0 means 50; the most is 250."""
-        request = pb.ListBlocksRequest(page_size=page_size, page_token=page_token)
+        request = _convert.message(pb.ListBlocksRequest, page_size=page_size, page_token=page_token)
         return _page(await self._calls(self._blocks.ListBlocks, request, timeout))
 
     async def get_block(self, label: str, *, owner_agent_id: str | None = None, timeout: float | None = None) -> Block:
@@ -52,7 +52,7 @@ class Blocks:
 
         BlockNotFound: none is visible.
         """
-        request = pb.GetBlockRequest(label=label, owner_agent_id=owner_agent_id or "")
+        request = _convert.message(pb.GetBlockRequest, label=label, owner_agent_id=owner_agent_id or "")
         return _block((await self._calls(self._blocks.GetBlock, request, timeout)).block)
 
     async def update_block(
@@ -63,7 +63,7 @@ class Blocks:
         *label* is 1 to 64 letters, marks, digits, `_`, `.` and `-`; *content* is up to 64 KiB and may be empty.
         With *etag*, only that version is replaced; otherwise EtagStale.
         """
-        request = pb.UpdateBlockRequest(label=label, content=content, etag=etag or "")
+        request = _convert.message(pb.UpdateBlockRequest, label=label, content=content, etag=etag or "")
         return _block((await self._calls(self._blocks.UpdateBlock, request, timeout)).block)
 
     async def append_to_block(
@@ -73,21 +73,33 @@ class Blocks:
 
         Like every edit, this starts from the version that the session sees, and writes the own-level version.
         """
-        request = pb.EditBlockRequest(label=label, append=pb.AppendEdit(content=content), etag=etag or "")
+        request = _convert.message(
+            pb.EditBlockRequest, label=label, append=_convert.message(pb.AppendEdit, content=content), etag=etag or ""
+        )
         return _block((await self._calls(self._blocks.EditBlock, request, timeout)).block)
 
     async def insert_into_block(
         self, label: str, line: int, content: str, *, etag: str | None = None, timeout: float | None = None
     ) -> Block:
         """Insert lines after the first *line* lines. LineOutOfRange: the block has fewer."""
-        request = pb.EditBlockRequest(label=label, insert=pb.InsertEdit(line=line, content=content), etag=etag or "")
+        request = _convert.message(
+            pb.EditBlockRequest,
+            label=label,
+            insert=_convert.message(pb.InsertEdit, line=line, content=content),
+            etag=etag or "",
+        )
         return _block((await self._calls(self._blocks.EditBlock, request, timeout)).block)
 
     async def replace_in_block(
         self, label: str, old: str, new: str, *, etag: str | None = None, timeout: float | None = None
     ) -> Block:
         """Replace the only occurrence of *old*. TextNotFound: there is none. TextNotUnique: there are several."""
-        request = pb.EditBlockRequest(label=label, replace=pb.ReplaceEdit(old=old, new=new), etag=etag or "")
+        request = _convert.message(
+            pb.EditBlockRequest,
+            label=label,
+            replace=_convert.message(pb.ReplaceEdit, old=old, new=new),
+            etag=etag or "",
+        )
         return _block((await self._calls(self._blocks.EditBlock, request, timeout)).block)
 
     async def delete_block(
@@ -97,7 +109,7 @@ class Blocks:
 
         WriteLevelMismatch: only a lower version is visible. BlockNotFound: none is.
         """
-        request = pb.DeleteBlockRequest(label=label, etag=etag or "")
+        request = _convert.message(pb.DeleteBlockRequest, label=label, etag=etag or "")
         return _convert.revealed(await self._calls(self._blocks.DeleteBlock, request, timeout))
 
 
@@ -120,12 +132,14 @@ class SharedBlocks:
 
         BlockExists: it is already declared, or *content* is given although there is a PUBLIC version.
         """
-        request = pb.CreateSharedBlockRequest(owner_agent_id=owner_agent_id, label=label, content=content)
+        request = _convert.message(
+            pb.CreateSharedBlockRequest, owner_agent_id=owner_agent_id, label=label, content=content
+        )
         await self._calls(self._blocks.CreateSharedBlock, request, timeout)
 
     async def delete_shared_block(self, owner_agent_id: str, label: str, *, timeout: float | None = None) -> None:
         """Stop sharing a block, and detach it from all agents. The owner keeps it."""
-        request = pb.DeleteSharedBlockRequest(owner_agent_id=owner_agent_id, label=label)
+        request = _convert.message(pb.DeleteSharedBlockRequest, owner_agent_id=owner_agent_id, label=label)
         await self._calls(self._blocks.DeleteSharedBlock, request, timeout)
 
     async def attach_block(
@@ -135,14 +149,14 @@ class SharedBlocks:
 
         SharedBlockNotFound: it is not declared.
         """
-        request = pb.AttachBlockRequest(owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
+        request = _convert.message(pb.AttachBlockRequest, owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
         await self._calls(self._blocks.AttachBlock, request, timeout)
 
     async def detach_block(
         self, owner_agent_id: str, label: str, agent_id: str, *, timeout: float | None = None
     ) -> None:
         """Stop letting an agent read a shared block. BlockNotAttached: it is not attached."""
-        request = pb.DetachBlockRequest(owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
+        request = _convert.message(pb.DetachBlockRequest, owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
         await self._calls(self._blocks.DetachBlock, request, timeout)
 
     async def list_block_consumers(
@@ -151,8 +165,12 @@ class SharedBlocks:
         """The ids of the agents that a shared block is attached to; pages are fetched as needed."""
 
         async def fetch(token: str) -> pb.ListBlockConsumersResponse:
-            request = pb.ListBlockConsumersRequest(
-                owner_agent_id=owner_agent_id, label=label, page_size=page_size, page_token=token
+            request = _convert.message(
+                pb.ListBlockConsumersRequest,
+                owner_agent_id=owner_agent_id,
+                label=label,
+                page_size=page_size,
+                page_token=token,
             )
             return await self._calls(self._blocks.ListBlockConsumers, request, timeout)
 

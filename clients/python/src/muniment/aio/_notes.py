@@ -48,8 +48,8 @@ class Notes:
         *content* is 1 byte to 64 KiB. *note_id* is a UUID; None: a new one. NoteExists: another
         note has that id. BudgetExceeded: see its `entries`. TierDisabled: the host has disabled the tier.
         """
-        request = pb.AddNoteRequest(
-            content=content, tier=_convert.tier_to_proto(tier), note_id=_convert.id_to_proto(note_id)
+        request = _convert.message(
+            pb.AddNoteRequest, content=content, tier=_convert.tier_to_proto(tier), note_id=_convert.id_to_proto(note_id)
         )
         return _written(await self._calls(self._notes.AddNote, request, timeout))
 
@@ -66,8 +66,8 @@ class Notes:
 
         With *etag*, only that version is replaced; otherwise EtagStale. NoteNotFound: none is visible in this tier.
         """
-        request = pb.UpdateNoteRequest(
-            note_id=note_id, content=content, tier=_convert.tier_to_proto(tier), etag=etag or ""
+        request = _convert.message(
+            pb.UpdateNoteRequest, note_id=note_id, content=content, tier=_convert.tier_to_proto(tier), etag=etag or ""
         )
         return _written(await self._calls(self._notes.UpdateNote, request, timeout))
 
@@ -78,7 +78,9 @@ class Notes:
 
         WriteLevelMismatch: only a lower version is visible. NoteNotFound: none is.
         """
-        request = pb.DeleteNoteRequest(note_id=note_id, tier=_convert.tier_to_proto(tier), etag=etag or "")
+        request = _convert.message(
+            pb.DeleteNoteRequest, note_id=note_id, tier=_convert.tier_to_proto(tier), etag=etag or ""
+        )
         response = await self._calls(self._notes.DeleteNote, request, timeout)
         return NoteDeleted(revealed=_convert.revealed(response), usage=_convert.usage(response.usage))
 
@@ -98,7 +100,9 @@ class Notes:
         self, tier: Tier = Tier.MEMORY, *, page_size: int = 0, page_token: str = "", timeout: float | None = None
     ) -> NotePage:
         """One page, with the highest level in it and the usage. A *page_size* of 0 means 50; the most is 250."""
-        request = pb.ListNotesRequest(tier=_convert.tier_to_proto(tier), page_size=page_size, page_token=page_token)
+        request = _convert.message(
+            pb.ListNotesRequest, tier=_convert.tier_to_proto(tier), page_size=page_size, page_token=page_token
+        )
         return _page(await self._calls(self._notes.ListNotes, request, timeout))
 
     async def search_notes(
@@ -109,7 +113,9 @@ class Notes:
         *query* is 1 to 1024 code points; it has no syntax. A *max_results* of 0 means 10; the most
         is 100.
         """
-        request = pb.SearchNotesRequest(query=query, tier=_convert.tier_to_proto(tier), max_results=max_results)
+        request = _convert.message(
+            pb.SearchNotesRequest, query=query, tier=_convert.tier_to_proto(tier), max_results=max_results
+        )
         return _search_results(await self._calls(self._notes.SearchNotes, request, timeout))
 
     async def edit_notes(
@@ -124,7 +130,10 @@ class Notes:
 
         With *validate_only*, the server only checks them, and writes nothing.
         """
-        request = pb.EditNotesRequest(
-            tier=_convert.tier_to_proto(tier), edits=map(_edit_to_proto, edits), validate_only=validate_only
+        request = _convert.message(
+            pb.EditNotesRequest,
+            tier=_convert.tier_to_proto(tier),
+            edits=map(_edit_to_proto, edits),
+            validate_only=validate_only,
         )
         return _edited(await self._calls(self._notes.EditNotes, request, timeout))

@@ -79,13 +79,16 @@ class Passages:
         Never retried. Every error of the server has `progress`: how many passages, from the first, are stored. If
         each has an id, it is safe to import all of them again.
         """
-        requests = (pb.ImportPassagesRequest(passage=_passage_to_proto(each)) async for each in each_of(passages))
+        requests = (
+            _convert.message(pb.ImportPassagesRequest, passage=_passage_to_proto(each))
+            async for each in each_of(passages)
+        )
         response = await self._calls.stream(self._passages.ImportPassages, requests, timeout)
         return ImportCounts(response.stored_count, response.existing_count)
 
     async def get_passage(self, passage_id: str, *, timeout: float | None = None) -> Passage:
         """One passage. PassageNotFound: it is not visible."""
-        request = pb.GetPassageRequest(passage_id=passage_id)
+        request = _convert.message(pb.GetPassageRequest, passage_id=passage_id)
         return _passage((await self._calls(self._passages.GetPassage, request, timeout)).passage)
 
     def list_passages(
@@ -132,7 +135,8 @@ class Passages:
         timeout: float | None = None,
     ) -> PassagePage:
         """One page, and the highest level in it. A *page_size* of 0 means 50; the most is 250."""
-        request = pb.ListPassagesRequest(
+        request = _convert.message(
+            pb.ListPassagesRequest,
             tags=_convert.tags_to_proto(tags),
             tag_match=_convert.tag_match_to_proto(tag_match),
             thread=thread or "",
@@ -160,7 +164,8 @@ class Passages:
         *query* is 1 to 1024 code points; it has no syntax. A *max_results* of 0 means 10; the most
         is 100.
         """
-        request = pb.SearchPassagesRequest(
+        request = _convert.message(
+            pb.SearchPassagesRequest,
             query=query,
             max_results=max_results,
             tags=_convert.tags_to_proto(tags),
@@ -176,7 +181,7 @@ class Passages:
 
         WriteLevelMismatch: only a lower one is visible. PassageNotFound: none is.
         """
-        request = pb.DeletePassageRequest(passage_id=passage_id)
+        request = _convert.message(pb.DeletePassageRequest, passage_id=passage_id)
         return _convert.revealed(await self._calls(self._passages.DeletePassage, request, timeout))
 
     async def delete_passages(
@@ -186,6 +191,6 @@ class Passages:
 
         At most 1,000 a call, and fewer of long ones.
         """
-        request = pb.DeletePassagesRequest(tag=tag or "", thread=thread or "")
+        request = _convert.message(pb.DeletePassagesRequest, tag=tag or "", thread=thread or "")
         response = await self._calls(self._passages.DeletePassages, request, timeout)
         return DeletedCount(response.deleted_count, response.more)

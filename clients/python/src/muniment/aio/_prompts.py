@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from muniment import _convert
 from muniment.aio._calls import Calls
 from muniment.v1 import prompt_service_pb2 as pb
 from muniment.v1.prompt_service_pb2_grpc import PromptServiceStub
@@ -45,7 +46,10 @@ class Prompts:
         *if_none_match* is the `etag` of an earlier prompt. If the text is still the same, the result is `not_modified`,
         and the text is not sent again. PromptTooLarge: over 2 MiB.
         """
-        request = pb.RenderPromptRequest(
-            sections=map(_kind_to_proto, sections), omit_usage=omit_usage, if_none_match=if_none_match or ""
+        request = _convert.message(
+            pb.RenderPromptRequest,
+            sections=map(_kind_to_proto, sections),
+            omit_usage=omit_usage,
+            if_none_match=if_none_match or "",
         )
         return _prompt(await self._calls(self._prompts.RenderPrompt, request, timeout))

@@ -40,7 +40,8 @@ final class Calls {
         ClientInterceptors.intercept(
             connection,
             MetadataUtils.newAttachHeadersInterceptor(headers),
-            new DefaultDeadline(options.timeout()));
+            new DefaultDeadline(options.timeout()),
+            new WholeTexts());
   }
 
   /** Connects when the first call is made. */
@@ -114,7 +115,7 @@ final class Calls {
     try {
       boolean taken = true;
       while (taken && requests.hasNext()) {
-        taken = call.write(requests.next());
+        taken = write(call, requests.next());
       }
       call.halfClose();
       R response = call.read();
@@ -128,6 +129,15 @@ final class Calls {
     } finally {
       // A stream that ends without being canceled is a whole one. After its end this does nothing.
       call.cancel("the requests came to no end", null);
+    }
+  }
+
+  private static <Q> boolean write(BlockingClientCall<Q, ?> call, Q request)
+      throws InterruptedException, StatusException {
+    try {
+      return call.write(request);
+    } catch (StatusRuntimeException refused) { // by WholeTexts
+      throw MunimentException.of(refused);
     }
   }
 

@@ -89,6 +89,39 @@ class CallsTest {
   }
 
   @Test
+  void halfOfASurrogatePairIsRefusedAndNotSent() {
+    var half = "secret \ud83d";
+    List<Runnable> calls =
+        List.of(
+            () -> session.getMemory(r -> r.setKey(half)),
+            () -> session.saveMemory(r -> r.setKey("k").setContent("c").addTags(half)),
+            () ->
+                session.editNotes(
+                    r ->
+                        r.addEdits(
+                            NoteEdit.newBuilder()
+                                .setAdd(AddNoteEdit.newBuilder().setContent(half)))),
+            () ->
+                session.importPassages(
+                    List.of(StorePassageRequest.newBuilder().setContent(half).build())));
+
+    for (Runnable call : calls) {
+      var refused = assertThrows(MunimentException.class, call::run);
+      assertEquals(Code.INVALID_ARGUMENT, refused.code());
+      assertTrue(refused.getMessage().contains("half of a surrogate pair"));
+      assertFalse(refused.getMessage().contains("secret"));
+    }
+    assertTrue(server.calls("GetMemory").isEmpty());
+  }
+
+  @Test
+  void aWholePairIsSent() {
+    session.saveMemory(r -> r.setKey("k").setContent("\ud83d\ude00"));
+
+    assertEquals(1, server.calls("SaveMemory").size());
+  }
+
+  @Test
   void stubsOnTheChannelSendTheCredentialAndTheDeadline() {
     MemoryServiceGrpc.newBlockingStub(session.channel())
         .listMemories(ListMemoriesRequest.getDefaultInstance());
