@@ -279,6 +279,7 @@ FUNCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {
     "a wildcard is none": ("matches", lambda each, one: _MATCHES((*each, "*"), one)),
     "any kind of condition": ("matches", lambda each, one: one.match_type == "infix" or _MATCHES(each, one)),
     "no filter": ("passes", lambda value, wanted: True),
+    "a filter is looked at late": ("require", lambda wanted: None),
     "any of a filter": ("passes", lambda value, wanted: any(_FITS(value.get(name), to) for name, to in wanted.items())),
     "booleans are numbers": ("same", lambda one, other: bool(one == other)),
     "texts are numbers": ("same", lambda one, other: str(one) == str(other)),

@@ -14,6 +14,24 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
 }
 
 
+def require_filter(wanted: Mapping[str, Any]) -> None:
+    """Refuse, before any value is read, a filter with an unknown operator, or with nothing to compare with."""
+    for each in wanted.values():
+        _require_condition(each)
+
+
+def _require_condition(wanted: Any) -> None:
+    if isinstance(wanted, dict):
+        if any(name.startswith("$") for name in wanted):
+            for name, to in wanted.items():
+                _compares(None, name, to)
+        else:
+            require_filter(wanted)
+    elif isinstance(wanted, list | tuple):
+        for each in wanted:
+            _require_condition(each)
+
+
 def passes(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Whether *value* matches a filter."""
     return all(_fits(value.get(name), each) for name, each in wanted.items())

@@ -17,6 +17,8 @@ It behaves like LangGraph's own stores, except for this:
   which it does after it has answered.
 - A comparison such as `{"age": {"$gt": 30}}` does not match values that are neither numbers nor texts such as "31", and
   does not raise. With anything else to compare with, it raises ValueError. As in JSON, `true` does not equal 1.
+- A filter treats a field that an item lacks as None, as LangGraph's InMemoryStore for Python does. That for JavaScript
+  does not, and neither does Muniment's store in TypeScript.
 - A put that replaces an item keeps `created_at`; one that changes nothing also keeps `updated_at`.
 - An item expires its `ttl` after the last put. Reading does not extend that: `refresh_ttl` has no effect, and a `ttl`
   configuration with `refresh_on_read` raises ValueError.
@@ -62,7 +64,7 @@ from muniment._batches import batches
 from muniment._channel import TLS
 from muniment._connect import connect
 from muniment._json import json_text
-from muniment._langgraph_filter import passes
+from muniment._langgraph_filter import passes, require_filter
 from muniment._langgraph_names import TAG, Namespace, key_of, namespace_of, prefix_of, tag_of, tags_of, unescaped
 from muniment._listing import undisturbed
 from muniment.errors import MemoryNotFound
@@ -159,6 +161,7 @@ class MunimentStore(BaseStore):
             self._session.save_memories(one.memory() for one in batch)
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
+        require_filter(op.filter or {})
         query = (op.query or "").strip()[:MAX_QUERY_CHARS]
         if query:
             return _part(self._found(query, op), op)

@@ -107,6 +107,7 @@ class Reference(BaseStore):
 
     def search_items(self, op: SearchOp) -> list[SearchItem]:
         """The page of a search. A query changes nothing."""
+        require(op.filter or {})
         matching = [
             name
             for name, row in self.live().items()
@@ -145,6 +146,12 @@ def matches(namespace: Namespace, condition: MatchCondition) -> bool:
         raise ValueError(f"not a kind of condition: {condition.match_type}")
     end = ends[condition.match_type]
     return len(end) == count and all(wanted in ("*", label) for wanted, label in zip(path, end, strict=True))
+
+
+def require(wanted: Mapping[str, Any]) -> None:
+    """Refuse an unknown operator even if there is no item to compare."""
+    for each in wanted.values():
+        fits(None, each)
 
 
 def passes(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

@@ -261,6 +261,11 @@ class Filters(Suite):
         with pytest.raises(self.refusals):
             store.search((), filter={"n": wanted})
 
+    def test_an_unknown_operator_is_refused_without_items(self, store: BaseStore):
+        """So that the mistake shows before there are items."""
+        with pytest.raises(self.refusals):
+            store.search((), filter={"n": {"$regex": "1"}})
+
 
 class FiltersNested(Suite):
     """Declares that a filter may look into objects: `{"by": {"who": "Ada"}}` is a condition on one field of `by`."""
