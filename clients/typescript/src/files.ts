@@ -30,6 +30,7 @@ const MAX_LISTED_LINES = 100;
 const ABSENT = "absent";
 /** The tag of an empty file. A memory has at least one byte: that of this file is a line break. */
 const EMPTY = "empty-file";
+const MAX_TAGS = 32;
 /** Fields that an impossible path breaks the rules of. */
 const PATHS = new Set(["key", "key_prefix", "new_key"]);
 
@@ -157,6 +158,12 @@ export class FileView {
     requireName(path);
     requireStorable(this.#named(path), content);
     const { etag = "", tags = [], expireTime } = options;
+    if (content === "" && new Set([...tags, EMPTY]).size > MAX_TAGS) {
+      throw new FileError(
+        "InvalidContent",
+        `${this.#named(path)} cannot be empty, because it has ${MAX_TAGS} tags: keep a line break.`,
+      );
+    }
     const text = content === "" ? { content: "\n", tags: [...tags, EMPTY] } : { content, tags: [...tags] };
     const request = { key: this.#key(path), ...text, etag, ...(expireTime && { expireTime }) };
     return this.#explained(path, async () => {

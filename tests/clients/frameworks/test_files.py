@@ -214,6 +214,42 @@ def test_a_rename_replaces_nothing(files):
     assert tree(view) == {"b": "b", "d/c": "d/c", "d/e": "a"}
 
 
+def test_a_rename_that_would_make_one_path_too_long_renames_nothing(files):
+    view = files(PUBLIC)
+    for path in ("d/a", "d/" + "x" * 150):
+        view.create(path, "")
+    before = tree(view)
+    with pytest.raises(InvalidPath, match=r"too long\. Nothing was renamed"):
+        view.rename("d", "y" * 100)
+    assert tree(view) == before
+
+
+@pytest.mark.parametrize(("act", "done"), [("delete", "deleted"), ("rename", "renamed")])
+def test_an_error_says_how_many_files_were_changed_before_it(files, monkeypatch, act, done):
+    view = files(PUBLIC)
+    for path in ("d/a", "d/b", "d/c"):
+        view.create(path, "")
+    read = view._at
+
+    def changed_meanwhile(path):
+        found = read(path)
+        if found and path == "d":
+            files(PUBLIC).write("d/b", "changed")
+        return found
+
+    monkeypatch.setattr(view, "_at", changed_meanwhile)
+    with pytest.raises(FileChanged, match=rf"1 of 3 files were {done} before that, and stay so\."):
+        view.delete("d") if act == "delete" else view.rename("d", "e")
+
+
+def test_a_file_with_the_most_tags_cannot_be_empty(files):
+    view = files(PUBLIC)
+    view.write("a", "x", tags=map(str, range(32)))
+    with pytest.raises(InvalidContent, match="32 tags: keep a line break"):
+        view.replace("a", "x", "")
+    assert view.read("a").content == "x"
+
+
 def test_a_text_must_occur_once(files):
     view = files(PUBLIC)
     view.write("a", "one\ntwo\none\n")

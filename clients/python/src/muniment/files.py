@@ -10,6 +10,8 @@ Nothing hides a file that the session may read.
 
 Every change is made to the version that was read for it, or not at all.
 
+`ls`, `glob` and `grep` read all files below, because the server lists memories with their content.
+
 FileError                   the base class: its text tells a model what is wrong, and what to do
 ├── InvalidPath             leaves the root, or has a name that a key must not contain
 ├── NoSuchFile              no file at the path, and none below it
@@ -39,6 +41,8 @@ from muniment.values import Classification, Memory, NewMemory
 ROOT = "files"
 MAX_BYTES = 128 * 1024
 MAX_PAGE_SIZE = 250
+MAX_TAGS = 32
+MAX_KEY_CHARS = 256
 ABSENT = "absent"
 """The etag with which a save only creates."""
 MAX_LISTED_LINES = 100
@@ -202,6 +206,11 @@ class FileView:
         """What `write` saves: for a caller that saves more in the same transaction."""
         normalized(path, is_file=True)
         _require_storable(self._named(path), content)
+        tags = list(tags)
+        if not content and len({*tags, _EMPTY}) > MAX_TAGS:
+            raise InvalidContent(
+                f"{self._named(path)} cannot be empty, because it has {MAX_TAGS} tags: keep a line break."
+            )
         if content:
             return NewMemory(self._key(path), content, tags, expire_time, etag)
         return NewMemory(self._key(path), "\n", [*tags, _EMPTY], expire_time, etag)
@@ -252,7 +261,8 @@ class FileView:
         """Rename a file, or all files below a directory. Returns the old paths at which a lower version is visible now.
 
         FileExists: something is at the new path. LowerFile: it is a lower file, or has one below it. Then nothing was
-        renamed.
+        renamed. Each file is renamed by itself: if another conversation changes one meanwhile, the error says how many
+        were renamed before it, and they stay renamed.
         """
         old, new = normalized(path, is_file=True), normalized(new_path, is_file=True)
         if old == new or self.exists(new_path):
@@ -263,9 +273,12 @@ class FileView:
         if not files:
             raise self._no_such(path)
         self._require_own(files, "renamed")
-        for file in files:
+        longest = max((new + file.path.removeprefix(old) for file in files), key=len)
+        if len(self._key(longest)) > MAX_KEY_CHARS:
+            raise InvalidPath(f"{self._named(longest)} is no possible path: it is too long. Nothing was renamed.")
+        for number, file in enumerate(files):
             target = new + file.path.removeprefix(old)
-            with self._explained(file.path, "renamed", new_path=target):
+            with _after(number, len(files), "renamed"), self._explained(file.path, "renamed", new_path=target):
                 if self._session.rename_memory(self._key(file.path), self._key(target), etag=file.etag).revealed:
                     revealed.append(file.path)
         return revealed
@@ -306,8 +319,8 @@ class FileView:
     def _delete(self, files: Sequence[File]) -> list[str]:
         self._require_own(files, "deleted")
         revealed = []
-        for file in files:
-            with self._explained(file.path, "deleted"):
+        for number, file in enumerate(files):
+            with _after(number, len(files), "deleted"), self._explained(file.path, "deleted"):
                 if self._session.delete_memory(self._key(file.path), etag=file.etag):
                     revealed.append(file.path)
         return revealed
@@ -373,6 +386,17 @@ class FileView:
                 f"{self._named(new_path or path)} is no possible path: it is too long, ends in a space, or has a "
                 "character that is neither a letter, a digit, a sign nor a space."
             ) from None
+
+
+@contextmanager
+def _after(number: int, total: int, done: str) -> Iterator[None]:
+    """Adds to an error how many files were changed before it, if any."""
+    try:
+        yield
+    except FileError as error:
+        if not number:
+            raise
+        raise type(error)(f"{error} {number} of {total} files were {done} before that, and stay so.") from None
 
 
 def normalized(path: str, *, is_file: bool = False) -> str:
