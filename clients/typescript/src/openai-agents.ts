@@ -8,7 +8,7 @@
  *
  * Levels apply. Items above the taint do not exist, and new ones are stored at the taint. Items below the taint cannot
  * be deleted: `popItem`, if the newest item is one, and `clearSession`, if there is any, reject with {@link LowerItems}
- * and change nothing. An item has at most 256 KiB of JSON.
+ * and change nothing. An item has at most 256 KiB of JSON: `addItems` stores the others, and rejects with RangeError.
  */
 
 import { randomUUID } from "node:crypto";
@@ -19,6 +19,7 @@ import { pages, undisturbed } from "./pages.js";
 import type { SessionClient } from "./session.js";
 
 const MAX_PAGE_SIZE = 250;
+const MAX_ITEM_BYTES = 256 * 1024;
 /** The tag of an item of a history. */
 const TAG = "openai-agents";
 
@@ -52,18 +53,23 @@ export class MunimentSession<Item extends object = object> {
     return newest.reverse().map(({ content }) => JSON.parse(content) as Item);
   }
 
-  /** Add items at the end. */
+  /** Add items at the end. RangeError: some have more than 256 KiB of JSON; all others were added. */
   async addItems(items: readonly Item[]): Promise<void> {
     // All of them, or none: JSON that cannot be made is found before anything is stored.
     const requests = items.map((item) => ({
       passage: { content: JSON.stringify(item), tags: [TAG], thread: this.#sessionId, passageId: randomUUID() },
     }));
+    const fitting = requests.filter(({ passage }) => Buffer.byteLength(passage.content) <= MAX_ITEM_BYTES);
     async function* stream() {
-      yield* requests;
+      yield* fitting;
     }
-    if (requests.length > 0) {
+    if (fitting.length > 0) {
       // They have ids: where the taint is raised meanwhile, those that are stored already are not stored again.
       await undisturbed(() => this.#session.passages.importPassages(stream()));
+    }
+    const leftOut = requests.length - fitting.length;
+    if (leftOut > 0) {
+      throw new RangeError(`items with more than 256 KiB of JSON were not stored: ${leftOut}. All others were`);
     }
   }
 

@@ -31,6 +31,7 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.genai.types import Content, Part
 
 from muniment._connect import connect
+from muniment._imports import import_all
 from muniment.errors import AgentExists, PassageNotFound
 from muniment.host import HostClient
 from muniment.session import SessionClient
@@ -143,10 +144,13 @@ class MunimentMemoryService(BaseMemoryService):
         with self._session_of(app_name, user_id) as session:
             listed = session.list_memories(key_prefix=DELETED, page_size=250).all(restart_on_taint_change=True)
             deleted = {memory.key.removeprefix(DELETED) for memory in listed}
-            session.import_passages(
-                NewPassage(each.content, [tag], each.thread, each.author, each.event_time, each.passage_id)
-                for each in passages
-                if each.passage_id not in deleted
+            import_all(
+                session,
+                [
+                    NewPassage(each.content, [tag], each.thread, each.author, each.event_time, each.passage_id)
+                    for each in passages
+                    if each.passage_id not in deleted
+                ],
             )
 
     def _found(self, app_name: str, user_id: str, query: str) -> list[MemoryEntry]:

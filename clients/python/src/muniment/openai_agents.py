@@ -7,7 +7,7 @@ a text that a tool stored must not come back as what the system or the user said
 
 Levels apply. Items above the taint do not exist, and new ones are stored at the taint. Items below the taint cannot be
 deleted: `pop_item`, if the newest item is one, and `clear_session`, if there is any, raise `LowerItems` and change
-nothing. An item has at most 256 KiB of JSON.
+nothing. An item has at most 256 KiB of JSON: `add_items` stores the others, and raises ValueError.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, cast
 
+from muniment._imports import import_all
 from muniment._json import json_text
 from muniment._listing import undisturbed
 from muniment.errors import PassageNotFound, WriteLevelMismatch
@@ -26,6 +27,7 @@ from muniment.session import SessionClient
 from muniment.values import NewPassage, Passage
 
 MAX_PAGE_SIZE = 250
+MAX_ITEM_BYTES = 256 * 1024
 TAG = "openai-agents"
 """The tag of an item of a history."""
 
@@ -58,12 +60,16 @@ class MunimentSession:
         return [json.loads(passage.content) for passage in reversed(newest)]
 
     async def add_items(self, items: Sequence[Any]) -> None:
-        """Add items at the end."""
+        """Add items at the end. ValueError: some have more than 256 KiB of JSON; all others were added."""
         # All of them, or none: JSON that cannot be made is found before anything is stored.
         passages = [NewPassage(json_text(item), [TAG], self.session_id, passage_id=str(uuid.uuid4())) for item in items]
-        if passages:
+        fitting = [each for each in passages if len(each.content.encode()) <= MAX_ITEM_BYTES]
+        if fitting:
             # They have ids: where the taint is raised meanwhile, those that are stored already are not stored again.
-            await asyncio.to_thread(undisturbed, lambda: self._session.import_passages(passages))
+            await asyncio.to_thread(undisturbed, lambda: import_all(self._session, fitting))
+        if len(fitting) < len(passages):
+            left_out = len(passages) - len(fitting)
+            raise ValueError(f"items with more than 256 KiB of JSON were not stored: {left_out}. All others were")
 
     async def pop_item(self) -> Any | None:
         """Delete and return the newest item. Returns None if there are no items. LowerItems: it is below the taint."""

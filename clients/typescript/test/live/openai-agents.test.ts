@@ -37,6 +37,13 @@ for (const taint of [PUBLIC, CONFIDENTIAL]) {
   });
 }
 
+test("beside an item that is too large, the others are stored", async () => {
+  const ours: Session = new MunimentSession("one", await (await someone())(PUBLIC));
+  const large = said("x".repeat(256 * 1024));
+  await assert.rejects(ours.addItems([said("one"), large, said("two")]), /256 KiB of JSON were not stored: 1/);
+  assert.deepEqual(await ours.getItems(), [said("one"), said("two")]);
+});
+
 test("a conversation has a name", async () => {
   const session = await (await someone())(PUBLIC);
   assert.throws(() => new MunimentSession("", session), /must not be empty/);

@@ -70,6 +70,13 @@ async def test_conversations_are_kept_apart(opened):
     assert await one.get_items() == [said("one")]
 
 
+async def test_beside_an_item_that_is_too_large_the_others_are_stored(opened):
+    session = MunimentSession("one", opened(PUBLIC))
+    with pytest.raises(ValueError, match="256 KiB of JSON were not stored: 1"):
+        await session.add_items([said("one"), said("x" * 256 * 1024), said("two")])
+    assert await session.get_items() == [said("one"), said("two")]
+
+
 def test_a_conversation_has_a_name(opened):
     with pytest.raises(ValueError, match="must not be empty"):
         MunimentSession("", opened(PUBLIC))
