@@ -125,6 +125,30 @@ def test_the_expiration_date_may_be_in_the_metadata(read, metadata):
     assert item.expire_time == (datetime(2027, 1, 1, tzinfo=UTC) if metadata else None)
 
 
+def test_what_mem0_wrote_itself_is_read(read):
+    """mem0.json is what `get_all` of mem0ai 2.2.1 returned after four `add(…, infer=False)`, with Qdrant in a folder."""
+    found = read((Path(__file__).parent / "mem0.json").read_text("utf-8"))
+    items = {item.content: item for item in found.items}
+
+    assert len(items) == 4
+    assert items["Ada takes her tea without sugar."].tags == ("food",)
+    assert items["I moved to Graz in May."].thread == "trip-7"
+    assert [items[text].author for text in ("I moved to Graz in May.", "Noted: you live in Graz now.")] == [
+        "ada",
+        "assistant",
+    ]
+    ticket = items["The ticket is valid until the end of the year."]
+    assert ticket.expire_time == datetime(2126, 12, 31, tzinfo=UTC)
+    assert found.remarks == ("memories whose metadata is omitted: 2",)
+
+
+@pytest.mark.parametrize("tags", ["food", {"a": 1}, [1], [""], None])
+def test_tags_in_the_metadata_that_are_no_texts_are_omitted(read, tags):
+    found = read(json.dumps([{"id": "a1", "memory": "Likes tea.", "metadata": {"tags": tags}}]))
+    assert found.items[0].tags == ()
+    assert len(found.remarks) == 1
+
+
 def test_a_memory_of_mem0_keeps_its_id_from_import_to_import(read):
     ids = [[item.passage_id for item in read(json.dumps(MEM0), agent_id=agent).items] for agent in ("alice", "bob")]
     assert ids[0] == [item.passage_id for item in read(json.dumps(MEM0["results"])).items]

@@ -1,13 +1,15 @@
 """Reads memories of mem0 in JSON, as its `get_all` returns them: an object with `results`, or the list alone.
 
 A memory becomes a passage: mem0's memories have no keys. Its run is the thread; its actor, or else its role, is the
-author; its categories are tags. It expires at the beginning of its `expiration_date`, in UTC. Metadata is omitted.
+author; its categories are tags, and so is a list `tags` in its metadata. It expires at the beginning of its
+`expiration_date`, in UTC. Other metadata is omitted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from muniment import Classification
 from muniment.cli.transfer.fields import Fields, loaded
@@ -32,7 +34,7 @@ def read(source: bytes, level: Classification, *, agent_id: str, from_agent: str
     listed = document["results"] if isinstance(document, Mapping) else document
     found = [Fields(f"memory {number}", each) for number, each in enumerate(listed, 1)]
     own = _of_one_owner(found, from_agent)
-    metadata = sum("metadata" in each and each.json_object("metadata") != {} for each in own)
+    metadata = sum(map(_omitted, own))
     remarks = (f"memories whose metadata is omitted: {metadata}",) if metadata else ()
     return Reading(checked(_passages(own, level, agent_id)), remarks)
 
@@ -67,12 +69,34 @@ def _passage(memory: Fields, level: Classification, agent_id: str) -> PassageIte
         level,
         passage_id=derived_id(agent_id, "mem0", memory.text("id")),
         content=memory.text("memory"),
-        tags=memory.texts("categories"),
+        tags=_tags(memory),
         thread=memory.text("run_id", default="") or None,
         author=memory.text("actor_id", default="") or memory.text("role", default="") or None,
         event_time=memory.time("created_at", zone=False),
         expire_time=_expiry(memory),
     )
+
+
+def _tags(memory: Fields) -> tuple[str, ...]:
+    """The categories, and the `tags` in the metadata if they are a list of texts."""
+    return tuple(dict.fromkeys((*memory.texts("categories"), *_tags_in(_metadata(memory)))))
+
+
+def _tags_in(metadata: Mapping[str, Any]) -> list[str]:
+    match metadata.get("tags"):
+        case [*tags] if all(isinstance(tag, str) and tag for tag in tags):
+            return tags
+    return []
+
+
+def _metadata(memory: Fields) -> Mapping[str, Any]:
+    return memory.json_object("metadata") if "metadata" in memory else {}
+
+
+def _omitted(memory: Fields) -> bool:
+    """Whether the metadata has more than what becomes tags."""
+    metadata = _metadata(memory)
+    return bool(metadata.keys() - ({"tags"} if _tags_in(metadata) else set()))
 
 
 def _expiry(memory: Fields) -> datetime | None:
