@@ -126,7 +126,7 @@ def test_the_expiration_date_may_be_in_the_metadata(read, metadata):
 
 
 def test_what_mem0_wrote_itself_is_read(read):
-    """mem0.json is what `get_all` of mem0ai 2.2.1 returned after four `add(…, infer=False)`, with Qdrant in a folder."""
+    """mem0.json is what `get_all` of mem0ai 2.2.1 returned after four calls of `add`, with Qdrant in a folder."""
     found = read((Path(__file__).parent / "mem0.json").read_text("utf-8"))
     items = {item.content: item for item in found.items}
 

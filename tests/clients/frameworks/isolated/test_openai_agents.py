@@ -132,9 +132,9 @@ async def test_a_raise_between_two_items_stores_each_once(owner, opened):
         def __getattr__(self, name: str) -> Any:
             return getattr(session, name)
 
-        def import_passages(self, passages: list[NewPassage]) -> ImportCounts:
+        def import_passages(self, passages: list[NewPassage], *, timeout: float) -> ImportCounts:
             if session.get_session().taint == CONFIDENTIAL:
-                return session.import_passages(passages)
+                return session.import_passages(passages, timeout=timeout)
             session.import_passages(passages[:1])
             owner.raise_taint(session, CONFIDENTIAL, reason="read the payroll")
             raise TaintChanged(grpc.StatusCode.ABORTED, "TAINT_CHANGED")
