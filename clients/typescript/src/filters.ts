@@ -5,7 +5,8 @@ import { isPlain, isSame, jsonOf } from "./json.js";
 type Condition = (value: unknown) => boolean;
 
 /**
- * Whether a value satisfies a filter.
+ * Whether a value satisfies a filter. As in LangGraph's own store, null is not satisfied by a field that is missing;
+ * in Python, None is.
  *
  * @throws TypeError if the filter cannot be satisfied by any value: an unknown operator, or nothing to compare with.
  */

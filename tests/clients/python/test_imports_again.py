@@ -16,7 +16,8 @@ OVERLOADED = Overloaded(grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", "", De
 class Refusing:
     """A session that fails so many times, and then stores."""
 
-    def __init__(self, *failures: Exception) -> None:
+    def __init__(self, *failures: Exception, retries: bool = True) -> None:
+        self.retries = retries
         self.failures = list(failures)
         self.imported: list[object] = []
 
@@ -39,5 +40,13 @@ def test_what_cannot_pass_is_not_sent_again() -> None:
     session = Refusing(InvalidArgument(grpc.StatusCode.INVALID_ARGUMENT))
 
     with pytest.raises(InvalidArgument):
+        import_all(session, PASSAGES)  # type: ignore[arg-type]
+    assert len(session.imported) == 1
+
+
+def test_a_client_without_retries_sends_once() -> None:
+    session = Refusing(OVERLOADED, retries=False)
+
+    with pytest.raises(Overloaded):
         import_all(session, PASSAGES)  # type: ignore[arg-type]
     assert len(session.imported) == 1

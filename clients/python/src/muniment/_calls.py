@@ -46,12 +46,12 @@ class Calls:
         self.channel = channel
         self.credential = checked_credential(credential)
         self._timeout = checked_timeout(timeout)
-        self._retries = retries
+        self.retries = retries
         self._owns_channel = owns_channel
 
     def with_credential(self, credential: str) -> Calls:
         """Calls with another credential over the same channel, which they do not own."""
-        return Calls(self.channel, credential, timeout=self._timeout, retries=self._retries, owns_channel=False)
+        return Calls(self.channel, credential, timeout=self._timeout, retries=self.retries, owns_channel=False)
 
     def __call__(
         self,
@@ -100,7 +100,7 @@ class Calls:
 
     def _may_help(self, request: Message, error: MunimentError) -> bool:
         """Whether to try *request* again after *error*."""
-        return self._retries and may_help(error, safe=may_repeat(request))
+        return self.retries and may_help(error, safe=may_repeat(request))
 
     @property
     def _metadata(self) -> tuple[tuple[str, str], ...]:

@@ -20,6 +20,6 @@ def import_all(session: SessionClient, passages: Sequence[NewPassage]) -> Import
     """
     return repeat(
         lambda seconds_left: session.import_passages(passages, timeout=seconds_left),
-        lambda error: may_help(error, safe=True),
+        lambda error: session.retries and may_help(error, safe=True),
         TIMEOUT,
     )

@@ -47,12 +47,12 @@ class Calls:
         self.channel = channel
         self.credential = checked_credential(credential)
         self._timeout = checked_timeout(timeout)
-        self._retries = retries
+        self.retries = retries
         self._owns_channel = owns_channel
 
     def with_credential(self, credential: str) -> Calls:
         """Calls with another credential over the same channel, which they do not own."""
-        return Calls(self.channel, credential, timeout=self._timeout, retries=self._retries, owns_channel=False)
+        return Calls(self.channel, credential, timeout=self._timeout, retries=self.retries, owns_channel=False)
 
     async def __call__(
         self,
@@ -66,7 +66,7 @@ class Calls:
         """
 
         def again(error: MunimentError) -> bool:
-            return self._retries and may_help(error, safe=may_repeat(request))
+            return self.retries and may_help(error, safe=may_repeat(request))
 
         attempts = Attempts(again, self._seconds(timeout))
         while True:

@@ -42,6 +42,11 @@ class SessionClient(Memories, Notes, Blocks, Passages, Prompts):
         return self._calls.credential
 
     @property
+    def retries(self) -> bool:
+        """Whether calls that failed are retried."""
+        return self._calls.retries
+
+    @property
     def session(self) -> Session:
         """The session as the client last received it. ValueError: it has not yet, so await `get_session` first.
 
