@@ -24,6 +24,7 @@ from muniment_server.runtime.remote_embedding import Pauses, RemoteEmbedding
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embedding_queue import START, embed_remote_batch, queue_missing
 from muniment_server.search.embeddings import model_number
+from tests.noninterference.mutants.damage import as_restricted
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, keys
 from tests.support.clock import StoppedClock
 from tests.support.embedders import quick
@@ -286,6 +287,37 @@ def test_what_was_stored_before_is_embedded_and_the_built_in_model_searches_unti
 
     assert while_growing == (["dog"], [])
     assert afterwards == ([], 10)
+
+
+def what_is_missing_above_changes_nothing_below(world):
+    fill(world)
+
+    def answer(handler, texts):
+        if any(": " in text for text in texts):
+            return answer_body(handler, b"", 503)  # for chunks, which begin with their key
+        return answer_well(handler, texts)
+
+    world.server.answer = answer
+    with world.service.database.as_owner() as owner:
+        owner.execute("UPDATE muniment_internal.remote_embedding SET signs = NULL, vector = NULL, is_missing = true")
+
+    assert world.found(PUBLIC, "feline") == ["cat-PUBLIC"]
+    assert world.found(INTERNAL, "feline") == []
+    assert world.found(INTERNAL, "hound") == ["dog-INTERNAL", "dog-PUBLIC"]
+
+
+def test_what_is_missing_above_changes_nothing_below(world):
+    """Law 2: the model is chosen by what the session sees."""
+    what_is_missing_above_changes_nothing_below(world)
+
+
+@pytest.mark.proof
+def test_a_model_that_is_chosen_by_what_is_missing_above_is_noticed(world):
+    with world.service.database.as_admin() as admin:
+        for statement in as_restricted("visible_remote_embedding"):
+            admin.execute(statement)
+    with pytest.raises(AssertionError):
+        what_is_missing_above_changes_nothing_below(world)
 
 
 def test_another_model_is_not_compared_with_the_vectors_of_the_one_before(database, tmp_path, server):
