@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -20,11 +20,14 @@ from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.runtime.embedder_socket import remote_query_embedder
+from muniment_server.runtime.remote_configuration import RemoteConfig
 from muniment_server.runtime.remote_embedding import Pauses, RemoteEmbedding
 from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.search import embedding_queue
 from muniment_server.search.embedding_queue import START, embed_remote_batch, queue_missing
 from muniment_server.search.embeddings import model_number
 from tests.noninterference.mutants.damage import as_restricted
+from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, applied, edit, setting
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, keys
 from tests.support.clock import StoppedClock
 from tests.support.embedders import quick
@@ -335,6 +338,14 @@ def test_another_model_is_not_compared_with_the_vectors_of_the_one_before(databa
     assert found in ([], ["cat"])  # two dimensions say little
 
 
+def test_vectors_of_another_model_are_not_compared(world):
+    fill(world)
+    with world.service.database.as_owner() as owner:
+        owner.execute("UPDATE muniment_public.remote_embedding SET model = 7")
+
+    assert world.found(PUBLIC, "feline") == []
+
+
 def test_when_the_ceiling_is_raised_what_lies_there_is_sent(database, tmp_path, server):
     with world_of(database, tmp_path, server, PUBLIC) as world:
         fill(world)
@@ -479,3 +490,55 @@ def test_reindexing_embeds_again(world):
     world.embed()
 
     assert world.found(PUBLIC, "feline") == ["cat-PUBLIC"]
+
+
+# Guards, broken.
+
+_ALL_LEVELS = setting(RemoteConfig, "levels", property(lambda _: tuple(Classification)))
+_NO_CEILING = setting(Classification, "can_flow_to", lambda *_: True)
+_ANY_MODEL = (
+    edit(ITEMS, "search_embeddings", "(remote.kind, remote.model) = (%(kind)s, %(model)s)", "remote.kind = %(kind)s"),
+    edit(
+        ITEMS,
+        "search_embeddings",
+        "remote.number, remote.model) = (seen.kind, seen.name, seen.change_id, seen.piece, %(model)s)",
+        "remote.number) = (seen.kind, seen.name, seen.change_id, seen.piece)",
+    ),
+)
+_BROKEN: Mapping[str, tuple[Callable[[World], None], tuple[Patch, ...]]] = {
+    "deleted turns are not forgotten": (
+        test_a_vector_with_the_text_of_a_deleted_turn_goes_with_it_and_is_made_again_without,
+        (edit(ITEMS, "forget_passages", "forgotten.prior_name = ANY(%(names)s)", "FALSE"),),
+    ),
+    "erased turns are not forgotten": (
+        test_a_vector_with_the_text_of_an_erased_turn_goes_with_it,
+        (
+            edit(
+                HOSTS, "unindex_erased", "AND forgotten.prior_name = ANY(", "AND FALSE AND forgotten.prior_name = ANY("
+            ),
+        ),
+    ),
+    "what is deleted meanwhile is stored": (
+        test_a_vector_whose_text_is_deleted_while_it_is_made_is_not_stored,
+        (edit(embedding_queue._QUERIES, "keep_remote_vectors", " OR prior.change_id IS NOT NULL", " OR TRUE"),),
+    ),
+    "vectors of an incomplete model are compared": (
+        what_is_missing_above_changes_nothing_below,
+        (edit(ITEMS, "search_embeddings", "AND waiting.is_missing", "AND FALSE"),),
+    ),
+    "vectors of all models are compared": (
+        test_vectors_of_another_model_are_not_compared,
+        _ANY_MODEL,
+    ),
+    "there is no ceiling": (test_no_text_above_the_ceiling_is_ever_sent, (_ALL_LEVELS, _NO_CEILING)),
+}
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", _BROKEN)
+def test_a_guard_that_is_missing_is_noticed(request, name):
+    noticed_by, patches = _BROKEN[name]
+    with applied(Mutant(name, "", patches)):
+        world = request.getfixturevalue("world")
+        with pytest.raises(AssertionError):
+            noticed_by(world)
