@@ -355,6 +355,33 @@ def test_an_answer_that_drips_is_cut_off(server, part):
     assert time.monotonic() - before < 1.5
 
 
+def test_an_answer_that_drips_is_cut_off_however_long_it_took_to_connect(server, monkeypatch):
+    """A slow name server uses up the time before there is a connection to cut off."""
+    connect = socket.create_connection
+
+    def connect_late(*given):
+        time.sleep(0.4)
+        return connect(*given)
+
+    model = server.model()
+    model.close()
+    sent = len(server.requests)
+    monkeypatch.setattr(socket, "create_connection", connect_late)
+    text = failure(lambda: model.embed_query(_SECRET, PUBLIC, 0.2))
+
+    assert "did not answer within 0.2 s" in text
+    assert len(server.requests) == sent
+
+
+def test_a_vector_too_short_to_have_a_direction_becomes_zeros(server):
+    """Its length would be divided by: a number that is nearly zero overflows."""
+    server.answer = lambda handler, texts: answer_with(handler, [[0.0, 0.0]] * len(texts))
+    model = server.model()
+    server.answer = lambda handler, texts: answer_with(handler, [[1e-320, 0.0]] * len(texts))
+
+    assert model.embed_query("text", PUBLIC, 5) == [0, 0]
+
+
 def test_a_server_that_is_silent_is_not_waited_for(server):
     model, ended = server.model(), threading.Event()
     server.answer = lambda *_: ended.wait(10)

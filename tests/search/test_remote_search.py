@@ -444,7 +444,7 @@ def test_while_the_model_is_away_chunks_wait_and_are_embedded_when_it_is_back(wo
     world.server.answer = lambda handler, _: answer_body(handler, b"", 500)
     world.at(PUBLIC).save_memory(key="secret", content="a secret cat")
     world.embed(waits=False)
-    wait_until(lambda: "chunks at PUBLIC wait" in caplog.text)
+    wait_until(lambda: "chunks wait for" in caplog.text)
     meanwhile = world.rows("WHERE signs IS NULL")
     world.server.answer = answer_well
     world.embed()
@@ -453,6 +453,7 @@ def test_while_the_model_is_away_chunks_wait_and_are_embedded_when_it_is_back(wo
     assert world.found(PUBLIC, "feline") == ["secret"]
     assert "HTTP 500" in caplog.text
     assert "secret" not in caplog.text
+    assert not any("wait for" in line and "PUBLIC" in line for line in caplog.messages)  # the log names no level
 
 
 def test_a_model_that_is_away_at_the_start_is_asked_again(database, tmp_path, server, caplog):

@@ -82,7 +82,7 @@ class RemoteQueries:
         except RemoteModelError as error:
             if not error.may_be_the_text:  # or a caller could stop the queries of others by one that is refused
                 self._pauses.begin(error.retry_after)
-            _warn(self._repeats, f"a query at {self._level.name} was not embedded by {self._address}: {error}")
+            _warn(self._repeats, f"a query was not embedded by {self._address}: {error}")
             return None
         self._pauses.end()
         return vector
@@ -162,13 +162,11 @@ class RemoteEmbedding:
                 self._embed_queued(level, pauses, stop)
             except RemoteModelError as error:
                 seconds = pauses.begin(error.retry_after)
-                _LOG.warning(
-                    "chunks at %s wait for %s, trying again in %d s: %s", level.name, self._address, seconds, error
-                )
+                _LOG.warning("chunks wait for %s, trying again in %d s: %s", self._address, seconds, error)
             except StorageFull:
                 self._disk.report_full()
             except MunimentError as error:
-                _warn(self._repeats, f"chunks at {level.name} wait for {self._address}: {type(error).__name__}")
+                _warn(self._repeats, f"chunks wait for {self._address}: {type(error).__name__}")
             except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
                 _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
                 stop.wait(_SECONDS_AFTER_ERROR)

@@ -29,6 +29,8 @@ _LOG = logging.getLogger("muniment.embedder")
 _CHUNKS_SECONDS = 30.0
 """How long an answer for a batch of chunks may take."""
 _MAX_COMPONENT = 1e6
+_SHORTEST = 1e-9
+"""The length of the shortest vector, after the mean is subtracted, that has a direction."""
 _MAX_BYTES = 64 * 1024
 _MAX_BYTES_OF_COMPONENT = 32
 """The limit of an answer: so many bytes, and so many for each component of each vector."""
@@ -157,8 +159,8 @@ class RemoteModel:
 
 
 def _whole(vector: Sequence[float], mean: Sequence[float]) -> Vector:
-    """The integer vector. Zeros for one that is the mean: it has no direction."""
-    return [0] * len(mean) if list(vector) == list(mean) else vector_of(vector, mean)
+    """The integer vector. Zeros for one that is the mean, or nearly: it has no direction."""
+    return [0] * len(mean) if math.dist(vector, mean) < _SHORTEST else vector_of(vector, mean)
 
 
 class _Connections:
@@ -222,12 +224,18 @@ class _Connection(http.client.HTTPConnection):
         return self.sock is None
 
     def connect(self) -> None:
-        """Connect. An address on this machine must lead there: "localhost" is a name that can be redefined."""
+        """Connect. Raises TimeoutError if that took so long that no timer would cut off what follows."""
         if self._address.socket:
             self.sock = self._socket = socket.socket(socket.AF_UNIX)
             self.sock.settimeout(self.timeout)
             self.sock.connect(self._address.socket)
-            return
+        else:
+            self._connect_by_tcp()
+        if self._is_late:
+            raise TimeoutError
+
+    def _connect_by_tcp(self) -> None:
+        """An address on this machine must lead there: "localhost" is a name that can be redefined."""
         self.sock = self._socket = socket.create_connection((self._address.host, self._address.port), self.timeout)
         if self._address.is_private and not _leads_to_this_machine(self.sock):
             _fail("its name leads to another machine, but only this one may be reached")
