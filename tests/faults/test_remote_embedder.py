@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 
@@ -11,8 +12,11 @@ import pytest
 
 import muniment
 from muniment import Classification
+from muniment_server.admin.metrics_reader import MetricsReader
+from muniment_server.admin.status import status_of
 from tests.faults.processes import ServerProcess, runs, wait_until
 from tests.support.embedding_server import EmbeddingServer, answer_body, answer_well, embedding_server
+from tests.support.words import ROOT
 
 _SLOW = 60.0
 _LEVELS = (Classification.PUBLIC, Classification.INTERNAL, Classification.CONFIDENTIAL, Classification.RESTRICTED)
@@ -115,6 +119,29 @@ def test_a_killed_embedder_goes_on_where_it_was(remote, model):
     session.save_memory("cat", "a cat")
     wait_until(lambda: embedded(remote), "it is embedded", seconds=_SLOW)
     wait_until(lambda: found(session, "feline") == ["cat"], "it is found", seconds=_SLOW)
+
+
+def test_metrics_and_status_tell_how_the_model_does(remote, model):
+    """Also each metric that an alert rule names."""
+    host = muniment.connect(remote.address, host_key=remote.host_key)
+    host.create_agent("watched")
+    session = session_of(remote, "watched", Classification.INTERNAL)
+    model.answer = lambda handler, _: answer_body(handler, b"", 503)
+    session.search_memories("anything")
+    reader = MetricsReader(f"unix:{remote.data_dir / 'metrics.sock'}", None, None, "")
+
+    def told():
+        return status_of(reader.read())
+
+    wait_until(lambda: told()["remote_embedding_queue_by_level"], "the queue was measured", seconds=_SLOW)
+    status, rules = told(), (ROOT / "service/deploy/alerts.yml").read_text()
+
+    assert status["remote_embedder"] == model.url.removeprefix("http://").removesuffix("/v1")
+    assert status["remote_embedder_ceiling"] == "INTERNAL"
+    assert status["remote_embedder_failures_by_level"]["INTERNAL"] > 0
+    assert set(status["remote_embedding_queue_by_level"]) == {"PUBLIC", "INTERNAL"}
+    assert set(status["remote_embedding_queue_since_by_level"]) == {"PUBLIC", "INTERNAL"}
+    assert set(re.findall(r"muniment_remote_\w+", rules)) <= reader.read().samples.keys()
 
 
 def test_a_server_stops_while_its_model_does_not_answer(model):

@@ -207,6 +207,9 @@ def no_model(_: Classification) -> None:
 def _remote_model(config: RemoteConfig, assignment: Assignment, stack: ExitStack) -> NextModel | None:
     """Embed with the model at an address too, until the end of *stack*. None if its key cannot be read."""
     assert assignment.embedder is not None
+    metrics.REMOTE_MODEL.labels(str(config.address), config.ceiling.name).set(1)
+    for level in config.levels:  # which stays if the model never answers
+        metrics.REMOTE_SINCE.labels(level.name).set_to_current_time()
     try:
         model = RemoteModel(config)
     except (RemoteConfigError, OSError) as error:
@@ -241,6 +244,8 @@ def measure_queue(database: Database, next_model: NextModel) -> None:
                 metrics.EMBEDDING_QUEUE.labels(level.name).set(count)
                 if waiting is not None:
                     metrics.REMOTE_QUEUE.labels(level.name).set(waiting)
+                if waiting == 0:
+                    metrics.REMOTE_SINCE.labels(level.name).set_to_current_time()
                 if not count:
                     metrics.EMBEDDING_SINCE.labels(level.name).set_to_current_time()
         time.sleep(_MEASURE_SECONDS)

@@ -82,7 +82,8 @@ class RemoteModel:
 
     def calibrate(self) -> None:
         """Learn the model's dimensions and its mean, from sentences of no level. Raises RemoteModelError."""
-        vectors = self._ask(SENTENCES, _CHUNKS_SECONDS, dimensions=None)
+        with self._counting_failures(Classification.PUBLIC, "sentence"):
+            vectors = self._ask(SENTENCES, _CHUNKS_SECONDS, dimensions=None)
         mean = [math.fsum(components) / len(vectors) for components in zip(*vectors, strict=True)]
         self._calibration = _Calibration(model_number(self._config.model, len(mean)), mean)
 
@@ -145,12 +146,17 @@ class RemoteModel:
         place = str(self._config.address)
         metrics.REMOTE_TEXTS.labels(place, level.name, what).inc(len(texts))
         metrics.REMOTE_BYTES.labels(place, level.name, what).inc(sum(len(text.encode()) for text in texts))
-        try:
+        with self._counting_failures(level, what):
             answer = self._ask(texts, seconds, dimensions=len(mean))
-        except RemoteModelError:
-            metrics.REMOTE_FAILURES.labels(place, level.name, what).inc()
-            raise
         return [_whole(vector, mean) for vector in answer]
+
+    @contextmanager
+    def _counting_failures(self, level: Classification, what: str) -> Iterator[None]:
+        try:
+            yield
+        except RemoteModelError:
+            metrics.REMOTE_FAILURES.labels(str(self._config.address), level.name, what).inc()
+            raise
 
     def _ask(self, texts: Sequence[str], seconds: float, *, dimensions: int | None) -> Sequence[Sequence[float]]:
         body = json.dumps({"model": self._config.model, "input": texts, "encoding_format": "float"}).encode()

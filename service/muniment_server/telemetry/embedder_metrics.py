@@ -13,7 +13,7 @@ EMBEDDING_SINCE = gauge(
     "level",
 )
 _SENT = ("address", "level", "what")
-"""What: a query or a chunk."""
+"""What: a query, a chunk, or the constant sentences that are sent first, which count as PUBLIC."""
 REMOTE_TEXTS = Counter(
     "muniment_remote_embedder_texts", "Texts sent to the model at an address.", _SENT, registry=REGISTRY
 )
@@ -22,6 +22,19 @@ REMOTE_BYTES = Counter(
 )
 REMOTE_FAILURES = Counter(
     "muniment_remote_embedder_failures", "Requests to that model without a usable answer.", _SENT, registry=REGISTRY
+)
+REMOTE_MODEL = gauge(
+    "muniment_remote_embedder",
+    "1 for the model at an address, and its ceiling.",
+    "address",
+    "ceiling",
+    of_all="livemax",
+)
+REMOTE_SINCE = gauge(
+    "muniment_remote_embedding_queue_since_timestamp_seconds",
+    "When the queue of that model was last seen empty; now if it is empty.",
+    "level",
+    of_all="livemax",
 )
 REMOTE_QUEUE = gauge(
     "muniment_remote_embedding_queue", "Chunks without an embedding by the model at an address, up to 100,000.", "level"
