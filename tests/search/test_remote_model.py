@@ -148,6 +148,32 @@ def test_the_dimensions_are_those_of_the_answer(server, dimensions):
     assert model.number == model_number("stub", dimensions)
 
 
+def test_the_first_dimensions_are_kept_if_so_many_are_wanted(server):
+    """They are scaled to the length of all vectors, and the model has another number than with all its dimensions."""
+    model = RemoteModel(RemoteConfig(server.url, "stub", PUBLIC, dimensions=64))
+    model.calibrate()
+    short, whole = model.embed_query("a cat", PUBLIC, 5), server.model().embed_query("a cat", PUBLIC, 5)
+    model.close()
+
+    assert len(short) == 64
+    assert 990_000 < similarity(short, short) < 1_010_000
+    assert similarity(short, whole[:64]) ** 2 > 0.99 * similarity(short, short) * similarity(whole[:64], whole[:64])
+    assert model.number == model_number("stub", 64)
+
+
+def test_more_dimensions_than_there_are_cannot_be_kept(server):
+    model = RemoteModel(RemoteConfig(server.url, "stub", PUBLIC, dimensions=385))
+
+    assert "384 dimensions" in failure(model.calibrate)
+    model.close()
+
+
+def test_the_options_reach_the_embedder_as_they_are(tmp_path):
+    config = RemoteConfig("https://api.example/v1", "m", INTERNAL, tmp_path / "key", 64)
+
+    assert RemoteConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
 def test_models_with_other_names_or_dimensions_have_other_numbers():
     numbers = {model_number(name, dimensions) for name in ("a", "b", "1 a") for dimensions in (1, 384, 1024)}
 
@@ -516,6 +542,8 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path):
     for options in refused:
         with pytest.raises(RemoteConfigError):
             remote_config(*options)
+    with pytest.raises(RemoteConfigError):
+        remote_config(None, None, None, None, 64)
     with pytest.raises(FileNotFoundError):
         remote_config(local, "m", tmp_path / "absent", None)
     assert remote_config(None, None, None, None) is None

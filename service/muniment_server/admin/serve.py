@@ -33,7 +33,7 @@ from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.child import ChildFailed
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, MetricsConfig, ServerConfig, Tls
 from muniment_server.runtime.metrics_endpoint import read_token
-from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError, remote_config
+from muniment_server.runtime.remote_configuration import MAX_DIMENSIONS, RemoteConfig, RemoteConfigError, remote_config
 from muniment_server.runtime.supervisor import RunningServer
 from muniment_server.telemetry import logs
 from muniment_server.telemetry.logs import LogFormat
@@ -133,6 +133,12 @@ _MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
     "any other.",
 )
 @click.option(
+    "--embedder-dimensions",
+    type=click.IntRange(1, MAX_DIMENSIONS),
+    metavar="N",
+    help="Keep the first N components of its embeddings, of a model that was trained for that. The default is all.",
+)
+@click.option(
     "--dev",
     is_flag=True,
     help="Create a host key, print commands to try, serve metrics at DIR/metrics.sock, and open reflection to all "
@@ -168,6 +174,7 @@ def serve(
     embedder_model: str | None,
     embedder_key_file: Path | None,
     embedder_ceiling: Classification | None,
+    embedder_dimensions: int | None,
     dev: bool,
     audit_reads_from: Classification,
 ) -> None:
@@ -202,7 +209,7 @@ def serve(
             log_format=log_format,
             access_log=access_log,
             traces=traces,
-            remote=_remote(embedder, embedder_model, embedder_key_file, embedder_ceiling),
+            remote=_remote(embedder, embedder_model, embedder_key_file, embedder_ceiling, embedder_dimensions),
             metrics=_metrics(metrics or (_development_metrics(data_dir) if dev else None), metrics_token_file),
         )
         _check_config(config)
@@ -236,11 +243,15 @@ def _tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> 
 
 
 def _remote(
-    url: str | None, model: str | None, key_file: Path | None, ceiling: Classification | None
+    url: str | None,
+    model: str | None,
+    key_file: Path | None,
+    ceiling: Classification | None,
+    dimensions: int | None,
 ) -> RemoteConfig | None:
     """The model at an address. Raises ConfigError, or OSError for a missing file."""
     try:
-        remote = remote_config(url, model, key_file, ceiling)
+        remote = remote_config(url, model, key_file, ceiling, dimensions)
     except RemoteConfigError as error:
         raise ConfigError(str(error)) from None
     if remote is not None and not supervisor.embedder_is_installed():

@@ -60,6 +60,8 @@ class RemoteConfig:
     ceiling: Classification
     """Nothing above this level is sent."""
     key_file: Path | None = None
+    dimensions: int | None = None
+    """How many components of an embedding are kept, the first ones. None keeps all."""
 
     @property
     def address(self) -> RemoteAddress:
@@ -74,27 +76,38 @@ class RemoteConfig:
     def to_json(self) -> Mapping[str, object]:
         """The form in which a child process receives it."""
         key_file = str(self.key_file.absolute()) if self.key_file else None
-        return {"url": self.url, "model": self.model, "ceiling": int(self.ceiling), "key_file": key_file}
+        return {
+            "url": self.url,
+            "model": self.model,
+            "ceiling": int(self.ceiling),
+            "key_file": key_file,
+            "dimensions": self.dimensions,
+        }
 
     @classmethod
     def from_json(cls, values: Mapping[str, object]) -> RemoteConfig:
         """What `to_json` returned."""
-        key_file = values["key_file"]
+        key_file, dimensions = values["key_file"], values["dimensions"]
         return cls(
             str(values["url"]),
             str(values["model"]),
             Classification(int(str(values["ceiling"]))),
             Path(str(key_file)) if key_file else None,
+            int(str(dimensions)) if dimensions else None,
         )
 
 
 def remote_config(
-    url: str | None, model: str | None, key_file: Path | None, ceiling: Classification | None
+    url: str | None,
+    model: str | None,
+    key_file: Path | None,
+    ceiling: Classification | None,
+    dimensions: int | None = None,
 ) -> RemoteConfig | None:
     """The configuration of these options. None if no address is given. Raises RemoteConfigError, or OSError."""
     if url is None:
-        if model is not None or key_file is not None or ceiling is not None:
-            raise RemoteConfigError("--embedder-model, --embedder-key-file and --embedder-ceiling require --embedder")
+        if any(option is not None for option in (model, key_file, ceiling, dimensions)):
+            raise RemoteConfigError("--embedder-model and the other options of an embedder require --embedder")
         return None
     address = parse_url(url)
     if model is None or not model.isprintable() or not 0 < len(model) <= _MAX_MODEL_CHARS:
@@ -110,7 +123,7 @@ def remote_config(
     if key_file is not None:
         read_key(key_file)
     default = Classification.RESTRICTED if address.is_private else Classification.PUBLIC
-    return RemoteConfig(url, model, default if ceiling is None else ceiling, key_file)
+    return RemoteConfig(url, model, default if ceiling is None else ceiling, key_file, dimensions)
 
 
 def read_key(file: Path) -> str:

@@ -62,7 +62,10 @@ class _Calibration:
     """What the embeddings of everyday sentences show of a model."""
 
     number: int
+    dimensions: int
+    """How many an answer has."""
     mean: Sequence[float]
+    """Of the components that are kept."""
 
 
 class RemoteModel:
@@ -84,8 +87,12 @@ class RemoteModel:
         """Learn the model's dimensions and its mean, from sentences of no level. Raises RemoteModelError."""
         with self._counting_failures(Classification.PUBLIC, "sentence"):
             vectors = self._ask(SENTENCES, _CHUNKS_SECONDS, dimensions=None)
-        mean = [math.fsum(components) / len(vectors) for components in zip(*vectors, strict=True)]
-        self._calibration = _Calibration(model_number(self._config.model, len(mean)), mean)
+        dimensions = len(vectors[0])
+        kept = self._config.dimensions or dimensions
+        if kept > dimensions:
+            _fail(f"an embedding has {dimensions:,} dimensions: give --embedder-dimensions no more than that")
+        mean = [math.fsum(components) / len(vectors) for components in zip(*vectors, strict=True)][:kept]
+        self._calibration = _Calibration(model_number(self._config.model, kept), dimensions, mean)
 
     def embed_query(self, text: str, level: Classification, seconds: float) -> Vector:
         """The embedding of a query of a session at *level*, within *seconds*. Raises RemoteModelError."""
@@ -130,7 +137,7 @@ class RemoteModel:
         return [0] * len(self._calibrated.mean)
 
     def _embed_sentence(self) -> None:
-        self._ask(SENTENCES[:1], _CHUNKS_SECONDS, dimensions=len(self._calibrated.mean))
+        self._ask(SENTENCES[:1], _CHUNKS_SECONDS, dimensions=self._calibrated.dimensions)
 
     @property
     def _calibrated(self) -> _Calibration:
@@ -147,8 +154,8 @@ class RemoteModel:
         metrics.REMOTE_TEXTS.labels(place, level.name, what).inc(len(texts))
         metrics.REMOTE_BYTES.labels(place, level.name, what).inc(sum(len(text.encode()) for text in texts))
         with self._counting_failures(level, what):
-            answer = self._ask(texts, seconds, dimensions=len(mean))
-        return [_whole(vector, mean) for vector in answer]
+            answer = self._ask(texts, seconds, dimensions=self._calibrated.dimensions)
+        return [_whole(vector[: len(mean)], mean) for vector in answer]
 
     @contextmanager
     def _counting_failures(self, level: Classification, what: str) -> Iterator[None]:
