@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from muniment_server.admin.checks import _check_ledgers
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.disk import Disk
@@ -491,6 +492,19 @@ def test_reindexing_embeds_again(world):
     world.embed()
 
     assert world.found(PUBLIC, "feline") == ["cat-PUBLIC"]
+
+
+def test_doctor_tells_of_what_is_queued(world):
+    fill(world)
+    with connect_operator(world.service.database.admin) as operator:
+        before = operator.remote_chunks()
+        with world.service.database.as_owner() as owner:
+            owner.execute("UPDATE muniment_public.remote_embedding SET model = 7, signs = NULL, vector = NULL")
+        after = operator.remote_chunks()
+    said = [finding.text for finding in _check_ledgers(world.service.database.admin)]
+
+    assert (before, after) == ((0, 4), (2, 2))
+    assert any("2 embeddings are by models at addresses, 2 more are queued" in text for text in said)
 
 
 # Guards, broken.
