@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from muniment.v1.agent_pb2 import Agent
+from muniment_server.search.embedding_queue import START, embed_batch
 from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, events, invalid, keys, pages, refusal
+from tests.support.embedders import quick
 from tests.support.erasing import erase_all
 from tests.support.services import failure_of
 
@@ -201,6 +203,8 @@ def fill(service):
         session.save_memory(key="plan", content="two")
         session.save_memory(key="gone", content="one")
         session.delete_memory(key="gone")
+        with service.database.connect(level.role) as connection:
+            embed_batch(connection, lambda text, _: quick(text), START, next_model=7)
 
 
 def rows_by_table(database):

@@ -23,6 +23,7 @@ from muniment_server.monitor.validation import Validator, load_pool
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.search.embeddings import no_embedder
+from muniment_server.search.search import Searcher
 from muniment_server.transport import server
 from muniment_server.transport.dispatch import Dispatcher
 from muniment_server.transport.full_disk import RefuseWhenFull
@@ -52,7 +53,7 @@ def dispatcher(monkeypatch, scopes):
             made.append(self)
 
     monkeypatch.setattr(server, "Dispatcher", Spy)
-    Server(scopes, no_embedder, disk=Disk(None), limits=Limits(), open_reflection=False)
+    Server(scopes, Searcher(no_embedder), disk=Disk(None), limits=Limits(), open_reflection=False)
     (only,) = made
     return only
 

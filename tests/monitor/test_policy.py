@@ -18,6 +18,7 @@ from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.search.embeddings import no_embedder
+from muniment_server.search.search import Searcher
 from muniment_server.transport import server
 from muniment_server.transport.pools import Limits
 from muniment_server.transport.server import SERVICES, Server
@@ -106,7 +107,7 @@ def test_a_method_without_a_policy_stops_the_server(monkeypatch):
     )
 
     with pytest.raises(PolicyError, match=r"vault\.Vault\.Peek"):
-        Server(scopes, no_embedder, disk=Disk(None), limits=Limits(), open_reflection=True)
+        Server(scopes, Searcher(no_embedder), disk=Disk(None), limits=Limits(), open_reflection=True)
 
 
 def test_c47_hosts_may_name_a_level():

@@ -11,12 +11,14 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import grpc
 import pytest
 
-from muniment_server.search.embeddings import Vector
+from muniment_server.search.embeddings import RemoteVector, Vector
+from muniment_server.search.search import Searcher
 from muniment_server.transport.dispatch import Dispatcher
 from tests.support.databases import Database
 from tests.support.embedders import quick
@@ -28,6 +30,10 @@ OPERATION = "test-operation"
 _KEY = b"the same in both worlds"
 _ALIKE = {"the": "meeting", "user": "budget", "name": "running"}
 """Words of queries that no item holds, and the words that the embedder takes them for."""
+REMOTE_MODEL = 7
+"""The number of the model at the address, where there is one."""
+_ALIKE_REMOTELY = {"the": "running", "user": "meeting", "name": "budget"}
+"""What that model takes such words for."""
 _serve = Dispatcher._serve
 
 
@@ -63,6 +69,24 @@ def derived(name: str) -> bytes:
 def embedding_of(text: str) -> Vector:
     """The embedding of a text, the same in both worlds."""
     return quick(text, _ALIKE)
+
+
+def remote_embedding_of(text: str) -> Vector:
+    """The embedding of a text by the model at the address, the same in both worlds."""
+    return quick(text, _ALIKE_REMOTELY)
+
+
+def remote_query(text: str, level: int, *, ceiling: int) -> RemoteVector | None:
+    """The embedding of a query by that model. A third of the queries get none: it is slow, wrong or away."""
+    if level > ceiling or derived(text)[0] % 3 == 0:
+        return None
+    return RemoteVector(REMOTE_MODEL, remote_embedding_of(text))
+
+
+def ask_remotely(monkeypatch: pytest.MonkeyPatch, *, ceiling: int) -> None:
+    """Give a server that model, up to *ceiling*."""
+    asked = partial(remote_query, ceiling=ceiling)
+    monkeypatch.setattr(Searcher, "_embed_remotely", property(lambda _: asked), raising=False)
 
 
 def _serve_operation(self: Any, method: Any, proceed: Any, incoming: Any, context: grpc.ServicerContext) -> Any:

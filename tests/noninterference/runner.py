@@ -188,7 +188,7 @@ class Program:
     def _call(self, which: int, operation: Operation) -> tuple[Any, Outcome]:
         if operation.rpc.startswith("Search"):
             for world in self._worlds:  # in both: law 2 leaves out whether an embedding was made in time
-                world.embed(self._models[which].level(operation.token) or 0)
+                world.embed(self._models[which].level(operation.token) or 0, operation.name)
         expected = self._models[which].expect(operation.name, operation.token, operation.rpc, operation.requests)
         outcome = self._worlds[which].call(
             operation.name, operation.time, operation.path, operation.requests, operation.metadata

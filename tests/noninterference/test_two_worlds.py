@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 
 import pytest
 
 from muniment_server.agents import servicer
+from muniment_server.domain.classification import Classification
 from muniment_server.domain.limits import AgentLimits
 from muniment_server.postgres import roles
 from tests.noninterference import probes
 from tests.noninterference.model import agents
 from tests.noninterference.mutants.scheme import Mutant, applied, edit_scope
 from tests.noninterference.reachable import missing
+from tests.noninterference.replay import ask_remotely
 from tests.noninterference.runner import Form, Leak, Program, Report, run_programs
 from tests.noninterference.worlds import changed, two_worlds, world
 
+_REMOTE = (Classification.PUBLIC, Classification.INTERNAL, Classification.RESTRICTED)
+"""Up to which levels a model at an address embeds."""
 _FEW = AgentLimits(calls_per_second=1_000_000, max_items=6, max_bytes=9_000, max_revisions=2)
 """What every agent of a program is near, at each level."""
 _MEET_EVERYTHING = 96
@@ -64,6 +69,32 @@ def test_sessions_above_that_call_beside_change_nothing_below(postgres, programs
         print(f"\n{report.beside:,} calls beside {report.pairs:,} pairs in {report.programs} programs")
     assert report.beside >= 20 * report.programs
     assert report.pairs >= 20 * report.programs
+
+
+def _run_with_remote_model(worlds, seed: str, programs: int, ceiling: Classification) -> Report:
+    report = Report()
+    for one in worlds:
+        one.remote_ceiling = ceiling
+    with changed(worlds, partial(ask_remotely, ceiling=int(ceiling))):
+        for number in range(programs):
+            form: Form = "purge" if number % 2 else "paired"
+            observer = 1 + number % 3
+            Program(worlds, f"{seed}.{number}", observer=observer, form=form, oracle="worlds", report=report).run()
+    return report
+
+
+@pytest.mark.parametrize("ceiling", _REMOTE, ids=lambda level: level.name)
+def test_two_worlds_look_the_same_below_with_a_model_at_an_address(postgres, programs, seed, ceiling):
+    """It answers some queries late or wrongly, and is away at times, so that chunks go missing and are found again."""
+    with two_worlds(postgres) as worlds:
+        report = _run_with_remote_model(worlds, f"remote.{seed}", max(3, programs // 12), ceiling)
+        made = [
+            one.owner.execute(f"SELECT FROM {ceiling.role}.remote_embedding WHERE signs IS NOT NULL".encode()).rowcount
+            for one in worlds
+        ]
+
+    assert 3 * report.semantic >= report.searches
+    assert all(made)
 
 
 @pytest.fixture

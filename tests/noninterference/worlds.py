@@ -20,9 +20,9 @@ from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from muniment_server.search.embedding_queue import START, embed_batch
+from muniment_server.search.embedding_queue import START, Position, embed_batch, embed_remote_batch, queue_missing
 from muniment_server.transport.server import SERVICES
-from tests.noninterference.replay import OPERATION, derived, embedding_of, replayed
+from tests.noninterference.replay import OPERATION, REMOTE_MODEL, derived, embedding_of, remote_embedding_of, replayed
 from tests.noninterference.server_process import Change, ServerProcess, server_process
 from tests.support.databases import Database, cloned
 from tests.support.services import Outcome, without_request_id
@@ -54,6 +54,8 @@ class World:
     """At each level, where vectors are made."""
     other_process: ServerProcess | None = None
     """Where the server runs, if it is not this one."""
+    remote_ceiling: int = 0
+    """Up to which level a model at an address embeds, too."""
     _calls: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -87,10 +89,34 @@ class World:
             return _outcome(error, b"")
         return _outcome(call, response)
 
-    def embed(self, level: int) -> None:
-        """Make every vector that is waited for at or below *level*. Those above wait on."""
-        for connection in self.embedders[:level]:
-            while embed_batch(connection, lambda text, _: embedding_of(text), START):
+    def embed(self, level: int, moment: str = "") -> None:
+        """Make every vector that is waited for at or below *level*. Those above wait on.
+
+        Which chunks the model at the address leaves out depends on the *moment*. The same moment again changes nothing.
+        """
+        chance = derived(moment)
+        for number, connection in enumerate(self.embedders[:level], 1):
+            is_remote = number <= self.remote_ceiling
+            model = REMOTE_MODEL if is_remote and chance[0] % 5 else None  # without one, chunks go missing
+            while embed_batch(connection, lambda text, _: embedding_of(text), START, next_model=model):
+                pass
+            if is_remote:
+                self._embed_remotely(connection, chance)
+
+    def _embed_remotely(self, connection: psycopg.Connection[Any], chance: bytes) -> None:
+        """Embed with the model at the address what waits. What is missing is found and embedded at times only."""
+        if chance[1] % 3 == 0:
+            position: Position | None = START
+            while position is not None:
+                position = queue_missing(connection, position, model=REMOTE_MODEL)
+        for is_missing in (False, True)[: 1 + chance[2] % 2]:
+            while embed_remote_batch(
+                connection,
+                lambda texts: [remote_embedding_of(text) for text in texts],
+                START,
+                model=REMOTE_MODEL,
+                is_missing=is_missing,
+            ):
                 pass
 
     def add_host(self, tenant: str, ceiling: int) -> str:

@@ -15,8 +15,8 @@ _TENANT = "%(tenant)s"
 _CEILING = "%(ceiling)s"
 _OF_AGENTS = frozenset(
     {
-        "visible", "visible_chunk", "visible_stat", "visible_meaning", "storage_size", "deleted_item",
-        "item", "revision", "shelf", "chunk", "stat", "meaning", "storage",
+        "visible", "visible_chunk", "visible_stat", "visible_meaning", "visible_remote_embedding", "storage_size",
+        "deleted_item", "item", "revision", "shelf", "chunk", "stat", "meaning", "remote_embedding", "storage",
     }
 )  # fmt: skip
 """What holds the rows of all agents of a tenant."""

@@ -30,7 +30,8 @@ from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.postgres.pool import RoleConnection
 from muniment_server.postgres.traced import TracedConnection
-from muniment_server.search.embeddings import Vector
+from muniment_server.search.embeddings import Vector, no_embedder
+from muniment_server.search.search import RemoteQueryEmbedder, Searcher
 from muniment_server.telemetry.traces import Tracer
 from muniment_server.transport.call_log import REQUEST_ID
 from muniment_server.transport.pools import Limits, Pools
@@ -190,6 +191,7 @@ def serving(
     open_reflection: bool = True,
     audit_reads_from: Classification = Classification.CONFIDENTIAL,
     embed: Callable[[str], Vector | None] = lambda _: None,
+    embed_remotely: RemoteQueryEmbedder = no_embedder,
     epochs: EpochGuard | None = None,
     clock: Callable[[], float] = time.monotonic,
     disk: Path | None = None,
@@ -208,7 +210,7 @@ def serving(
     scopes = Scopes(connections, ids, audit_reads_from=audit_reads_from)
     server = Server(
         scopes,
-        lambda text, _: embed(text),
+        Searcher(lambda text, _: embed(text), embed_remotely),
         disk=Disk(disk, clock),
         limits=limits,
         open_reflection=open_reflection,

@@ -255,6 +255,7 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
             broken, unindexed = operator.broken_ledgers(), operator.broken_index()
             miscounted = operator.broken_storage()
             waiting, outdated = operator.waiting_chunks()
+            remote_waiting, remote_made = operator.remote_chunks()
             agents, rows = operator.erasing()
             nearly_full = operator.nearly_full_agents()
     except psycopg.Error as error:
@@ -275,6 +276,11 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
     else:
         yield _good("the search index matches the items")
     yield _check_embeddings(waiting, outdated)
+    if remote_waiting or remote_made:
+        yield _good(
+            f"{remote_made:,} embeddings are by models at addresses, {remote_waiting:,} more are queued: "
+            "`muniment status` tells whether the model answers"
+        )
     yield from _check_counts(miscounted)
     yield from _check_limits(nearly_full)
     if agents:

@@ -251,6 +251,11 @@ SELECT count(*) FILTER (WHERE meaning.embedder IS NULL) AS waiting,
        count(*) FILTER (WHERE meaning.embedder <> %(embedder)s) AS outdated
   FROM meaning;
 
+-- name: count_remote
+-- How many chunks wait for an embedding by a model at an address, and how many have one, at the level of the search path.
+SELECT count(*) FILTER (WHERE remote.signs IS NULL) AS waiting, count(*) FILTER (WHERE remote.signs IS NOT NULL) AS made
+  FROM remote_embedding AS remote;
+
 -- name: count_erasing
 -- How many items and versions of deleted agents are left, at the level of the search path.
 WITH deleted AS MATERIALIZED (

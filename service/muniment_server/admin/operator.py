@@ -163,6 +163,12 @@ class _Waiting:
     outdated: int
 
 
+@dataclass(frozen=True, slots=True)
+class _RemoteChunks:
+    waiting: int
+    made: int
+
+
 class NoSuchTenant(LookupError):
     """There is no tenant with that name."""
 
@@ -396,6 +402,15 @@ class Operator:
                 self._execute("use_schema", schema=level.role)
                 counts.append(self._one("count_waiting", _Waiting, embedder=EMBEDDER))
         return sum(count.waiting for count in counts), sum(count.outdated for count in counts)
+
+    def remote_chunks(self) -> tuple[int, int]:
+        """How many embeddings by models at addresses are waited for, and how many are stored."""
+        counts = []
+        for level in Classification:
+            with self._connection.transaction():
+                self._execute("use_schema", schema=level.role)
+                counts.append(self._one("count_remote", _RemoteChunks))
+        return sum(count.waiting for count in counts), sum(count.made for count in counts)
 
     def erasing(self) -> tuple[int, int]:
         """How many deleted agents are not yet erased, and how many items and versions of theirs are left."""

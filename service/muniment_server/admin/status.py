@@ -58,6 +58,13 @@ def status_of(reading: Reading) -> dict[str, Any]:
         "sessions_by_level": _gauges(reading, "muniment_sessions", "level"),
         "embedding_queue_by_level": _gauges(reading, "muniment_embedding_queue", "level"),
         "embedding_queue_since_by_level": _times(reading, "muniment_embedding_queue_since_timestamp_seconds", "level"),
+        "remote_embedder": reading.label("muniment_remote_embedder", "address") or None,
+        "remote_embedder_ceiling": reading.label("muniment_remote_embedder", "ceiling") or None,
+        "remote_embedder_failures_by_level": _counts(reading, "muniment_remote_embedder_failures_total", "level"),
+        "remote_embedding_queue_by_level": _gauges(reading, "muniment_remote_embedding_queue", "level"),
+        "remote_embedding_queue_since_by_level": _times(
+            reading, "muniment_remote_embedding_queue_since_timestamp_seconds", "level"
+        ),
         "agents": _count(reading, "muniment_agents"),
         "agents_being_erased": _count(reading, "muniment_agents_being_erased"),
         "stored_bytes_by_level": _gauges(reading, "muniment_stored_bytes", "level"),

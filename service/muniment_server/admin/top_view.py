@@ -63,6 +63,9 @@ def _conditions(reading: Reading) -> Iterator[Text]:
     erased = reading.value("muniment_agents_being_erased")
     if erased:
         yield Text(f"erasing {erased:,.0f} agents")
+    if address := reading.label("muniment_remote_embedder", "address"):
+        waiting = sum(reading.by("muniment_remote_embedding_queue", "level").values())
+        yield Text(f"{waiting:,.0f} chunks wait for {harmless(address)}")
 
 
 def _why_down(reading: Reading) -> str:

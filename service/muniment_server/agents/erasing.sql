@@ -113,6 +113,14 @@ cleared AS (
      WHERE cleared.tenant = %(tenant)s
        AND (cleared.agent, cleared.kind) = (%(agent)s, %(kind)s)
        AND cleared.prior = ANY(ARRAY(SELECT gone.change_id FROM gone))
+ RETURNING cleared.agent
+),
+forgotten AS ( -- after cleared, in the order in which a deletion cascades, so that the two do not deadlock
+    DELETE FROM erasing_remote_embedding AS forgotten
+     WHERE forgotten.tenant = %(tenant)s
+       AND (forgotten.agent, forgotten.kind) = (%(agent)s, %(kind)s)
+       AND forgotten.prior_name = ANY(ARRAY(SELECT gone.name FROM gone))
+       AND (SELECT count(*) FROM cleared) > 0
 ),
 unindexed AS (
     DELETE FROM erasing_chunk AS unindexed

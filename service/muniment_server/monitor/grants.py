@@ -28,10 +28,10 @@ _AGENT_COLUMNS = (
     "agent_id", "display_name", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit",
     "user_char_limit", "calls_per_second", "max_items", "max_bytes", "max_revisions", "update_time", "delete_time",
 )  # fmt: skip
-_LEVEL_TABLES = ("item", "revision", "shelf", "audit", "chunk", "stat", "meaning", "storage")
+_LEVEL_TABLES = ("item", "revision", "shelf", "audit", "chunk", "stat", "meaning", "remote_embedding", "storage")
 _LEVEL_VIEWS = (
     "session", "agent", "link", "visible", "shared_visible", "visible_chunk", "visible_stat", "visible_meaning",
-    "storage_size", "deleted_item",
+    "visible_remote_embedding", "storage_size", "deleted_item",
 )  # fmt: skip
 LEVEL_RELATIONS = frozenset({*_LEVEL_TABLES, *_LEVEL_VIEWS})
 """The relations that a level's query finds by an unqualified name."""
@@ -47,6 +47,7 @@ _ERASING = (
         "embedding", "meaning", *(f"SELECT ({column})" for column in ("tenant", "agent", "kind", "prior")),
         *(f"UPDATE ({column})" for column in ("prior", "embedder", "signs", "vector")),
     ),
+    ("remote_embedding", "remote_embedding", "SELECT", "DELETE"),
 )  # fmt: skip
 """The views of what hosts erase, with their tables, and the eraser's rights."""
 _CONTROL_VIEWS = (f"{roles.CONTROL}.session", f"{roles.CONTROL}.host_key")
@@ -196,22 +197,24 @@ def _level(level: Classification) -> Iterator[Fact]:
     yield Fact(role, "schema vault", "USAGE")
     for lower in (lower for lower in Classification if lower.can_flow_to(level)):
         yield Fact(role, f"schema {lower.role}", "USAGE")
-        for table in ("item", "chunk", "stat", "meaning"):
+        for table in ("item", "chunk", "stat", "meaning", "remote_embedding"):
             yield Fact(role, f"{lower.role}.{table}", "SELECT")
     for relation in (*_LEVEL_VIEWS, "shelf", "storage"):
         yield Fact(role, f"{role}.{relation}", "SELECT")
     for locked in ("session", "shelf", "stat", "storage"):
         yield Fact(role, f"{role}.{locked}", "UPDATE (fence)")  # the right to lock rows, and no other
-    for table in ("item", "revision", "audit", "chunk", "stat", "meaning", "storage"):
+    for table in ("item", "revision", "audit", "chunk", "stat", "meaning", "remote_embedding", "storage"):
         yield Fact(role, f"{role}.{table}", "INSERT")
-    for derived in ("chunk", "stat", "storage"):  # derived from items: can be rebuilt at any time
+    for derived in ("chunk", "stat", "remote_embedding", "storage"):  # derived from items: can be rebuilt at any time
         yield Fact(role, f"{role}.{derived}", "DELETE")
     yield Fact(role, f"{role}.deleted_item", "DELETE")  # to move a deleted item back: no other role sees these rows
     for column in _ITEM_COLUMNS:
         yield Fact(role, f"{role}.item", f"UPDATE ({column})")
     for column in ("prior", "embedder", "signs", "vector"):
         yield Fact(role, f"{role}.meaning", f"UPDATE ({column})")
-    for table in ("item", "audit", "chunk", "meaning"):
+    for column in ("prior_name", "signs", "vector"):
+        yield Fact(role, f"{role}.remote_embedding", f"UPDATE ({column})")
+    for table in ("item", "audit", "chunk", "meaning", "remote_embedding"):
         yield Fact("pinned", f"{role}.{table}", f"CHECK ((level = {level.value}))")
 
 
@@ -300,9 +303,9 @@ def _views() -> Iterator[Fact]:
 
 def _level_views(level: Classification) -> Iterator[Fact]:
     role = level.role
-    items, chunks, stats, embeddings = (
+    items, chunks, stats, embeddings, remote = (
         [f"reads {lower.role}.{table}" for lower in Classification if lower.can_flow_to(level)]
-        for table in ("item", "chunk", "stat", "meaning")
+        for table in ("item", "chunk", "stat", "meaning", "remote_embedding")
     )
     yield from _view(role, "session", _BARRIER, *_OPEN_SESSIONS, f"where taint = {level.value}")
     yield from _view(role, "agent", _BARRIER, f"reads {role}.session", "reads vault.agent")
@@ -312,6 +315,7 @@ def _level_views(level: Classification) -> Iterator[Fact]:
     yield from _view(role, "visible_stat", _INVOKER, *stats)
     yield from _view(role, "storage_size", _INVOKER, f"reads {role}.stat", f"reads {role}.storage")
     yield from _view(role, "visible_meaning", _INVOKER, *embeddings)
+    yield from _view(role, "visible_remote_embedding", _INVOKER, *remote)
     yield from _view(role, "deleted_item", _BARRIER, f"reads {role}.item", "where delete_time IS NOT NULL")
     yield from _view(role, "shared_visible", _INVOKER, _BARRIER, f"reads {role}.link", f"reads {role}.visible")
 

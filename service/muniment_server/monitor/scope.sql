@@ -89,3 +89,10 @@ SELECT visible_meaning.*
   FROM visible_meaning
  WHERE visible_meaning.tenant = %(tenant)s
    AND visible_meaning.agent = (SELECT session.agent FROM session);
+
+-- name: visible_remote_embedding
+-- The embeddings of the agent's chunks by models at addresses, also those that wait for their vectors.
+SELECT visible_remote_embedding.*
+  FROM visible_remote_embedding
+ WHERE visible_remote_embedding.tenant = %(tenant)s
+   AND visible_remote_embedding.agent = (SELECT session.agent FROM session);

@@ -719,6 +719,33 @@ CREATE VIEW muniment_confidential.erasing_item WITH (security_barrier='true') AS
            FROM vault.erasure
           WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 3))));
 
+CREATE TABLE muniment_confidential.remote_embedding (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 3 NOT NULL,
+    change_id uuid NOT NULL,
+    number integer NOT NULL,
+    model integer NOT NULL,
+    is_missing boolean NOT NULL,
+    prior_name text COLLATE pg_catalog."C",
+    signs bit varying,
+    vector smallint[],
+    CONSTRAINT remote_embedding_is_confidential CHECK ((level = 3)),
+    CONSTRAINT remote_embedding_waits_or_is_whole CHECK ((num_nulls(signs, vector) = ANY (ARRAY[0, 2])))
+);
+
+CREATE VIEW muniment_confidential.erasing_remote_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior_name
+   FROM muniment_confidential.remote_embedding
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = remote_embedding.tenant) AND (erasure.agent = remote_embedding.agent) AND (erasure.kind = remote_embedding.kind)) AND (erasure.ceiling >= 3))));
+
 CREATE VIEW muniment_confidential.erasing_revision WITH (security_barrier='true') AS
  SELECT tenant,
     agent,
@@ -1184,6 +1211,83 @@ UNION ALL
     meaning.vector
    FROM muniment_confidential.meaning;
 
+CREATE TABLE muniment_internal.remote_embedding (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 2 NOT NULL,
+    change_id uuid NOT NULL,
+    number integer NOT NULL,
+    model integer NOT NULL,
+    is_missing boolean NOT NULL,
+    prior_name text COLLATE pg_catalog."C",
+    signs bit varying,
+    vector smallint[],
+    CONSTRAINT remote_embedding_is_internal CHECK ((level = 2)),
+    CONSTRAINT remote_embedding_waits_or_is_whole CHECK ((num_nulls(signs, vector) = ANY (ARRAY[0, 2])))
+);
+
+CREATE TABLE muniment_public.remote_embedding (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 1 NOT NULL,
+    change_id uuid NOT NULL,
+    number integer NOT NULL,
+    model integer NOT NULL,
+    is_missing boolean NOT NULL,
+    prior_name text COLLATE pg_catalog."C",
+    signs bit varying,
+    vector smallint[],
+    CONSTRAINT remote_embedding_is_public CHECK ((level = 1)),
+    CONSTRAINT remote_embedding_waits_or_is_whole CHECK ((num_nulls(signs, vector) = ANY (ARRAY[0, 2])))
+);
+
+CREATE VIEW muniment_confidential.visible_remote_embedding WITH (security_invoker='true') AS
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector
+   FROM muniment_public.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector
+   FROM muniment_internal.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector
+   FROM muniment_confidential.remote_embedding;
+
 CREATE TABLE muniment_internal.stat (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -1488,6 +1592,16 @@ CREATE VIEW muniment_internal.erasing_item WITH (security_barrier='true') AS
            FROM vault.erasure
           WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 2))));
 
+CREATE VIEW muniment_internal.erasing_remote_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior_name
+   FROM muniment_internal.remote_embedding
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = remote_embedding.tenant) AND (erasure.agent = remote_embedding.agent) AND (erasure.kind = remote_embedding.kind)) AND (erasure.ceiling >= 2))));
+
 CREATE VIEW muniment_internal.erasing_revision WITH (security_barrier='true') AS
  SELECT tenant,
     agent,
@@ -1742,6 +1856,35 @@ UNION ALL
     meaning.vector
    FROM muniment_internal.meaning;
 
+CREATE VIEW muniment_internal.visible_remote_embedding WITH (security_invoker='true') AS
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector
+   FROM muniment_public.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector
+   FROM muniment_internal.remote_embedding;
+
 CREATE VIEW muniment_internal.visible_stat WITH (security_invoker='true') AS
  SELECT stat.tenant,
     stat.agent,
@@ -1933,6 +2076,16 @@ CREATE VIEW muniment_public.erasing_item WITH (security_barrier='true') AS
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
           WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 1))));
+
+CREATE VIEW muniment_public.erasing_remote_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior_name
+   FROM muniment_public.remote_embedding
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = remote_embedding.tenant) AND (erasure.agent = remote_embedding.agent) AND (erasure.kind = remote_embedding.kind)) AND (erasure.ceiling >= 1))));
 
 CREATE VIEW muniment_public.erasing_revision WITH (security_barrier='true') AS
  SELECT tenant,
@@ -2130,6 +2283,21 @@ CREATE VIEW muniment_public.visible_meaning WITH (security_invoker='true') AS
     signs,
     vector
    FROM muniment_public.meaning;
+
+CREATE VIEW muniment_public.visible_remote_embedding WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    change_id,
+    number,
+    model,
+    is_missing,
+    prior_name,
+    signs,
+    vector
+   FROM muniment_public.remote_embedding;
 
 CREATE VIEW muniment_public.visible_stat WITH (security_invoker='true') AS
  SELECT tenant,
@@ -2396,6 +2564,33 @@ CREATE VIEW muniment_restricted.erasing_item WITH (security_barrier='true') AS
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
           WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 4))));
+
+CREATE TABLE muniment_restricted.remote_embedding (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 4 NOT NULL,
+    change_id uuid NOT NULL,
+    number integer NOT NULL,
+    model integer NOT NULL,
+    is_missing boolean NOT NULL,
+    prior_name text COLLATE pg_catalog."C",
+    signs bit varying,
+    vector smallint[],
+    CONSTRAINT remote_embedding_is_restricted CHECK ((level = 4)),
+    CONSTRAINT remote_embedding_waits_or_is_whole CHECK ((num_nulls(signs, vector) = ANY (ARRAY[0, 2])))
+);
+
+CREATE VIEW muniment_restricted.erasing_remote_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior_name
+   FROM muniment_restricted.remote_embedding
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = remote_embedding.tenant) AND (erasure.agent = remote_embedding.agent) AND (erasure.kind = remote_embedding.kind)) AND (erasure.ceiling >= 4))));
 
 CREATE VIEW muniment_restricted.erasing_revision WITH (security_barrier='true') AS
  SELECT tenant,
@@ -2765,6 +2960,63 @@ UNION ALL
     meaning.vector
    FROM muniment_restricted.meaning;
 
+CREATE VIEW muniment_restricted.visible_remote_embedding WITH (security_invoker='true') AS
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector
+   FROM muniment_public.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector
+   FROM muniment_internal.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector
+   FROM muniment_confidential.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector
+   FROM muniment_restricted.remote_embedding;
+
 CREATE VIEW muniment_restricted.visible_stat WITH (security_invoker='true') AS
  SELECT stat.tenant,
     stat.agent,
@@ -2862,6 +3114,9 @@ ALTER TABLE ONLY muniment_confidential.item
 ALTER TABLE ONLY muniment_confidential.meaning
     ADD CONSTRAINT meaning_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
 
+ALTER TABLE ONLY muniment_confidential.remote_embedding
+    ADD CONSTRAINT remote_embedding_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, number, model);
+
 ALTER TABLE ONLY muniment_confidential.revision
     ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
 
@@ -2898,6 +3153,9 @@ ALTER TABLE ONLY muniment_internal.item
 ALTER TABLE ONLY muniment_internal.meaning
     ADD CONSTRAINT meaning_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
 
+ALTER TABLE ONLY muniment_internal.remote_embedding
+    ADD CONSTRAINT remote_embedding_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, number, model);
+
 ALTER TABLE ONLY muniment_internal.revision
     ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
 
@@ -2925,6 +3183,9 @@ ALTER TABLE ONLY muniment_public.item
 ALTER TABLE ONLY muniment_public.meaning
     ADD CONSTRAINT meaning_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
 
+ALTER TABLE ONLY muniment_public.remote_embedding
+    ADD CONSTRAINT remote_embedding_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, number, model);
+
 ALTER TABLE ONLY muniment_public.revision
     ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
 
@@ -2951,6 +3212,9 @@ ALTER TABLE ONLY muniment_restricted.item
 
 ALTER TABLE ONLY muniment_restricted.meaning
     ADD CONSTRAINT meaning_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
+ALTER TABLE ONLY muniment_restricted.remote_embedding
+    ADD CONSTRAINT remote_embedding_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, number, model);
 
 ALTER TABLE ONLY muniment_restricted.revision
     ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
@@ -3028,6 +3292,14 @@ CREATE INDEX meaning_signs ON muniment_confidential.meaning USING btree (tenant,
 
 CREATE INDEX meaning_waiting ON muniment_confidential.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
+CREATE INDEX remote_embedding_missing ON muniment_confidential.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND is_missing);
+
+CREATE INDEX remote_embedding_prior ON muniment_confidential.remote_embedding USING btree (tenant, agent, kind, prior_name) WHERE (prior_name IS NOT NULL);
+
+CREATE INDEX remote_embedding_signs ON muniment_confidential.remote_embedding USING btree (tenant, agent, kind, model) INCLUDE (signs, name, level, change_id, number) WHERE (signs IS NOT NULL);
+
+CREATE INDEX remote_embedding_waiting ON muniment_confidential.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND (NOT is_missing));
+
 CREATE INDEX audit_newest ON muniment_control.audit USING btree (tenant, "time" DESC, event_id DESC);
 
 CREATE INDEX audit_newest ON muniment_internal.audit USING btree (tenant, "time" DESC, event_id DESC);
@@ -3050,6 +3322,14 @@ CREATE INDEX meaning_signs ON muniment_internal.meaning USING btree (tenant, age
 
 CREATE INDEX meaning_waiting ON muniment_internal.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
+CREATE INDEX remote_embedding_missing ON muniment_internal.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND is_missing);
+
+CREATE INDEX remote_embedding_prior ON muniment_internal.remote_embedding USING btree (tenant, agent, kind, prior_name) WHERE (prior_name IS NOT NULL);
+
+CREATE INDEX remote_embedding_signs ON muniment_internal.remote_embedding USING btree (tenant, agent, kind, model) INCLUDE (signs, name, level, change_id, number) WHERE (signs IS NOT NULL);
+
+CREATE INDEX remote_embedding_waiting ON muniment_internal.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND (NOT is_missing));
+
 CREATE INDEX audit_newest ON muniment_public.audit USING btree (tenant, "time" DESC, event_id DESC);
 
 CREATE INDEX chunk_grams ON muniment_public.chunk USING gin (grams) WITH (gin_pending_list_limit='128');
@@ -3069,6 +3349,14 @@ CREATE INDEX meaning_prior ON muniment_public.meaning USING btree (tenant, agent
 CREATE INDEX meaning_signs ON muniment_public.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
 
 CREATE INDEX meaning_waiting ON muniment_public.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
+
+CREATE INDEX remote_embedding_missing ON muniment_public.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND is_missing);
+
+CREATE INDEX remote_embedding_prior ON muniment_public.remote_embedding USING btree (tenant, agent, kind, prior_name) WHERE (prior_name IS NOT NULL);
+
+CREATE INDEX remote_embedding_signs ON muniment_public.remote_embedding USING btree (tenant, agent, kind, model) INCLUDE (signs, name, level, change_id, number) WHERE (signs IS NOT NULL);
+
+CREATE INDEX remote_embedding_waiting ON muniment_public.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND (NOT is_missing));
 
 CREATE INDEX audit_newest ON muniment_restricted.audit USING btree (tenant, "time" DESC, event_id DESC);
 
@@ -3090,6 +3378,14 @@ CREATE INDEX meaning_signs ON muniment_restricted.meaning USING btree (tenant, a
 
 CREATE INDEX meaning_waiting ON muniment_restricted.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
+CREATE INDEX remote_embedding_missing ON muniment_restricted.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND is_missing);
+
+CREATE INDEX remote_embedding_prior ON muniment_restricted.remote_embedding USING btree (tenant, agent, kind, prior_name) WHERE (prior_name IS NOT NULL);
+
+CREATE INDEX remote_embedding_signs ON muniment_restricted.remote_embedding USING btree (tenant, agent, kind, model) INCLUDE (signs, name, level, change_id, number) WHERE (signs IS NOT NULL);
+
+CREATE INDEX remote_embedding_waiting ON muniment_restricted.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND (NOT is_missing));
+
 CREATE INDEX agent_deleted ON vault.agent USING btree (tenant, agent) WHERE (delete_time IS NOT NULL);
 
 CREATE INDEX session_newest ON vault.session USING btree (tenant, agent, create_time DESC, session_id DESC);
@@ -3107,6 +3403,9 @@ ALTER TABLE ONLY muniment_confidential.item
 
 ALTER TABLE ONLY muniment_confidential.meaning
     ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_confidential.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_confidential.remote_embedding
+    ADD CONSTRAINT remote_embedding_tenant_agent_kind_name_change_id_number_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, number) REFERENCES muniment_confidential.meaning(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
 
 ALTER TABLE ONLY muniment_confidential.revision
     ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
@@ -3129,6 +3428,9 @@ ALTER TABLE ONLY muniment_internal.item
 ALTER TABLE ONLY muniment_internal.meaning
     ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_internal.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_internal.remote_embedding
+    ADD CONSTRAINT remote_embedding_tenant_agent_kind_name_change_id_number_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, number) REFERENCES muniment_internal.meaning(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_internal.revision
     ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
@@ -3147,6 +3449,9 @@ ALTER TABLE ONLY muniment_public.item
 ALTER TABLE ONLY muniment_public.meaning
     ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_public.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_public.remote_embedding
+    ADD CONSTRAINT remote_embedding_tenant_agent_kind_name_change_id_number_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, number) REFERENCES muniment_public.meaning(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_public.revision
     ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
@@ -3164,6 +3469,9 @@ ALTER TABLE ONLY muniment_restricted.item
 
 ALTER TABLE ONLY muniment_restricted.meaning
     ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_restricted.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted.remote_embedding
+    ADD CONSTRAINT remote_embedding_tenant_agent_kind_name_change_id_number_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, number) REFERENCES muniment_restricted.meaning(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
 
 ALTER TABLE ONLY muniment_restricted.revision
     ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
@@ -3472,6 +3780,18 @@ GRANT SELECT,DELETE ON TABLE muniment_confidential.erasing_item TO muniment_eras
 
 GRANT UPDATE(fence) ON TABLE muniment_confidential.erasing_item TO muniment_eraser;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential.remote_embedding TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential.remote_embedding TO muniment_restricted;
+
+GRANT UPDATE(prior_name) ON TABLE muniment_confidential.remote_embedding TO muniment_confidential;
+
+GRANT UPDATE(signs) ON TABLE muniment_confidential.remote_embedding TO muniment_confidential;
+
+GRANT UPDATE(vector) ON TABLE muniment_confidential.remote_embedding TO muniment_confidential;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential.erasing_remote_embedding TO muniment_eraser;
+
 GRANT SELECT,DELETE ON TABLE muniment_confidential.erasing_revision TO muniment_eraser;
 
 GRANT INSERT ON TABLE muniment_confidential.erasing_stat TO muniment_eraser;
@@ -3598,6 +3918,34 @@ GRANT UPDATE(vector) ON TABLE muniment_public.meaning TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_confidential.visible_meaning TO muniment_confidential;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.remote_embedding TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.remote_embedding TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal.remote_embedding TO muniment_restricted;
+
+GRANT UPDATE(prior_name) ON TABLE muniment_internal.remote_embedding TO muniment_internal;
+
+GRANT UPDATE(signs) ON TABLE muniment_internal.remote_embedding TO muniment_internal;
+
+GRANT UPDATE(vector) ON TABLE muniment_internal.remote_embedding TO muniment_internal;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_public.remote_embedding TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.remote_embedding TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public.remote_embedding TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public.remote_embedding TO muniment_restricted;
+
+GRANT UPDATE(prior_name) ON TABLE muniment_public.remote_embedding TO muniment_public;
+
+GRANT UPDATE(signs) ON TABLE muniment_public.remote_embedding TO muniment_public;
+
+GRANT UPDATE(vector) ON TABLE muniment_public.remote_embedding TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_confidential.visible_remote_embedding TO muniment_confidential;
+
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.stat TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.stat TO muniment_confidential;
@@ -3704,6 +4052,8 @@ GRANT SELECT,DELETE ON TABLE muniment_internal.erasing_item TO muniment_eraser;
 
 GRANT UPDATE(fence) ON TABLE muniment_internal.erasing_item TO muniment_eraser;
 
+GRANT SELECT,DELETE ON TABLE muniment_internal.erasing_remote_embedding TO muniment_eraser;
+
 GRANT SELECT,DELETE ON TABLE muniment_internal.erasing_revision TO muniment_eraser;
 
 GRANT INSERT ON TABLE muniment_internal.erasing_stat TO muniment_eraser;
@@ -3729,6 +4079,8 @@ GRANT SELECT ON TABLE muniment_internal.storage_size TO muniment_control;
 GRANT SELECT ON TABLE muniment_internal.visible_chunk TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.visible_meaning TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.visible_remote_embedding TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.visible_stat TO muniment_internal;
 
@@ -3780,6 +4132,8 @@ GRANT SELECT,DELETE ON TABLE muniment_public.erasing_item TO muniment_eraser;
 
 GRANT UPDATE(fence) ON TABLE muniment_public.erasing_item TO muniment_eraser;
 
+GRANT SELECT,DELETE ON TABLE muniment_public.erasing_remote_embedding TO muniment_eraser;
+
 GRANT SELECT,DELETE ON TABLE muniment_public.erasing_revision TO muniment_eraser;
 
 GRANT INSERT ON TABLE muniment_public.erasing_stat TO muniment_eraser;
@@ -3805,6 +4159,8 @@ GRANT SELECT ON TABLE muniment_public.storage_size TO muniment_control;
 GRANT SELECT ON TABLE muniment_public.visible_chunk TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_public.visible_meaning TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.visible_remote_embedding TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_public.visible_stat TO muniment_public;
 
@@ -3900,6 +4256,16 @@ GRANT SELECT,DELETE ON TABLE muniment_restricted.erasing_item TO muniment_eraser
 
 GRANT UPDATE(fence) ON TABLE muniment_restricted.erasing_item TO muniment_eraser;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted.remote_embedding TO muniment_restricted;
+
+GRANT UPDATE(prior_name) ON TABLE muniment_restricted.remote_embedding TO muniment_restricted;
+
+GRANT UPDATE(signs) ON TABLE muniment_restricted.remote_embedding TO muniment_restricted;
+
+GRANT UPDATE(vector) ON TABLE muniment_restricted.remote_embedding TO muniment_restricted;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted.erasing_remote_embedding TO muniment_eraser;
+
 GRANT SELECT,DELETE ON TABLE muniment_restricted.erasing_revision TO muniment_eraser;
 
 GRANT INSERT ON TABLE muniment_restricted.erasing_stat TO muniment_eraser;
@@ -3925,6 +4291,8 @@ GRANT SELECT ON TABLE muniment_restricted.storage_size TO muniment_control;
 GRANT SELECT ON TABLE muniment_restricted.visible_chunk TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.visible_meaning TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.visible_remote_embedding TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.visible_stat TO muniment_restricted;
 

@@ -44,6 +44,8 @@ class Assignment:
     """The directory of the highest epoch of the database."""
     embedder: str | None
     """The path of the embedder's Unix socket. None if there is no embedder."""
+    remote: Mapping[str, object] | None = None
+    """The model at an address: see `RemoteConfig`. None if there is none."""
     database_directory: str | None = None
     """Where the embedded Postgres keeps its data. None if it is not embedded."""
     log_format: LogFormat = "text"

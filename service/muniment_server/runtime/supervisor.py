@@ -14,6 +14,7 @@ from pathlib import Path
 
 from psycopg import conninfo as libpq
 
+from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
 from muniment_server.postgres import roles
@@ -29,6 +30,7 @@ from muniment_server.runtime.configuration import ServerConfig
 from muniment_server.runtime.databases import ServedDatabase
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.reload import Reloads, SchemaUpgrade, Steps, replace_embedder, replace_workers
+from muniment_server.runtime.remote_configuration import remote_socket
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.telemetry.logs import fields
 
@@ -160,6 +162,7 @@ def _assignment(
         tls={name: str(path) for name, path in files.items() if path is not None} or None,
         epochs=str(epochs),
         embedder=embedder,
+        remote=config.remote.to_json() if config.remote else None,
         database_directory=str(directory) if directory else None,
         log_format=config.log_format,
         access_log=config.access_log,
@@ -227,7 +230,7 @@ def _embedder(config: ServerConfig) -> Iterator[Embedder]:
         return
     with tempfile.TemporaryDirectory(prefix="muniment-") as folder:  # closed to other users
         path = str(Path(folder, "embedder"))
-        if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
+        if len(os.fsencode(remote_socket(path, Classification.PUBLIC))) > SOCKET_PATH_BYTES:
             _LOG.error(
                 "search uses words alone: the path %s of the embedder's socket exceeds the limit of %d bytes: "
                 "restart with a shorter TMPDIR",

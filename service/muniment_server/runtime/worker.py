@@ -28,11 +28,13 @@ from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.child_main import Orders
 from muniment_server.runtime.configuration import ConfigError
-from muniment_server.runtime.embedder_socket import query_embedder
+from muniment_server.runtime.embedder_socket import query_embedder, remote_query_embedder
 from muniment_server.runtime.eraser import Eraser
 from muniment_server.runtime.readiness import Readiness
+from muniment_server.runtime.remote_configuration import RemoteConfig
 from muniment_server.runtime.sealer import Sealer
 from muniment_server.search.embeddings import no_embedder
+from muniment_server.search.search import Searcher
 from muniment_server.telemetry import worker_metrics as metrics
 from muniment_server.telemetry.traces import Tracer
 from muniment_server.transport.pools import Limits
@@ -65,7 +67,7 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
     scopes = Scopes(database, RandomIds(), audit_reads_from=Classification(assignment.audit_reads_from))
     server = Server(
         scopes,
-        query_embedder(assignment.embedder) if assignment.embedder else no_embedder,
+        _searcher(assignment),
         disk=assignment.disk(),
         limits=limits,
         open_reflection=assignment.development,
@@ -89,6 +91,17 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
     database.close()
     if tracer is not None:
         tracer.stop()
+
+
+def _searcher(assignment: Assignment) -> Searcher:
+    if assignment.embedder is None:
+        return Searcher(no_embedder)
+    if assignment.remote is None:
+        return Searcher(query_embedder(assignment.embedder))
+    remote = RemoteConfig.from_json(assignment.remote)
+    return Searcher(
+        query_embedder(assignment.embedder), remote_query_embedder(assignment.embedder, remote.model, remote.ceiling)
+    )
 
 
 def _collect_less_garbage() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -20,9 +20,13 @@ _QUERIES = queries.load(__package__, "embedding_queue.sql")
 _BATCH_CHUNKS = 16
 _BATCH_SECONDS = 0.5
 """A batch ends after that time, so that lower levels wait no longer for a higher one, apart from one chunk."""
+_MISSING_CHUNKS = 1000
+"""How many chunks without an embedding are queued at once."""
 
 ChunkEmbedder: TypeAlias = Callable[[str, str], Vector]
 """Embeds a text. The second argument identifies the chunk."""
+BatchEmbedder: TypeAlias = Callable[[Sequence[str]], Sequence[Vector]]
+"""Embeds several texts."""
 Position: TypeAlias = tuple[TenantNumber, AgentNumber]
 """The agent served last. Those after it are served next."""
 START: Position = (TenantNumber(0), AgentNumber(0))
@@ -37,6 +41,8 @@ class _QueuedChunk:
     change_id: UUID
     number: int
     prior: UUID | None
+    before_name: str | None
+    before_change: UUID | None
     text: str
 
 
@@ -46,27 +52,76 @@ def queue_length(connection: psycopg.Connection[Any]) -> int:
     return int(length)
 
 
-def embed_batch(connection: psycopg.Connection[Any], embed: ChunkEmbedder, position: Position) -> Position | None:
+def remote_queue_length(connection: psycopg.Connection[Any], model: int) -> int:
+    """How many chunks of the connection's level wait for a model at an address, up to 100,000."""
+    (length,) = connection.execute(_QUERIES["remote_queue_length"], {"model": model}).fetchone() or (0,)
+    return int(length)
+
+
+def embed_batch(
+    connection: psycopg.Connection[Any], embed: ChunkEmbedder, position: Position, *, next_model: int | None = None
+) -> Position | None:
     """Embed a batch of queued chunks of the connection's level, of the agents after *position*.
 
-    Returns the agent of the last chunk, or None if nothing is queued after *position*.
+    Then queue them for *next_model*, a model at an address, if given. Returns the agent of the last chunk, or None if
+    nothing is queued after *position*.
     """
     end = time.monotonic() + _BATCH_SECONDS
     tenant, agent = position
-    cursor: Any = connection.cursor(row_factory=row_of(_QueuedChunk))
-    queued: list[_QueuedChunk] = cursor.execute(
-        _QUERIES["waiting_chunks"], {"most": _BATCH_CHUNKS, "tenant": tenant, "agent": agent}
-    ).fetchall()
     made: list[dict[str, object]] = []
-    for chunk in queued:
+    for chunk in _waiting(connection, position):
         made.append(_embedded(chunk, embed(chunk.text, f"{chunk.change_id}.{chunk.number}")))
         tenant, agent = chunk.tenant, chunk.agent
         if time.monotonic() > end:
             break
     if not made:
         return None
-    connection.execute(_QUERIES["keep_vectors"], {"embedder": EMBEDDER, "made": json.dumps(made)})
+    parameters = {"embedder": EMBEDDER, "made": json.dumps(made), "model": next_model}
+    connection.execute(_QUERIES["keep_vectors"], parameters)
     return tenant, agent
+
+
+def embed_remote_batch(
+    connection: psycopg.Connection[Any], embed: BatchEmbedder, position: Position, *, model: int, is_missing: bool
+) -> Position | None:
+    """The same with a model at an address. *is_missing* takes chunks that were found without an embedding by it.
+
+    What *embed* raises ends the batch; its chunks stay queued.
+    """
+    queued = _waiting(connection, position, model=model, is_missing=is_missing)
+    if not queued:
+        return None
+    vectors = embed([chunk.text for chunk in queued])
+    made = [
+        {
+            **_embedded(chunk, vector),
+            "prior_name": chunk.before_name,
+            "prior": chunk.before_change and str(chunk.before_change),
+        }
+        for chunk, vector in zip(queued, vectors, strict=True)
+    ]
+    connection.execute(_QUERIES["keep_remote_vectors"], {"made": json.dumps(made), "model": model})
+    return queued[-1].tenant, queued[-1].agent
+
+
+def queue_missing(connection: psycopg.Connection[Any], position: Position, *, model: int) -> Position | None:
+    """Queue a batch of the chunks of the connection's level that have no embedding by a model at an address.
+
+    Returns the agent of the last one, from which to continue, or None if there are no more.
+    """
+    tenant, agent = position
+    parameters = {"tenant": tenant, "agent": agent, "model": model, "most": _MISSING_CHUNKS}
+    return connection.execute(_QUERIES["queue_missing"], parameters).fetchone()
+
+
+def _waiting(
+    connection: psycopg.Connection[Any], position: Position, *, model: int | None = None, is_missing: bool = False
+) -> Sequence[_QueuedChunk]:
+    tenant, agent = position
+    cursor: Any = connection.cursor(row_factory=row_of(_QueuedChunk))
+    parameters = {"most": _BATCH_CHUNKS, "tenant": tenant, "agent": agent, "model": model, "is_missing": is_missing}
+    found: Sequence[_QueuedChunk] = cursor.execute(_QUERIES["waiting_chunks"], parameters).fetchall()
+    return found
 
 
 def _embedded(chunk: _QueuedChunk, vector: Vector) -> dict[str, object]:

@@ -11,22 +11,71 @@ SELECT count(*)
             LIMIT 100000
        ) AS queued;
 
+-- name: remote_queue_length
+SELECT count(*)
+  FROM (
+           SELECT
+             FROM remote_embedding AS waiting
+            WHERE waiting.model = %(model)s
+              AND waiting.signs IS NULL
+              AND NOT waiting.is_missing
+            UNION ALL
+           SELECT
+             FROM remote_embedding AS missing
+            WHERE missing.model = %(model)s
+              AND missing.signs IS NULL
+              AND missing.is_missing
+            LIMIT 100000
+       ) AS queued;
+
 -- name: waiting_chunks
 -- A batch of queued chunks, with the text to embed: the passage before and the chunk itself, each after its author or key.
--- The batch begins after a given agent, so that agents take turns.
+-- The batch begins after a given agent, so that agents take turns. model: null for the built-in one. is_missing: of the queue of
+-- a model at an address, the part to take. before_name and before_change: the passage before, if its text is included.
 WITH waiting AS MATERIALIZED ( -- computed first: a plan that joins all queued chunks takes half a second for 1,500
-    SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece, meaning.prior
-      FROM meaning
-     WHERE meaning.embedder IS NULL
-       AND (meaning.tenant, meaning.agent) > (%(tenant)s, %(agent)s)
-     ORDER BY meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
-     LIMIT %(most)s
+    (
+        SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
+          FROM meaning
+         WHERE %(model)s::integer IS NULL
+           AND meaning.embedder IS NULL
+           AND (meaning.tenant, meaning.agent) > (%(tenant)s, %(agent)s)
+         ORDER BY meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
+         LIMIT %(most)s
+    )
+     UNION ALL
+    (
+        SELECT remote.tenant, remote.agent, remote.kind, remote.name, remote.change_id, remote.number
+          FROM remote_embedding AS remote
+         WHERE NOT %(is_missing)s
+           AND remote.model = %(model)s
+           AND remote.signs IS NULL
+           AND NOT remote.is_missing
+           AND (remote.tenant, remote.agent) > (%(tenant)s, %(agent)s)
+         ORDER BY remote.tenant, remote.agent, remote.kind, remote.name, remote.change_id, remote.number
+         LIMIT %(most)s
+    )
+     UNION ALL
+    (
+        SELECT remote.tenant, remote.agent, remote.kind, remote.name, remote.change_id, remote.number
+          FROM remote_embedding AS remote
+         WHERE %(is_missing)s
+           AND remote.model = %(model)s
+           AND remote.signs IS NULL
+           AND remote.is_missing
+           AND (remote.tenant, remote.agent) > (%(tenant)s, %(agent)s)
+         ORDER BY remote.tenant, remote.agent, remote.kind, remote.name, remote.change_id, remote.number
+         LIMIT %(most)s
+    )
 )
-SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece AS number, waiting.prior,
+SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece AS number, meaning.prior,
+       before.name AS before_name, before.change_id AS before_change,
        concat_ws(E'\n', nullif(concat_ws(': ', before.author, before.content), ''),
                  concat_ws(': ', CASE WHEN item.kind = 1 THEN item.name ELSE item.author END,
                            substr(item.content, chunk.start + 1, chunk.size))) AS text
   FROM waiting
+       JOIN meaning
+            ON (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
+               = (waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece)
        JOIN chunk
             ON (chunk.tenant, chunk.agent, chunk.kind, chunk.name, chunk.change_id, chunk.piece)
                = (waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece)
@@ -39,7 +88,7 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
              FROM chunk AS earlier
             WHERE (earlier.tenant, earlier.agent, earlier.thread, earlier.piece) = (chunk.tenant, chunk.agent, chunk.thread, 0)
               AND earlier.place < chunk.place
-              AND earlier.change_id = waiting.prior
+              AND earlier.change_id = meaning.prior
             ORDER BY earlier.place DESC
             LIMIT 1
        ) AS prior ON TRUE
@@ -51,14 +100,92 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
 
 -- name: keep_vectors
 -- Store embeddings. Chunks that were deleted meanwhile get none; nor do those that are no longer embedded together with the
--- passage that was used.
-UPDATE meaning AS meant
-   SET embedder = %(embedder)s,
-       signs    = made.signs,
-       vector   = made.vector
-  FROM jsonb_to_recordset(%(made)s) AS made (tenant bigint, agent bigint, kind smallint, name text, change_id uuid,
-                                             number integer, prior uuid, signs bit(384), vector smallint[])
- WHERE (meant.tenant, meant.agent, meant.kind, meant.name, meant.change_id, meant.piece)
+-- passage that was used. model: a model at an address, which is to embed them next, or null.
+WITH kept AS (
+    UPDATE meaning AS meant
+       SET embedder = %(embedder)s,
+           signs    = made.signs,
+           vector   = made.vector
+      FROM jsonb_to_recordset(%(made)s) AS made (tenant bigint, agent bigint, kind smallint, name text, change_id uuid,
+                                                 number integer, prior uuid, signs bit(384), vector smallint[])
+     WHERE (meant.tenant, meant.agent, meant.kind, meant.name, meant.change_id, meant.piece)
+           = (made.tenant, made.agent, made.kind, made.name, made.change_id, made.number)
+       AND meant.prior IS NOT DISTINCT FROM made.prior
+       AND meant.embedder IS NULL
+ RETURNING meant.tenant, meant.agent, meant.kind, meant.name, meant.change_id, meant.piece
+)
+INSERT INTO remote_embedding AS queued (tenant, agent, kind, name, change_id, number, model, is_missing)
+SELECT kept.tenant, kept.agent, kept.kind, kept.name, kept.change_id, kept.piece, %(model)s::integer, FALSE
+  FROM kept
+ WHERE %(model)s::integer IS NOT NULL
+    ON CONFLICT DO NOTHING;
+
+-- name: queue_missing
+-- Queue a batch of the chunks from a given agent on that have no embedding by a model at an address and do not wait for one.
+-- They are locked, so that none is deleted meanwhile; those that are being deleted are skipped.
+WITH missing AS MATERIALIZED (
+    SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
+      FROM meaning
+     WHERE meaning.embedder IS NOT NULL
+       AND (meaning.tenant, meaning.agent) >= (%(tenant)s, %(agent)s)
+       AND NOT EXISTS (
+               SELECT
+                 FROM remote_embedding AS present
+                WHERE (present.tenant, present.agent, present.kind, present.name, present.change_id, present.number)
+                      = (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
+                  AND present.model = %(model)s
+           )
+     ORDER BY meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
+     LIMIT %(most)s
+       FOR KEY SHARE SKIP LOCKED
+),
+queued AS (
+    INSERT INTO remote_embedding AS queued (tenant, agent, kind, name, change_id, number, model, is_missing)
+    SELECT missing.tenant, missing.agent, missing.kind, missing.name, missing.change_id, missing.piece, %(model)s::integer, TRUE
+      FROM missing
+        ON CONFLICT DO NOTHING
+)
+SELECT missing.tenant, missing.agent
+  FROM missing
+ ORDER BY missing.tenant DESC, missing.agent DESC
+ LIMIT 1;
+
+-- name: keep_remote_vectors
+-- Store embeddings by a model at an address. Not of chunks that were deleted meanwhile, nor of those whose text included a
+-- passage that is deleted, or is being deleted: a deletion locks the item first, so it finds what is stored here. This statement
+-- waits for no lock, so that no deletion deadlocks with it: what is locked stays queued.
+WITH made AS MATERIALIZED (
+    SELECT made.*
+      FROM jsonb_to_recordset(%(made)s) AS made (tenant bigint, agent bigint, kind smallint, name text, change_id uuid,
+                                                 number integer, prior_name text, prior uuid, signs varbit, vector smallint[])
+),
+prior AS MATERIALIZED (
+    SELECT item.tenant, item.agent, item.kind, item.name, item.change_id
+      FROM item
+     WHERE (item.tenant, item.agent, item.kind, item.name, item.change_id)
+           IN (SELECT made.tenant, made.agent, made.kind, made.prior_name, made.prior FROM made)
+       AND item.delete_time IS NULL
+       FOR SHARE SKIP LOCKED
+),
+queued AS MATERIALIZED (
+    SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.number
+      FROM remote_embedding AS waiting
+     WHERE (waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.number)
+           IN (SELECT made.tenant, made.agent, made.kind, made.name, made.change_id, made.number FROM made)
+       AND waiting.model = %(model)s
+       AND waiting.signs IS NULL
+       FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE remote_embedding AS kept
+   SET prior_name = made.prior_name,
+       signs      = made.signs,
+       vector     = made.vector
+  FROM made
+       JOIN queued USING (tenant, agent, kind, name, change_id, number)
+       LEFT JOIN prior
+            ON (prior.tenant, prior.agent, prior.kind, prior.name, prior.change_id)
+               = (made.tenant, made.agent, made.kind, made.prior_name, made.prior)
+ WHERE (kept.tenant, kept.agent, kept.kind, kept.name, kept.change_id, kept.number)
        = (made.tenant, made.agent, made.kind, made.name, made.change_id, made.number)
-   AND meant.prior IS NOT DISTINCT FROM made.prior
-   AND meant.embedder IS NULL;
+   AND kept.model = %(model)s
+   AND (made.prior IS NULL OR prior.change_id IS NOT NULL);

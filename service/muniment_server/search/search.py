@@ -17,7 +17,16 @@ from muniment_server.domain.text import after_prefix
 from muniment_server.monitor.session_scope import Query, SessionScope
 from muniment_server.search import languages
 from muniment_server.search.chunks import CHUNK_CHARS, Chunk
-from muniment_server.search.embeddings import EMBEDDER, SEMANTIC_WEIGHT, Vector, scores, signs
+from muniment_server.search.embeddings import (
+    DIMENSIONS,
+    EMBEDDER,
+    SEMANTIC_WEIGHT,
+    RemoteVector,
+    Vector,
+    no_embedder,
+    scores,
+    signs,
+)
 from muniment_server.search.ranking import (
     DAMPING,
     FEW_SAMPLED,
@@ -37,8 +46,11 @@ from muniment_server.search.tsquery import any_of, quoted
 
 QueryEmbedder: TypeAlias = Callable[[str, Classification], Vector | None]
 """Embeds a query of a session at a level. Lower levels are served first. None if there is no answer in time."""
+RemoteQueryEmbedder: TypeAlias = Callable[[str, Classification], RemoteVector | None]
+"""Embeds a query with a model at an address. None for a session above the ceiling, or without an answer in time."""
 
-_COMPARED_VECTORS = 200
+_COMPARED_VECTORS, _FEW_COMPARED = 200, 50
+"""How many vectors are compared: fewer of longer ones, whose signs say more, so that it takes no longer."""
 _CANDIDATE_LIMITS = (1000, None)
 """How many embeddings to consider: first few, of which shadowing and filters may leave too few; then all."""
 _MILLION = 1_000_000
@@ -74,6 +86,7 @@ class _TermRow:
 class _Similar:
     looked_at: int
     compared: int
+    growing: bool
     name: str | None
     change_id: UUID
     start: int
@@ -116,8 +129,9 @@ class _SemanticMatches:
 class Searcher:
     """Searches items by words and, if there is an embedder, by embeddings."""
 
-    def __init__(self, embed: QueryEmbedder) -> None:
+    def __init__(self, embed: QueryEmbedder, embed_remotely: RemoteQueryEmbedder = no_embedder) -> None:
         self._embed = embed
+        self._embed_remotely = embed_remotely
 
     def search(
         self,
@@ -131,14 +145,27 @@ class Searcher:
     ) -> Found:
         """Up to *limit* items that match *query*, best first. Only notes have a *tier* other than MEMORY."""
         terms = QueryTerms(query)
-        vector = self._embed(query, scope.taint) if terms.spelled else None
         filters = {"kind": kind, "tier": tier, **filter_parameters(wanted)}
         lexical = _lexical(scope, kind, query, terms)
-        semantic = _similar(scope, vector, filters)
+        semantic = self._semantic(scope, query, filters) if terms.spelled else _nothing_compared()
         rows = [row for row in _ranked(scope, lexical, semantic, filters, limit) if _is_current(row, semantic)]
         scope.record_read(kind, [row.version for row in rows])
         weights = lexical.gram_weights
         return Found([Match(row, row.score, _snippet(row, semantic, weights)) for row in rows], semantic.compared)
+
+    def _semantic(self, scope: SessionScope, query: str, filters: Mapping[str, object]) -> _SemanticMatches:
+        """The visible items most similar to *query*, by one model: that at the address, if it can, or the built-in one.
+
+        That depends on the session's taint, on what it sees, and on what is made in time, and on nothing above.
+        """
+        if (remote := self._embed_remotely(query, scope.taint)) is not None:
+            found = _similar(scope, remote.vector, {**filters, "embedder": None, "model": remote.model})
+            if found is not None:
+                return found
+        found, vector = None, self._embed(query, scope.taint)
+        if vector is not None:
+            found = _similar(scope, vector, {**filters, "embedder": EMBEDDER, "model": None})
+        return found or _nothing_compared()
 
 
 def filter_parameters(wanted: ItemFilter) -> dict[str, object]:
@@ -179,16 +206,21 @@ def _lexical(scope: SessionScope, kind: ItemKind, query: str, terms: QueryTerms)
     return _LexicalQuery(corpus, counted, candidate_queries(corpus, counted, terms.evidence(stop_words)))
 
 
-def _similar(scope: SessionScope, vector: Vector | None, filters: Mapping[str, object]) -> _SemanticMatches:
-    """The visible items most similar to *vector*."""
+def _nothing_compared() -> _SemanticMatches:
+    return _SemanticMatches({}, [], compared=False)
+
+
+def _similar(scope: SessionScope, vector: Vector, parameters: Mapping[str, object]) -> _SemanticMatches | None:
+    """The visible items most similar to *vector*. None while the embeddings of its model are not complete."""
+    most = max(_FEW_COMPARED, min(_COMPARED_VECTORS, _COMPARED_VECTORS * DIMENSIONS // len(vector)))
+    compared = {**parameters, "signs": signs(vector), "vector": vector, "most": most}
     rows: Sequence[_Similar] = ()
-    if vector is not None:
-        parameters = {**filters, "embedder": EMBEDDER, "signs": signs(vector), "vector": vector}
-        for limit in _CANDIDATE_LIMITS:
-            bounds = {"most": _COMPARED_VECTORS, "bound": limit}
-            rows = scope.look_up(Query("search_embeddings", _Similar, {**parameters, **bounds}))
-            if rows[0].compared == _COMPARED_VECTORS or limit is None or rows[0].looked_at < limit:
-                break
+    for limit in _CANDIDATE_LIMITS:
+        rows = scope.look_up(Query("search_embeddings", _Similar, {**compared, "bound": limit}))
+        if rows[0].growing:
+            return None
+        if rows[0].compared == most or limit is None or rows[0].looked_at < limit:
+            break
     similar = [row for row in rows if row.name is not None]
     found = scores([row.similarity for row in similar])
     best = {row.name: row for row, _ in zip(similar, found, strict=False) if row.name is not None}

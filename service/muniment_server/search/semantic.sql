@@ -4,11 +4,22 @@
 -- The chunks most similar to the query, after the shadow and the filters: the best one of each name, with its similarity in millionths.
 -- First the signs of all embeddings are compared, then the vectors of the 200 with the most signs in common. looked_at: how many
 -- signs were compared. With a bound, shadowing and filters may leave too few: then run the query again without one.
+-- Only embeddings of one model are compared: embedder is the built-in one, model one at an address; one of the two is null.
+-- growing: chunks that were found without an embedding of the model still wait, so the built-in one is to be asked instead.
 WITH nearest AS MATERIALIZED (
     SELECT embedding.kind, embedding.name, embedding.level, embedding.change_id, embedding.piece,
-           bit_count(embedding.signs # %(signs)s::bit(384)) AS distance
-      FROM visible_meaning AS embedding
-     WHERE (embedding.kind, embedding.embedder) = (%(kind)s, %(embedder)s)
+           bit_count(embedding.signs # %(signs)s::varbit) AS distance
+      FROM (
+               SELECT built_in.kind, built_in.name, built_in.level, built_in.change_id, built_in.piece,
+                      built_in.signs::varbit AS signs
+                 FROM visible_meaning AS built_in
+                WHERE (built_in.kind, built_in.embedder) = (%(kind)s, %(embedder)s)
+                UNION ALL
+               SELECT remote.kind, remote.name, remote.level, remote.change_id, remote.number, remote.signs
+                 FROM visible_remote_embedding AS remote
+                WHERE (remote.kind, remote.model) = (%(kind)s, %(model)s)
+                  AND remote.signs IS NOT NULL
+           ) AS embedding
      ORDER BY distance, embedding.name, embedding.level, embedding.piece
      LIMIT %(bound)s
 ),
@@ -36,16 +47,26 @@ seen AS MATERIALIZED (
 similarity AS (
     SELECT DISTINCT ON (seen.name) seen.name, seen.change_id, seen.start, seen.size, pair.similarity
       FROM seen
-           JOIN visible_meaning AS embedding
-                ON (embedding.kind, embedding.name, embedding.change_id, embedding.piece)
-                   = (seen.kind, seen.name, seen.change_id, seen.piece)
+           LEFT JOIN visible_meaning AS built_in
+                ON (built_in.kind, built_in.name, built_in.change_id, built_in.piece, built_in.embedder)
+                   = (seen.kind, seen.name, seen.change_id, seen.piece, %(embedder)s)
+           LEFT JOIN visible_remote_embedding AS remote
+                ON (remote.kind, remote.name, remote.change_id, remote.number, remote.model)
+                   = (seen.kind, seen.name, seen.change_id, seen.piece, %(model)s)
            CROSS JOIN LATERAL (
                SELECT sum(one * other) AS similarity
-                 FROM unnest(embedding.vector, %(vector)s::integer[]) AS component (one, other)
+                 FROM unnest(coalesce(built_in.vector, remote.vector), %(vector)s::integer[]) AS component (one, other)
            ) AS pair
      ORDER BY seen.name, pair.similarity DESC, seen.piece
 )
 SELECT (SELECT count(*) FROM nearest) AS looked_at, (SELECT count(*) FROM seen) AS compared,
+       EXISTS (
+           SELECT
+             FROM visible_remote_embedding AS waiting
+            WHERE (waiting.kind, waiting.model) = (%(kind)s, %(model)s)
+              AND waiting.signs IS NULL
+              AND waiting.is_missing
+       ) AS growing,
        similarity.name, similarity.change_id, similarity.start, similarity.size, similarity.similarity
   FROM session
        LEFT JOIN similarity ON TRUE

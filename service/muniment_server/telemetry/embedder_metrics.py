@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
-from muniment_server.telemetry.metrics import gauge
+from prometheus_client import Counter
+
+from muniment_server.telemetry.metrics import REGISTRY, gauge
 
 EMBEDDING_QUEUE = gauge("muniment_embedding_queue", "Chunks without an embedding, up to 100,000.", "level")
 EMBEDDING_SINCE = gauge(
     "muniment_embedding_queue_since_timestamp_seconds",
     "When the queue was last seen empty; now if it is empty.",
     "level",
+)
+_SENT = ("address", "level", "what")
+"""What: a query, a chunk, or the constant sentences that are sent first, which count as PUBLIC."""
+REMOTE_TEXTS = Counter(
+    "muniment_remote_embedder_texts", "Texts sent to the model at an address.", _SENT, registry=REGISTRY
+)
+REMOTE_BYTES = Counter(
+    "muniment_remote_embedder_bytes", "Bytes of texts sent to the model at an address.", _SENT, registry=REGISTRY
+)
+REMOTE_FAILURES = Counter(
+    "muniment_remote_embedder_failures", "Requests to that model without a usable answer.", _SENT, registry=REGISTRY
+)
+REMOTE_MODEL = gauge(
+    "muniment_remote_embedder",
+    "1 for the model at an address, and its ceiling.",
+    "address",
+    "ceiling",
+    of_all="livemax",
+)
+REMOTE_SINCE = gauge(
+    "muniment_remote_embedding_queue_since_timestamp_seconds",
+    "When the queue of that model was last seen empty; now if it is empty.",
+    "level",
+    of_all="livemax",
+)
+REMOTE_QUEUE = gauge(
+    "muniment_remote_embedding_queue", "Chunks without an embedding by the model at an address, up to 100,000.", "level"
 )

@@ -39,7 +39,7 @@ from muniment_server.notes.servicer import NoteServicer
 from muniment_server.passages.servicer import PassageServicer
 from muniment_server.postgres.disk import Disk
 from muniment_server.prompts.servicer import PromptServicer
-from muniment_server.search.search import QueryEmbedder, Searcher
+from muniment_server.search.search import Searcher
 from muniment_server.sessions.servicer import SessionServicer
 from muniment_server.telemetry import worker_metrics as metrics
 from muniment_server.telemetry.traces import Tracer
@@ -94,7 +94,7 @@ class Server:
     def __init__(
         self,
         scopes: Scopes,
-        embed: QueryEmbedder,
+        searcher: Searcher,
         *,
         disk: Disk,
         limits: Limits,
@@ -131,7 +131,7 @@ class Server:
             interceptors=[dispatcher],
             options=[*_OPTIONS.items(), ("grpc.so_reuseport", int(share_port))],
         )
-        self._register(Searcher(embed))
+        self._register(searcher)
 
     def listen(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
         """Listen at *address*; return the port (0 for a unix socket). Raises RuntimeError if it is in use."""

@@ -1,0 +1,208 @@
+"""Embeds with the model at an address what may be sent to it: stored chunks, and queries. Part of the embedder.
+
+Each level has a thread, a connection as its role, connections to the address and failures of its own, so that no level
+waits for a higher one. The threads of levels above the ceiling do not exist.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import MunimentError, StorageFull
+from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.disk import Disk
+from muniment_server.postgres.driver_errors import location_of
+from muniment_server.postgres.pool import Database
+from muniment_server.runtime.embedder_socket import REMOTE_SECONDS, serve_queries
+from muniment_server.runtime.remote_configuration import RemoteConfig, remote_socket
+from muniment_server.runtime.remote_model import RemoteModel, RemoteModelError
+from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.search.embedding_queue import START, Position, embed_remote_batch, queue_missing
+from muniment_server.search.embeddings import Vector
+from muniment_server.telemetry.repeats import Repeats
+
+_LOG = logging.getLogger("muniment.embedder")
+_POLL_SECONDS = 0.2
+"""How often an idle thread looks for queued chunks."""
+_MISSING_SECONDS = 600.0
+"""How often chunks without an embedding are looked for: those of servers without this model, or of other ceilings."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+"""How many seconds a level pauses after an error; twice as long after each further one."""
+_SECONDS_AFTER_ERROR = 5.0
+_QUERIES_AT_ONCE = 4
+"""How many queries of one level are sent at a time."""
+
+
+class Pauses:
+    """Pauses after errors, each twice as long as the one before, until there is a success."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._next = _FIRST_PAUSE
+        self._until = 0.0
+
+    @property
+    def remaining(self) -> float:
+        """How many seconds the pause still lasts."""
+        return max(0.0, self._until - self._clock())
+
+    def begin(self, at_least: float = 0.0) -> float:
+        """Begin one, and return how long it is."""
+        seconds = max(self._next, at_least)
+        self._until, self._next = self._clock() + seconds, min(2 * self._next, _LONGEST_PAUSE)
+        return seconds
+
+    def end(self) -> None:
+        """Forget the errors."""
+        self._next, self._until = _FIRST_PAUSE, 0.0
+
+
+class RemoteQueries:
+    """Embeds the queries of one level. After an error, none is sent for a while."""
+
+    def __init__(self, model: RemoteModel, level: Classification, address: str) -> None:
+        self._model = model
+        self._level = level
+        self._address = address
+        self._pauses = Pauses()
+        self._repeats = Repeats()
+
+    def embed(self, text: str) -> Vector | None:
+        """The embedding of a query. None if there is none."""
+        if self._pauses.remaining:
+            return None
+        try:
+            vector = self._model.embed_query(text, self._level, REMOTE_SECONDS)
+        except RemoteModelError as error:
+            if not error.may_be_the_text:  # or a caller could stop the queries of others by one that is refused
+                self._pauses.begin(error.retry_after)
+            _warn(self._repeats, f"a query was not embedded by {self._address}: {error}")
+            return None
+        self._pauses.end()
+        return vector
+
+
+class RemoteEmbedding:
+    """Keeps the embeddings of one model at an address complete, up to the ceiling."""
+
+    def __init__(self, config: RemoteConfig, model: RemoteModel, database: Database, disk: Disk) -> None:
+        self._config = config
+        self._model = model
+        self._database = database
+        self._disk = disk
+        self._address = str(config.address)
+        self._repeats = Repeats()
+
+    @contextmanager
+    def running(self, path: str) -> Iterator[None]:
+        """Work until the block ends. Queries are served beside *path*, the embedder's socket."""
+        stop = StopSignal()
+        thread = threading.Thread(target=self._run, args=(path, stop), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join(REMOTE_SECONDS)
+
+    def _run(self, path: str, stop: StopSignal) -> None:
+        """Learn about the model. Then queue what is missing and start to embed, the lowest level first."""
+        if not self._calibrate(stop):
+            return
+        with ExitStack() as stack:
+            for level in self._config.levels:
+                if not self._queue_missing(level, stop):
+                    return
+                socket = remote_socket(path, level)
+                Path(socket).unlink(missing_ok=True)  # left by an embedder that was killed
+                queries = RemoteQueries(self._model, level, self._address)
+                stack.enter_context(serve_queries(socket, queries.embed, at_once=_QUERIES_AT_ONCE))
+                threading.Thread(target=self._embed_level, args=(level, stop), daemon=True).start()
+            while not stop.wait(_POLL_SECONDS):
+                pass
+
+    def _calibrate(self, stop: StopSignal) -> bool:
+        pauses = Pauses()
+        while not stop.wait(pauses.remaining):
+            try:
+                self._model.calibrate()
+            except RemoteModelError as error:
+                seconds = pauses.begin(error.retry_after)
+                _LOG.warning("no embeddings by %s, trying again in %d s: %s", self._address, seconds, error)
+            else:
+                _LOG.info("embedding with the model at %s, up to %s", self._address, self._config.ceiling.name)
+                return True
+        return False
+
+    def _queue_missing(self, level: Classification, stop: StopSignal) -> bool:
+        """Queue the chunks of *level* that have no embedding and wait for none. False if the server stops first."""
+        position: Position | None = START
+        while position is not None:
+            if stop.is_set():
+                return False
+            try:
+                with self._database.connection(level.role, Deadline()) as connection:
+                    position = queue_missing(connection, position, model=self._number)
+            except MunimentError:  # the database is unavailable, or its disk is full
+                stop.wait(_FIRST_PAUSE)
+        return True
+
+    def _embed_level(self, level: Classification, stop: StopSignal) -> None:
+        pauses, queued_at = Pauses(), time.monotonic()
+        while not stop.wait(max(pauses.remaining, _POLL_SECONDS)):
+            try:
+                if time.monotonic() > queued_at + _MISSING_SECONDS and self._queue_missing(level, stop):
+                    queued_at = time.monotonic()
+                self._embed_queued(level, pauses, stop)
+            except RemoteModelError as error:
+                seconds = pauses.begin(error.retry_after)
+                _LOG.warning("chunks wait for %s, trying again in %d s: %s", self._address, seconds, error)
+            except StorageFull:
+                self._disk.report_full()
+            except MunimentError as error:
+                _warn(self._repeats, f"chunks wait for {self._address}: {type(error).__name__}")
+            except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
+                _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
+                stop.wait(_SECONDS_AFTER_ERROR)
+
+    def _embed_queued(self, level: Classification, pauses: Pauses, stop: StopSignal) -> None:
+        """Embed until nothing is queued: what was written since, then what was missing. Agents take turns."""
+        positions = {False: START, True: START}
+        while not stop.is_set() and not self._disk.is_full:
+            if not any(self._embed_batch(level, positions, is_missing=is_missing) for is_missing in (False, True)):
+                return
+            pauses.end()
+
+    def _embed_batch(self, level: Classification, positions: dict[bool, Position], *, is_missing: bool) -> bool:
+        """Embed a batch of the agents after the position. False if nothing is queued."""
+        begin = positions[is_missing]
+        with self._database.connection(level.role, Deadline()) as connection:
+            end = embed_remote_batch(
+                connection,
+                lambda texts: self._model.embed_chunks(texts, level),
+                begin,
+                model=self._number,
+                is_missing=is_missing,
+            )
+        positions[is_missing] = end or START
+        return end is not None or begin != START
+
+    @property
+    def _number(self) -> int:
+        number = self._model.number
+        assert number is not None  # calibrated
+        return number
+
+
+def _warn(repeats: Repeats, text: str) -> None:
+    """Log *text*, unless it was logged within the last seconds."""
+    for _ in repeats.ended():
+        pass
+    if repeats.is_first((("text", text),)):
+        _LOG.warning("%s", text)

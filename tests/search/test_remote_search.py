@@ -1,0 +1,559 @@
+"""A model at an address beside the built-in one, through the service: what is sent, and which model finds what.
+
+The built-in model takes "hound" for "dog", the one at the address "feline" for "cat": what is found shows who looked.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+
+from muniment_server.admin.checks import _check_ledgers
+from muniment_server.admin.operator import connect_operator
+from muniment_server.domain.classification import Classification
+from muniment_server.postgres.disk import Disk
+from muniment_server.postgres.pool import SINGLE
+from muniment_server.postgres.pool import Database as RoleDatabase
+from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
+from muniment_server.runtime.embedder_socket import remote_query_embedder
+from muniment_server.runtime.remote_configuration import RemoteConfig
+from muniment_server.runtime.remote_embedding import Pauses, RemoteEmbedding
+from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.search import embedding_queue
+from muniment_server.search.embedding_queue import START, embed_remote_batch, queue_missing
+from muniment_server.search.embeddings import model_number
+from tests.noninterference.mutants.damage import as_restricted
+from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, applied, edit, setting
+from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, keys
+from tests.support.clock import StoppedClock
+from tests.support.embedders import quick
+from tests.support.embedding_server import EmbeddingServer, answer_body, answer_well, answer_with, embedding_server
+from tests.support.erasing import erase_all
+from tests.support.searches import passages
+from tests.support.services import Service, serving
+
+MODEL = model_number("stub", 384)
+
+
+class World:
+    """A server with both models."""
+
+    def __init__(self, service: Service, server: EmbeddingServer, schedule: EmbeddingSchedule) -> None:
+        self.service = service
+        self.server = server
+        self.schedule = schedule
+        self._sessions: dict[tuple[Classification, str], object] = {}
+
+    def at(self, level: Classification, agent: str = "alice"):
+        """A session."""
+        if (level, agent) not in self._sessions:
+            self._sessions[level, agent] = self.service.session(level, agent_id=agent)
+        return self._sessions[level, agent]
+
+    def embed(self, *, waits: bool = True) -> None:
+        """Embed all that is queued, with the built-in model and, if it *waits* for it, with the one at the address."""
+        embed_queued_chunks(self.schedule, Disk(None), StopSignal())
+        if waits:
+            wait_until(lambda: not self.rows("WHERE signs IS NULL"))
+
+    def rows(self, condition: str = "", columns: str = "name") -> list[tuple[Any, ...]]:
+        """The rows of the embeddings by models at addresses, of all levels."""
+        with self.service.database.as_owner() as owner:
+            return [
+                tuple(row)
+                for level in LEVELS
+                for row in owner.execute(
+                    f"SELECT {columns} FROM {level.role}.remote_embedding {condition}".encode()
+                ).fetchall()
+            ]
+
+    def found(self, level: Classification, query: str, agent: str = "alice") -> list[str]:
+        return sorted(keys(self.at(level, agent).search_memories(query=query)))
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
+@contextmanager
+def world_of(database, folder, server, ceiling, *, ready: bool = True) -> Iterator[World]:
+    config, path = server.config(ceiling), str(folder / "e")
+    model = server.new_model(ceiling)
+    with ExitStack() as stack:
+        roles, remote_roles = (RoleDatabase(database.conninfo, pool_sizes=SINGLE) for _ in range(2))
+        stack.callback(roles.close)
+        stack.callback(remote_roles.close)
+        schedule = EmbeddingSchedule(
+            roles,
+            lambda text, _: quick(text),
+            next_model=lambda level: model.number if level.can_flow_to(ceiling) else None,
+        )
+        stack.enter_context(RemoteEmbedding(config, model, remote_roles, Disk(None)).running(path))
+        embed_remotely = remote_query_embedder(path, config.model, ceiling)
+        service = stack.enter_context(serving(database, embed=quick, embed_remotely=embed_remotely))
+        if ready:
+            wait_until(lambda: (folder / f"e.{ceiling:d}").exists())
+        yield World(service, server, schedule)
+
+
+@pytest.fixture
+def server():
+    with embedding_server() as server:
+        yield server
+
+
+@pytest.fixture
+def world(database, tmp_path, server):
+    """A world whose ceiling is INTERNAL."""
+    with world_of(database, tmp_path, server, INTERNAL) as world:
+        yield world
+
+
+def fill(world):
+    for level in LEVELS:
+        world.at(level).save_memory(key=f"cat-{level.name}", content=f"a cat {level.name}")
+        world.at(level).save_memory(key=f"dog-{level.name}", content=f"a dog {level.name}")
+    world.embed()
+
+
+# What is sent.
+
+
+def test_no_text_above_the_ceiling_is_ever_sent(world):
+    """Neither what is stored there, nor a query of a session there, not even for what lies below."""
+    fill(world)
+    for level in LEVELS:
+        passages(world.at(level), "t", f"first {level.name}", f"second {level.name}")
+        world.at(level).add_note(content=f"note {level.name}")
+        world.at(level).search_memories(query=f"query at {level.name}")
+        world.at(level).search_passages(query=f"where at {level.name}")
+    world.embed()
+    received = "\n".join(body.decode() for _, _, body in world.server.requests)
+
+    assert {level.name: level.name in received for level in LEVELS} == {
+        "PUBLIC": True, "INTERNAL": True, "CONFIDENTIAL": False, "RESTRICTED": False,
+    }  # fmt: skip
+    for text in ("a cat PUBLIC", "first INTERNAL\\nsecond INTERNAL", "query at PUBLIC", "query at INTERNAL"):
+        assert text in received
+
+
+def test_nothing_above_the_ceiling_is_queued(world):
+    fill(world)
+
+    assert set(world.rows(columns="level")) == {(PUBLIC,), (INTERNAL,)}
+
+
+def test_a_query_without_a_word_is_not_sent(world):
+    fill(world)
+    before = len(world.server.texts)
+    world.at(PUBLIC).search_memories(query="?!")
+
+    assert len(world.server.texts) == before
+
+
+# Which model finds what.
+
+
+def test_up_to_the_ceiling_the_model_at_the_address_searches_and_above_it_the_built_in_one(world):
+    fill(world)
+
+    assert {level: world.found(level, "feline") for level in LEVELS} == {
+        PUBLIC: ["cat-PUBLIC"], INTERNAL: ["cat-INTERNAL", "cat-PUBLIC"], CONFIDENTIAL: [], RESTRICTED: [],
+    }  # fmt: skip
+    assert {level: world.found(level, "hound") for level in LEVELS} == {
+        PUBLIC: [], INTERNAL: [], CONFIDENTIAL: ["dog-CONFIDENTIAL", "dog-INTERNAL", "dog-PUBLIC"],
+        RESTRICTED: ["dog-CONFIDENTIAL", "dog-INTERNAL", "dog-PUBLIC", "dog-RESTRICTED"],
+    }  # fmt: skip
+
+
+def test_a_search_up_to_the_ceiling_is_the_same_whatever_is_above(world):
+    for level in (PUBLIC, INTERNAL):
+        world.at(level).save_memory(key=f"cat-{level.name}", content=f"a cat {level.name}")
+    world.embed()
+
+    def answers():
+        return [
+            world.at(level).search_memories(query=query).SerializeToString(deterministic=True)
+            for level in (PUBLIC, INTERNAL)
+            for query in ("feline", "a cat", "dog")
+        ]
+
+    before = answers()
+    fill_above = [world.at(level) for level in (CONFIDENTIAL, RESTRICTED)]
+    for session in fill_above:
+        for number in range(30):
+            session.save_memory(key=f"k{number}", content=f"feline cat dog {number}")
+    waiting = answers()
+    world.embed()
+
+    assert waiting == before
+    assert answers() == before
+
+
+def test_a_model_that_does_not_answer_is_replaced_by_the_built_in_one(world):
+    fill(world)
+    world.server.answer = lambda handler, _: answer_body(handler, b"", 503)
+    answer = world.at(PUBLIC).search_memories(query="hound")
+
+    assert (keys(answer), answer.semantic) == (["dog-PUBLIC"], True)
+
+
+def test_a_slow_model_delays_a_search_by_a_second_at_most(world):
+    fill(world)
+    ended = threading.Event()
+    world.server.answer = lambda *_: ended.wait(20)
+    before = time.monotonic()
+    found = world.found(PUBLIC, "hound")
+    took = time.monotonic() - before
+    ended.set()
+
+    assert found == ["dog-PUBLIC"]
+    assert took < 2
+
+
+def test_queries_of_one_level_do_not_wait_for_those_of_another(world):
+    fill(world)
+    ended = threading.Event()
+
+    def answer(handler, texts):
+        if any("slow" in text for text in texts):
+            ended.wait(20)
+        answer_well(handler, texts)
+
+    world.server.answer = answer
+    high = [threading.Thread(target=world.found, args=(INTERNAL, f"slow {number}")) for number in range(20)]
+    for thread in high:
+        thread.start()
+    time.sleep(0.1)
+    found = world.found(PUBLIC, "feline")
+    ended.set()
+    for thread in high:
+        thread.join()
+
+    assert found == ["cat-PUBLIC"]
+
+
+def test_a_level_waits_neither_for_the_chunks_of_another_nor_for_its_failures(world):
+    ended = threading.Event()
+
+    def answer(handler, texts):
+        if any("slow" in text for text in texts):
+            ended.wait(20)
+            answer_body(handler, b"", 503)
+        answer_well(handler, texts)
+
+    world.server.answer = answer
+    world.at(INTERNAL).save_memory(key="slow", content="slow")
+    world.embed(waits=False)
+    wait_until(lambda: "slow: slow" in world.server.texts)
+    world.at(PUBLIC).save_memory(key="quick", content="a cat")
+    world.embed(waits=False)
+    wait_until(lambda: ("quick",) in world.rows("WHERE signs IS NOT NULL"))
+    ended.set()
+
+
+# Growing.
+
+
+def test_what_was_stored_before_is_embedded_and_the_built_in_model_searches_until_all_of_it_is(
+    database, tmp_path, server
+):
+    go_on = threading.Event()
+    with serving(database, embed=quick) as service:
+        session = service.session(PUBLIC)
+        for number in range(40):
+            session.save_memory(key=f"cat-{number}", content=f"a cat {number}")
+        session.save_memory(key="dog", content="a dog")
+        schedule = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
+        embed_queued_chunks(EmbeddingSchedule(schedule, lambda text, _: quick(text)), Disk(None), StopSignal())
+        schedule.close()
+
+    def answer(handler, texts):
+        if any("cat 39" in text for text in texts):
+            go_on.wait(20)
+        answer_well(handler, texts)
+
+    server.answer = answer
+    with world_of(database, tmp_path, server, PUBLIC) as world:
+        wait_until(lambda: len(world.rows("WHERE signs IS NOT NULL")) >= 16)
+        while_growing = world.found(PUBLIC, "hound"), world.found(PUBLIC, "feline")
+        go_on.set()
+        world.embed()
+        afterwards = world.found(PUBLIC, "hound"), len(world.found(PUBLIC, "feline"))
+
+    assert while_growing == (["dog"], [])
+    assert afterwards == ([], 10)
+
+
+def what_is_missing_above_changes_nothing_below(world):
+    fill(world)
+
+    def answer(handler, texts):
+        if any(": " in text for text in texts):
+            return answer_body(handler, b"", 503)  # for chunks, which begin with their key
+        return answer_well(handler, texts)
+
+    world.server.answer = answer
+    with world.service.database.as_owner() as owner:
+        owner.execute("UPDATE muniment_internal.remote_embedding SET signs = NULL, vector = NULL, is_missing = true")
+
+    assert world.found(PUBLIC, "feline") == ["cat-PUBLIC"]
+    assert world.found(INTERNAL, "feline") == []
+    assert world.found(INTERNAL, "hound") == ["dog-INTERNAL", "dog-PUBLIC"]
+
+
+def test_what_is_missing_above_changes_nothing_below(world):
+    """Law 2: the model is chosen by what the session sees."""
+    what_is_missing_above_changes_nothing_below(world)
+
+
+@pytest.mark.proof
+def test_a_model_that_is_chosen_by_what_is_missing_above_is_noticed(world):
+    with world.service.database.as_admin() as admin:
+        for statement in as_restricted("visible_remote_embedding"):
+            admin.execute(statement)
+    with pytest.raises(AssertionError):
+        what_is_missing_above_changes_nothing_below(world)
+
+
+def test_another_model_is_not_compared_with_the_vectors_of_the_one_before(database, tmp_path, server):
+    """Nor one of the same name with other dimensions."""
+    with world_of(database, tmp_path, server, PUBLIC) as world:
+        world.at(PUBLIC).save_memory(key="cat", content="a cat")
+        world.embed()
+    server.answer = lambda handler, texts: answer_with(handler, [[1.0, float(len(text))] for text in texts])
+    with world_of(database, tmp_path, server, PUBLIC) as world:
+        wait_until(lambda: len(world.rows("WHERE signs IS NOT NULL")) == 2)
+        models = set(world.rows(columns="model, cardinality(vector)"))
+        found = world.found(PUBLIC, "whale")
+
+    assert models == {(MODEL, 384), (model_number("stub", 2), 2)}
+    assert found in ([], ["cat"])  # two dimensions say little
+
+
+def test_vectors_of_another_model_are_not_compared(world):
+    fill(world)
+    with world.service.database.as_owner() as owner:
+        owner.execute("UPDATE muniment_public.remote_embedding SET model = 7")
+
+    assert world.found(PUBLIC, "feline") == []
+
+
+def test_when_the_ceiling_is_raised_what_lies_there_is_sent(database, tmp_path, server):
+    with world_of(database, tmp_path, server, PUBLIC) as world:
+        fill(world)
+        before = set(world.rows(columns="level"))
+    with world_of(database, tmp_path, server, INTERNAL) as world:
+        world.embed()
+        after = set(world.rows("WHERE signs IS NOT NULL", "level"))
+        found = world.found(INTERNAL, "feline")
+
+    assert before == {(PUBLIC,)}
+    assert after == {(PUBLIC,), (INTERNAL,)}
+    assert found == ["cat-INTERNAL", "cat-PUBLIC"]
+
+
+def test_when_the_ceiling_is_lowered_sessions_above_it_send_nothing(database, tmp_path, server):
+    with world_of(database, tmp_path, server, INTERNAL) as world:
+        fill(world)
+    server.requests.clear()
+    with world_of(database, tmp_path, server, PUBLIC) as world:
+        found = world.found(INTERNAL, "feline"), world.found(INTERNAL, "hound"), world.found(PUBLIC, "feline")
+
+    assert found == ([], ["dog-INTERNAL", "dog-PUBLIC"], ["cat-PUBLIC"])
+    assert server.texts == ["feline"]
+
+
+def test_missing_chunks_are_queued_once_and_those_that_wait_are_not(world):
+    fill(world)
+    with world.service.database.connect(PUBLIC.role) as connection:
+        assert queue_missing(connection, START, model=MODEL) is None
+        assert queue_missing(connection, START, model=7) is not None
+        assert queue_missing(connection, START, model=7) is None
+    assert len(world.rows("WHERE model = 7 AND is_missing AND signs IS NULL")) == 2
+
+
+# What is gone.
+
+
+def test_deleting_an_item_deletes_its_vectors(world):
+    fill(world)
+    world.at(PUBLIC).delete_memory(key="cat-PUBLIC")
+    world.at(INTERNAL).save_memory(key="cat-INTERNAL", content="other")
+
+    assert sorted(world.rows()) == [("dog-INTERNAL",), ("dog-PUBLIC",)]
+    world.service.host().delete_agent(agent_id="alice")
+    erase_all(world.service.database)
+    assert world.rows() == []
+
+
+def test_a_vector_with_the_text_of_a_deleted_turn_goes_with_it_and_is_made_again_without(world):
+    first, second, _ = passages(world.at(PUBLIC), "t", "Where do you live?", "In Kochi", "By the sea")
+    world.embed()
+    sent = len(world.server.texts)
+    world.at(PUBLIC).delete_passage(passage_id=first)
+    left = world.rows(f"WHERE name = '{second}'")
+    world.embed()
+
+    assert left == []
+    assert world.server.texts[sent:] == ["In Kochi"]
+    assert world.rows(f"WHERE name = '{second}'", "prior_name") == [(None,)]
+
+
+def test_a_vector_with_the_text_of_an_erased_turn_goes_with_it(world):
+    first, second, _ = passages(world.at(PUBLIC), "t", "Where do you live?", "In Kochi", "By the sea")
+    world.embed()
+    world.service.host().erase_items(agent_id="alice", kind=4, name=first)
+
+    assert world.rows(f"WHERE name = '{second}'") == []
+
+
+def test_a_vector_whose_text_is_deleted_while_it_is_made_is_not_stored(world):
+    """The passage before is deleted, or just being deleted."""
+    first, second = passages(world.at(PUBLIC), "t", "Where do you live?", "In Kochi")
+    embed_queued_chunks(world.schedule, Disk(None), StopSignal())
+    wait_until(lambda: not world.rows("WHERE signs IS NULL"))
+    with world.service.database.as_owner() as owner:
+        owner.execute("UPDATE muniment_public.remote_embedding SET signs = NULL, vector = NULL, model = 7")
+    with world.service.database.connect(PUBLIC.role) as connection, world.service.database.as_owner() as owner:
+
+        def embed(texts):
+            deleting.execute("UPDATE muniment_public.item SET delete_time = now() WHERE name = %s", [first])
+            return [quick(text) for text in texts]
+
+        with world.service.database.as_owner() as deleting, deleting.transaction():
+            embed_remote_batch(connection, embed, START, model=7, is_missing=False)
+        made = owner.execute(
+            "SELECT name, signs IS NOT NULL FROM muniment_public.remote_embedding ORDER BY name"
+        ).fetchall()
+
+    assert dict(made) == {first: True, second: False}
+
+
+# Failures.
+
+
+def test_while_the_model_is_away_chunks_wait_and_are_embedded_when_it_is_back(world, caplog):
+    world.server.answer = lambda handler, _: answer_body(handler, b"", 500)
+    world.at(PUBLIC).save_memory(key="secret", content="a secret cat")
+    world.embed(waits=False)
+    wait_until(lambda: "chunks wait for" in caplog.text)
+    meanwhile = world.rows("WHERE signs IS NULL")
+    world.server.answer = answer_well
+    world.embed()
+
+    assert meanwhile == [("secret",)]
+    assert world.found(PUBLIC, "feline") == ["secret"]
+    assert "HTTP 500" in caplog.text
+    assert "secret" not in caplog.text
+    assert not any("wait for" in line and "PUBLIC" in line for line in caplog.messages)  # the log names no level
+
+
+def test_a_model_that_is_away_at_the_start_is_asked_again(database, tmp_path, server, caplog):
+    server.answer = lambda handler, _: answer_body(handler, b"", 404)
+    with world_of(database, tmp_path, server, PUBLIC, ready=False) as world:
+        world.at(PUBLIC).save_memory(key="cat", content="a cat")
+        world.embed()
+        meanwhile = world.found(PUBLIC, "cat")
+        wait_until(lambda: "HTTP 404" in caplog.text)
+        server.answer = answer_well
+        wait_until(lambda: world.rows("WHERE signs IS NOT NULL"))
+
+    assert meanwhile == ["cat"]
+
+
+def test_pauses_become_longer_up_to_a_minute_and_end_with_a_success():
+    clock = StoppedClock()
+    pauses = Pauses(clock)
+    first = [pauses.begin() for _ in range(8)]
+    asked = pauses.begin(at_least=300)
+    clock.seconds += 300
+    over = pauses.remaining
+    pauses.end()
+
+    assert first == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert (asked, over) == (300, 0)
+    assert pauses.begin() == 1
+
+
+def test_reindexing_embeds_again(world):
+    fill(world)
+    with connect_operator(world.service.database.admin) as operator:
+        list(operator.reindex())
+    assert world.rows() == []
+    world.embed()
+
+    assert world.found(PUBLIC, "feline") == ["cat-PUBLIC"]
+
+
+def test_doctor_tells_of_what_is_queued(world):
+    fill(world)
+    with connect_operator(world.service.database.admin) as operator:
+        before = operator.remote_chunks()
+        with world.service.database.as_owner() as owner:
+            owner.execute("UPDATE muniment_public.remote_embedding SET model = 7, signs = NULL, vector = NULL")
+        after = operator.remote_chunks()
+    said = [finding.text for finding in _check_ledgers(world.service.database.admin)]
+
+    assert (before, after) == ((0, 4), (2, 2))
+    assert any("2 embeddings are by models at addresses, 2 more are queued" in text for text in said)
+
+
+# Guards, broken.
+
+_ALL_LEVELS = setting(RemoteConfig, "levels", property(lambda _: tuple(Classification)))
+_NO_CEILING = setting(Classification, "can_flow_to", lambda *_: True)
+_ANY_MODEL = (
+    edit(ITEMS, "search_embeddings", "(remote.kind, remote.model) = (%(kind)s, %(model)s)", "remote.kind = %(kind)s"),
+    edit(
+        ITEMS,
+        "search_embeddings",
+        "remote.number, remote.model) = (seen.kind, seen.name, seen.change_id, seen.piece, %(model)s)",
+        "remote.number) = (seen.kind, seen.name, seen.change_id, seen.piece)",
+    ),
+)
+_BROKEN: Mapping[str, tuple[Callable[[World], None], tuple[Patch, ...]]] = {
+    "deleted turns are not forgotten": (
+        test_a_vector_with_the_text_of_a_deleted_turn_goes_with_it_and_is_made_again_without,
+        (edit(ITEMS, "forget_passages", "forgotten.prior_name = ANY(%(names)s)", "FALSE"),),
+    ),
+    "erased turns are not forgotten": (
+        test_a_vector_with_the_text_of_an_erased_turn_goes_with_it,
+        (
+            edit(
+                HOSTS, "unindex_erased", "AND forgotten.prior_name = ANY(", "AND FALSE AND forgotten.prior_name = ANY("
+            ),
+        ),
+    ),
+    "what is deleted meanwhile is stored": (
+        test_a_vector_whose_text_is_deleted_while_it_is_made_is_not_stored,
+        (edit(embedding_queue._QUERIES, "keep_remote_vectors", " OR prior.change_id IS NOT NULL", " OR TRUE"),),
+    ),
+    "vectors of an incomplete model are compared": (
+        what_is_missing_above_changes_nothing_below,
+        (edit(ITEMS, "search_embeddings", "AND waiting.is_missing", "AND FALSE"),),
+    ),
+    "vectors of all models are compared": (
+        test_vectors_of_another_model_are_not_compared,
+        _ANY_MODEL,
+    ),
+    "there is no ceiling": (test_no_text_above_the_ceiling_is_ever_sent, (_ALL_LEVELS, _NO_CEILING)),
+}
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", _BROKEN)
+def test_a_guard_that_is_missing_is_noticed(request, name):
+    noticed_by, patches = _BROKEN[name]
+    with applied(Mutant(name, "", patches)):
+        world = request.getfixturevalue("world")
+        with pytest.raises(AssertionError):
+            noticed_by(world)
