@@ -31,6 +31,7 @@ const ABSENT = "absent";
 /** The tag of an empty file. A memory has at least one byte: that of this file is a line break. */
 const EMPTY = "empty-file";
 const MAX_TAGS = 32;
+const MAX_KEY_CHARS = 256;
 /** Fields that an impossible path breaks the rules of. */
 const PATHS = new Set(["key", "key_prefix", "new_key"]);
 
@@ -209,27 +210,21 @@ export class FileView {
    */
   async delete(path: string): Promise<string[]> {
     const files = await this.#own(path, "deleted");
-    const revealed: string[] = [];
-    for (const file of files) {
-      await this.#explained(
-        file.path,
-        async () => {
-          const request = { key: this.#key(file.path), etag: file.etag };
-          if ((await this.#session.memories.deleteMemory(request)).revealed !== Classification.UNSPECIFIED) {
-            revealed.push(file.path);
-          }
-        },
+    return this.#each(files, "deleted", ({ path: name, etag }) =>
+      this.#explained(
+        name,
+        async () => (await this.#session.memories.deleteMemory({ key: this.#key(name), etag })).revealed,
         "deleted",
-      );
-    }
-    return revealed;
+      ),
+    );
   }
 
   /**
    * Rename a file, or all files below a directory. Returns the old paths at which a lower version is visible now.
    *
    * `FileExists`: something is at the new path. `LowerFile`: it is a lower file, or has one below it. Then nothing was
-   * renamed.
+   * renamed. Each file is renamed by itself: if another conversation changes one meanwhile, the error says how many were
+   * renamed before it, and they stay renamed.
    */
   async rename(path: string, newPath: string): Promise<string[]> {
     const [from, to] = [requireName(path), requireName(newPath)];
@@ -239,22 +234,24 @@ export class FileView {
     if (to.startsWith(`${from}/`)) {
       throw new FileError("InvalidPath", `${this.#named(from)} cannot be moved into itself.`);
     }
-    const revealed: string[] = [];
-    for (const file of await this.#own(from, "renamed")) {
-      const target = to + file.path.slice(from.length);
-      await this.#explained(
-        file.path,
-        async () => {
-          const request = { key: this.#key(file.path), newKey: this.#key(target), etag: file.etag };
-          if ((await this.#session.memories.renameMemory(request)).revealed !== Classification.UNSPECIFIED) {
-            revealed.push(file.path);
-          }
-        },
-        "renamed",
-        target,
+    const files = await this.#own(from, "renamed");
+    const target = (file: File) => to + file.path.slice(from.length);
+    const tooLong = files.map(target).find((name) => [...this.#key(name)].length > MAX_KEY_CHARS);
+    if (tooLong !== undefined) {
+      throw new FileError(
+        "InvalidPath",
+        `${this.#named(tooLong)} is no possible path: it is too long. Nothing was renamed.`,
       );
     }
-    return revealed;
+    return this.#each(files, "renamed", (file) => {
+      const request = { key: this.#key(file.path), newKey: this.#key(target(file)), etag: file.etag };
+      return this.#explained(
+        file.path,
+        async () => (await this.#session.memories.renameMemory(request)).revealed,
+        "renamed",
+        target(file),
+      );
+    });
   }
 
   /** Whether a file or a directory is at the path. */
@@ -305,6 +302,29 @@ export class FileView {
       throw this.#lower(lower, done);
     }
     return files;
+  }
+
+  /** Change each file. Returns the paths at which a lower version is visible now. */
+  async #each(
+    files: readonly File[],
+    done: string,
+    change: (file: File) => Promise<Classification>,
+  ): Promise<string[]> {
+    const revealed: string[] = [];
+    for (const [number, file] of files.entries()) {
+      try {
+        if ((await change(file)) !== Classification.UNSPECIFIED) {
+          revealed.push(file.path);
+        }
+      } catch (error) {
+        if (!(error instanceof FileError) || number === 0) {
+          throw error;
+        }
+        const before = `${number} of ${files.length} files were ${done} before that, and stay so.`;
+        throw new FileError(error.problem, `${error.message} ${before}`, error.lines);
+      }
+    }
+    return revealed;
   }
 
   #key(path: string): string {

@@ -125,11 +125,39 @@ test("edits name what is wrong", async () => {
   await refused(view.rename("a", "a/b"), "InvalidPath");
   await refused(view.rename("none", "b"), "NoSuchFile");
   await view.create(`long/${"x".repeat(150)}`, "x");
-  await assert.rejects(view.rename("long", "y".repeat(100)), { message: /^y{100}\/x+ is no possible path/ });
+  await assert.rejects(view.rename("long", "y".repeat(100)), {
+    message: /^y{100}\/x+ is no possible path: it is too long\. Nothing was renamed\.$/,
+  });
   await refused(view.write("../a", "x"), "InvalidPath");
   await refused(view.write("/", "x"), "InvalidPath");
   await refused(view.read("a\nb"), "InvalidPath");
   assert.deepEqual((await view.replace("a", "two\n", "2")).line, 2);
+});
+
+test("an error says how many files were changed before it", async () => {
+  const session = await (await someone())(PUBLIC);
+  const [view, other] = [new FileView(session), new FileView(session)];
+  for (const path of ["d/a", "d/b", "d/c", "d/x"]) {
+    await view.create(path, "x");
+  }
+  const { getSession } = session.sessions;
+  let change = "d/b";
+  session.sessions.getSession = async (request, options) => {
+    await other.write(change, `${change} changed`); // After its etag was read.
+    return getSession(request, options);
+  };
+  const said = (done: string) => ({ message: new RegExp(`1 of [34] files were ${done} before that, and stay so\\.$`) });
+  await assert.rejects(view.rename("d", "e"), said("renamed"));
+  change = "d/c";
+  await assert.rejects(view.delete("d"), said("deleted"));
+  assert.deepEqual(Object.keys(await tree(view)), ["d/c", "d/x", "e/a"]);
+});
+
+test("a file with the most tags cannot be empty", async () => {
+  const [view] = (await views(PUBLIC)) as [FileView];
+  await view.write("a", "x", { tags: Array.from({ length: 32 }, (_, number) => `${number}`) });
+  await refused(view.replace("a", "x", ""), "InvalidContent");
+  assert.equal((await view.read("a")).content, "x");
 });
 
 test("directories, patterns and texts", async () => {
