@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -217,6 +217,22 @@ def test_tampering_is_found(log, statements):
     assert log.problems()
 
 
+def test_an_event_that_is_missing_is_reported_as_missing_and_not_as_changed(log):
+    log.tamper(f"DELETE FROM muniment_confidential.audit WHERE event_id = {CONFIDENTIAL_EVENT}")
+
+    assert [
+        " of which " in problem for problem in log.problems() if "under seal" in problem or "covers" in problem
+    ] == [True]
+
+
+def test_a_checkpoint_with_another_hash_or_count_is_found(log):
+    kept = log.checkpoints()
+    changed = [replace(kept[2], head_hash="0" * 64), replace(kept[2], event_count=kept[2].event_count + 1)]
+
+    assert log.problems(kept) == []
+    assert ["is not that of the checkpoint" in problem for problem in log.problems(changed)] == [True, True]
+
+
 def test_a_removed_end_of_the_log_is_found_with_a_checkpoint(log):
     kept = log.checkpoints()
     last = f"SELECT event_id FROM muniment_auditor.sealed_event WHERE {LAST_SEAL}"
@@ -265,6 +281,18 @@ def test_one_id_at_two_levels_stops_no_sealer_and_is_found(log):
     assert [(found.classification, found.unsealed, len(found.problems)) for found in log.verify()] == [
         (level, int(level == PUBLIC), int(level == PUBLIC)) for level in LEVELS
     ]
+
+
+def test_one_id_at_two_levels_stops_no_sealer_if_neither_was_sealed(log):
+    """As it is sealed at one of them first, the other seal covers more events than exist."""
+    log.write(keys=("afterwards",))
+    log.tamper(
+        f"INSERT INTO muniment_public.audit ({EVENT}) SELECT {EVENT} FROM muniment_confidential.audit "
+        "WHERE method = 'SaveMemory' ORDER BY time DESC LIMIT 1"
+    )
+    log.seal()
+
+    assert log.problems()
 
 
 def test_events_of_an_open_transaction_are_sealed_later_and_delay_no_others(log):
@@ -395,6 +423,17 @@ def test_a_purge_that_says_more_than_it_was_is_found(log):
     assert log.problems()
 
 
+def test_a_purge_that_names_another_hash_is_found(log):
+    log.purge(before=datetime.now(UTC) + LATER)
+    log.tamper(
+        "UPDATE muniment_control.audit "
+        "SET reason = regexp_replace(reason, 'hash [0-9a-f]+', 'hash ' || repeat('0', 64)) "
+        "WHERE method = 'audit purge' AND reason LIKE 'seals of CONFIDENTIAL%'"
+    )
+
+    assert ["the purge of" in problem for problem in log.problems()] == [True]
+
+
 @pytest.mark.parametrize(
     "right", ["UPDATE muniment_auditor.seal SET time = now()", "DELETE FROM muniment_auditor.seal"]
 )
@@ -435,6 +474,18 @@ def test_an_event_of_the_past_is_sealed_by_the_rescan(log):
     own = sealer(log.database)
     Clock(log.database).advance(minutes=1)
     log.tamper(NEW_EVENT.format("now() - interval '20 years'"))
+    own.seal_all()
+
+    assert sum(found.unsealed for found in log.verify()) == 0
+
+
+def test_an_event_that_becomes_visible_after_a_younger_one_is_sealed_by_the_next_pass(log):
+    """The rescan is over, and the next one is due in ten minutes only."""
+    own = sealer(log.database)
+    Clock(log.database).advance(minutes=1)
+    own.seal_all()
+    log.tamper(NEW_EVENT.format("now() - interval '1 minute'"))
+    Clock(log.database).advance(minutes=2)
     own.seal_all()
 
     assert sum(found.unsealed for found in log.verify()) == 0
