@@ -15,7 +15,7 @@ PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
 .PHONY: help run test prove prove-abuse prove-deep test-deploy dist test-dist postgres-release test-clients test-python test-go test-typescript test-java test-rust test-ruby check aio format bench \
-        bench-search load load-report noninterference eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
+        bench-search load load-report noninterference timing eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -143,6 +143,9 @@ load-report: .venv/.stamp .venv-peers/.stamp ## Write tests/load/report, in an h
 
 noninterference: .venv/.stamp ## Look for leaks in an agent memory, this one or a peer: ARGS="--help"
 	$(BIN)/python -m tests.noninterference.black_box $(ARGS)
+
+timing: .venv/.stamp ## Measure what a low caller learns by time and overload, in bits a second. Run nothing beside it: ARGS="--help"
+	$(BIN)/python -m tests.timing $(ARGS)
 
 eval: .venv/.stamp ## Measure how well search finds, compared with FTS5 and ILIKE (needs real texts: tests/README.md): ARGS="--help"
 	$(BIN)/python -m tests.eval $(ARGS)
