@@ -1,7 +1,9 @@
 """How much is learned from what a receiver saw in each slot of time: a lower bound, with a confidence interval.
 
 A threshold on one feature is chosen on half of the slots and tested on the other half. The receiver is then a binary
-symmetric channel with the crossover probability of its errors. A cleverer receiver may learn more.
+symmetric channel with the crossover probability of its errors. A rule that is wrong in more than half of the tested
+slots counts as one that says nothing, but the upper end of the interval is what its complement might say. A cleverer
+receiver may learn more.
 """
 
 from __future__ import annotations
@@ -51,7 +53,14 @@ def capacity(features: Features, sent: Sequence[bool]) -> Capacity:
     rule = min(_rules(features, train), key=lambda rule: rule.errors(features, sent, train))
     errors = rule.errors(features, sent, test)
     least, most = interval(errors, len(test))
-    return Capacity(_bits(errors / len(test)), _bits(most), _bits(least), errors, len(test), rule.feature)
+    return Capacity(
+        bits=_bits(min(errors / len(test), 0.5)),
+        low=_bits(min(most, 0.5)),
+        high=max(_bits(least), _bits(most)),
+        errors=errors,
+        tested=len(test),
+        feature=rule.feature,
+    )
 
 
 def shuffled(features: Features, sent: Sequence[bool], seed: int = 1) -> float:
@@ -78,9 +87,7 @@ def _rules(features: Features, slots: Sequence[int]) -> list[_Rule]:
 
 
 def _bits(error: float) -> float:
-    """The capacity of a binary symmetric channel. A rule that is wrong in half of the slots or more says nothing."""
-    if error >= 0.5:
-        return 0.0
+    """The capacity of a binary symmetric channel, which is the same for a probability and for its complement."""
     return 1 + sum(p * math.log2(p) for p in (error, 1 - error) if p > 0)
 
 

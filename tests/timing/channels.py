@@ -161,7 +161,10 @@ def work(address: str, tokens: Sequence[str], seconds: float) -> int:
 
 
 def features(samples: Sequence[Sample], slots: Slots) -> dict[str, list[float]]:
-    """What the receiver saw in each slot: how long calls took, how many there were, and how many failed."""
+    """What the receiver saw in each slot: how long calls took, how many there were, and how many failed.
+
+    What the sender does may outlast its slot, so each is also taken from the next one.
+    """
     found: dict[str, list[float]] = defaultdict(lambda: [0.0] * slots.number)
     each: dict[tuple[str, int], list[Sample]] = defaultdict(list)
     for sample in samples:
@@ -176,7 +179,8 @@ def features(samples: Sequence[Sample], slots: Slots) -> dict[str, list[float]]:
             found[f"{kind}: calls"][slot] = len(those)
             found[f"{kind}: refused"][slot] = sum(sample.refused for sample in those)
             found[f"{kind}: by words"][slot] = sum(sample.by_words for sample in those)
-    return dict(found)
+    later = {f"{name}, a slot later": [*values[1:], values[-1]] for name, values in found.items()}
+    return {**found, **later}
 
 
 def _get(client: Client) -> Sample:

@@ -30,6 +30,15 @@ def test_an_inverted_channel_is_found_too():
     assert capacity(features, [not bit for bit in sent]).bits == 1.0
 
 
+def test_a_rule_that_is_wrong_more_often_than_right_says_nothing_but_might():
+    """As it is chosen on the even slots, which this channel inverts."""
+    features, sent = received(0.0, 200, 1)
+    found = capacity(features, [bit ^ (slot % 2 == 0) for slot, bit in enumerate(sent)])
+
+    assert (found.bits, found.low) == (0.0, 0.0)
+    assert found.high == 1.0
+
+
 def test_where_nothing_is_sent_nothing_is_found():
     """In 100 experiments the interval misses zero five times at most; and shuffled bits say nothing either."""
     found = [capacity(*received(0.5, 200, seed)) for seed in range(100)]
