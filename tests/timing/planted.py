@@ -18,11 +18,10 @@ _SIGNAL = pathlib.Path({path!r})
 """
 _SAVE = "        new = new_version(request)\n"
 _SAVED = _SAVE + '        if not request.key.startswith("dog"):\n            _SIGNAL.touch()\n'
-_GET = "        key = text.key(request.key)\n"
+_GET = "        return pb.GetMemoryResponse("
 _DELAYED = (
-    _GET
-    + f"        if _SIGNAL.exists() and time.time() - _SIGNAL.stat().st_mtime < {SECONDS * 0.9}:\n"
-    + "            time.sleep(0.005)\n"
+    f"        if _SIGNAL.exists() and time.time() - _SIGNAL.stat().st_mtime < {SECONDS * 0.9}:\n"
+    "            time.sleep(0.005)\n" + _GET
 )
 
 

@@ -23,6 +23,6 @@ def test_a_channel_of_five_milliseconds_is_found(tmp_path):
 
     print(found)
     assert found.calls > _SLOTS / 4
-    assert found.capacity.low > 0.1
+    assert found.capacity.low > 0
     assert found.capacity.feature.startswith("get")
     assert found.shuffled < 0.15
