@@ -57,7 +57,10 @@ def test_a_thousand_cancellations_lose_and_double_nothing(service: Service) -> N
             if code == "OK":
                 acknowledged.append(number)
     saves = [number for number in range(_CALLS) if number % 10 < 9]
-    saved, told = set(acknowledged) & set(saves), {raised[n // 10].session_id for n in acknowledged if n not in saves}
+    saved, raises_done = (
+        set(acknowledged) & set(saves),
+        {raised[n // 10].session_id for n in acknowledged if n not in saves},
+    )
 
     with service.database.as_owner() as owner:
         wait_until(lambda: _left_open(owner) == 0, "no connection is left in a transaction")
@@ -66,7 +69,7 @@ def test_a_thousand_cancellations_lose_and_double_nothing(service: Service) -> N
         print(f"{dict(outcomes)}; of {canceled} saves that were canceled, {done} were done")
         assert saved <= set(kept) <= set(saves)
         assert set(kept.values()) == {1}
-        assert {taints[session_id] for session_id in told} == {int(INTERNAL)}
+        assert {taints[session_id] for session_id in raises_done} == {int(INTERNAL)}
         for number in saves:
             _begin(service, number, sessions, raised).result()
         assert _kept(owner) == Counter(saves)

@@ -13,14 +13,14 @@ def received(error, count, seed):
     """Bits, and a feature that tells each with this probability of an error, beside one that tells nothing."""
     dice = random.Random(seed)
     sent = [dice.random() < 0.5 for _ in range(count)]
-    told = [bit ^ (dice.random() < error) for bit in sent]
-    return {"told": [bit + dice.random() / 2 for bit in told], "noise": [dice.random() for _ in sent]}, sent
+    received_bits = [bit ^ (dice.random() < error) for bit in sent]
+    return {"sent": [bit + dice.random() / 2 for bit in received_bits], "noise": [dice.random() for _ in sent]}, sent
 
 
 def test_an_exact_channel_has_one_bit_in_each_slot():
     found = capacity(*received(0.0, 200, 1))
 
-    assert (found.bits, found.feature) == (1.0, "told")
+    assert (found.bits, found.feature) == (1.0, "sent")
     assert 0.75 < found.low < found.high == 1.0
 
 
