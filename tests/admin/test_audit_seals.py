@@ -19,7 +19,7 @@ from muniment_server.postgres import roles
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.sealer import BEGINNING, Position, Raced, Sealer, seal_tenant, tenants
+from muniment_server.runtime.sealer import BEGINNING, Position, Raced, Sealer, last_seals, seal_tenant, tenants
 from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC
 from tests.support.clock import Clock
 from tests.support.databases import Database
@@ -345,6 +345,22 @@ def test_sealers_that_race_seal_each_event_once(log):
     assert all(isinstance(error, Raced) for error in failed)
     assert log.problems(log.checkpoints()) == []
     assert sum(found.unsealed for found in log.verify()) == 0
+
+
+def test_a_sealer_that_finds_its_number_taken_seals_nothing(log, monkeypatch):
+    """Another sealer adds a seal after it has read which is the last one."""
+
+    def overtaken(connection, tenant):
+        last = last_seals(connection, tenant)
+        monkeypatch.undo()
+        log.write(keys=("f",))
+        log.seal()
+        log.write(keys=("g",))
+        return last
+
+    monkeypatch.setattr("muniment_server.runtime.sealer.last_seals", overtaken)
+    with pytest.raises(Raced):
+        log.seal()
 
 
 def test_late_seals_are_noted(log):
