@@ -130,11 +130,11 @@ def test_metrics_and_status_tell_how_the_model_does(remote, model):
     session.search_memories("anything")
     reader = MetricsReader(f"unix:{remote.data_dir / 'metrics.sock'}", None, None, "")
 
-    def told():
+    def read():
         return status_of(reader.read())
 
-    wait_until(lambda: told()["remote_embedding_queue_by_level"], "the queue was measured", seconds=_SLOW)
-    status, rules = told(), (ROOT / "service/deploy/alerts.yml").read_text()
+    wait_until(lambda: read()["remote_embedding_queue_by_level"], "the queue was measured", seconds=_SLOW)
+    status, rules = read(), (ROOT / "service/deploy/alerts.yml").read_text()
 
     assert status["remote_embedder"] == model.url.removeprefix("http://").removesuffix("/v1")
     assert status["remote_embedder_ceiling"] == "INTERNAL"
