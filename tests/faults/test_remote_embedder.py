@@ -133,7 +133,9 @@ def test_metrics_and_status_tell_how_the_model_does(remote, model):
     def read():
         return status_of(reader.read())
 
-    wait_until(lambda: read()["remote_embedding_queue_by_level"], "the queue was measured", seconds=_SLOW)
+    wait_until(  # a level is measured once the model has answered
+        lambda: len(read()["remote_embedding_queue_by_level"]) == 2, "the queues were measured", seconds=_SLOW
+    )
     status, rules = read(), (ROOT / "service/deploy/alerts.yml").read_text()
 
     assert status["remote_embedder"] == model.url.removeprefix("http://").removesuffix("/v1")
