@@ -20,7 +20,14 @@ from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from muniment_server.search.embedding_queue import START, Position, embed_batch, embed_remote_batch, queue_missing
+from muniment_server.search.embedding_queue import (
+    FIRST,
+    START,
+    ChunkPosition,
+    embed_batch,
+    embed_remote_batch,
+    queue_missing,
+)
 from muniment_server.transport.server import SERVICES
 from tests.noninterference.replay import OPERATION, REMOTE_MODEL, derived, embedding_of, remote_embedding_of, replayed
 from tests.noninterference.server_process import Change, ServerProcess, server_process
@@ -106,7 +113,7 @@ class World:
     def _embed_remotely(self, connection: psycopg.Connection[Any], chance: bytes) -> None:
         """Embed with the model at the address what waits. What is missing is found and embedded at times only."""
         if chance[1] % 3 == 0:
-            position: Position | None = START
+            position: ChunkPosition | None = FIRST
             while position is not None:
                 position = queue_missing(connection, position, model=REMOTE_MODEL)
         for is_missing in (False, True)[: 1 + chance[2] % 2]:

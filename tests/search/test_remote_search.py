@@ -25,7 +25,7 @@ from muniment_server.runtime.remote_configuration import RemoteConfig
 from muniment_server.runtime.remote_embedding import Pauses, RemoteEmbedding
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search import embedding_queue
-from muniment_server.search.embedding_queue import START, embed_remote_batch, queue_missing
+from muniment_server.search.embedding_queue import FIRST, START, embed_remote_batch, queue_missing
 from muniment_server.search.embeddings import model_number
 from tests.noninterference.mutants.damage import as_restricted
 from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, applied, edit, setting
@@ -375,10 +375,28 @@ def test_when_the_ceiling_is_lowered_sessions_above_it_send_nothing(database, tm
 def test_missing_chunks_are_queued_once_and_those_that_wait_are_not(world):
     fill(world)
     with world.service.database.connect(PUBLIC.role) as connection:
-        assert queue_missing(connection, START, model=MODEL) is None
-        assert queue_missing(connection, START, model=7) is not None
-        assert queue_missing(connection, START, model=7) is None
+        for model in (MODEL, 7, 7):
+            last = queue_missing(connection, FIRST, model=model)
+            assert last is not None
+            assert queue_missing(connection, last, model=model) is None
     assert len(world.rows("WHERE model = 7 AND is_missing AND signs IS NULL")) == 2
+    assert len(world.rows("WHERE is_missing")) == 2
+
+
+def test_a_batch_looks_at_the_chunks_after_the_one_before(world, monkeypatch):
+    """So a pass reads each once."""
+    fill(world)
+    passages(world.at(PUBLIC), "t", "first", "second", "third")
+    world.embed()
+    monkeypatch.setattr(embedding_queue, "_CHUNKS_AT_ONCE", 2)
+    queued = []
+    with world.service.database.connect(PUBLIC.role) as connection:
+        last = queue_missing(connection, FIRST, model=7)
+        while last is not None:
+            queued.append(len(world.rows("WHERE model = 7")))
+            last = queue_missing(connection, last, model=7)
+
+    assert queued == [2, 4, 5]
 
 
 # What is gone.
@@ -436,6 +454,28 @@ def test_a_vector_whose_text_is_deleted_while_it_is_made_is_not_stored(world):
         ).fetchall()
 
     assert dict(made) == {first: True, second: False}
+
+
+def test_chunks_that_others_have_locked_are_not_sent_again_at_once(world):
+    """They are sent after a pause."""
+    sent = []
+    with world.service.database.as_owner() as locking, locking.transaction():
+
+        def answer(handler, texts):
+            sent.append(texts)
+            locking.execute("SELECT FROM muniment_public.remote_embedding FOR UPDATE")
+            answer_well(handler, texts)
+
+        world.server.answer = answer
+        world.at(PUBLIC).save_memory(key="cat", content="a cat")
+        world.embed(waits=False)
+        wait_until(lambda: sent)
+        time.sleep(0.8)
+        assert sent == [["cat: a cat"]]
+    world.server.answer = answer_well
+    world.embed()
+
+    assert world.rows("WHERE signs IS NOT NULL") == [("cat",)]
 
 
 # Failures.

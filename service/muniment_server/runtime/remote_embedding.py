@@ -23,7 +23,15 @@ from muniment_server.runtime.embedder_socket import REMOTE_SECONDS, serve_querie
 from muniment_server.runtime.remote_configuration import RemoteConfig, remote_socket
 from muniment_server.runtime.remote_model import RemoteModel, RemoteModelError
 from muniment_server.runtime.stop_signal import StopSignal
-from muniment_server.search.embedding_queue import START, Position, embed_remote_batch, queue_missing
+from muniment_server.search.embedding_queue import (
+    FIRST,
+    START,
+    ChunkPosition,
+    NothingStored,
+    Position,
+    embed_remote_batch,
+    queue_missing,
+)
 from muniment_server.search.embeddings import Vector
 from muniment_server.telemetry.repeats import Repeats
 
@@ -142,7 +150,7 @@ class RemoteEmbedding:
 
     def _queue_missing(self, level: Classification, stop: StopSignal) -> bool:
         """Queue the chunks of *level* that have no embedding and wait for none. False if the server stops first."""
-        position: Position | None = START
+        position: ChunkPosition | None = FIRST
         while position is not None:
             if stop.is_set():
                 return False
@@ -163,6 +171,8 @@ class RemoteEmbedding:
             except RemoteModelError as error:
                 seconds = pauses.begin(error.retry_after)
                 _LOG.warning("chunks wait for %s, trying again in %d s: %s", self._address, seconds, error)
+            except NothingStored:  # or the same chunks would be sent again at once
+                pauses.begin()
             except StorageFull:
                 self._disk.report_full()
             except MunimentError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -20,8 +20,8 @@ _QUERIES = queries.load(__package__, "embedding_queue.sql")
 _BATCH_CHUNKS = 16
 _BATCH_SECONDS = 0.5
 """A batch ends after that time, so that lower levels wait no longer for a higher one, apart from one chunk."""
-_MISSING_CHUNKS = 1000
-"""How many chunks without an embedding are queued at once."""
+_CHUNKS_AT_ONCE = 1000
+"""How many chunks one statement looks at for embeddings that are missing."""
 
 ChunkEmbedder: TypeAlias = Callable[[str, str], Vector]
 """Embeds a text. The second argument identifies the chunk."""
@@ -30,6 +30,25 @@ BatchEmbedder: TypeAlias = Callable[[Sequence[str]], Sequence[Vector]]
 Position: TypeAlias = tuple[TenantNumber, AgentNumber]
 """The agent served last. Those after it are served next."""
 START: Position = (TenantNumber(0), AgentNumber(0))
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPosition:
+    """A chunk. Those after it are looked at next."""
+
+    tenant: TenantNumber
+    agent: AgentNumber
+    kind: int
+    name: str
+    change_id: UUID
+    piece: int
+
+
+FIRST = ChunkPosition(*START, 0, "", UUID(int=0), 0)
+
+
+class NothingStored(Exception):
+    """Other transactions have locked all chunks of a batch. They stay queued."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +105,7 @@ def embed_remote_batch(
 ) -> Position | None:
     """The same with a model at an address. *is_missing* takes chunks that were found without an embedding by it.
 
-    What *embed* raises ends the batch; its chunks stay queued.
+    What *embed* raises ends the batch; its chunks stay queued. Raises NothingStored.
     """
     queued = _waiting(connection, position, model=model, is_missing=is_missing)
     if not queued:
@@ -100,18 +119,20 @@ def embed_remote_batch(
         }
         for chunk, vector in zip(queued, vectors, strict=True)
     ]
-    connection.execute(_QUERIES["keep_remote_vectors"], {"made": json.dumps(made), "model": model})
+    if not connection.execute(_QUERIES["keep_remote_vectors"], {"made": json.dumps(made), "model": model}).rowcount:
+        raise NothingStored
     return queued[-1].tenant, queued[-1].agent
 
 
-def queue_missing(connection: psycopg.Connection[Any], position: Position, *, model: int) -> Position | None:
-    """Queue a batch of the chunks of the connection's level that have no embedding by a model at an address.
+def queue_missing(connection: psycopg.Connection[Any], after: ChunkPosition, *, model: int) -> ChunkPosition | None:
+    """Queue those of a batch of the connection's chunks that have no embedding by a model at an address.
 
-    Returns the agent of the last one, from which to continue, or None if there are no more.
+    Returns the last chunk of the batch, from which to continue, or None if there are no more.
     """
-    tenant, agent = position
-    parameters = {"tenant": tenant, "agent": agent, "model": model, "most": _MISSING_CHUNKS}
-    return connection.execute(_QUERIES["queue_missing"], parameters).fetchone()
+    cursor: Any = connection.cursor(row_factory=row_of(ChunkPosition))
+    parameters = {**asdict(after), "model": model, "most": _CHUNKS_AT_ONCE}
+    last: ChunkPosition | None = cursor.execute(_QUERIES["queue_missing"], parameters).fetchone()
+    return last
 
 
 def _waiting(

@@ -121,13 +121,21 @@ SELECT kept.tenant, kept.agent, kept.kind, kept.name, kept.change_id, kept.piece
     ON CONFLICT DO NOTHING;
 
 -- name: queue_missing
--- Queue a batch of the chunks from a given agent on that have no embedding by a model at an address and do not wait for one.
--- They are locked, so that none is deleted meanwhile; those that are being deleted are skipped.
-WITH missing AS MATERIALIZED (
+-- Look at a batch of chunks after a given one, and queue those that have no embedding by a model at an address and do not wait
+-- for one. They are locked, so that none is deleted meanwhile; those that are being deleted are skipped.
+WITH passed AS MATERIALIZED (
     SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
       FROM meaning
+     WHERE (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
+           > (%(tenant)s, %(agent)s, %(kind)s, %(name)s, %(change_id)s, %(piece)s)
+     ORDER BY meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
+     LIMIT %(most)s
+),
+missing AS MATERIALIZED (
+    SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
+      FROM passed
+           JOIN meaning USING (tenant, agent, kind, name, change_id, piece)
      WHERE meaning.embedder IS NOT NULL
-       AND (meaning.tenant, meaning.agent) >= (%(tenant)s, %(agent)s)
        AND NOT EXISTS (
                SELECT
                  FROM remote_embedding AS present
@@ -135,9 +143,7 @@ WITH missing AS MATERIALIZED (
                       = (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
                   AND present.model = %(model)s
            )
-     ORDER BY meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
-     LIMIT %(most)s
-       FOR KEY SHARE SKIP LOCKED
+       FOR KEY SHARE OF meaning SKIP LOCKED
 ),
 queued AS (
     INSERT INTO remote_embedding AS queued (tenant, agent, kind, name, change_id, number, model, is_missing)
@@ -145,9 +151,9 @@ queued AS (
       FROM missing
         ON CONFLICT DO NOTHING
 )
-SELECT missing.tenant, missing.agent
-  FROM missing
- ORDER BY missing.tenant DESC, missing.agent DESC
+SELECT passed.tenant, passed.agent, passed.kind, passed.name, passed.change_id, passed.piece
+  FROM passed
+ ORDER BY passed.tenant DESC, passed.agent DESC, passed.kind DESC, passed.name DESC, passed.change_id DESC, passed.piece DESC
  LIMIT 1;
 
 -- name: keep_remote_vectors
