@@ -388,7 +388,7 @@ def test_a_batch_looks_at_the_chunks_after_the_one_before(world, monkeypatch):
     fill(world)
     passages(world.at(PUBLIC), "t", "first", "second", "third")
     world.embed()
-    monkeypatch.setattr(embedding_queue, "_CHUNKS_AT_ONCE", 2)
+    monkeypatch.setattr(embedding_queue, "CHUNKS_AT_ONCE", 2)
     queued = []
     with world.service.database.connect(PUBLIC.role) as connection:
         last = queue_missing(connection, FIRST, model=7)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import psycopg
+from psycopg import conninfo as libpq
 
 from muniment_server.admin import sealing
 from muniment_server.admin.journal import Entry, Journal, journal_of, replay
@@ -190,6 +191,12 @@ class Operator:
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
+
+    @property
+    def conninfo(self) -> str:
+        """How another process connects as this operator does."""
+        info = self._connection.info
+        return libpq.make_conninfo(info.dsn, **({"password": info.password} if info.password else {}))
 
     def create_host_key(
         self,

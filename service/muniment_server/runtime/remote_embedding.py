@@ -193,15 +193,15 @@ class RemoteEmbedding:
         """Embed a batch of the agents after the position. False if nothing is queued."""
         begin = positions[is_missing]
         with self._database.connection(level.role, Deadline()) as connection:
-            end = embed_remote_batch(
+            batch = embed_remote_batch(
                 connection,
                 lambda texts: self._model.embed_chunks(texts, level),
                 begin,
                 model=self._number,
                 is_missing=is_missing,
             )
-        positions[is_missing] = end or START
-        return end is not None or begin != START
+        positions[is_missing] = batch.last if batch else START
+        return batch is not None or begin != START
 
     @property
     def _number(self) -> int:

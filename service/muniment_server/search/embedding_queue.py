@@ -20,8 +20,8 @@ _QUERIES = queries.load(__package__, "embedding_queue.sql")
 _BATCH_CHUNKS = 16
 _BATCH_SECONDS = 0.5
 """A batch ends after that time, so that lower levels wait no longer for a higher one, apart from one chunk."""
-_CHUNKS_AT_ONCE = 1000
-"""How many chunks one statement looks at for embeddings that are missing."""
+CHUNKS_AT_ONCE = 1000
+"""How many chunks one statement looks at for embeddings that are missing or to be removed."""
 
 ChunkEmbedder: TypeAlias = Callable[[str, str], Vector]
 """Embeds a text. The second argument identifies the chunk."""
@@ -45,6 +45,16 @@ class ChunkPosition:
 
 
 FIRST = ChunkPosition(*START, 0, "", UUID(int=0), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteBatch:
+    """A batch that a model at an address has embedded."""
+
+    last: Position
+    """The agent of its last chunk."""
+    stored: int
+    """How many embeddings were stored: those of chunks that other transactions have locked are not."""
 
 
 class NothingStored(Exception):
@@ -102,7 +112,7 @@ def embed_batch(
 
 def embed_remote_batch(
     connection: psycopg.Connection[Any], embed: BatchEmbedder, position: Position, *, model: int, is_missing: bool
-) -> Position | None:
+) -> RemoteBatch | None:
     """The same with a model at an address. *is_missing* takes chunks that were found without an embedding by it.
 
     What *embed* raises ends the batch; its chunks stay queued. Raises NothingStored.
@@ -119,9 +129,10 @@ def embed_remote_batch(
         }
         for chunk, vector in zip(queued, vectors, strict=True)
     ]
-    if not connection.execute(_QUERIES["keep_remote_vectors"], {"made": json.dumps(made), "model": model}).rowcount:
+    stored = connection.execute(_QUERIES["keep_remote_vectors"], {"made": json.dumps(made), "model": model}).rowcount
+    if not stored:
         raise NothingStored
-    return queued[-1].tenant, queued[-1].agent
+    return RemoteBatch((queued[-1].tenant, queued[-1].agent), stored)
 
 
 def queue_missing(connection: psycopg.Connection[Any], after: ChunkPosition, *, model: int) -> ChunkPosition | None:
@@ -130,7 +141,7 @@ def queue_missing(connection: psycopg.Connection[Any], after: ChunkPosition, *, 
     Returns the last chunk of the batch, from which to continue, or None if there are no more.
     """
     cursor: Any = connection.cursor(row_factory=row_of(ChunkPosition))
-    parameters = {**asdict(after), "model": model, "most": _CHUNKS_AT_ONCE}
+    parameters = {**asdict(after), "model": model, "most": CHUNKS_AT_ONCE}
     last: ChunkPosition | None = cursor.execute(_QUERIES["queue_missing"], parameters).fetchone()
     return last
 

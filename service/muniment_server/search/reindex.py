@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,6 +18,7 @@ from muniment_server.monitor.queries import SESSION_QUERIES
 from muniment_server.postgres import queries
 from muniment_server.postgres.rows import row_of
 from muniment_server.search import index
+from muniment_server.search.embedding_queue import CHUNKS_AT_ONCE, FIRST, ChunkPosition
 
 _QUERIES = {**SESSION_QUERIES, **queries.load(__package__, "reindex.sql")}
 _MAX_DEADLOCKS = 5
@@ -38,6 +39,11 @@ class _Agent:
     tenant: TenantNumber
     agent: AgentNumber
     agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Removed(ChunkPosition):
+    removed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,19 @@ def reindex(
     for agent in agents:
         for level in Classification:
             yield Reindexed(level, agent.agent_id, _reindex_retrying(connection, level, agent))
+
+
+def remove_others(connection: psycopg.Connection[Any], *, model: int | None) -> Iterator[int]:
+    """Remove, in batches, the embeddings of the connection's level that are not by *model*; how many in each."""
+    cursor: Any = connection.cursor(row_factory=row_of(_Removed))
+    after: ChunkPosition = FIRST
+    while True:
+        parameters = {**asdict(after), "model": model, "most": CHUNKS_AT_ONCE}
+        batch: _Removed | None = cursor.execute(_QUERIES["remove_others"], parameters).fetchone()
+        if batch is None:
+            return
+        yield batch.removed
+        after = batch
 
 
 def _reindex_retrying(connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> int:

@@ -1,0 +1,156 @@
+"""Embeds what is stored with a model at an address before a server uses it: `muniment reindex --embeddings`.
+
+A process of its own, since operators' commands send no texts to another program. Its input is a line of JSON: how to
+connect as an operator, the model, and whether to remove other embeddings. It exits when its input ends. Its output is a
+line for each step, and one with the error if it gives up.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import conninfo as libpq
+
+from muniment_server.domain.classification import Classification
+from muniment_server.postgres.driver_errors import sqlstate_of
+from muniment_server.runtime.hardening import forbid_core_dumps
+from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError
+from muniment_server.runtime.remote_embedding import Pauses
+from muniment_server.runtime.remote_model import RemoteModel, RemoteModelError
+from muniment_server.search.embedding_queue import (
+    FIRST,
+    START,
+    ChunkPosition,
+    NothingStored,
+    Position,
+    RemoteBatch,
+    embed_remote_batch,
+    queue_missing,
+    remote_queue_length,
+)
+from muniment_server.search.reindex import remove_others
+
+_T = TypeVar("_T")
+_MAX_FAILURES = 5
+"""After so many in a row it gives up."""
+_REPORT_SECONDS = 0.5
+"""How often it reports, since a long queue takes a while to count."""
+
+
+def main() -> None:
+    """Embed what the input says."""
+    logging.getLogger("psycopg").setLevel(logging.CRITICAL + 1)  # it would log messages of the database
+    forbid_core_dumps()
+    orders = json.loads(sys.stdin.readline())
+    threading.Thread(target=_exit_with_input, daemon=True).start()
+    embed(orders)
+
+
+def embed(orders: Mapping[str, Any]) -> None:
+    """Embed as *orders* say, and report."""
+    config = RemoteConfig.from_json(orders["remote"])
+    try:
+        with closing(RemoteModel(config)) as model:
+            for step in _steps(orders["conninfo"], config, model, removes_others=orders["removes_others"]):
+                _write(step)
+    except RemoteModelError as error:
+        _write({"error": f"{config.address} failed {_MAX_FAILURES} times in a row: {error}"})
+    except NothingStored:
+        _write({"error": f"other transactions were in the way {_MAX_FAILURES} times in a row"})
+    except psycopg.Error as error:  # its text may contain content
+        _write({"error": f"the database reported an error ({sqlstate_of(error)})"})
+    except (RemoteConfigError, OSError) as error:
+        _write({"error": f"the key of {config.address} cannot be read ({type(error).__name__})"})
+
+
+def _exit_with_input() -> None:
+    sys.stdin.read()
+    os._exit(1)
+
+
+def _write(step: Mapping[str, object]) -> None:
+    sys.stdout.write(f"{json.dumps(step)}\n")
+    sys.stdout.flush()
+
+
+def _steps(
+    conninfo: str, config: RemoteConfig, model: RemoteModel, *, removes_others: bool
+) -> Iterator[Mapping[str, object]]:
+    """Embed the lowest level first. Other embeddings are removed when all is embedded."""
+    _patiently(model.calibrate)
+    number = model.number
+    assert number is not None  # calibrated
+    for level in config.levels:
+        with _acting_at(conninfo, level) as connection:
+            for embedded, waiting in _embedded(connection, model, number, level):
+                yield {"level": int(level), "embedded": embedded, "waiting": waiting}
+    for level in Classification if removes_others else ():
+        removed = 0
+        with _acting_at(conninfo, level) as connection:
+            for count in remove_others(connection, model=number if level.can_flow_to(config.ceiling) else None):
+                removed += count
+                yield {"level": int(level), "removed": removed}
+
+
+@contextmanager
+def _acting_at(conninfo: str, level: Classification) -> Iterator[psycopg.Connection[Any]]:
+    """The operator's connection, on which unqualified names are those of *level*.
+
+    No transaction is open while the model is waited for.
+    """
+    options = f"{libpq.conninfo_to_dict(conninfo)['options']} -c search_path={level.role}"
+    with psycopg.connect(conninfo, options=options, autocommit=True) as connection:
+        yield connection
+
+
+def _embedded(
+    connection: psycopg.Connection[Any], model: RemoteModel, number: int, level: Classification
+) -> Iterator[tuple[int, int]]:
+    """Embed what is missing, and what waits. How many chunks were embedded, and how many wait."""
+
+    def embed_batch(after: Position, *, is_missing: bool) -> RemoteBatch | None:
+        return embed_remote_batch(
+            connection, lambda texts: model.embed_chunks(texts, level), after, model=number, is_missing=is_missing
+        )
+
+    last: ChunkPosition | None = FIRST
+    while last is not None:
+        last = queue_missing(connection, last, model=number)
+    embedded, reported = 0, 0.0
+    for is_missing in (True, False):
+        position: Position | None = START
+        while position is not None:
+            batch = _patiently(partial(embed_batch, position, is_missing=is_missing))
+            embedded += batch.stored if batch else 0
+            position = batch.last if batch else None if position == START else START
+            if time.monotonic() > reported + _REPORT_SECONDS:
+                yield embedded, remote_queue_length(connection, number)
+                reported = time.monotonic()
+    yield embedded, remote_queue_length(connection, number)
+
+
+def _patiently(act: Callable[[], _T]) -> _T:
+    """What *act* returns. It is run again after a failure, but not for ever."""
+    pauses = Pauses()
+    for _ in range(_MAX_FAILURES - 1):
+        try:
+            return act()
+        except RemoteModelError as error:
+            time.sleep(pauses.begin(error.retry_after))
+        except NothingStored:
+            time.sleep(pauses.begin())
+    return act()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""`muniment reindex --embeddings`: embeds what is stored with a model at an address, before a server uses it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+
+import psycopg
+import pytest
+
+import muniment
+from muniment_server.admin.development import FILE
+from muniment_server.domain.classification import Classification
+from muniment_server.embedded_postgres import conninfo_of_running
+from muniment_server.runtime import databases, remote_reindexing
+from muniment_server.search.embeddings import model_number
+from tests.support.commands import COMMAND, environment_in, objects, run, wait_until
+from tests.support.embedding_server import answer_body, answer_well, embedding_server
+
+_CATS = 40
+_SLOW = 60.0
+
+
+@pytest.fixture
+def model():
+    with embedding_server() as server:
+        yield server
+
+
+@pytest.fixture
+def database(data_dir, serving):
+    """A database with cats at PUBLIC and an item at each level above, embedded by the built-in model. A server runs."""
+    server = serving("--dev", "--data-dir", ".muniment")
+    server.read_to_the_last_line()
+    host = host_of(data_dir, server)
+    host.create_agent("alice")
+    session = host.open_session("alice", muniment.Classification.PUBLIC)
+    for number in range(_CATS):
+        session.save_memory(f"cat-{number}", f"a cat {number}")
+    for level in list(Classification)[1:]:
+        host.open_session("alice", muniment.Classification(int(level))).save_memory(level.name, f"a dog {level.name}")
+    conninfo = conninfo_of_running(data_dir / databases.CLUSTER, user=databases.SUPERUSER)
+    assert conninfo is not None
+    with psycopg.connect(conninfo, autocommit=True) as admin:
+        wait_until(lambda: built_in_embeddings(admin) == [_CATS, 1, 1, 1], "the built-in model has embedded", _SLOW)
+        yield server, admin
+
+
+def host_of(data_dir, server):
+    return muniment.connect(server.address, host_key=json.loads((data_dir / FILE).read_text())["host_key"])
+
+
+def built_in_embeddings(admin):
+    return [counted(admin, level, "meaning", "embedder IS NOT NULL") for level in Classification]
+
+
+def counted(admin, level, table="remote_embedding", condition="signs IS NOT NULL"):
+    return admin.execute(f"SELECT count(*) FROM {level.role}.{table} WHERE {condition}".encode()).fetchone()[0]
+
+
+def command_of(model, *more, name="stub", ceiling="internal"):
+    options = ("--embedder", model.url, "--embedder-model", name, "--embedder-ceiling", ceiling)
+    return ("reindex", "--embeddings", *options, *more, "--data-dir", ".muniment", "--json")
+
+
+def test_a_server_that_starts_with_the_model_searches_with_it_and_sends_no_chunk_again(
+    database, model, folder, data_dir, serving
+):
+    server, _ = database
+    rows = objects(run(folder, *command_of(model)))
+    received = "\n".join(model.texts)
+    server.stop()
+    model.requests.clear()
+    options = ("--embedder", model.url, "--embedder-model", "stub", "--embedder-ceiling", "internal")
+    server = serving("--dev", "--data-dir", ".muniment", *options)
+    session = host_of(data_dir, server).open_session("alice", muniment.Classification.PUBLIC)
+    wait_until(lambda: session.search_memories("feline").results, "the model at the address is asked", _SLOW)
+
+    assert rows == [
+        {"classification": "PUBLIC", "embedded": _CATS, "removed": 0},
+        {"classification": "INTERNAL", "embedded": 1, "removed": 0},
+    ]
+    assert received.count("a cat") == _CATS
+    assert [level.name in received for level in list(Classification)[1:]] == [True, False, False]
+    assert set(model.texts) == {"feline"}
+
+
+def test_when_it_is_killed_the_next_run_goes_on(database, model, folder):
+    _, admin = database
+    second = threading.Event()
+    go_on = threading.Event()
+
+    def answer(handler, texts):
+        if len(model.texts) > 20:
+            second.set()
+            go_on.wait(_SLOW)
+        answer_well(handler, texts)
+
+    model.answer = answer
+    arguments = [*COMMAND, *command_of(model)]
+    with subprocess.Popen(arguments, cwd=folder, env=environment_in(folder), stdout=subprocess.DEVNULL) as process:
+        assert second.wait(_SLOW)
+        process.kill()
+    go_on.set()
+    before = counted(admin, Classification.PUBLIC)
+    wait_until(lambda: not processes_of(admin), "the process that embeds has ended")
+    sent = len(model.texts)
+    model.answer = answer_well
+    rows = objects(run(folder, *command_of(model)))
+
+    assert 0 < before < _CATS
+    assert rows[0] == {"classification": "PUBLIC", "embedded": _CATS - before, "removed": 0}
+    assert counted(admin, Classification.PUBLIC) == _CATS
+    assert len(model.texts[sent:]) == _CATS - before + 1
+    assert objects(run(folder, *command_of(model)))[0]["embedded"] == 0
+
+
+def processes_of(admin):
+    """The connections of the process that embeds: it alone acts as the owner while no command runs."""
+    return admin.execute(
+        "SELECT FROM pg_stat_activity"
+        " WHERE usename = current_user AND pid <> pg_backend_pid() AND query ~ 'remote_embedding'"
+    ).fetchall()
+
+
+def test_other_embeddings_are_removed_on_request_only(database, model, folder):
+    _, admin = database
+    old, new = model_number("stub", 384), model_number("other", 384)
+
+    def models():
+        return [
+            {row[0] for row in admin.execute(f"SELECT model FROM {level.role}.remote_embedding".encode())}
+            for level in Classification
+        ]
+
+    objects(run(folder, *command_of(model)))
+    objects(run(folder, *command_of(model, name="other", ceiling="public")))
+    before = models()
+    rows = objects(run(folder, *command_of(model, "--remove-others", name="other", ceiling="public")))
+
+    assert before == [{old, new}, {old}, set(), set()]
+    assert models() == [{new}, set(), set(), set()]
+    assert [(row["classification"], row["removed"]) for row in rows] == [("PUBLIC", _CATS), ("INTERNAL", 1)]
+    assert counted(admin, Classification.PUBLIC) == _CATS
+
+
+def test_it_gives_up_after_five_failures_in_a_row(model, monkeypatch, capsys):
+    model.answer = lambda handler, _: answer_body(handler, b"", 503)
+    orders = {"conninfo": "", "remote": model.config().to_json(), "removes_others": False}
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    remote_reindexing.embed(orders)
+
+    assert len(model.requests) == 5
+    assert "failed 5 times in a row: it answered HTTP 503" in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_a_failure_is_told_with_what_to_do(dev, model):
+    model.answer = lambda handler, _: answer_body(handler, b"", 200)
+    options = ("--embedder", model.url, "--embedder-model", "stub", "--data-dir", ".muniment")
+    for arguments, told in (
+        (("--embeddings",), "--embeddings and --embedder require each other"),
+        (options, "--embeddings and --embedder require each other"),
+        (("--remove-others",), "--remove-others requires both"),
+        (("--embeddings", *options, "--tenant", "acme"), "omit --tenant and --agent"),
+    ):
+        done = run(dev.folder, "reindex", *arguments)
+        assert done.returncode == 1
+        assert told in done.stderr
