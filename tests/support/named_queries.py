@@ -98,7 +98,7 @@ LITERALS = {
     "max_sampled": "1000", "few_sampled": "250", "max_stems_counted": "1000", "max_grams_counted": "100",
     "wanted_stems": "'whale'", "wanted_grams": "'_wha'", "damping": "0.3", "stem_slope": "0.1", "gram_slope": "0.1",
     "after_label": "''", "after_owner": "''", "overhead": "512", "labels": "'{l}'", "contents": "'{text}'",
-    "embedder": "1", "model": "7", "is_missing": "true", "piece": "0",
+    "embedder": "1", "model": "7", "is_missing": "true",
     "signs": "repeat('1', 384)", "vector": "array_fill(1, '{384}')", "bound": "1000", "most": "200",
     "number": "1", "time": "now()", "event_id": "'00000000-0000-0000-0000-000000000009'::uuid", "by_host": "true",
     "event_count": "1", "event_ids": "'{00000000-0000-0000-0000-000000000009}'", "events_hash": "'\\x00'::bytea",

@@ -41,7 +41,7 @@ class ChunkPosition:
     kind: int
     name: str
     change_id: UUID
-    piece: int
+    number: int
 
 
 FIRST = ChunkPosition(*START, 0, "", UUID(int=0), 0)

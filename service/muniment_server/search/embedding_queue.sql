@@ -127,7 +127,7 @@ WITH passed AS MATERIALIZED (
     SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
       FROM meaning
      WHERE (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
-           > (%(tenant)s, %(agent)s, %(kind)s, %(name)s, %(change_id)s, %(piece)s)
+           > (%(tenant)s, %(agent)s, %(kind)s, %(name)s, %(change_id)s, %(number)s)
      ORDER BY meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
      LIMIT %(most)s
 ),
@@ -151,7 +151,7 @@ queued AS (
       FROM missing
         ON CONFLICT DO NOTHING
 )
-SELECT passed.tenant, passed.agent, passed.kind, passed.name, passed.change_id, passed.piece
+SELECT passed.tenant, passed.agent, passed.kind, passed.name, passed.change_id, passed.piece AS number
   FROM passed
  ORDER BY passed.tenant DESC, passed.agent DESC, passed.kind DESC, passed.name DESC, passed.change_id DESC, passed.piece DESC
  LIMIT 1;

@@ -124,7 +124,7 @@ WITH passed AS MATERIALIZED (
     SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
       FROM meaning
      WHERE (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
-           > (%(tenant)s, %(agent)s, %(kind)s, %(name)s, %(change_id)s, %(piece)s)
+           > (%(tenant)s, %(agent)s, %(kind)s, %(name)s, %(change_id)s, %(number)s)
      ORDER BY meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
      LIMIT %(most)s
 ),
@@ -144,7 +144,7 @@ removed AS (
            = (other.tenant, other.agent, other.kind, other.name, other.change_id, other.number, other.model)
  RETURNING removed.model
 )
-SELECT passed.tenant, passed.agent, passed.kind, passed.name, passed.change_id, passed.piece,
+SELECT passed.tenant, passed.agent, passed.kind, passed.name, passed.change_id, passed.piece AS number,
        (SELECT count(*) FROM removed) AS removed
   FROM passed
  ORDER BY passed.tenant DESC, passed.agent DESC, passed.kind DESC, passed.name DESC, passed.change_id DESC, passed.piece DESC
