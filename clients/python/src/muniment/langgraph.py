@@ -123,9 +123,10 @@ class MunimentStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """The same, in another thread.
+        """The same, in a thread of the event loop's default executor.
 
-        An asyncio client belongs to one event loop, but LangGraph calls a store from any loop, or from none.
+        `muniment.aio` cannot replace it: its clients belong to one event loop, but one store serves every loop of a
+        program, and nodes without a loop.
         """
         return await asyncio.to_thread(self.batch, list(ops))
 
