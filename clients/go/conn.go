@@ -3,6 +3,7 @@ package muniment
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -57,7 +58,7 @@ func (c *Conn) Invoke(ctx context.Context, method string, request, response any,
 		var sentTo peer.Peer
 		var trailers metadata.MD
 		options := append(c.with(options), grpc.Peer(&sentTo), grpc.Trailer(&trailers))
-		err := channel.Invoke(ctx, method, request, response, options...)
+		err := unsendable(channel.Invoke(ctx, method, request, response, options...), request)
 		// Without a peer there was no connection to send anything over.
 		sent := sentTo.Addr != nil
 		if sent && ctx.Err() == nil {
@@ -102,14 +103,22 @@ type clientStream struct {
 	grpc.ClientStream
 	oneAnswer bool
 	cancel    context.CancelFunc
+	refused   error // why SendMsg gave the stream up
 }
 
 func (s *clientStream) SendMsg(message any) error {
+	err := errorOf(unsendable(s.ClientStream.SendMsg(message), message), nil)
 	// An io.EOF says that the stream is over: RecvMsg says why.
-	return errorOf(s.ClientStream.SendMsg(message), nil)
+	if !errors.Is(err, io.EOF) {
+		s.refused = err
+	}
+	return err
 }
 
 func (s *clientStream) RecvMsg(message any) error {
+	if s.refused != nil {
+		return s.refused
+	}
 	err := s.ClientStream.RecvMsg(message)
 	if err != nil || s.oneAnswer {
 		s.cancel()

@@ -126,6 +126,19 @@ func brokenOff(err error) error {
 	return status.Error(codes.Unavailable, status.Convert(err).Message())
 }
 
+// unsendable is the error of a request that could not be written, which gRPC calls an internal one: the caller's text is
+// the cause. Others are as they were.
+func unsendable(err error, request any) error {
+	message, ok := request.(proto.Message)
+	if !ok || status.Code(err) != codes.Internal {
+		return err
+	}
+	if _, failed := proto.Marshal(message); failed == nil {
+		return err
+	}
+	return status.Error(codes.InvalidArgument, "a text is not valid UTF-8, and cannot be sent")
+}
+
 // errorOf is the error that a failed call stands for, with the trailers that came. What has no status, such as io.EOF,
 // is itself.
 func errorOf(err error, trailers metadata.MD) error {

@@ -161,3 +161,21 @@ func TestWhatDoesNotComeFromACall(t *testing.T) {
 		}
 	}
 }
+
+func TestATextThatIsNotUTF8IsRefusedAndNotSent(t *testing.T) {
+	f := serve(t)
+	session := sessionOf(t, connect(t, f))
+	const text = "secret \xff"
+
+	_, inUnary := session.SaveMemory(t.Context(), &munimentv1.SaveMemoryRequest{Key: "tea", Content: text})
+	_, inStream := importAll(t.Context(), session, "tea", text)
+
+	for _, err := range []error{inUnary, inStream} {
+		if status.Code(err) != codes.InvalidArgument || err.Error() != "muniment: InvalidArgument: a text is not valid UTF-8, and cannot be sent" {
+			t.Error(err)
+		}
+	}
+	if len(f.calls("SaveMemory"))+len(f.calls("ImportPassages")) != 0 {
+		t.Error("it was sent")
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	muniment "muniment.example/clients/go"
 	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
@@ -62,6 +63,46 @@ func TestAnImportIsMadeOnce(t *testing.T) {
 	if made := len(f.calls("ImportPassages")); made != 1 || status.Code(err) != codes.Unavailable {
 		t.Error(made, err)
 	}
+}
+
+func TestAnImportOfPassagesWithIDsIsMadeAgain(t *testing.T) {
+	f := serve(t)
+	f.fails("ImportPassages", overloaded, unavailable)
+	f.replies["ImportPassages"] = &munimentv1.ImportPassagesResponse{StoredCount: 1}
+	passage := &munimentv1.StorePassageRequest{PassageId: noteID, Content: "a"}
+
+	stored, err := sessionOf(t, connect(t, f)).ImportAll(t.Context(), []*munimentv1.StorePassageRequest{passage})
+
+	if err != nil || stored.GetStoredCount() != 1 {
+		t.Fatal(stored, err)
+	}
+	made := f.calls("ImportPassages")
+	if len(made) != 3 {
+		t.Fatal(len(made))
+	}
+	for _, heard := range made {
+		want := &munimentv1.ImportPassagesRequest{Passage: passage}
+		if len(heard.requests) != 1 || !proto.Equal(heard.requests[0], want) {
+			t.Errorf("%+v", heard)
+		}
+	}
+}
+
+func TestAnImportIsNotMadeAgainWithoutIDsOrRetries(t *testing.T) {
+	with, without := &munimentv1.StorePassageRequest{PassageId: noteID}, &munimentv1.StorePassageRequest{}
+	check := func(passages []*munimentv1.StorePassageRequest, options ...muniment.Option) {
+		t.Helper()
+		f := serve(t)
+		f.fails("ImportPassages", overloaded)
+
+		_, err := sessionOf(t, connect(t, f, options...)).ImportAll(t.Context(), passages)
+
+		if made := len(f.calls("ImportPassages")); made != 1 || status.Code(err) != codes.ResourceExhausted {
+			t.Error(made, err)
+		}
+	}
+	check([]*munimentv1.StorePassageRequest{with, without})
+	check([]*munimentv1.StorePassageRequest{with}, muniment.WithoutRetries())
 }
 
 func TestAnImportThatWasGivenUpIsNoWholeOne(t *testing.T) {

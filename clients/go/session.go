@@ -2,6 +2,7 @@ package muniment
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/grpc"
 
@@ -70,6 +71,42 @@ func (c *Conn) opened(token string, session *munimentv1.Session) (*Session, erro
 		conn:                 conn,
 		token:                func() string { return token },
 	}, nil
+}
+
+// ImportAll imports passages that are all at hand. If each of them has a PassageId, the import is made again like other
+// safe calls: what the server has stored already then counts as existing. The deadline is for all attempts.
+func (s *Session) ImportAll(
+	ctx context.Context, passages []*munimentv1.StorePassageRequest, options ...grpc.CallOption,
+) (*munimentv1.ImportPassagesResponse, error) {
+	ctx, cancel := s.conn.withDeadline(ctx)
+	defer cancel()
+	safe := !slices.ContainsFunc(passages, func(passage *munimentv1.StorePassageRequest) bool {
+		return passage.GetPassageId() == ""
+	})
+	var response *munimentv1.ImportPassagesResponse
+	err := repeat(ctx, func() (bool, error) {
+		var err error
+		response, err = s.importOnce(ctx, passages, options)
+		return !s.conn.once && safe && passes(err), err
+	})
+	return response, err
+}
+
+func (s *Session) importOnce(
+	ctx context.Context, passages []*munimentv1.StorePassageRequest, options []grpc.CallOption,
+) (*munimentv1.ImportPassagesResponse, error) {
+	ctx, cancel := context.WithCancel(ctx) // A stream that is not read to its end would stay open.
+	defer cancel()
+	stream, err := s.ImportPassages(ctx, options...)
+	if err != nil {
+		return nil, err
+	}
+	for _, passage := range passages {
+		if stream.Send(&munimentv1.ImportPassagesRequest{Passage: passage}) != nil {
+			break // The server ended the stream. CloseAndRecv returns the error.
+		}
+	}
+	return stream.CloseAndRecv()
 }
 
 // Conn is the connection, with the session's token. Whoever has connected closes it.

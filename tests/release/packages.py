@@ -46,6 +46,9 @@ WHEEL = Archive(Path("python", f"muniment-{VERSION}-py3-none-any.whl"), "")
 SERVER_WHEEL = Archive(Path("python", f"muniment_server-{VERSION}-py3-none-any.whl"), "")
 SDIST = Archive(Path("python", f"muniment-{VERSION}.tar.gz"), f"muniment-{VERSION}/")
 SERVER_SDIST = Archive(Path("python", f"muniment_server-{VERSION}.tar.gz"), f"muniment_server-{VERSION}/")
+_SUITE = f"langgraph_store_conformance-{VERSION}"
+SUITE_WHEEL = Archive(Path("python", f"{_SUITE}-py3-none-any.whl"), "")
+SUITE_SDIST = Archive(Path("python", f"{_SUITE}.tar.gz"), f"{_SUITE}/")
 NPM = Archive(Path("npm", f"muniment-{VERSION}.tgz"), "package/")
 CRATE = Archive(Path("cargo", f"muniment-client-{VERSION}.crate"), f"muniment-client-{VERSION}/")
 JAR = Archive(_MAVEN / f"muniment-{VERSION}.jar", "")
@@ -56,11 +59,14 @@ GO_ADK = Archive(_GO_ADK / f"v{VERSION}.zip", f"{MODULE}/adk@v{VERSION}/")
 
 DIST_INFO = f"muniment-{VERSION}.dist-info"
 SERVER_DIST_INFO = f"muniment_server-{VERSION}.dist-info"
+SUITE_DIST_INFO = f"{_SUITE}.dist-info"
 READMES = {
     WHEEL: f"{DIST_INFO}/METADATA",
     SERVER_WHEEL: f"{SERVER_DIST_INFO}/METADATA",
+    SUITE_WHEEL: f"{SUITE_DIST_INFO}/METADATA",
     SDIST: "README.md",
     SERVER_SDIST: "README.md",
+    SUITE_SDIST: "README.md",
     NPM: "README.md",
     CRATE: "README.md",
     JAR: "META-INF/README.md",

@@ -71,8 +71,10 @@ def the_example_of_python(elsewhere: Elsewhere, *, kind: str, version: str = DEF
 @pytest.mark.parametrize(
     "shown",
     [
-        *re.findall(
-            r"^\$ (pip install .*dist/python/.*)$", (ROOT / "clients/python/README.md").read_text(), re.MULTILINE
+        *(
+            shown
+            for page in ("clients/python/README.md", "tests/langgraph_store_conformance/README.md")
+            for shown in re.findall(r"^\$ (pip install .*dist/python/.*)$", (ROOT / page).read_text(), re.MULTILINE)
         ),
         *blocks((ROOT / "README.md").read_text(), "sh dist"),
     ],

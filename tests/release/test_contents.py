@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import json
+import re
 import tomllib
 from hashlib import sha256
 from pathlib import Path
@@ -22,8 +23,10 @@ pytestmark = pytest.mark.dist
 LICENCES = {
     packages.WHEEL: f"{packages.DIST_INFO}/licenses/LICENSE",
     packages.SERVER_WHEEL: f"{packages.SERVER_DIST_INFO}/licenses/LICENSE",
+    packages.SUITE_WHEEL: f"{packages.SUITE_DIST_INFO}/licenses/LICENSE",
     packages.SDIST: "LICENSE",
     packages.SERVER_SDIST: "LICENSE",
+    packages.SUITE_SDIST: "LICENSE",
     packages.NPM: "LICENSE",
     packages.CRATE: "LICENSE",
     packages.JAR: "META-INF/LICENSE",
@@ -33,8 +36,10 @@ LICENCES = {
 CODE = {
     packages.WHEEL: "muniment/v1/memory_service_pb2.py",
     packages.SERVER_WHEEL: "muniment_server/monitor/rules.binpb",
+    packages.SUITE_WHEEL: "langgraph_store_conformance/suite.py",
     packages.SDIST: "src/muniment/py.typed",
     packages.SERVER_SDIST: "service/muniment_server/monitor/scope.sql",
+    packages.SUITE_SDIST: "src/langgraph_store_conformance/py.typed",
     packages.NPM: "dist/src/index.d.ts",
     packages.CRATE: "src/lib.rs",
     packages.JAR: "muniment/HostClient.class",
@@ -54,7 +59,7 @@ def named(archive: Archive) -> str:
 @pytest.mark.parametrize("archive", LICENCES, ids=named)
 def test_it_has_the_licence_and_its_readme(elsewhere: Elsewhere, archive: Archive):
     assert archive.files(elsewhere.dist)[LICENCES[archive]] == (ROOT / "LICENSE").read_bytes()
-    assert "# Muniment" in readme(archive, elsewhere.dist)
+    assert re.search("^# (Muniment|A conformance suite)", readme(archive, elsewhere.dist), re.MULTILINE)
 
 
 @pytest.mark.parametrize("archive", CODE, ids=named)
@@ -65,7 +70,7 @@ def test_it_has_the_code_and_no_path_of_the_repository(elsewhere: Elsewhere, arc
     assert [name for name, text in files.items() if str(ROOT).encode() + b"/" in text] == []
 
 
-@pytest.mark.parametrize("archive", [packages.WHEEL, packages.SERVER_WHEEL], ids=named)
+@pytest.mark.parametrize("archive", [packages.WHEEL, packages.SERVER_WHEEL, packages.SUITE_WHEEL], ids=named)
 def test_metadata_of_python(elsewhere: Elsewhere, archive: Archive):
     metadata = email.message_from_string(readme(archive, elsewhere.dist))
 

@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -109,19 +110,9 @@ func (m *MemoryService) add(ctx context.Context, whose owner, passages []*munime
 		if err != nil {
 			return err
 		}
-		stream, err := session.ImportPassages(ctx)
-		if err != nil {
-			return err
-		}
-		for _, passage := range passages {
-			if deleted[passage.GetPassageId()] {
-				continue
-			}
-			if stream.Send(&munimentv1.ImportPassagesRequest{Passage: passage}) != nil {
-				break // The server ended the stream. CloseAndRecv returns the error.
-			}
-		}
-		_, err = stream.CloseAndRecv()
+		_, err = session.ImportAll(ctx, slices.DeleteFunc(passages, func(passage *munimentv1.StorePassageRequest) bool {
+			return deleted[passage.GetPassageId()]
+		}))
 		return err
 	})
 }

@@ -14,7 +14,7 @@ It behaves like LangGraph's own stores, except for this:
   with scores, from the 100 best, even if a filter passes few of these. It searches all words of a key and a value, so a
   `put` with `index` raises ValueError: a field that must not be found would be.
 - What was put is found by its words at once, and by its meaning as soon as the server has made an embedding of it,
-  which it does after it has answered.
+  which it does after it has answered. No call waits for that: `get` has the item at once.
 - A comparison such as `{"age": {"$gt": 30}}` does not match values that are neither numbers nor texts such as "31", and
   does not raise. With anything else to compare with, it raises ValueError. As in JSON, `true` does not equal 1.
 - A filter treats a field that an item lacks as None, as LangGraph's InMemoryStore for Python does. That for JavaScript
@@ -123,9 +123,10 @@ class MunimentStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """The same, in another thread.
+        """The same, in a thread of the event loop's default executor.
 
-        An asyncio client belongs to one event loop, but LangGraph calls a store from any loop, or from none.
+        `muniment.aio` cannot replace it: its clients belong to one event loop, but one store serves every loop of a
+        program, and nodes without a loop.
         """
         return await asyncio.to_thread(self.batch, list(ops))
 

@@ -85,7 +85,7 @@ abstract class AdkMemory implements BaseMemoryService {
             .filter(each -> each.getContentBytes().size() <= MAX_PASSAGE_BYTES)
             .toList();
     if (!fitting.isEmpty()) {
-      with(owner, opened -> opened.importPassages(withoutDeleted(opened, fitting)));
+      with(owner, opened -> opened.importAgain(withoutDeleted(opened, fitting)));
     }
     if (fitting.size() < passages.size()) {
       throw new IllegalArgumentException(

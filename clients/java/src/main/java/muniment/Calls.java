@@ -18,6 +18,7 @@ import io.grpc.stub.ClientCalls;
 import io.grpc.stub.MetadataUtils;
 import java.time.Duration;
 import java.util.Iterator;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 
@@ -109,9 +110,28 @@ final class Calls {
    * <p>Requests are taken in the caller's thread, as fast as the server takes them.
    */
   <Q, R> R stream(MethodDescriptor<Q, R> method, Iterator<Q> requests) {
+    return stream(method, requests, deadline());
+  }
+
+  /** The same for requests that may be sent again. The deadline spans all attempts. */
+  <Q, R> R streamAgain(MethodDescriptor<Q, R> method, List<Q> requests) {
+    Deadline deadline = deadline();
+    for (int attempt = 1; ; attempt++) {
+      try {
+        return stream(method, requests.iterator(), deadline);
+      } catch (MunimentException error) {
+        if (!mayRetry(error, true)) {
+          throw error;
+        }
+        pause(Repetition.pauseAfter(attempt), deadline, error);
+      }
+    }
+  }
+
+  private <Q, R> R stream(MethodDescriptor<Q, R> method, Iterator<Q> requests, Deadline deadline) {
     BlockingClientCall<Q, R> call =
         ClientCalls.blockingClientStreamingCall(
-            channel, method, CallOptions.DEFAULT.withDeadline(deadline()));
+            channel, method, CallOptions.DEFAULT.withDeadline(deadline));
     try {
       boolean taken = true;
       while (taken && requests.hasNext()) {

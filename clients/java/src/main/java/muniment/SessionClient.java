@@ -6,8 +6,9 @@ import static muniment.Requests.newId;
 import io.grpc.Channel;
 import io.grpc.Status.Code;
 import java.time.Duration;
-import java.util.Iterator;
+import java.util.List;
 import java.util.function.Consumer;
+import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 import muniment.v1.AddNoteRequest;
 import muniment.v1.AddNoteResponse;
@@ -335,11 +336,20 @@ public final class SessionClient implements AutoCloseable {
    * an id in each passage an import may be repeated; the client never does it by itself.
    */
   public ImportPassagesResponse importPassages(Iterable<StorePassageRequest> passages) {
-    Iterator<ImportPassagesRequest> requests =
-        StreamSupport.stream(passages.spliterator(), false)
-            .map(passage -> ImportPassagesRequest.newBuilder().setPassage(passage).build())
-            .iterator();
-    return calls.stream(PassageServiceGrpc.getImportPassagesMethod(), requests);
+    return calls.stream(
+        PassageServiceGrpc.getImportPassagesMethod(), importRequests(passages).iterator());
+  }
+
+  /** The same, retried like other safe calls: each of the passages must have an id. */
+  ImportPassagesResponse importAgain(List<StorePassageRequest> passages) {
+    return calls.streamAgain(
+        PassageServiceGrpc.getImportPassagesMethod(), importRequests(passages).toList());
+  }
+
+  private static Stream<ImportPassagesRequest> importRequests(
+      Iterable<StorePassageRequest> passages) {
+    return StreamSupport.stream(passages.spliterator(), false)
+        .map(passage -> ImportPassagesRequest.newBuilder().setPassage(passage).build());
   }
 
   /** Gets one passage by id. */

@@ -1,6 +1,7 @@
 package muniment;
 
 import static muniment.Failures.failure;
+import static muniment.Failures.overloaded;
 import static muniment.Failures.unavailable;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -8,7 +9,6 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.google.protobuf.Message;
-import com.google.rpc.RetryInfo;
 import io.grpc.Status.Code;
 import io.grpc.StatusRuntimeException;
 import java.io.IOException;
@@ -526,15 +526,6 @@ class CallsTest {
 
     assertEquals(new Settings("localhost:1", "ms_t", ""), Settings.find(whole, Settings.TOKEN));
     assertThrows(IllegalStateException.class, () -> Settings.find(whole, Settings.HOST_KEY));
-  }
-
-  private static com.google.rpc.Status overloaded(Duration delay) {
-    var proto =
-        com.google.protobuf.Duration.newBuilder()
-            .setSeconds(delay.toSeconds())
-            .setNanos(delay.getNano());
-    return failure(
-        Code.RESOURCE_EXHAUSTED, "OVERLOADED", RetryInfo.newBuilder().setRetryDelay(proto).build());
   }
 
   private static NoteEdit adding(String content) {

@@ -14,6 +14,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
 import java.util.function.Function;
+import java.util.stream.IntStream;
 import muniment.v1.Classification;
 import org.junit.jupiter.api.function.Executable;
 import org.springframework.ai.chat.memory.ChatMemoryRepository;
@@ -56,6 +57,7 @@ final class ChatMemories {
       new ChatMemories(host).springAtTwoTaints();
       new ChatMemories(host).langchainAtTwoTaints();
       new ChatMemories(host).aWindowOfSprings();
+      new ChatMemories(host).conversationsOnTwoPages();
       new ChatMemories(host).noFrameworkReadsTheOthers();
       new ChatMemories(host).noIdIsThatOfAnotherConversation();
       new ChatMemories(host).halfOfASurrogatePairComesBack();
@@ -168,6 +170,14 @@ final class ChatMemories {
     assertEquals(2, window.get("one").size());
     window.clear("one");
     assertEquals(List.of(), repository.findConversationIds());
+  }
+
+  private void conversationsOnTwoPages() {
+    var spring = new MunimentChatMemoryRepository(opened.apply(PUBLIC));
+    var ids = IntStream.rangeClosed(1, 251).mapToObj("%03d"::formatted).toList();
+    ids.forEach(id -> spring.saveAll(id, List.of(new UserMessage("Hello"))));
+
+    assertEquals(ids, spring.findConversationIds());
   }
 
   private void noFrameworkReadsTheOthers() {

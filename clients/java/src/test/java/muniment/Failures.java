@@ -3,8 +3,10 @@ package muniment;
 import com.google.protobuf.Any;
 import com.google.protobuf.Message;
 import com.google.rpc.ErrorInfo;
+import com.google.rpc.RetryInfo;
 import com.google.rpc.Status;
 import io.grpc.Status.Code;
+import java.time.Duration;
 
 /** Statuses as the server sends them. */
 final class Failures {
@@ -16,6 +18,15 @@ final class Failures {
 
   static Status unavailable() {
     return failure(Code.UNAVAILABLE, "UNAVAILABLE");
+  }
+
+  static Status overloaded(Duration delay) {
+    var proto =
+        com.google.protobuf.Duration.newBuilder()
+            .setSeconds(delay.toSeconds())
+            .setNanos(delay.getNano());
+    return failure(
+        Code.RESOURCE_EXHAUSTED, "OVERLOADED", RetryInfo.newBuilder().setRetryDelay(proto).build());
   }
 
   static Status fault(String incident) {
