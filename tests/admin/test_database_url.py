@@ -56,6 +56,7 @@ def test_a_server_without_a_state_directory_says_so(
     assert (folder / "state" / "epoch.json").exists() is kept
 
 
+@pytest.mark.usefixtures("passfile")  # its database is migrated
 def test_without_a_state_directory_an_adoption_is_refused(root_folder: Path, url: str) -> None:
     done = run_process(root_folder, "database", "adopt", "--yes", MUNIMENT_DATABASE_URL=admin_url(url))
 

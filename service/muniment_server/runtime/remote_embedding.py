@@ -82,7 +82,7 @@ class RemoteQueries:
         self._repeats = Repeats()
 
     def embed(self, text: str) -> Vector | None:
-        """The embedding of a query. None if there is none."""
+        """The embedding of a query. None if the model does not make it in time, or failed just before."""
         if self._pauses.remaining:
             return None
         try:
@@ -109,7 +109,7 @@ class RemoteEmbedding:
 
     @contextmanager
     def running(self, path: str) -> Iterator[None]:
-        """Work until the block ends. Queries are served beside *path*, the embedder's socket."""
+        """Embed until the block ends. Queries are served beside *path*, the embedder's socket."""
         stop = StopSignal()
         thread = threading.Thread(target=self._run, args=(path, stop), daemon=True)
         thread.start()

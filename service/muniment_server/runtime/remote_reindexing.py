@@ -140,7 +140,7 @@ def _embedded(
 
 
 def _patiently(act: Callable[[], _T]) -> _T:
-    """What *act* returns. It is run again after a failure, but not for ever."""
+    """Call *act*, and again after failures: after the last of `_MAX_FAILURES` in a row, raise it."""
     pauses = Pauses()
     for _ in range(_MAX_FAILURES - 1):
         try:
