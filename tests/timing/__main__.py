@@ -9,6 +9,7 @@ from itertools import product
 import click
 
 from tests.faults.processes import ServerProcess
+from tests.timing import credentials
 from tests.timing.channels import CHEAP, SENDERS
 from tests.timing.measuring import RELATIONS, Found, Parties, measure
 
@@ -19,11 +20,18 @@ from tests.timing.measuring import RELATIONS, Found, Parties, measure
 @click.option("--sender", "senders", multiple=True, type=click.Choice(list(SENDERS)), help="Only this sender.")
 @click.option("--relation", "relations", multiple=True, type=click.Choice(RELATIONS), help="Only this sender's place.")
 @click.option("--load/--no-load", "loaded", default=False, help="With an honest load of another tenant beside it.")
+@click.option("--calls", default=600, show_default=True, help="Calls with a bad token, for each kind of token.")
 @click.option("--seed", default=1, show_default=True, help="Of the bits.")
 def main(
-    slots: int, seconds: float, senders: tuple[str, ...], relations: tuple[str, ...], loaded: bool, seed: int
-) -> None:
-    """Measure each sender from each place. Run nothing beside it."""
+    slots: int,
+    seconds: float,
+    senders: tuple[str, ...],
+    relations: tuple[str, ...],
+    loaded: bool,
+    calls: int,
+    seed: int,
+) -> None:  # fmt: skip
+    """Measure each sender from each place, and what a refusal tells about a bad token. Run nothing beside it."""
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     click.echo(
         f"{datetime.now(UTC):%F %R} UTC, {os.cpu_count()} cores, load averages {load}; {slots} slots of {seconds} s"
@@ -39,6 +47,13 @@ def main(
         for sender, relation in product(senders or SENDERS, relations or RELATIONS):
             found = measure(parties, relation, sender, slots, seconds, loaded=loaded, seed=seed)
             click.echo(_row(sender, relation, found))
+        click.echo("\n| token | bits a call | 95 % | shuffled | errors |")
+        click.echo("|---|---|---|---|---|")
+        for kind, (each, shuffled) in credentials.measure(server, calls, seed=seed).items():
+            click.echo(
+                f"| {kind} | {each.bits:.3f} | {each.low:.3f} to {each.high:.3f} | {shuffled:.3f} "
+                f"| {each.errors} of {each.tested} |"
+            )
     finally:
         server.destroy()
 

@@ -1,15 +1,19 @@
-"""A server with a channel: after a save above PUBLIC, reads take five milliseconds longer, for as long as a slot."""
+"""A server with two channels of five milliseconds.
+
+After a save above PUBLIC, reads take so much longer for as long as a slot; and so does to refuse a token of a tenant
+whose number is large.
+"""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import muniment_server
 
 SECONDS = 0.3
 """The length of a slot."""
-_FILE = "memories/servicer.py"
 _SIGNAL = """
 import pathlib
 import time
@@ -23,20 +27,29 @@ _DELAYED = (
     f"        if _SIGNAL.exists() and time.time() - _SIGNAL.stat().st_mtime < {SECONDS * 0.9}:\n"
     "            time.sleep(0.005)\n" + _GET
 )
+_LOOK_UP = "        found = self._scopes.find_holders(wanted, deadline)\n"
+_LOOKED_UP = "        if any(token.tenant > 2**60 for token in wanted):\n            time.sleep(0.005)\n" + _LOOK_UP
 
 
 def plant(folder: Path) -> Path:
-    """Write the package with the channel into *folder*, for `ServerProcess(code=…)`. The receiver saves only `dog`."""
+    """Write the package with both into *folder*, for `ServerProcess(code=…)`. The receiver saves only `dog`."""
     package = folder / "muniment_server"
     shutil.copytree(Path(muniment_server.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    file = package / _FILE
+    _edit(
+        package / "memories/servicer.py",
+        {
+            _SAVE: _SAVED,
+            _GET: _DELAYED,
+            "\n\nclass ": _SIGNAL.format(path=str(folder / "signal")) + "\nclass ",
+        },
+    )
+    _edit(package / "monitor/authentication.py", {_LOOK_UP: _LOOKED_UP})
+    return folder
+
+
+def _edit(file: Path, edits: Mapping[str, str]) -> None:
     source = file.read_text()
-    for old, new in (
-        (_SAVE, _SAVED),
-        (_GET, _DELAYED),
-        ("\n\nclass ", _SIGNAL.format(path=str(folder / "signal")) + "\nclass "),
-    ):
+    for old, new in edits.items():
         assert source.count(old) == 1, "it reads otherwise by now: plant it elsewhere"
         source = source.replace(old, new)
     file.write_text(source)
-    return folder

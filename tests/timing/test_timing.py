@@ -1,28 +1,32 @@
-"""The measurement of `make timing` from end to end: it finds a channel that is planted."""
+"""The measurement of `make timing` from end to end: it finds channels that are planted."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.faults.processes import ServerProcess
+from tests.timing import credentials
 from tests.timing.measuring import RELATIONS, Parties, measure
 from tests.timing.planted import SECONDS, plant
 
 _SLOTS = 60
+_CALLS = 100
 
 
 @pytest.mark.proof
-def test_a_channel_of_five_milliseconds_is_found(tmp_path):
+def test_channels_of_five_milliseconds_are_found(tmp_path):
     tmp_path.chmod(0o755)
     server = ServerProcess(code=plant(tmp_path))
     try:
         server.start()
         found = measure(Parties(server), RELATIONS[0], "one save", _SLOTS, SECONDS, loaded=False, seed=7)
+        refusals = credentials.measure(server, _CALLS, seed=7)
     finally:
         server.destroy()
 
-    print(found)
+    print(found, refusals)
     assert found.calls > _SLOTS / 4
     assert found.capacity.low > 0
     assert found.capacity.feature.startswith("get")
     assert found.shuffled < 0.15
+    assert refusals[credentials.NO_TENANT][0].low > 0.2
