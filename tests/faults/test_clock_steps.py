@@ -1,0 +1,62 @@
+"""The database's clock is set forward and back, by hours, under load: nothing acknowledged is lost or doubled."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from muniment_server.domain.classification import Classification
+from tests.faults import promises
+from tests.faults.load import Load
+from tests.faults.processes import wait_until
+from tests.support.clock import Clock
+from tests.support.databases import Database
+from tests.support.services import Service, new_host_key
+
+_STEPS = tuple(timedelta(seconds=seconds) for seconds in (-10_800, -60, -1, 1, 60, 10_800))
+_FARTHEST = timedelta(hours=6)
+"""A session lasts longer than twice as long, so none expires."""
+_CHECKPOINT = 10
+_MAX_WRITES = 20
+"""How many are acknowledged between two steps, at most."""
+_SET_BACK = """
+SELECT count(*) AS versions
+  FROM muniment_public.item
+       JOIN muniment_public.revision USING (tenant, agent, kind, name)
+ WHERE revision.revision = item.revision - 1
+   AND revision.update_time > item.update_time
+"""
+
+
+@pytest.mark.proof
+def test_what_was_acknowledged_survives_every_step_of_the_clock(
+    kills: int, database: Database, service: Service
+) -> None:
+    """And is there once; audit rows are the effects; no taint falls; no session ends; nobody is surprised."""
+    load = Load(service.address, new_host_key(database, "acme", Classification.RESTRICTED))
+    clock, dice, ahead, set_back = Clock(database), random.Random(5), timedelta(), 0
+    with load.running(), database.as_owner() as owner:
+        for number in range(kills):
+            _wait_for_writes(load, dice.randrange(1, _MAX_WRITES))
+            step = dice.choice([step for step in _STEPS if abs(ahead + step) <= _FARTHEST])
+            clock.advance(seconds=step.total_seconds())
+            ahead += step
+            if (number + 1) % _CHECKPOINT == 0:
+                with load.paused():
+                    assert promises.broken(owner, load) == []
+                    set_back = sum(versions for (versions,) in owner.execute(_SET_BACK.encode()).fetchall())
+
+    with database.as_owner() as owner:
+        assert promises.broken(owner, load) == []
+    assert load.surprises == []
+    assert set_back, "no version is older than the one before it: the steps were not seen"
+    acknowledged = dict(Counter(save.kind.name.lower() for save in load.acknowledged))
+    print(f"\n{kills} steps: {acknowledged} acknowledged, {len(load.unknown)} not, {dict(load.codes)}")
+
+
+def _wait_for_writes(load: Load, more: int) -> None:
+    enough = len(load.acknowledged) + more
+    wait_until(lambda: len(load.acknowledged) >= enough, "writes between steps")
