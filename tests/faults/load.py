@@ -182,25 +182,45 @@ class Writer:
 
 
 class Raiser:
-    """A host that raises one conversation after the other, a level at a time."""
+    """A host that raises the conversations of a group in turn, a level at a time, and then those of another group."""
 
     def __init__(self, load: Load, conversations: int) -> None:
         self._load = load
-        self.sessions = [load.open_session(PUBLIC, f"rising{i}")[0] for i in range(conversations)]
-        self.acknowledged = dict.fromkeys(self.sessions, int(PUBLIC))
-        self.attempted = dict(self.acknowledged)
+        self._conversations = conversations
+        self.acknowledged: dict[str, int] = {}
+        self.attempted: dict[str, int] = {}
         self.codes: Counter[str] = Counter()
         self.surprises: list[str] = []
+        self._rising = [self._open() for _ in range(conversations)]
 
     def run(self) -> None:
-        """Raise until the load is over, or nothing is left to raise."""
+        """Raise until the load is over."""
         stub = SessionServiceStub(self._load.channel)
-        for level in (INTERNAL, CONFIDENTIAL, RESTRICTED):
-            for session_id in self.sessions:
-                if not self._load.goes_on():
-                    return
-                self._raise(stub, session_id, level)
-                time.sleep(0.1)
+        while True:
+            for level in (INTERNAL, CONFIDENTIAL, RESTRICTED):
+                for session_id in self._rising:
+                    if not self._load.goes_on():
+                        return
+                    self._raise(stub, session_id, level)
+                    time.sleep(0.1)
+            self._rising = self._next_group()
+
+    def _next_group(self) -> list[str]:
+        """New conversations: those of as many calls as succeed."""
+        opened = []
+        for _ in range(self._conversations):
+            if not self._load.goes_on():
+                break
+            try:
+                opened.append(self._open())
+            except grpc.RpcError as error:
+                self._failed(error)
+        return opened
+
+    def _open(self) -> str:
+        session_id, _ = self._load.open_session(PUBLIC, f"rising{uuid.uuid4()}")
+        self.acknowledged[session_id] = self.attempted[session_id] = int(PUBLIC)
+        return session_id
 
     def _raise(self, stub: SessionServiceStub, session_id: str, level: Classification) -> None:
         self.attempted[session_id] = int(level)
@@ -208,12 +228,15 @@ class Raiser:
         try:
             stub.RaiseTaint(request, metadata=self._load.metadata, timeout=_TIMEOUT)
         except grpc.RpcError as error:
-            self.codes[error.code().name] += 1
-            if error.code().name not in TYPED:
-                self.surprises.append(f"{error.code().name}: {error.details()}")
+            self._failed(error)
             return
         self.codes["OK"] += 1
         self.acknowledged[session_id] = int(level)
+
+    def _failed(self, error: grpc.RpcError) -> None:
+        self.codes[error.code().name] += 1
+        if error.code().name not in TYPED:
+            self.surprises.append(f"{error.code().name}: {error.details()}")
 
 
 class Load:
@@ -235,7 +258,7 @@ class Load:
     def open_session(self, level: Classification, conversation_id: str = "") -> tuple[str, str]:
         """A new session of the agent: its id and its token."""
         request = OpenSessionRequest(agent_id=AGENT, taint=int(level), conversation_id=conversation_id)  # type: ignore[arg-type]
-        opened = SessionServiceStub(self.channel).OpenSession(request, metadata=self.metadata)
+        opened = SessionServiceStub(self.channel).OpenSession(request, metadata=self.metadata, timeout=_TIMEOUT)
         return opened.session.session_id, opened.token
 
     @property

@@ -105,6 +105,6 @@ def _of_raises(owner: psycopg.Connection[Any], load: Load) -> list[str]:
     raiser, found = load.raiser, taints(owner)
     return [
         f"told {raiser.acknowledged[session]}, asked {raiser.attempted[session]}, at {found.get(session)}: {session}"
-        for session in raiser.sessions
+        for session in raiser.acknowledged
         if not raiser.acknowledged[session] <= found.get(session, 0) <= raiser.attempted[session]
     ]

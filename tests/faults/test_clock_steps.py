@@ -36,7 +36,7 @@ def test_what_was_acknowledged_survives_every_step_of_the_clock(
     kills: int, database: Database, service: Service
 ) -> None:
     """And is there once; audit rows are the effects; no taint falls; no session ends; nobody is surprised."""
-    load = Load(service.address, new_host_key(database, "acme", Classification.RESTRICTED))
+    load = Load(service.address, new_host_key(database, "acme", Classification.RESTRICTED), conversations=5)
     clock, dice, ahead, set_back = Clock(database), random.Random(5), timedelta(), 0
     with load.running(), database.as_owner() as owner:
         for number in range(kills):
@@ -54,7 +54,8 @@ def test_what_was_acknowledged_survives_every_step_of_the_clock(
     assert load.surprises == []
     assert set_back, "no version is older than the one before it: the steps were not seen"
     acknowledged = dict(Counter(save.kind.name.lower() for save in load.acknowledged))
-    print(f"\n{kills} steps: {acknowledged} acknowledged, {len(load.unknown)} not, {dict(load.codes)}")
+    raises = load.raiser.codes["OK"]
+    print(f"\n{kills} steps: {acknowledged} acknowledged, {len(load.unknown)} not, {raises} raises, {dict(load.codes)}")
 
 
 def _wait_for_writes(load: Load, more: int) -> None:
