@@ -25,7 +25,8 @@ from muniment_server.runtime.remote_configuration import (
 from muniment_server.runtime.remote_model import RemoteModel
 from muniment_server.search.embeddings import model_number
 from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC, RESTRICTED
-from tests.support.embedding_server import answer_body, answer_well, answer_with, embedding, embedding_server
+from tests.support.embedding_server import answer_well, answer_with, embedding, embedding_server
+from tests.support.model_server import answer_body
 
 _SECRET = "the launch code"
 

@@ -33,8 +33,9 @@ from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, ap
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, keys
 from tests.support.clock import StoppedClock
 from tests.support.embedders import quick
-from tests.support.embedding_server import EmbeddingServer, answer_body, answer_well, answer_with, embedding_server
+from tests.support.embedding_server import EmbeddingServer, answer_well, answer_with, embedding_server
 from tests.support.erasing import erase_all
+from tests.support.model_server import answer_body
 from tests.support.searches import passages
 from tests.support.services import Service, serving
 

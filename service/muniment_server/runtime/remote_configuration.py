@@ -199,7 +199,7 @@ def read_key(file: Path) -> str:
 
 
 def parse_url(url: str) -> RemoteAddress:
-    """The address of an embedder. The request's path is that of the URL, as OpenAI's clients take it, then `/embeddings`.
+    """The address of an embedder. The path of requests is the URL's, as OpenAI's clients take it, and `/embeddings`.
 
     Raises RemoteConfigError.
     """
