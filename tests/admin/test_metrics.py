@@ -131,7 +131,8 @@ def test_every_metric_of_a_rule_is_served(watched, folder, address):
     run(folder, "memory", "get", "none", "--agent", "alice", "--taint", "public")
     served = {name for name, _ in samples(address)}
     named = set(re.findall(r"(?:muniment|grpc)_\w+", (ROOT / "service/deploy/alerts.yml").read_text()))
-    named -= {name for name in named if name.startswith("muniment_remote_")}  # tests/faults/test_remote_embedder.py
+    remote = ("muniment_remote_", "muniment_reranker")  # tests/faults/test_remote_embedder.py, test_remote_reranker.py
+    named -= {name for name in named if name.startswith(remote)}
 
     assert named - {"grpc_code", "grpc_method"} <= served
 

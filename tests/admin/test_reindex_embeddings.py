@@ -16,7 +16,8 @@ from muniment_server.embedded_postgres import conninfo_of_running
 from muniment_server.runtime import databases, remote_reindexing
 from muniment_server.search.embeddings import model_number
 from tests.support.commands import COMMAND, environment_in, objects, run, wait_until
-from tests.support.embedding_server import answer_body, answer_well, embedding_server
+from tests.support.embedding_server import answer_well, embedding_server
+from tests.support.model_server import answer_body
 
 _CATS = 40
 _SLOW = 60.0

@@ -15,7 +15,8 @@ from muniment import Classification
 from muniment_server.admin.metrics_reader import MetricsReader
 from muniment_server.admin.status import status_of
 from tests.faults.processes import ServerProcess, runs, wait_until
-from tests.support.embedding_server import EmbeddingServer, answer_body, answer_well, embedding_server
+from tests.support.embedding_server import EmbeddingServer, answer_well, embedding_server
+from tests.support.model_server import answer_body
 from tests.support.words import ROOT
 
 _SLOW = 60.0

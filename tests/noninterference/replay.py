@@ -6,9 +6,10 @@ They are injected, never masked: a mask would hide a leak.
 from __future__ import annotations
 
 import hmac
+import json
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +18,9 @@ from typing import Any
 import grpc
 import pytest
 
+from muniment_server.domain.classification import Classification
 from muniment_server.search.embeddings import RemoteVector, Vector
+from muniment_server.search.reranking import LabeledText, Reranker
 from muniment_server.search.search import Searcher
 from muniment_server.transport.dispatch import Dispatcher
 from tests.support.databases import Database
@@ -84,9 +87,24 @@ def remote_query(text: str, level: int, *, ceiling: int) -> RemoteVector | None:
 
 
 def ask_remotely(monkeypatch: pytest.MonkeyPatch, *, ceiling: int) -> None:
-    """Give a server that model, up to *ceiling*."""
+    """Give a server that model, and a reranker, up to *ceiling*."""
     asked = partial(remote_query, ceiling=ceiling)
     monkeypatch.setattr(Searcher, "_embed_remotely", property(lambda _: asked), raising=False)
+    reranker = Reranker(Classification(ceiling), rerank)
+    monkeypatch.setattr(Searcher, "_reranker", property(lambda _: reranker), raising=False)
+
+
+def rerank(query: str, texts: Sequence[LabeledText], level: Classification) -> Sequence[int] | None:
+    """The order of a reranker that depends on all that it is sent. A third get none: it is late, wrong or down."""
+    sent = json.dumps([query, int(level), [(int(one.level), one.text) for one in texts]])
+    match derived(sent)[0] % 9:
+        case 0:
+            return None
+        case 1:
+            return [0] * len(texts)
+        case 2:
+            return range(len(texts) + 1)
+    return sorted(range(len(texts)), key=lambda index: derived(f"{sent}/{texts[index].text}"))
 
 
 def _serve_operation(self: Any, method: Any, proceed: Any, incoming: Any, context: grpc.ServicerContext) -> Any:

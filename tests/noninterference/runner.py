@@ -77,6 +77,8 @@ class Report:
     """Pairs of searches that found something, or could have."""
     semantic: int = 0
     """Those of them in which both worlds compared embeddings."""
+    reranked: int = 0
+    """Those that were reranked in both worlds."""
     coverage: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Compared pairs by RPC, level of the caller (or HOST) and status."""
 
@@ -246,6 +248,7 @@ class Program:
             answers: Any = [output.FromString(one.response) for one in (a, b)]
             self._report.searches += 1
             self._report.semantic += all(answer.semantic for answer in answers)
+            self._report.reranked += all(answer.reranked for answer in answers)
         both_broken = a.code is b.code is grpc.StatusCode.INTERNAL  # each with an incident of its own: a fault
         if a != b and self._oracle != "model" and not both_broken:
             raise Leak(

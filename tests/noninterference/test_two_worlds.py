@@ -21,7 +21,7 @@ from tests.noninterference.runner import Form, Leak, Program, Report, run_progra
 from tests.noninterference.worlds import changed, two_worlds, world
 
 _REMOTE = (Classification.PUBLIC, Classification.INTERNAL, Classification.RESTRICTED)
-"""Up to which levels a model at an address embeds."""
+"""Up to which levels models at addresses embed and rerank."""
 _FEW = AgentLimits(calls_per_second=1_000_000, max_items=6, max_bytes=9_000, max_revisions=2)
 """What every agent of a program is near, at each level."""
 _MEET_EVERYTHING = 96
@@ -71,7 +71,7 @@ def test_sessions_above_that_call_beside_change_nothing_below(postgres, programs
     assert report.pairs >= 20 * report.programs
 
 
-def _run_with_remote_model(worlds, seed: str, programs: int, ceiling: Classification) -> Report:
+def _run_with_remote_models(worlds, seed: str, programs: int, ceiling: Classification) -> Report:
     report = Report()
     for one in worlds:
         one.remote_ceiling = ceiling
@@ -84,16 +84,17 @@ def _run_with_remote_model(worlds, seed: str, programs: int, ceiling: Classifica
 
 
 @pytest.mark.parametrize("ceiling", _REMOTE, ids=lambda level: level.name)
-def test_two_worlds_look_the_same_below_with_a_model_at_an_address(postgres, programs, seed, ceiling):
-    """It answers some queries late or wrongly, and is away at times, so that chunks go missing and are found again."""
+def test_two_worlds_look_the_same_below_with_models_at_addresses(postgres, programs, seed, ceiling):
+    """They answer some searches late or wrongly, and embeddings go missing at times and are found again."""
     with two_worlds(postgres) as worlds:
-        report = _run_with_remote_model(worlds, f"remote.{seed}", max(3, programs // 12), ceiling)
+        report = _run_with_remote_models(worlds, f"remote.{seed}", max(3, programs // 12), ceiling)
         made = [
             one.owner.execute(f"SELECT FROM {ceiling.role}.remote_embedding WHERE signs IS NOT NULL".encode()).rowcount
             for one in worlds
         ]
 
     assert 3 * report.semantic >= report.searches
+    assert report.reranked
     assert all(made)
 
 

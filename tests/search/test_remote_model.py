@@ -14,6 +14,7 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.runtime.everyday_sentences import SENTENCES
+from muniment_server.runtime.remote_client import AboveCeilingError, RemoteModelError
 from muniment_server.runtime.remote_configuration import (
     MAX_DIMENSIONS,
     RemoteConfig,
@@ -21,10 +22,11 @@ from muniment_server.runtime.remote_configuration import (
     parse_url,
     remote_config,
 )
-from muniment_server.runtime.remote_model import AboveCeilingError, RemoteModel, RemoteModelError
+from muniment_server.runtime.remote_model import RemoteModel
 from muniment_server.search.embeddings import model_number
 from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC, RESTRICTED
-from tests.support.embedding_server import answer_body, answer_well, answer_with, embedding, embedding_server
+from tests.support.embedding_server import answer_well, answer_with, embedding, embedding_server
+from tests.support.model_server import answer_body
 
 _SECRET = "the launch code"
 
@@ -444,7 +446,7 @@ def test_a_server_without_tls_is_refused_where_tls_is_wanted():
 def test_a_local_name_that_leads_elsewhere_is_not_used(server, monkeypatch):
     """ "localhost" is a name like others. Under it, all levels may be sent."""
     monkeypatch.setattr(
-        "muniment_server.runtime.remote_model._leads_to_this_machine", lambda connected: connected.fileno() < 0
+        "muniment_server.runtime.remote_client._leads_to_this_machine", lambda connected: connected.fileno() < 0
     )
 
     assert "another machine" in failure(server.new_model().calibrate)

@@ -21,8 +21,9 @@ from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.runtime.embedder_socket import remote_query_embedder
+from muniment_server.runtime.pauses import Pauses
 from muniment_server.runtime.remote_configuration import RemoteConfig
-from muniment_server.runtime.remote_embedding import Pauses, RemoteEmbedding
+from muniment_server.runtime.remote_embedding import RemoteEmbedding
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search import embedding_queue
 from muniment_server.search.embedding_queue import FIRST, START, embed_remote_batch, queue_missing
@@ -32,8 +33,9 @@ from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, ap
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, keys
 from tests.support.clock import StoppedClock
 from tests.support.embedders import quick
-from tests.support.embedding_server import EmbeddingServer, answer_body, answer_well, answer_with, embedding_server
+from tests.support.embedding_server import EmbeddingServer, answer_well, answer_with, embedding_server
 from tests.support.erasing import erase_all
+from tests.support.model_server import answer_body
 from tests.support.searches import passages
 from tests.support.services import Service, serving
 

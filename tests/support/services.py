@@ -31,6 +31,7 @@ from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.postgres.pool import RoleConnection
 from muniment_server.postgres.traced import TracedConnection
 from muniment_server.search.embeddings import Vector, no_embedder
+from muniment_server.search.reranking import NO_RERANKER, Reranker
 from muniment_server.search.search import RemoteQueryEmbedder, Searcher
 from muniment_server.telemetry.traces import Tracer
 from muniment_server.transport.call_log import REQUEST_ID
@@ -192,6 +193,7 @@ def serving(
     audit_reads_from: Classification = Classification.CONFIDENTIAL,
     embed: Callable[[str], Vector | None] = lambda _: None,
     embed_remotely: RemoteQueryEmbedder = no_embedder,
+    reranker: Reranker = NO_RERANKER,
     epochs: EpochGuard | None = None,
     clock: Callable[[], float] = time.monotonic,
     disk: Path | None = None,
@@ -210,7 +212,7 @@ def serving(
     scopes = Scopes(connections, ids, audit_reads_from=audit_reads_from)
     server = Server(
         scopes,
-        Searcher(lambda text, _: embed(text), embed_remotely),
+        Searcher(lambda text, _: embed(text), embed_remotely, reranker),
         disk=Disk(disk, clock),
         limits=limits,
         open_reflection=open_reflection,

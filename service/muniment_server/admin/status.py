@@ -65,6 +65,9 @@ def status_of(reading: Reading) -> dict[str, Any]:
         "remote_embedding_queue_since_by_level": _times(
             reading, "muniment_remote_embedding_queue_since_timestamp_seconds", "level"
         ),
+        "reranker": reading.label("muniment_reranker", "address") or None,
+        "reranker_ceiling": reading.label("muniment_reranker", "ceiling") or None,
+        "reranker_requests_by_outcome": _counts(reading, "muniment_reranker_requests_total", "outcome"),
         "agents": _count(reading, "muniment_agents"),
         "agents_being_erased": _count(reading, "muniment_agents_being_erased"),
         "stored_bytes_by_level": _gauges(reading, "muniment_stored_bytes", "level"),

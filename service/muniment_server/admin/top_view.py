@@ -66,6 +66,9 @@ def _conditions(reading: Reading) -> Iterator[Text]:
     if address := reading.label("muniment_remote_embedder", "address"):
         waiting = sum(reading.by("muniment_remote_embedding_queue", "level").values())
         yield Text(f"{waiting:,.0f} chunks wait for {harmless(address)}")
+    if address := reading.label("muniment_reranker", "address"):
+        asked = reading.by("muniment_reranker_requests_total", "outcome")
+        yield Text(f"{asked.get('reranked', 0):,.0f} of {sum(asked.values()):,.0f} reranked by {harmless(address)}")
 
 
 def _why_down(reading: Reading) -> str:

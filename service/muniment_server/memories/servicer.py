@@ -71,6 +71,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
             results=map(result_to_proto, found.matches),
             classification=joined(match.item.level for match in found.matches),
             semantic=found.semantic,
+            reranked=found.reranked,
         )
 
     def DeleteMemory(self, request: pb.DeleteMemoryRequest, context: CallContext) -> pb.DeleteMemoryResponse:

@@ -56,10 +56,11 @@ class NoteMatch:
 
 @dataclass(frozen=True, slots=True)
 class NoteSearch:
-    """The results of a search, best first, whether embeddings were compared, and the usage of the tier."""
+    """The results of a search, as `search.Found`, and the usage of the tier."""
 
     matches: Sequence[NoteMatch]
     semantic: bool
+    reranked: bool
     usage: Usage
 
 
@@ -91,7 +92,7 @@ def search(scope: SessionScope, searcher: Searcher, query: str, *, tier: Tier, l
     usage = note_set(scope.taint, scope.look_up(NOTE_VERSIONS)).usage(tier)
     found = searcher.search(scope, ItemKind.NOTE, query, limit=limit, tier=tier)
     matches = [NoteMatch(_note(match.item), match.score, match.snippet) for match in found.matches]
-    return NoteSearch(matches, found.semantic, usage)
+    return NoteSearch(matches, found.semantic, found.reranked, usage)
 
 
 def _write(

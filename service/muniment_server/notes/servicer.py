@@ -57,6 +57,7 @@ class NoteServicer(note_service_pb2_grpc.NoteServiceServicer):
             usage=usage_to_proto(found.usage),
             classification=joined(match.note.classification for match in found.matches),
             semantic=found.semantic,
+            reranked=found.reranked,
         )
 
     def ListNotes(self, request: pb.ListNotesRequest, context: CallContext) -> pb.ListNotesResponse:

@@ -77,6 +77,7 @@ class PassageServicer(passage_service_pb2_grpc.PassageServiceServicer):
             results=map(wire.result_to_proto, found.matches),
             classification=joined(match.item.level for match in found.matches),
             semantic=found.semantic,
+            reranked=found.reranked,
         )
 
     def DeletePassage(self, request: pb.DeletePassageRequest, context: CallContext) -> pb.DeletePassageResponse:

@@ -46,6 +46,8 @@ class Assignment:
     """The path of the embedder's Unix socket. None if there is no embedder."""
     remote: Mapping[str, object] | None = None
     """The model at an address: see `RemoteConfig`. None if there is none."""
+    reranker: Mapping[str, object] | None = None
+    """The reranker at an address: see `RerankerConfig`. None if there is none."""
     database_directory: str | None = None
     """Where the embedded Postgres keeps its data. None if it is not embedded."""
     log_format: LogFormat = "text"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import roles
-from muniment_server.runtime.remote_configuration import RemoteConfig
+from muniment_server.runtime.remote_configuration import RemoteConfig, RerankerConfig
 from muniment_server.telemetry.logs import LogFormat
 from muniment_server.transport.pools import Limits
 
@@ -100,6 +100,8 @@ class ServerConfig:
     metrics: MetricsConfig | None = None
     remote: RemoteConfig | None = None
     """The model at an address that computes embeddings beside the built-in one."""
+    reranker: RerankerConfig | None = None
+    """The model at an address that orders the best matches of a search."""
     traces: bool = False
     """Whether workers export traces, as the standard variables of OpenTelemetry say."""
 

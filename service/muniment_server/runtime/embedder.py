@@ -30,9 +30,11 @@ from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.runtime import child_main
 from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.embedder_socket import serve_queries
-from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError
+from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError, RerankerConfig
 from muniment_server.runtime.remote_embedding import RemoteEmbedding
 from muniment_server.runtime.remote_model import RemoteModel
+from muniment_server.runtime.remote_reranker import RemoteReranker
+from muniment_server.runtime.remote_reranking import reranking
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embedding_queue import (
     START,
@@ -191,6 +193,8 @@ def main() -> None:
         remote = None
         if assignment.remote is not None:
             remote = _remote_model(RemoteConfig.from_json(assignment.remote), assignment, stack)
+        if assignment.reranker is not None:
+            _rerank(RerankerConfig.from_json(assignment.reranker), assignment.embedder, stack)
         schedule = EmbeddingSchedule(database, chunks.embed, next_model=remote or no_model)
         if assignment.measures:
             threading.Thread(target=measure_queue, args=(database, remote or no_model), daemon=True).start()
@@ -220,6 +224,19 @@ def _remote_model(config: RemoteConfig, assignment: Assignment, stack: ExitStack
     stack.callback(database.close)
     stack.enter_context(RemoteEmbedding(config, model, database, assignment.disk()).running(assignment.embedder))
     return lambda level: model.number if level.can_flow_to(config.ceiling) else None
+
+
+def _rerank(config: RerankerConfig, path: str, stack: ExitStack) -> None:
+    """Rerank at the address until the end of *stack*. Not if its key cannot be read."""
+    metrics.RERANKER.labels(str(config.address), config.ceiling.name).set(1)
+    try:
+        reranker = RemoteReranker(config)
+    except (RemoteConfigError, OSError) as error:
+        _LOG.error("no reranking by %s: its key cannot be read (%s)", config.address, type(error).__name__)
+        return
+    stack.callback(reranker.close)
+    stack.enter_context(reranking(config, reranker, path))
+    _LOG.info("searches are reranked at %s, up to %s", config.address, config.ceiling.name)
 
 
 def _database(assignment: Assignment) -> Database:

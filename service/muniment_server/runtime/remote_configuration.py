@@ -1,4 +1,4 @@
-"""Which model at an address is asked for embeddings, and up to which level."""
+"""Which models at addresses are asked, for embeddings or to rerank, and up to which level."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RemoteConfigError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RemoteAddress:
-    """Where embeddings are asked for: a host and a port, or the path of a Unix socket."""
+    """Where a model is asked: a host and a port, or the path of a Unix socket."""
 
     host: str
     """Empty for a Unix socket."""
@@ -71,7 +71,7 @@ class RemoteConfig:
     @property
     def levels(self) -> tuple[Classification, ...]:
         """The levels whose texts may be sent, lowest first."""
-        return tuple(level for level in Classification if level.can_flow_to(self.ceiling))
+        return _levels_up_to(self.ceiling)
 
     def to_json(self) -> Mapping[str, object]:
         """The form in which a child process receives it."""
@@ -97,6 +97,48 @@ class RemoteConfig:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class RerankerConfig:
+    """The reranker at *url*."""
+
+    url: str
+    ceiling: Classification
+    """Nothing above this level is sent."""
+    model: str | None = None
+    """Its name, for a server that has several. It also decides the form of the request: see `remote_reranker`."""
+    key_file: Path | None = None
+
+    @property
+    def address(self) -> RemoteAddress:
+        """Where *url* leads."""
+        return parse_reranker_url(self.url)
+
+    @property
+    def levels(self) -> tuple[Classification, ...]:
+        """The levels whose sessions may use it, lowest first."""
+        return _levels_up_to(self.ceiling)
+
+    def to_json(self) -> Mapping[str, object]:
+        """The form in which a child process receives it."""
+        key_file = str(self.key_file.absolute()) if self.key_file else None
+        return {"url": self.url, "ceiling": int(self.ceiling), "model": self.model, "key_file": key_file}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, object]) -> RerankerConfig:
+        """What `to_json` returned."""
+        model, key_file = values["model"], values["key_file"]
+        return cls(
+            str(values["url"]),
+            Classification(int(str(values["ceiling"]))),
+            str(model) if model else None,
+            Path(str(key_file)) if key_file else None,
+        )
+
+
+def _levels_up_to(ceiling: Classification) -> tuple[Classification, ...]:
+    return tuple(level for level in Classification if level.can_flow_to(ceiling))
+
+
 def remote_config(
     url: str | None,
     model: str | None,
@@ -110,11 +152,33 @@ def remote_config(
             raise RemoteConfigError("--embedder-model and the other options of an embedder require --embedder")
         return None
     address = parse_url(url)
-    if model is None or not model.isprintable() or not 0 < len(model) <= _MAX_MODEL_CHARS:
-        raise RemoteConfigError(
-            f"--embedder requires --embedder-model: the name of the model at {address}, of at most {_MAX_MODEL_CHARS} "
-            "printable characters"
-        )
+    if model is None:
+        raise RemoteConfigError(f"--embedder requires --embedder-model: the name of the model at {address}")
+    _check_model(model, "--embedder-model")
+    return RemoteConfig(url, model, _checked_ceiling(address, key_file, ceiling), key_file, dimensions)
+
+
+def reranker_config(
+    url: str | None, model: str | None, key_file: Path | None, ceiling: Classification | None
+) -> RerankerConfig | None:
+    """The configuration of these options. None if no address is given. Raises RemoteConfigError, or OSError."""
+    if url is None:
+        if any(option is not None for option in (model, key_file, ceiling)):
+            raise RemoteConfigError("--reranker-model and the other options of a reranker require --reranker")
+        return None
+    address = parse_reranker_url(url)
+    if model is not None:
+        _check_model(model, "--reranker-model")
+    return RerankerConfig(url, _checked_ceiling(address, key_file, ceiling), model, key_file)
+
+
+def _check_model(model: str, option: str) -> None:
+    if not model.isprintable() or not 0 < len(model) <= _MAX_MODEL_CHARS:
+        raise RemoteConfigError(f"{option} must have 1 to {_MAX_MODEL_CHARS} printable characters")
+
+
+def _checked_ceiling(address: RemoteAddress, key_file: Path | None, ceiling: Classification | None) -> Classification:
+    """The ceiling of an address: *ceiling* if it is given. Raises RemoteConfigError, or OSError."""
     if not address.is_private and not address.uses_tls:
         raise RemoteConfigError(
             f"refusing to send texts in the clear to {address}: give a URL with https, or that of a forwarder on "
@@ -123,7 +187,7 @@ def remote_config(
     if key_file is not None:
         read_key(key_file)
     default = Classification.RESTRICTED if address.is_private else Classification.PUBLIC
-    return RemoteConfig(url, model, default if ceiling is None else ceiling, key_file, dimensions)
+    return default if ceiling is None else ceiling
 
 
 def read_key(file: Path) -> str:
@@ -135,31 +199,46 @@ def read_key(file: Path) -> str:
 
 
 def parse_url(url: str) -> RemoteAddress:
-    """The address of a URL. The request's path is that of the URL, as OpenAI's clients take it, and `/embeddings`.
+    """The address of an embedder. The path of requests is the URL's, as OpenAI's clients take it, and `/embeddings`.
 
     Raises RemoteConfigError.
     """
+    return _parse_url(url, "--embedder", "https://HOST/v1", "/embeddings", default="/v1")
+
+
+def parse_reranker_url(url: str) -> RemoteAddress:
+    """The address of a reranker. The request's path is that of the URL, and `/rerank`. Raises RemoteConfigError."""
+    return _parse_url(url, "--reranker", "https://HOST", "/rerank", default="")
+
+
+def _parse_url(url: str, option: str, example: str, endpoint: str, *, default: str) -> RemoteAddress:
+    """The address of a URL, for requests to *endpoint* below its path, or below *default* if it has none."""
     if url.startswith(_UNIX):
         if not url.removeprefix(_UNIX).startswith("/"):
             raise RemoteConfigError(f"{url} is not the path of a Unix socket: give unix:/PATH")
-        return RemoteAddress("", 0, url.removeprefix(_UNIX), "/v1/embeddings", uses_tls=False)
+        return RemoteAddress("", 0, url.removeprefix(_UNIX), f"{default}{endpoint}", uses_tls=False)
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise RemoteConfigError("--embedder is not a URL: give https://HOST/v1, or unix:/PATH") from None
+        raise RemoteConfigError(f"{option} is not a URL: give {example}, or unix:/PATH") from None
     if parts.username is not None or parts.password is not None:
-        raise RemoteConfigError("--embedder contains a password: put the key into a file, for --embedder-key-file")
+        raise RemoteConfigError(f"{option} contains a password: put the key into a file, for {option}-key-file")
     if parts.scheme not in _PORTS or not parts.hostname or parts.query or parts.fragment or not url.isascii():
-        raise RemoteConfigError(f"{url} is not the URL of a model: give https://HOST/v1, or unix:/PATH")
+        raise RemoteConfigError(f"{url} is not the URL of a model: give {example}, or unix:/PATH")
     if not url.isprintable() or " " in url:
-        raise RemoteConfigError("--embedder contains spaces: give https://HOST/v1, or unix:/PATH")
-    path = parts.path.rstrip("/").removesuffix("/embeddings") or "/v1"
+        raise RemoteConfigError(f"{option} contains spaces: give {example}, or unix:/PATH")
+    path = parts.path.rstrip("/").removesuffix(endpoint) or default
     return RemoteAddress(
-        parts.hostname, port or _PORTS[parts.scheme], "", f"{path}/embeddings", uses_tls=parts.scheme == "https"
+        parts.hostname, port or _PORTS[parts.scheme], "", f"{path}{endpoint}", uses_tls=parts.scheme == "https"
     )
 
 
 def remote_socket(path: str, level: Classification) -> str:
     """The path of the socket for the queries of *level* to a model at an address. *path* is that of the embedder."""
     return f"{path}.{level:d}"
+
+
+def reranker_socket(path: str, level: Classification) -> str:
+    """The path of the socket for the searches of *level* that a reranker orders. *path* is that of the embedder."""
+    return f"{path}.r{level:d}"

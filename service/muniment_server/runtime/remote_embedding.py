@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -20,8 +20,10 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.pool import Database
 from muniment_server.runtime.embedder_socket import REMOTE_SECONDS, serve_queries
+from muniment_server.runtime.pauses import FIRST_PAUSE, Attempts, Pauses, warn
+from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, remote_socket
-from muniment_server.runtime.remote_model import RemoteModel, RemoteModelError
+from muniment_server.runtime.remote_model import RemoteModel
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embedding_queue import (
     FIRST,
@@ -40,35 +42,9 @@ _POLL_SECONDS = 0.2
 """How often an idle thread looks for queued chunks."""
 _MISSING_SECONDS = 600.0
 """How often chunks without an embedding are looked for: those of servers without this model, or of other ceilings."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
-"""How many seconds a level pauses after an error; twice as long after each further one."""
 _SECONDS_AFTER_ERROR = 5.0
 _QUERIES_AT_ONCE = 4
 """How many queries of one level are sent at a time."""
-
-
-class Pauses:
-    """Pauses after errors, each twice as long as the one before, until there is a success."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._next = _FIRST_PAUSE
-        self._until = 0.0
-
-    @property
-    def remaining(self) -> float:
-        """How many seconds the pause still lasts."""
-        return max(0.0, self._until - self._clock())
-
-    def begin(self, at_least: float = 0.0) -> float:
-        """Begin one, and return how long it is."""
-        seconds = max(self._next, at_least)
-        self._until, self._next = self._clock() + seconds, min(2 * self._next, _LONGEST_PAUSE)
-        return seconds
-
-    def end(self) -> None:
-        """Forget the errors."""
-        self._next, self._until = _FIRST_PAUSE, 0.0
 
 
 class RemoteQueries:
@@ -77,23 +53,11 @@ class RemoteQueries:
     def __init__(self, model: RemoteModel, level: Classification, address: str) -> None:
         self._model = model
         self._level = level
-        self._address = address
-        self._pauses = Pauses()
-        self._repeats = Repeats()
+        self._attempts = Attempts(f"a query was not embedded by {address}")
 
     def embed(self, text: str) -> Vector | None:
         """The embedding of a query. None if the model does not make it in time, or failed just before."""
-        if self._pauses.remaining:
-            return None
-        try:
-            vector = self._model.embed_query(text, self._level, REMOTE_SECONDS)
-        except RemoteModelError as error:
-            if not error.may_be_the_text:  # or a caller could stop the queries of others by one that is refused
-                self._pauses.begin(error.retry_after)
-            _warn(self._repeats, f"a query was not embedded by {self._address}: {error}")
-            return None
-        self._pauses.end()
-        return vector
+        return self._attempts.ask(lambda: self._model.embed_query(text, self._level, REMOTE_SECONDS))
 
 
 class RemoteEmbedding:
@@ -158,7 +122,7 @@ class RemoteEmbedding:
                 with self._database.connection(level.role, Deadline()) as connection:
                     position = queue_missing(connection, position, model=self._number)
             except MunimentError:  # the database is unavailable, or its disk is full
-                stop.wait(_FIRST_PAUSE)
+                stop.wait(FIRST_PAUSE)
         return True
 
     def _embed_level(self, level: Classification, stop: StopSignal) -> None:
@@ -176,7 +140,7 @@ class RemoteEmbedding:
             except StorageFull:
                 self._disk.report_full()
             except MunimentError as error:
-                _warn(self._repeats, f"chunks wait for {self._address}: {type(error).__name__}")
+                warn(self._repeats, f"chunks wait for {self._address}: {type(error).__name__}")
             except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
                 _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
                 stop.wait(_SECONDS_AFTER_ERROR)
@@ -208,11 +172,3 @@ class RemoteEmbedding:
         number = self._model.number
         assert number is not None  # calibrated
         return number
-
-
-def _warn(repeats: Repeats, text: str) -> None:
-    """Log *text*, unless it was logged within the last seconds."""
-    for _ in repeats.ended():
-        pass
-    if repeats.is_first((("text", text),)):
-        _LOG.warning("%s", text)

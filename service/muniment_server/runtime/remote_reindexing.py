@@ -24,9 +24,10 @@ from psycopg import conninfo as libpq
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.driver_errors import sqlstate_of
 from muniment_server.runtime.hardening import forbid_core_dumps
+from muniment_server.runtime.pauses import Pauses
+from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError
-from muniment_server.runtime.remote_embedding import Pauses
-from muniment_server.runtime.remote_model import RemoteModel, RemoteModelError
+from muniment_server.runtime.remote_model import RemoteModel
 from muniment_server.search.embedding_queue import (
     FIRST,
     START,

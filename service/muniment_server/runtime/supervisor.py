@@ -30,7 +30,7 @@ from muniment_server.runtime.configuration import ServerConfig
 from muniment_server.runtime.databases import ServedDatabase
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.reload import Reloads, SchemaUpgrade, Steps, replace_embedder, replace_workers
-from muniment_server.runtime.remote_configuration import remote_socket
+from muniment_server.runtime.remote_configuration import reranker_socket
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.telemetry.logs import fields
 
@@ -163,6 +163,7 @@ def _assignment(
         epochs=str(epochs),
         embedder=embedder,
         remote=config.remote.to_json() if config.remote else None,
+        reranker=config.reranker.to_json() if config.reranker else None,
         database_directory=str(directory) if directory else None,
         log_format=config.log_format,
         access_log=config.access_log,
@@ -230,7 +231,7 @@ def _embedder(config: ServerConfig) -> Iterator[Embedder]:
         return
     with tempfile.TemporaryDirectory(prefix="muniment-") as folder:  # closed to other users
         path = str(Path(folder, "embedder"))
-        if len(os.fsencode(remote_socket(path, Classification.PUBLIC))) > SOCKET_PATH_BYTES:
+        if len(os.fsencode(reranker_socket(path, Classification.PUBLIC))) > SOCKET_PATH_BYTES:
             _LOG.error(
                 "search uses words alone: the path %s of the embedder's socket exceeds the limit of %d bytes: "
                 "restart with a shorter TMPDIR",

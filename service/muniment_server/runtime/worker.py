@@ -28,13 +28,14 @@ from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.child_main import Orders
 from muniment_server.runtime.configuration import ConfigError
-from muniment_server.runtime.embedder_socket import query_embedder, remote_query_embedder
+from muniment_server.runtime.embedder_socket import query_embedder, remote_query_embedder, reranker
 from muniment_server.runtime.eraser import Eraser
 from muniment_server.runtime.readiness import Readiness
-from muniment_server.runtime.remote_configuration import RemoteConfig
+from muniment_server.runtime.remote_configuration import RemoteConfig, RerankerConfig
 from muniment_server.runtime.sealer import Sealer
 from muniment_server.search.embeddings import no_embedder
-from muniment_server.search.search import Searcher
+from muniment_server.search.reranking import NO_RERANKER
+from muniment_server.search.search import RemoteQueryEmbedder, Searcher
 from muniment_server.telemetry import worker_metrics as metrics
 from muniment_server.telemetry.traces import Tracer
 from muniment_server.transport.pools import Limits
@@ -94,14 +95,16 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
 
 
 def _searcher(assignment: Assignment) -> Searcher:
-    if assignment.embedder is None:
+    if (path := assignment.embedder) is None:
         return Searcher(no_embedder)
-    if assignment.remote is None:
-        return Searcher(query_embedder(assignment.embedder))
-    remote = RemoteConfig.from_json(assignment.remote)
-    return Searcher(
-        query_embedder(assignment.embedder), remote_query_embedder(assignment.embedder, remote.model, remote.ceiling)
-    )
+    embed_remotely: RemoteQueryEmbedder = no_embedder
+    reranks = NO_RERANKER
+    if assignment.remote is not None:
+        remote = RemoteConfig.from_json(assignment.remote)
+        embed_remotely = remote_query_embedder(path, remote.model, remote.ceiling)
+    if assignment.reranker is not None:
+        reranks = reranker(path, RerankerConfig.from_json(assignment.reranker).ceiling)
+    return Searcher(query_embedder(path), embed_remotely, reranks)
 
 
 def _collect_less_garbage() -> None:

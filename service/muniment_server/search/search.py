@@ -6,7 +6,7 @@ See `lexical.sql` and `semantic.sql`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
@@ -41,6 +41,7 @@ from muniment_server.search.ranking import (
     Term,
     candidate_queries,
 )
+from muniment_server.search.reranking import NO_RERANKER, LabeledText, Reranker
 from muniment_server.search.snippets import snippet
 from muniment_server.search.tsquery import any_of, quoted
 
@@ -67,10 +68,11 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The results of a search, best first, and whether embeddings were compared."""
+    """The results of a search, best first, whether embeddings were compared, and whether a reranker ordered them."""
 
     matches: Sequence[Match]
     semantic: bool
+    reranked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +131,15 @@ class _SemanticMatches:
 class Searcher:
     """Searches items by words and, if there is an embedder, by embeddings."""
 
-    def __init__(self, embed: QueryEmbedder, embed_remotely: RemoteQueryEmbedder = no_embedder) -> None:
+    def __init__(
+        self,
+        embed: QueryEmbedder,
+        embed_remotely: RemoteQueryEmbedder = no_embedder,
+        reranker: Reranker = NO_RERANKER,
+    ) -> None:
         self._embed = embed
         self._embed_remotely = embed_remotely
+        self._reranker = reranker
 
     def search(
         self,
@@ -148,10 +156,14 @@ class Searcher:
         filters = {"kind": kind, "tier": tier, **filter_parameters(wanted)}
         lexical = _lexical(scope, kind, query, terms)
         semantic = self._semantic(scope, query, filters) if terms.spelled else _nothing_compared()
-        rows = [row for row in _ranked(scope, lexical, semantic, filters, limit) if _is_current(row, semantic)]
+        most = self._reranker.matches_for(scope.taint, limit)
+        found = [row for row in _ranked(scope, lexical, semantic, filters, most) if _is_current(row, semantic)]
+        order = self._reranker.rerank(query, [_labeled(row, kind, semantic) for row in found], scope.taint)
+        rows = _in_order(found, order)[:limit]
         scope.record_read(kind, [row.version for row in rows])
         weights = lexical.gram_weights
-        return Found([Match(row, row.score, _snippet(row, semantic, weights)) for row in rows], semantic.compared)
+        matches = [Match(row, row.score, snippet(_best_chunk(row, semantic), weights)) for row in rows]
+        return Found(matches, semantic.compared, order is not None)
 
     def _semantic(self, scope: SessionScope, query: str, filters: Mapping[str, object]) -> _SemanticMatches:
         """The visible items most similar to *query*, by one model: that at the address, if it can, or the built-in one.
@@ -264,8 +276,8 @@ def _is_current(row: _MatchRow, semantic: _SemanticMatches) -> bool:
     return row.start is not None or similar is None or similar.change_id == row.change_id
 
 
-def _snippet(row: _MatchRow, semantic: _SemanticMatches, weights: Mapping[str, float]) -> str:
-    """The relevant part of the best chunk, or the beginning of an item that only its neighbors led to."""
+def _best_chunk(row: _MatchRow, semantic: _SemanticMatches) -> str:
+    """The text of the best chunk, or the beginning of an item that only its neighbors led to."""
     similar = semantic.similar.get(row.name)
     if row.start is not None and row.size is not None:
         chunk = Chunk(row.start, row.size)
@@ -273,4 +285,18 @@ def _snippet(row: _MatchRow, semantic: _SemanticMatches, weights: Mapping[str, f
         chunk = Chunk(similar.start, similar.size)
     else:
         chunk = Chunk(0, CHUNK_CHARS)
-    return snippet(chunk.of(row.content), weights)
+    return chunk.of(row.content)
+
+
+def _labeled(row: _MatchRow, kind: ItemKind, semantic: _SemanticMatches) -> LabeledText:
+    """What a reranker reads of a match: its best chunk, after the key of a memory or the author of a passage."""
+    header = row.name if kind is ItemKind.MEMORY else row.author
+    text = _best_chunk(row, semantic)
+    return LabeledText(row.level, f"{header}: {text}" if header else text)
+
+
+def _in_order(rows: Sequence[_MatchRow], order: Sequence[int] | None) -> Sequence[_MatchRow]:
+    """The rows in another order. Each gets the score of its new place, so that scores still fall."""
+    if order is None:
+        return rows
+    return [replace(rows[index], score=row.score) for index, row in zip(order, rows, strict=True)]

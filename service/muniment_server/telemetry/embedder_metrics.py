@@ -39,3 +39,21 @@ REMOTE_SINCE = gauge(
 REMOTE_QUEUE = gauge(
     "muniment_remote_embedding_queue", "Chunks without an embedding by the model at an address, up to 100,000.", "level"
 )
+RERANKER = gauge(
+    "muniment_reranker", "1 for the reranker at an address, and its ceiling.", "address", "ceiling", of_all="livemax"
+)
+RERANKER_REQUESTS = Counter(
+    "muniment_reranker_requests",
+    "Searches sent to the reranker at an address, and how that ended: reranked or failed.",
+    ("address", "level", "outcome"),
+    registry=REGISTRY,
+)
+RERANKER_TEXTS = Counter(
+    "muniment_reranker_texts", "Texts sent to the reranker at an address.", ("address", "level"), registry=REGISTRY
+)
+RERANKER_BYTES = Counter(
+    "muniment_reranker_bytes",
+    "Bytes of texts and queries sent to the reranker at an address.",
+    ("address", "level"),
+    registry=REGISTRY,
+)

@@ -171,6 +171,7 @@ ANSWERS: Mapping[str, Any] = {
         results=[memory_service_pb2.MemoryResult(memory=MEMORY, score=1.5, snippet="Assam, no sugar")],
         classification=classification_pb2.CLASSIFICATION_PUBLIC,
         semantic=True,
+        reranked=True,
     ),
     "DeleteMemory": memory_service_pb2.DeleteMemoryResponse(),
     "AddNote": note_service_pb2.AddNoteResponse(note=NOTE, usage=USAGE),
@@ -181,6 +182,7 @@ ANSWERS: Mapping[str, Any] = {
         usage=USAGE,
         classification=classification_pb2.CLASSIFICATION_PUBLIC,
         semantic=True,
+        reranked=True,
     ),
     "ListNotes": note_service_pb2.ListNotesResponse(
         notes=[NOTE], usage=USAGE, classification=classification_pb2.CLASSIFICATION_PUBLIC
@@ -210,6 +212,7 @@ ANSWERS: Mapping[str, Any] = {
         results=[passage_service_pb2.PassageResult(passage=PASSAGE, score=1.5, snippet="sleeper to Vienna")],
         classification=classification_pb2.CLASSIFICATION_PUBLIC,
         semantic=True,
+        reranked=True,
     ),
     "DeletePassage": passage_service_pb2.DeletePassageResponse(),
     "DeletePassages": passage_service_pb2.DeletePassagesResponse(deleted_count=3),

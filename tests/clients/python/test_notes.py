@@ -115,7 +115,12 @@ def test_a_search_gives_results_their_level_and_the_usage(server, session):
 
     expected = note_service_pb2.SearchNotesRequest(query="trains?", tier=TIER_USER, max_results=3)
     assert [expected] == server.requests("SearchNotes")
-    assert (found.classification, found.usage, found.semantic) == (Classification.PUBLIC, USED, True)
+    assert (found.classification, found.usage, found.semantic, found.reranked) == (
+        Classification.PUBLIC,
+        USED,
+        True,
+        True,
+    )
     assert [(each.note.content, each.score, each.snippet) for each in found] == [(TRAINS, 1.5, "night train")]
     assert len(found) == 1
 

@@ -159,7 +159,7 @@ def test_a_search_gives_results_and_their_level(server, session):
         end_time=STAMP,
     )
     assert [expected] == server.requests("SearchPassages")
-    assert (found.classification, found.semantic, len(found)) == (Classification.PUBLIC, True, 1)
+    assert (found.classification, found.semantic, found.reranked, len(found)) == (Classification.PUBLIC, True, True, 1)
     assert [(each.passage.content, each.score, each.snippet) for each in found] == [(VIENNA, 1.5, "sleeper to Vienna")]
 
 

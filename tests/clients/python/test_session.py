@@ -133,7 +133,7 @@ def test_a_search_gives_results_and_their_level(server, session):
         list(request.tags),
         request.tag_match,
     ) == ("which tea?", 3, ["a", "b"], 2)
-    assert (found.classification, found.semantic, len(found)) == (Classification.PUBLIC, True, 1)
+    assert (found.classification, found.semantic, found.reranked, len(found)) == (Classification.PUBLIC, True, True, 1)
     assert [(each.memory.key, each.score, each.snippet) for each in found] == [("tea", 1.5, "Assam, no sugar")]
 
 

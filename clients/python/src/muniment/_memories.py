@@ -203,6 +203,7 @@ def _search_results(message: pb.SearchMemoriesResponse) -> SearchResults:
         results=tuple(map(_memory_result, message.results)),
         classification=Classification(message.classification),
         semantic=message.semantic,
+        reranked=message.reranked,
     )
 
 

@@ -191,6 +191,7 @@ def _search_results(message: pb.SearchNotesResponse) -> NoteSearchResults:
         usage=_convert.usage(message.usage),
         classification=Classification(message.classification),
         semantic=message.semantic,
+        reranked=message.reranked,
     )
 
 

@@ -230,6 +230,7 @@ def _search_results(message: pb.SearchPassagesResponse) -> PassageSearchResults:
         results=tuple(map(_result, message.results)),
         classification=Classification(message.classification),
         semantic=message.semantic,
+        reranked=message.reranked,
     )
 
 

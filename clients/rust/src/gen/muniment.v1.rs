@@ -3268,6 +3268,10 @@ pub struct SearchMemoriesResponse {
     /// Whether embeddings were compared too. If false, only words were.
     #[prost(bool, tag = "3")]
     pub semantic: bool,
+    /// Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
+    /// session above the ceiling of the reranker.
+    #[prost(bool, tag = "4")]
+    pub reranked: bool,
 }
 impl ::prost::Name for SearchMemoriesResponse {
     const NAME: &'static str = "SearchMemoriesResponse";
@@ -4319,6 +4323,10 @@ pub struct SearchNotesResponse {
     /// Whether embeddings were compared too. If false, only words were.
     #[prost(bool, tag = "4")]
     pub semantic: bool,
+    /// Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
+    /// session above the ceiling of the reranker.
+    #[prost(bool, tag = "5")]
+    pub reranked: bool,
 }
 impl ::prost::Name for SearchNotesResponse {
     const NAME: &'static str = "SearchNotesResponse";
@@ -5306,6 +5314,10 @@ pub struct SearchPassagesResponse {
     /// Whether embeddings were compared too. If false, only words were.
     #[prost(bool, tag = "3")]
     pub semantic: bool,
+    /// Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
+    /// session above the ceiling of the reranker.
+    #[prost(bool, tag = "4")]
+    pub reranked: bool,
 }
 impl ::prost::Name for SearchPassagesResponse {
     const NAME: &'static str = "SearchPassagesResponse";

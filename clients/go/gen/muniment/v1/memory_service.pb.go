@@ -593,7 +593,10 @@ type SearchMemoriesResponse struct {
 	// The highest level among the results. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// Whether embeddings were compared too. If false, only words were.
-	Semantic      bool `protobuf:"varint,3,opt,name=semantic,proto3" json:"semantic,omitempty"`
+	Semantic bool `protobuf:"varint,3,opt,name=semantic,proto3" json:"semantic,omitempty"`
+	// Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
+	// session above the ceiling of the reranker.
+	Reranked      bool `protobuf:"varint,4,opt,name=reranked,proto3" json:"reranked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -645,6 +648,13 @@ func (x *SearchMemoriesResponse) GetClassification() Classification {
 func (x *SearchMemoriesResponse) GetSemantic() bool {
 	if x != nil {
 		return x.Semantic
+	}
+	return false
+}
+
+func (x *SearchMemoriesResponse) GetReranked() bool {
+	if x != nil {
+		return x.Reranked
 	}
 	return false
 }
@@ -1079,11 +1089,12 @@ const file_muniment_v1_memory_service_proto_rawDesc = "" +
 	"\x04tags\x18\x03 \x03(\tB\x03\x80\x01\x01R\x04tags\x122\n" +
 	"\ttag_match\x18\x04 \x01(\x0e2\x15.muniment.v1.TagMatchR\btagMatch\x12\"\n" +
 	"\n" +
-	"key_prefix\x18\x05 \x01(\tB\x03\x80\x01\x01R\tkeyPrefix\"\xae\x01\n" +
+	"key_prefix\x18\x05 \x01(\tB\x03\x80\x01\x01R\tkeyPrefix\"\xca\x01\n" +
 	"\x16SearchMemoriesResponse\x123\n" +
 	"\aresults\x18\x01 \x03(\v2\x19.muniment.v1.MemoryResultR\aresults\x12C\n" +
 	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x1a\n" +
-	"\bsemantic\x18\x03 \x01(\bR\bsemantic\"p\n" +
+	"\bsemantic\x18\x03 \x01(\bR\bsemantic\x12\x1a\n" +
+	"\breranked\x18\x04 \x01(\bR\breranked\"p\n" +
 	"\fMemoryResult\x12+\n" +
 	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x1d\n" +

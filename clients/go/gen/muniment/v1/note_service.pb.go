@@ -477,7 +477,10 @@ type SearchNotesResponse struct {
 	// The highest level among the results. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// Whether embeddings were compared too. If false, only words were.
-	Semantic      bool `protobuf:"varint,4,opt,name=semantic,proto3" json:"semantic,omitempty"`
+	Semantic bool `protobuf:"varint,4,opt,name=semantic,proto3" json:"semantic,omitempty"`
+	// Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
+	// session above the ceiling of the reranker.
+	Reranked      bool `protobuf:"varint,5,opt,name=reranked,proto3" json:"reranked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -536,6 +539,13 @@ func (x *SearchNotesResponse) GetClassification() Classification {
 func (x *SearchNotesResponse) GetSemantic() bool {
 	if x != nil {
 		return x.Semantic
+	}
+	return false
+}
+
+func (x *SearchNotesResponse) GetReranked() bool {
+	if x != nil {
+		return x.Reranked
 	}
 	return false
 }
@@ -1172,12 +1182,13 @@ const file_muniment_v1_note_service_proto_rawDesc = "" +
 	"\x05query\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05query\x12%\n" +
 	"\x04tier\x18\x02 \x01(\x0e2\x11.muniment.v1.TierR\x04tier\x12\x1f\n" +
 	"\vmax_results\x18\x03 \x01(\x05R\n" +
-	"maxResults\"\xd3\x01\n" +
+	"maxResults\"\xef\x01\n" +
 	"\x13SearchNotesResponse\x121\n" +
 	"\aresults\x18\x01 \x03(\v2\x17.muniment.v1.NoteResultR\aresults\x12(\n" +
 	"\x05usage\x18\x02 \x01(\v2\x12.muniment.v1.UsageR\x05usage\x12C\n" +
 	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x1a\n" +
-	"\bsemantic\x18\x04 \x01(\bR\bsemantic\"h\n" +
+	"\bsemantic\x18\x04 \x01(\bR\bsemantic\x12\x1a\n" +
+	"\breranked\x18\x05 \x01(\bR\breranked\"h\n" +
 	"\n" +
 	"NoteResult\x12%\n" +
 	"\x04note\x18\x01 \x01(\v2\x11.muniment.v1.NoteR\x04note\x12\x14\n" +

@@ -670,7 +670,10 @@ type SearchPassagesResponse struct {
 	// The highest level among the results. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// Whether embeddings were compared too. If false, only words were.
-	Semantic      bool `protobuf:"varint,3,opt,name=semantic,proto3" json:"semantic,omitempty"`
+	Semantic bool `protobuf:"varint,3,opt,name=semantic,proto3" json:"semantic,omitempty"`
+	// Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
+	// session above the ceiling of the reranker.
+	Reranked      bool `protobuf:"varint,4,opt,name=reranked,proto3" json:"reranked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -722,6 +725,13 @@ func (x *SearchPassagesResponse) GetClassification() Classification {
 func (x *SearchPassagesResponse) GetSemantic() bool {
 	if x != nil {
 		return x.Semantic
+	}
+	return false
+}
+
+func (x *SearchPassagesResponse) GetReranked() bool {
+	if x != nil {
+		return x.Reranked
 	}
 	return false
 }
@@ -1043,11 +1053,12 @@ const file_muniment_v1_passage_service_proto_rawDesc = "" +
 	"\x06thread\x18\x05 \x01(\tB\x03\x80\x01\x01R\x06thread\x129\n" +
 	"\n" +
 	"start_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
-	"\bend_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xaf\x01\n" +
+	"\bend_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xcb\x01\n" +
 	"\x16SearchPassagesResponse\x124\n" +
 	"\aresults\x18\x01 \x03(\v2\x1a.muniment.v1.PassageResultR\aresults\x12C\n" +
 	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x1a\n" +
-	"\bsemantic\x18\x03 \x01(\bR\bsemantic\"t\n" +
+	"\bsemantic\x18\x03 \x01(\bR\bsemantic\x12\x1a\n" +
+	"\breranked\x18\x04 \x01(\bR\breranked\"t\n" +
 	"\rPassageResult\x12.\n" +
 	"\apassage\x18\x01 \x01(\v2\x14.muniment.v1.PassageR\apassage\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x1d\n" +

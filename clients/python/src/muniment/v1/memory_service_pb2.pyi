@@ -316,10 +316,15 @@ class SearchMemoriesResponse(message.Message):
     RESULTS_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     SEMANTIC_FIELD_NUMBER: builtins.int
+    RERANKED_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
     """The highest level among the results. PUBLIC if there are none."""
     semantic: builtins.bool
     """Whether embeddings were compared too. If false, only words were."""
+    reranked: builtins.bool
+    """Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
+    session above the ceiling of the reranker.
+    """
     @builtins.property
     def results(self) -> containers.RepeatedCompositeFieldContainer[MemoryResult]:
         """The best matches, best first."""
@@ -330,10 +335,11 @@ class SearchMemoriesResponse(message.Message):
         results: abc.Iterable[MemoryResult] | None = ...,
         classification: classification_pb2.Classification.ValueType = ...,
         semantic: builtins.bool = ...,
+        reranked: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "results", b"results", "semantic", b"semantic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "reranked", b"reranked", "results", b"results", "semantic", b"semantic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

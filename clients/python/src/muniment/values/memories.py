@@ -82,12 +82,13 @@ class SearchResults:
     """The best matches, best first.
 
     *classification* is the highest level among them, PUBLIC if there are none. *semantic*: whether
-    embeddings were compared, and not only words.
+    embeddings were compared, and not only words. *reranked*: whether a reranker ordered the matches.
     """
 
     results: tuple[MemoryResult, ...]
     classification: Classification
     semantic: bool
+    reranked: bool = False
 
     def __iter__(self) -> Iterator[MemoryResult]:
         return iter(self.results)

@@ -106,13 +106,14 @@ class NoteSearchResults:
     """The best matches, best first, and the tier's usage.
 
     *classification* is the highest level among them, PUBLIC if there are none. *semantic*: whether
-    embeddings were compared, and not only words.
+    embeddings were compared, and not only words. *reranked*: whether a reranker ordered the matches.
     """
 
     results: tuple[NoteResult, ...]
     usage: Usage
     classification: Classification
     semantic: bool
+    reranked: bool = False
 
     def __iter__(self) -> Iterator[NoteResult]:
         return iter(self.results)

@@ -1,0 +1,86 @@
+"""A reranker at an address: asks a server which texts answer a query best, over the interface `/rerank`.
+
+There are two forms of it. Text Embeddings Inference takes `texts` and serves one model. Infinity, vLLM, llama.cpp and
+the services of Cohere and Jina take `documents` and the name of a model. So whether there is a name decides the form.
+Answers of both forms are read in either case.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from muniment_server.domain.classification import Classification
+from muniment_server.runtime.remote_client import AboveCeilingError, Connections, RemoteModelError, fail, parsed
+from muniment_server.runtime.remote_configuration import RerankerConfig, read_key
+from muniment_server.search.embeddings import readable
+from muniment_server.search.reranking import LabeledText
+from muniment_server.telemetry import embedder_metrics as metrics
+
+_MAX_BYTES, _MAX_BYTES_OF_TEXT, _MAX_REPEATED = 16 * 1024, 256, 4
+"""The limit of an answer: so many bytes, for each text, and for each byte of the texts, which some servers repeat."""
+_MAX_SCORE = 1e30
+
+
+class RemoteReranker:
+    """The reranker at an address."""
+
+    def __init__(self, config: RerankerConfig) -> None:
+        """Raises RemoteConfigError or OSError if the file with the key cannot be used."""
+        self._config = config
+        self._key = read_key(config.key_file) if config.key_file else None
+        self._connections = Connections(config.address)
+
+    def order(self, query: str, texts: Sequence[LabeledText], level: Classification, seconds: float) -> Sequence[int]:
+        """The indexes of *texts*, best first, for a query of a session at *level*. Equal ones stay as they are.
+
+        The only way of a text to the address. Raises RemoteModelError.
+        """
+        if not all(one.can_flow_to(self._config.ceiling) for one in (level, *(text.level for text in texts))):
+            raise AboveCeilingError
+        place, read = str(self._config.address), [readable(one.text) for one in texts]
+        asked = readable(query)
+        size = sum(len(text.encode()) for text in (asked, *read))
+        metrics.RERANKER_TEXTS.labels(place, level.name).inc(len(read))
+        metrics.RERANKER_BYTES.labels(place, level.name).inc(size)
+        outcome = "failed"
+        try:
+            scores = self._ask(asked, read, seconds, _MAX_BYTES + len(read) * _MAX_BYTES_OF_TEXT + size * _MAX_REPEATED)
+            outcome = "reranked"
+        finally:
+            metrics.RERANKER_REQUESTS.labels(place, level.name, outcome).inc()
+        return sorted(range(len(texts)), key=lambda index: -scores[index])
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        self._connections.close()
+
+    def _ask(self, query: str, texts: Sequence[str], seconds: float, most: int) -> Sequence[float]:
+        if self._config.model is None:
+            request = {"query": query, "texts": texts, "truncate": True}
+        else:
+            request = {"model": self._config.model, "query": query, "documents": texts}
+        body = json.dumps(request).encode()
+        return scores_in(parsed(self._connections.post(body, self._key, seconds, most)), len(texts))
+
+
+def scores_in(answer: Any, count: int) -> Sequence[float]:
+    """The scores in an answer, in the order of the texts. Raises RemoteModelError."""
+    entries = answer.get("results") if isinstance(answer, Mapping) else answer
+    if not isinstance(entries, list) or len(entries) != count:
+        fail(f"its answer has no list of {count} scores")
+    found = dict(map(_entry, entries))
+    if found.keys() != set(range(count)):
+        fail("its answer numbers the texts wrongly")
+    return [found[index] for index in range(count)]
+
+
+def _entry(entry: Any) -> tuple[int, float]:
+    fields = entry if isinstance(entry, Mapping) else {}
+    index, score = fields.get("index"), fields.get("relevance_score", fields.get("score"))
+    if type(index) is not int:
+        fail("its answer numbers the texts wrongly")
+    if type(score) not in {int, float} or not -_MAX_SCORE <= score <= _MAX_SCORE:
+        raise RemoteModelError("its answer has scores that are no numbers", may_be_the_text=True)
+    return index, score
