@@ -470,3 +470,13 @@ def test_a_closed_session_is_no_missing_file(opened):
 def test_normal_paths():
     assert normalized("/a//./b/../c/") == "a/c"
     assert normalized("/") == normalized("") == normalized("a/..") == ""
+
+
+def test_a_pattern_is_no_longer_than_a_path(files):
+    view = files(PUBLIC)
+    view.write("a", "x")
+    pattern = "**/" * 85 + "a"
+    assert view.glob(pattern) == [match.path for match in view.grep("x", pattern)] == ["a"]
+    for look in (view.glob, lambda too_long: view.grep("x", too_long)):
+        with pytest.raises(InvalidPath, match="The pattern has 257 characters. It may have 256."):
+            look(f"{pattern}?")

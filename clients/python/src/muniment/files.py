@@ -288,14 +288,20 @@ class FileView:
         return not normalized(path) or bool(self._at(path))
 
     def glob(self, pattern: str) -> list[str]:
-        """The paths of all files that match, where `*` and `?` stand for anything but a slash, `**` for anything."""
+        """The paths of all files that match, where `*` and `?` stand for anything but a slash, `**` for anything.
+
+        InvalidPath: the pattern has more than 256 characters.
+        """
+        _require_short(pattern)
         return [file.path for file in self.walk() if matches(pattern, file.path)]
 
     def grep(self, text: str, pattern: str = "**") -> list[Match]:
         """The lines in which *text* occurs, in the files that match a pattern.
 
-        It is no regular expression, because one that a model writes may take forever.
+        It is no regular expression, because one that a model writes may take forever. InvalidPath: the pattern has more
+        than 256 characters.
         """
+        _require_short(pattern)
         return [
             Match(file.path, number, line)
             for file in self.walk()
@@ -458,7 +464,7 @@ def _with_lines(path: str, content: str, line: int, text: str) -> str:
     lines = content.split("\n")
     if not lines[-1]:
         lines.pop()
-    if not 0 <= line <= len(lines):
+    if not (isinstance(line, int) and 0 <= line <= len(lines)):
         raise NoSuchLine(f"{path} has {len(lines)} lines. Nothing was inserted.", len(lines))
     lines.insert(line, text.rstrip("\n"))
     changed = "\n".join(lines)
@@ -472,6 +478,12 @@ def _require_storable(path: str, content: str) -> None:
         raise InvalidContent(f"{path} would have {size:,} bytes. A file has at most {MAX_BYTES:,}: split it.")
     if "\0" in content or _SURROGATE.search(content):
         raise InvalidContent(f"{path} would have a character that cannot be stored: U+0000, or half of a pair.")
+
+
+def _require_short(pattern: str) -> None:
+    """Check that a pattern is no longer than a key: matching 1,000 files with a very long one would take minutes."""
+    if len(pattern) > MAX_KEY_CHARS:
+        raise InvalidPath(f"The pattern has {len(pattern):,} characters. It may have {MAX_KEY_CHARS}.")
 
 
 def matches(pattern: str, path: str) -> bool:
