@@ -259,17 +259,24 @@ export class FileView {
     return normalized(path) === "" || (await this.#at(path)).length > 0;
   }
 
-  /** The paths of all files that match, where `*` and `?` stand for anything but a slash, `**` for anything. */
+  /**
+   * The paths of all files that match, where `*` and `?` stand for anything but a slash, `**` for anything.
+   *
+   * `InvalidPath`: the pattern has more than 256 characters.
+   */
   async glob(pattern: string): Promise<string[]> {
+    requireShort(pattern);
     return (await this.walk()).map((file) => file.path).filter((path) => matches(pattern, path));
   }
 
   /**
    * The lines in which a text occurs, in the files that match a pattern.
    *
-   * It is no regular expression, because one that a model writes may take forever.
+   * It is no regular expression, because one that a model writes may take forever. `InvalidPath`: the pattern has more
+   * than 256 characters.
    */
   async grep(text: string, pattern = "**"): Promise<Match[]> {
+    requireShort(pattern);
     return (await this.walk())
       .filter((file) => matches(pattern, file.path))
       .flatMap(({ path, content }) =>
@@ -445,6 +452,17 @@ export function entries(files: readonly File[], above: string, depth: number): E
     }
   }
   return [...found.values()].sort((one, other) => compare(one.path.split("/"), other.path.split("/")));
+}
+
+/** Check that a pattern is no longer than a key: matching 1,000 files with a very long one would take minutes. */
+function requireShort(pattern: string): void {
+  const count = [...pattern].length;
+  if (count > MAX_KEY_CHARS) {
+    throw new FileError(
+      "InvalidPath",
+      `The pattern has ${count.toLocaleString("en")} characters. It may have ${MAX_KEY_CHARS}.`,
+    );
+  }
 }
 
 /**

@@ -478,5 +478,5 @@ def test_a_pattern_is_no_longer_than_a_path(files):
     pattern = "**/" * 85 + "a"
     assert view.glob(pattern) == [match.path for match in view.grep("x", pattern)] == ["a"]
     for look in (view.glob, lambda too_long: view.grep("x", too_long)):
-        with pytest.raises(InvalidPath, match="The pattern has 257 characters. It may have 256."):
+        with pytest.raises(InvalidPath, match=r"^The pattern has 257 characters\. It may have 256\.$"):
             look(f"{pattern}?")

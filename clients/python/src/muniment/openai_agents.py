@@ -45,8 +45,8 @@ class MunimentSession:
     """The history of a conversation, up to the taint of Muniment's session.
 
     *session_id* names the conversation among those of the agent. It must not be empty, and must be in Unicode's
-    Normalization Form C. It does not close Muniment's session. *session_settings* is a `SessionSettings`, whose limit is that of `get_items`. Calls run in threads, so it
-    may be used from any event loop.
+    Normalization Form C. *session_settings* is a `SessionSettings`, whose limit is that of `get_items`. It does not
+    close Muniment's session. Calls run in threads, so it may be used from any event loop.
     """
 
     def __init__(self, session_id: str, session: SessionClient, *, session_settings: Any = None) -> None:

@@ -190,3 +190,13 @@ test("paths and patterns", () => {
   assert.ok(matches("*?".repeat(200), "a".repeat(1_000)));
   assert.ok(process.cpuUsage().user - started < 500_000);
 });
+
+test("a pattern is no longer than a path", async () => {
+  const [view] = (await views(PUBLIC)) as [FileView];
+  await view.write("a", "x");
+  const pattern = `${"**/".repeat(85)}a`;
+  assert.deepEqual(await view.glob(pattern), ["a"]);
+  assert.equal((await view.grep("x", pattern)).length, 1);
+  await refused(view.glob(`${pattern}?`), "InvalidPath");
+  await refused(view.grep("x", `${pattern}?`), "InvalidPath");
+});
