@@ -10,6 +10,8 @@
  * Nothing hides a file that the session may read.
  *
  * Every change is made to the version that was read for it, or not at all.
+ *
+ * `ls`, `glob` and `grep` read all files below a directory, because the server lists memories with their content.
  */
 
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
@@ -265,8 +267,7 @@ export class FileView {
    * `InvalidPath`: the pattern has more than 256 characters.
    */
   async glob(pattern: string): Promise<string[]> {
-    requireShort(pattern);
-    return (await this.walk()).map((file) => file.path).filter((path) => matches(pattern, path));
+    return (await this.#matching(pattern)).map((file) => file.path);
   }
 
   /**
@@ -276,13 +277,19 @@ export class FileView {
    * than 256 characters.
    */
   async grep(text: string, pattern = "**"): Promise<Match[]> {
-    requireShort(pattern);
-    return (await this.walk())
-      .filter((file) => matches(pattern, file.path))
+    return (await this.#matching(pattern))
       .flatMap(({ path, content }) =>
         content.split("\n").map((line, number) => ({ path, line: number + 1, text: line })),
       )
       .filter((match) => match.text.includes(text));
+  }
+
+  /** The files that match a pattern, of those below the directory that it names before its first wildcard. */
+  async #matching(pattern: string): Promise<File[]> {
+    requireShort(pattern);
+    const fixed = pattern.split(/[*?]/, 1)[0] ?? "";
+    const below = await this.walk(fixed.slice(0, Math.max(fixed.lastIndexOf("/"), 0)));
+    return below.filter((file) => matches(pattern, file.path));
   }
 
   /** The file at the path, or all files below it. */

@@ -480,3 +480,21 @@ def test_a_pattern_is_no_longer_than_a_path(files):
     for look in (view.glob, lambda too_long: view.grep("x", too_long)):
         with pytest.raises(InvalidPath, match=r"^The pattern has 257 characters\. It may have 256\.$"):
             look(f"{pattern}?")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "directory"),
+    [("a/b/*.md", "files/a/b/"), ("/a/b?/c", "files/a/"), ("a/b", "files/a/"), ("*/b", "files/"), ("b", "files/")],
+)
+def test_only_the_directory_that_a_pattern_names_is_read(opened, monkeypatch, pattern, directory):
+    session, read = opened(PUBLIC), []
+    listed = session.list_memories
+
+    def recorded(**arguments):
+        read.append(arguments["key_prefix"])
+        return listed(**arguments)
+
+    monkeypatch.setattr(session, "list_memories", recorded)
+    FileView(session).glob(pattern)
+    FileView(session).grep("x", pattern)
+    assert read == [directory] * 2

@@ -10,7 +10,7 @@ Nothing hides a file that the session may read.
 
 Every change is made to the version that was read for it, or not at all.
 
-`ls`, `glob` and `grep` read all files below, because the server lists memories with their content.
+`ls`, `glob` and `grep` read all files below a directory, because the server lists memories with their content.
 
 FileError                   the base class: its text tells a model what is wrong, and what to do
 ├── InvalidPath             leaves the root, or has a name that a key must not contain
@@ -292,8 +292,7 @@ class FileView:
 
         InvalidPath: the pattern has more than 256 characters.
         """
-        _require_short(pattern)
-        return [file.path for file in self.walk() if matches(pattern, file.path)]
+        return [file.path for file in self._matching(pattern)]
 
     def grep(self, text: str, pattern: str = "**") -> list[Match]:
         """The lines in which *text* occurs, in the files that match a pattern.
@@ -301,14 +300,18 @@ class FileView:
         It is no regular expression, because one that a model writes may take forever. InvalidPath: the pattern has more
         than 256 characters.
         """
-        _require_short(pattern)
         return [
             Match(file.path, number, line)
-            for file in self.walk()
-            if matches(pattern, file.path)
+            for file in self._matching(pattern)
             for number, line in enumerate(file.lines(), 1)
             if text in line
         ]
+
+    def _matching(self, pattern: str) -> list[File]:
+        """The files that match a pattern, of those below the directory that it names before its first wildcard."""
+        _require_short(pattern)
+        directory = re.split(r"[*?]", pattern, maxsplit=1)[0].rpartition("/")[0]
+        return [file for file in self.walk(directory) if matches(pattern, file.path)]
 
     def _edit(self, path: str, change: Callable[[str], str]) -> File:
         file = self.read(path)

@@ -200,3 +200,17 @@ test("a pattern is no longer than a path", async () => {
   await refused(view.glob(`${pattern}?`), "InvalidPath");
   await refused(view.grep("x", `${pattern}?`), "InvalidPath");
 });
+
+test("only the directory that a pattern names is read", async () => {
+  const session = await (await someone())(PUBLIC);
+  const { listMemories } = session.memories;
+  const read: unknown[] = [];
+  session.memories.listMemories = (request, options) => {
+    read.push(request.keyPrefix);
+    return listMemories(request, options);
+  };
+  for (const pattern of ["a/b/*.md", "/a/b?/c", "a/b", "*/b", "b"]) {
+    await new FileView(session).glob(pattern);
+  }
+  assert.deepEqual(read, ["files/a/b/", "files/a/", "files/a/", "files/", "files/"]);
+});
