@@ -532,7 +532,7 @@ function compare(one: readonly string[], other: readonly string[]): number {
       return 1;
     }
     if (name !== beside) {
-      return name < beside ? -1 : 1;
+      return Buffer.compare(Buffer.from(name), Buffer.from(beside)); // as keys are ordered, not by UTF-16
     }
   }
   return one.length - other.length;

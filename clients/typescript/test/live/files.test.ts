@@ -214,3 +214,16 @@ test("only the directory that a pattern names is read", async () => {
   }
   assert.deepEqual(read, ["files/a/b/", "files/a/", "files/a/", "files/", "files/"]);
 });
+
+test("a list is in the order of keys, also beyond the first plane of Unicode", async () => {
+  const [view] = (await views(PUBLIC)) as [FileView];
+  for (const path of ["\u{1f600}", "\uff21", "a"]) {
+    await view.write(path, "x");
+  }
+  const paths = (await view.walk()).map((file) => file.path);
+  assert.deepEqual(paths, ["a", "\uff21", "\u{1f600}"]);
+  assert.deepEqual(
+    (await view.ls()).map((entry) => entry.path),
+    paths,
+  );
+});
