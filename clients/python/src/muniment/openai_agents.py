@@ -1,9 +1,10 @@
 """A session for the OpenAI Agents SDK: the history of one conversation.
 
-`MunimentSession` is an `agents.memory.Session`, for `Runner.run(…, session=…)`. It needs no package but this one. An
-item of the history is a passage with the item's JSON and the tag `openai-agents`, in the thread of the session id. So
-the history can be searched together with the agent's other passages. Those are never part of it, in its thread or not:
-a text that a tool stored must not come back as what the system or the user said.
+`MunimentSession` is an `agents.memory.Session`, for `Runner.run(…, session=…)`. The extra `muniment[openai-agents]`
+brings the SDK, of which this imports nothing. An item of the history is a passage with the item's JSON and the tag
+`openai-agents`, in the thread of the session id. So the history can be searched together with the agent's other
+passages. Those are never part of it, in its thread or not: a text that a tool stored must not come back as what the
+system or the user said. So a tool of a model must not choose thread and tags both.
 
 Levels apply. Items above the taint do not exist, and new ones are stored at the taint. Items below the taint cannot be
 deleted: `pop_item`, if the newest item is one, and `clear_session`, if there is any, raise `LowerItems` and change
