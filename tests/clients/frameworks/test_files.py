@@ -13,8 +13,8 @@ import pytest
 
 import muniment
 from muniment import Classification
+from muniment._file_contents import MAX_BYTES
 from muniment.files import (
-    MAX_BYTES,
     AmbiguousText,
     FileChanged,
     FileExists,

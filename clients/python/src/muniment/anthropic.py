@@ -116,6 +116,7 @@ class MunimentMemoryTool(BetaAbstractMemoryTool):
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
         """Insert lines below a line."""
         _require_texts(insert_text=command.insert_text)
+        _require_integers("insert_line", command.insert_line)
         with self._worded_edit(command.path):
             try:
                 self._files.insert(_path(command.path), command.insert_line, command.insert_text)
@@ -232,6 +233,13 @@ def _require_texts(**parameters: object) -> None:
             raise ToolError(f"Invalid `{name}` parameter: it must be a string")
 
 
+def _require_integers(name: str, *values: object) -> None:
+    if not all(isinstance(value, int) for value in values):
+        raise ToolError(
+            f"Invalid `{name}` parameter: it must be {'an integer' if len(values) == 1 else 'two integers'}"
+        )
+
+
 def _path(given: str) -> str:
     """The path below the root. Empty for `/memories` itself."""
     _require_texts(path=given)
@@ -245,8 +253,7 @@ def _path(given: str) -> str:
 
 def _numbered(path: str, file: File, view_range: Sequence[int] | None) -> str:
     first, last = view_range if view_range and len(view_range) == 2 else (1, -1)
-    if not (isinstance(first, int) and isinstance(last, int)):
-        raise ToolError("Invalid `view_range` parameter: it must be two integers")
+    _require_integers("view_range", first, last)
     first = max(first, 1)
     return f"Here's the content of {path} with line numbers:\n{_with_numbers(file.lines(first, last), first)}"
 

@@ -23,8 +23,8 @@ It behaves like LangGraph's own stores, except for this:
 - An item expires its `ttl` after the last put. Reading does not extend that: `refresh_ttl` has no effect, and a `ttl`
   configuration with `refresh_on_read` raises ValueError.
 - A namespace is listed only while it contains an item.
-- A memory that has anything but a JSON object, or one that is nested more deeply than Python reads (about 1,000 levels),
-  is no item, also if another language's store put it.
+- A memory that has anything but a JSON object, or one that is nested more deeply than Python reads (about 1,000
+  levels), is no item, also if another language's store put it.
 - A value that would not come back the same raises: TypeError if a name in it is not a string, or if JSON has no such
   type, and ValueError for infinity and NaN. So do a negative `limit` or `offset`, and a condition on namespaces that is
   neither `prefix` nor `suffix`: ValueError.
