@@ -47,6 +47,11 @@ def test_so_do_those_of_go_and_java():
     go, java = ((ROOT / "clients" / name / "README.md").read_text("utf-8") for name in ("go", "java"))
     assert f"go get {packages.MODULE}@v{VERSION}\n" in go
     assert "file:///path/to/muniment/dist/go," in go
+    adk = (ROOT / "clients/go/adk/README.md").read_text("utf-8")
+    # Without a version, Go asks a proxy for all versions, although the module is replaced.
+    assert set(re.findall(r"go get (\S+)", go + adk)) == {
+        f"{module}@v{VERSION}" for module in (packages.MODULE, f"{packages.MODULE}/adk")
+    }
     assert "<url>file:/path/to/muniment/dist/maven</url>" in java
 
 

@@ -76,6 +76,15 @@ def test_the_version_to_install_is_the_same_in(readme):
     assert found(_NAMED[readme], readme) == VERSION
 
 
+def test_the_frameworks_that_java_was_tested_with_are_those_of_its_build():
+    parts = ("groupId", "artifactId", "version")
+    dependencies = ElementTree.parse(ROOT / "clients/java/pom.xml").iter(f"{POM}dependency")
+    built = {":".join(each.findtext(f"{POM}{part}") or "" for part in parts) for each in dependencies}
+    said = set(re.findall(r"`([\w.]+:[\w.-]+:[\w.]+)`", (ROOT / "clients/java/README.md").read_text("utf-8")))
+    assert len(said) == 3
+    assert said <= built
+
+
 def test_the_command_says_it():
     done = subprocess.run(
         [Path(sys.executable).with_name("muniment"), "--version"], capture_output=True, text=True, check=True

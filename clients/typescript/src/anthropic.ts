@@ -17,7 +17,6 @@ import { entries, type File, FileError, FileView, type FileViewOptions, isProble
 import type { SessionClient } from "./session.js";
 
 const MEMORIES = "/memories";
-const MAX_LINES = 999_999;
 /** How deep a directory is shown. */
 const DEPTH = 2;
 /** How many lines around an edit are shown. */
@@ -75,6 +74,7 @@ export class MunimentMemoryTool implements MemoryToolHandlers {
 
   /** Create a file. */
   async create({ path: given, file_text: text }: Command<"create">): Promise<string> {
+    requireTexts({ file_text: text });
     return worded(given, async () => {
       const path = below(given);
       if (await this.#files.exists(path)) {
@@ -223,6 +223,7 @@ async function worded(
 
 /** The path below the root. Empty for `/memories` itself. */
 function below(given: string): string {
+  requireTexts({ path: given });
   if (given !== MEMORIES && !given.startsWith(`${MEMORIES}/`)) {
     throw new Error(`Path must start with ${MEMORIES}, got: ${given}`);
   }
@@ -235,10 +236,10 @@ function below(given: string): string {
 
 function numbered(path: string, file: File, range: readonly number[] | undefined): string {
   const lines = file.content.split("\n");
-  if (lines.length > MAX_LINES) {
-    throw new Error(`File ${path} exceeds maximum line limit of ${MAX_LINES.toLocaleString("en")} lines.`);
-  }
   const [from = 1, to = -1] = range?.length === 2 ? range : [];
+  if (!(Number.isInteger(from) && Number.isInteger(to))) {
+    throw new Error("Invalid `view_range` parameter: it must be two integers");
+  }
   const first = Math.max(from, 1);
   const shown = lines.slice(first - 1, to === -1 ? undefined : Math.max(to, 0));
   return `Here's the content of ${path} with line numbers:\n${withNumbers(shown, first)}`;

@@ -62,19 +62,39 @@ export class Calls implements Transport {
     const request = create(method.input, input);
     requireWholeTexts(request);
     const headers = this.#headers(header);
-    const deadline = performance.now() + this.#timeout(timeoutMs);
-    for (let attempt = 1; ; attempt += 1) {
+    let hasBegun = true;
+    const attempt = async (leftMs: number) => {
       try {
-        const left = Math.max(1, Math.ceil(deadline - performance.now()));
-        return await this.#connection.transport.unary(method, signal, left, headers, request, contextValues);
+        return await this.#connection.transport.unary(method, signal, leftMs, headers, request, contextValues);
       } catch (failure) {
         if (!(failure instanceof ConnectError)) {
           throw failure;
         }
-        const error = this.#error(failure);
-        const repeatable = neverBegan(failure) || (passes(error) && mayRepeat(method, request));
-        const pause = pauseMs(attempt, error);
-        if (!(this.#defaults.retries && repeatable) || performance.now() + pause >= deadline) {
+        hasBegun = !neverBegan(failure);
+        throw this.#error(failure);
+      }
+    };
+    const again = (error: MunimentError) => !hasBegun || (passes(error) && mayRepeat(method, request));
+    return this.repeat(attempt, again, signal, timeoutMs);
+  }
+
+  /** Make attempts, each in the milliseconds that are left, until one succeeds, or must not be made again. */
+  async repeat<Result>(
+    attempt: (leftMs: number) => Promise<Result>,
+    again: (error: MunimentError) => boolean,
+    signal: AbortSignal | undefined,
+    timeoutMs: number | undefined,
+  ): Promise<Result> {
+    const deadline = performance.now() + this.#timeout(timeoutMs);
+    for (let number = 1; ; number += 1) {
+      try {
+        return await attempt(Math.max(1, Math.ceil(deadline - performance.now())));
+      } catch (error) {
+        if (!(error instanceof MunimentError && this.#defaults.retries && again(error))) {
+          throw error;
+        }
+        const pause = pauseMs(number, error);
+        if (performance.now() + pause >= deadline) {
           throw error;
         }
         await pauseFor(pause, signal);

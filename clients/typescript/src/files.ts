@@ -10,64 +10,33 @@
  * Nothing hides a file that the session may read.
  *
  * Every change is made to the version that was read for it, or not at all.
+ *
+ * `ls`, `glob` and `grep` read all files below a directory, because the server lists memories with their content.
  */
 
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { withoutLast } from "./endings.js";
 import { MunimentError } from "./errors.js";
+import { onlyLineOf, requireStorable, withLines } from "./file-contents.js";
+import { FileError, isProblem } from "./file-errors.js";
+import { MAX_KEY_CHARS, matches, normalized, requireName, requireShort } from "./file-paths.js";
 import { Classification } from "./gen/muniment/v1/classification_pb.js";
 import type { Memory } from "./gen/muniment/v1/memory_pb.js";
 import { pages } from "./pages.js";
 import type { SessionClient } from "./session.js";
 
+export { FileError, type FileProblem, isProblem } from "./file-errors.js";
+export { matches, normalized } from "./file-paths.js";
+
 export const ROOT = "files";
 
-const MAX_BYTES = 128 * 1024;
 const MAX_PAGE_SIZE = 250;
-/** How many lines an error lists at most. A model may ask for a text that occurs 100,000 times. */
-const MAX_LISTED_LINES = 100;
 /** The etag with which a save only creates. */
 const ABSENT = "absent";
 /** The tag of an empty file. A memory has at least one byte: that of this file is a line break. */
 const EMPTY = "empty-file";
 const MAX_TAGS = 32;
-const MAX_KEY_CHARS = 256;
 /** Fields that an impossible path breaks the rules of. */
 const PATHS = new Set(["key", "key_prefix", "new_key"]);
-
-/** What is wrong. */
-export type FileProblem =
-  /** The path leaves the root, or has a name that a key must not contain. */
-  | "InvalidPath"
-  /** No file is at the path, and none is below it. */
-  | "NoSuchFile"
-  /** A file, or a directory, is at the path already. */
-  | "FileExists"
-  /** Somebody else changed the file meanwhile. */
-  | "FileChanged"
-  /** Only lower versions are visible, so the file can be neither deleted nor renamed. */
-  | "LowerFile"
-  /** The text to replace does not occur in the file. */
-  | "NoSuchText"
-  /** The text to replace occurs more than once: see `lines`, of which 100 are listed at most. */
-  | "AmbiguousText"
-  /** The file has fewer lines: see `lines` for the last. */
-  | "NoSuchLine"
-  /** The content is over 128 KiB, or has a character that cannot be stored. */
-  | "InvalidContent";
-
-/** What was asked for is not possible. The text is for a model. */
-export class FileError extends Error {
-  override readonly name = "FileError";
-
-  constructor(
-    readonly problem: FileProblem,
-    message: string,
-    readonly lines: readonly number[] = [],
-  ) {
-    super(message);
-  }
-}
 
 /** One version of a file. */
 export interface File {
@@ -259,23 +228,35 @@ export class FileView {
     return normalized(path) === "" || (await this.#at(path)).length > 0;
   }
 
-  /** The paths of all files that match, where `*` and `?` stand for anything but a slash, `**` for anything. */
+  /**
+   * The paths of all files that match, where `*` and `?` stand for anything but a slash, `**` for anything.
+   *
+   * `InvalidPath`: the pattern has more than 256 characters.
+   */
   async glob(pattern: string): Promise<string[]> {
-    return (await this.walk()).map((file) => file.path).filter((path) => matches(pattern, path));
+    return (await this.#matching(pattern)).map((file) => file.path);
   }
 
   /**
    * The lines in which a text occurs, in the files that match a pattern.
    *
-   * It is no regular expression, because one that a model writes may take forever.
+   * It is no regular expression, because one that a model writes may take forever. `InvalidPath`: the pattern has more
+   * than 256 characters.
    */
   async grep(text: string, pattern = "**"): Promise<Match[]> {
-    return (await this.walk())
-      .filter((file) => matches(pattern, file.path))
+    return (await this.#matching(pattern))
       .flatMap(({ path, content }) =>
         content.split("\n").map((line, number) => ({ path, line: number + 1, text: line })),
       )
       .filter((match) => match.text.includes(text));
+  }
+
+  /** The files that match a pattern, of those below the directory that it names before its first wildcard. */
+  async #matching(pattern: string): Promise<File[]> {
+    requireShort(pattern);
+    const fixed = pattern.split(/[*?]/, 1)[0] ?? "";
+    const below = await this.walk(fixed.slice(0, Math.max(fixed.lastIndexOf("/"), 0)));
+    return below.filter((file) => matches(pattern, file.path));
   }
 
   /** The file at the path, or all files below it. */
@@ -403,33 +384,6 @@ export class FileView {
   }
 }
 
-/** Whether an error says that a certain thing is wrong. */
-export function isProblem(error: unknown, problem: FileProblem): error is FileError {
-  return error instanceof FileError && error.problem === problem;
-}
-
-/**
- * The path from the root in NFC, as keys are stored, without empty names, `.` and `..`. Empty for the root.
- *
- * `InvalidPath`: it leaves the root.
- */
-export function normalized(path: string): string {
-  if (/\p{Surrogate}/u.test(path)) {
-    throw new FileError("InvalidPath", "The path has half of a surrogate pair.");
-  }
-  const names: string[] = [];
-  for (const name of path.split("/")) {
-    if (name === "..") {
-      if (names.pop() === undefined) {
-        throw new FileError("InvalidPath", `${path} leads out of the directory.`);
-      }
-    } else if (name !== "" && name !== ".") {
-      names.push(name);
-    }
-  }
-  return names.join("/").normalize("NFC");
-}
-
 /** What is in the directory *above*, by path, down to a depth, of which 1 is what is directly in it. */
 export function entries(files: readonly File[], above: string, depth: number): Entry[] {
   const found = new Map<string, Entry>();
@@ -447,59 +401,6 @@ export function entries(files: readonly File[], above: string, depth: number): E
   return [...found.values()].sort((one, other) => compare(one.path.split("/"), other.path.split("/")));
 }
 
-/**
- * Whether a path matches a pattern: see {@link FileView.glob}. A `**` with a slash after it also stands for nothing.
- *
- * It takes time in proportion to the product of their lengths, also if a model chose the pattern to take longer.
- */
-export function matches(pattern: string, path: string): boolean {
-  const characters = [...path];
-  let places = new Set([0]);
-  for (const part of pattern.replace(/^\/+/, "").match(/\*\*\/|\*\*|./gsu) ?? []) {
-    const after = new Set<number>();
-    const first = Math.min(...places);
-    for (const place of part.startsWith("**") ? [first] : places) {
-      if (part === "*" && after.has(place)) {
-        continue; // An earlier place has reached it, and so all that it reaches.
-      }
-      for (const next of reached(part, characters, place)) {
-        after.add(next);
-      }
-    }
-    if (part === "**/") {
-      for (const place of places) {
-        after.add(place);
-      }
-    }
-    if (after.size === 0) {
-      return false;
-    }
-    places = after;
-  }
-  return places.has(characters.length);
-}
-
-/** The places at which what a part of a pattern stands for may end, if it begins at a place. */
-function* reached(part: string, characters: readonly string[], place: number): Generator<number> {
-  if (part === "**" || part === "*") {
-    yield place;
-    for (let end = place; end < characters.length && (part === "**" || characters[end] !== "/"); end += 1) {
-      yield end + 1;
-    }
-  } else if (part === "**/") {
-    for (let end = place; end < characters.length; end += 1) {
-      if (characters[end] === "/") {
-        yield end + 1;
-      }
-    }
-  } else if (
-    characters[place] === part ||
-    (part === "?" && characters[place] !== undefined && characters[place] !== "/")
-  ) {
-    yield place + 1;
-  }
-}
-
 function compare(one: readonly string[], other: readonly string[]): number {
   for (const [index, name] of one.entries()) {
     const beside = other[index];
@@ -507,61 +408,8 @@ function compare(one: readonly string[], other: readonly string[]): number {
       return 1;
     }
     if (name !== beside) {
-      return name < beside ? -1 : 1;
+      return Buffer.compare(Buffer.from(name), Buffer.from(beside)); // as keys are ordered, not by UTF-16
     }
   }
   return one.length - other.length;
-}
-
-/** The path of a file. `InvalidPath`: it is the root. */
-function requireName(path: string): string {
-  const name = normalized(path);
-  if (name === "") {
-    throw new FileError("InvalidPath", `${path || "An empty path"} is not the path of a file.`);
-  }
-  return name;
-}
-
-/** Check what the server would refuse. */
-function requireStorable(path: string, content: string): void {
-  const size = Buffer.byteLength(content);
-  if (size > MAX_BYTES) {
-    const [has, most] = [size.toLocaleString("en"), MAX_BYTES.toLocaleString("en")];
-    throw new FileError("InvalidContent", `${path} would have ${has} bytes. A file has at most ${most}: split it.`);
-  }
-  if (content.includes("\0") || /\p{Surrogate}/u.test(content)) {
-    const which = "U+0000, or half of a pair";
-    throw new FileError("InvalidContent", `${path} would have a character that cannot be stored: ${which}.`);
-  }
-}
-
-/** The line in which the only occurrence of a text begins. */
-function onlyLineOf(path: string, content: string, text: string): number {
-  const lines: number[] = [];
-  let place = text === "" ? -1 : content.indexOf(text);
-  for (; place !== -1 && lines.length < MAX_LISTED_LINES; place = content.indexOf(text, place + 1)) {
-    lines.push(content.slice(0, place).split("\n").length);
-  }
-  const [first] = lines;
-  if (first === undefined) {
-    throw new FileError("NoSuchText", `The text does not occur in ${path}. Nothing was changed.`);
-  }
-  if (content.split(text).length > 2) {
-    const remedy = "give more of its context";
-    throw new FileError("AmbiguousText", `The text occurs in ${path} more than once: ${remedy}.`, lines);
-  }
-  return first;
-}
-
-function withLines(path: string, content: string, line: number, text: string): string {
-  const lines = content.split("\n");
-  if (lines.at(-1) === "") {
-    lines.pop();
-  }
-  if (!Number.isInteger(line) || line < 0 || line > lines.length) {
-    throw new FileError("NoSuchLine", `${path} has ${lines.length} lines. Nothing was inserted.`, [lines.length]);
-  }
-  lines.splice(line, 0, withoutLast("\n", text));
-  const changed = lines.join("\n");
-  return changed.endsWith("\n") ? changed : `${changed}\n`;
 }

@@ -30,7 +30,6 @@
  *   characters are written as `%XX`, which counts as three or more.
  */
 
-import { createHash } from "node:crypto";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import {
   BaseStore,
@@ -45,32 +44,19 @@ import {
   type SearchOperation,
   validateNamespace,
 } from "@langchain/langgraph-checkpoint";
+import { batches, type Saved } from "./batches.js";
 import { MunimentError } from "./errors.js";
 import { filterOf } from "./filters.js";
 import type { Memory } from "./gen/muniment/v1/memory_pb.js";
 import { jsonOf } from "./json.js";
+import { keyOf, pathOf, prefixOf, TAG, tagOf, tagsOf } from "./langgraph-names.js";
 import { pages } from "./pages.js";
 import type { SessionClient } from "./session.js";
-import { mayStay } from "./unicode.js";
 
-const TAG = "langgraph";
 const MAX_PAGE_SIZE = 250;
 const MAX_RESULTS = 100;
 const MAX_QUERY_CHARS = 1024;
-const MAX_TAG_CHARS = 64;
-const MAX_KEY_CHARS = 256;
-/** With `TAG` itself, that many tags are the most that a memory may have. Deeper namespaces are filtered here. */
-const DEEPEST_TAG = 31;
-const MAX_BATCH = 100;
-const MAX_BATCH_BYTES = 128 * 1024;
 const DEFAULT_LIMIT = 10;
-
-/** A memory to save. */
-interface Saved {
-  readonly key: string;
-  readonly content: string;
-  readonly tags: string[];
-}
 
 /** A store for one session: the items of its agent, up to the session's taint. It does not close the session. */
 export class MunimentStore extends BaseStore {
@@ -226,27 +212,6 @@ function isMissing(error: unknown): boolean {
   return error instanceof MunimentError && error.reason === "MEMORY_NOT_FOUND";
 }
 
-/** *memories* in their order, as few batches as possible. One that is larger than a batch is one by itself. */
-function* batches(memories: readonly Saved[]): Generator<Saved[]> {
-  let batch: Saved[] = [];
-  let size = 0;
-  for (const memory of memories) {
-    const own = [memory.key, memory.content, ...memory.tags].reduce(
-      (sum, text) => sum + Buffer.byteLength(text) + 8,
-      64,
-    );
-    if (batch.length > 0 && (batch.length === MAX_BATCH || size + own > MAX_BATCH_BYTES)) {
-      yield batch;
-      [batch, size] = [[], 0];
-    }
-    batch.push(memory);
-    size += own;
-  }
-  if (batch.length > 0) {
-    yield batch;
-  }
-}
-
 /** The item that a memory stores. Undefined if no store wrote it. */
 function itemOf({ key: whole, content, tags, createTime, updateTime }: Memory): Item | undefined {
   const [, path, name, ...rest] = whole.split("/");
@@ -264,66 +229,6 @@ function itemOf({ key: whole, content, tags, createTime, updateTime }: Memory): 
   } catch {
     return undefined;
   }
-}
-
-/** The key of the memory for an item: unique for namespace and key, and under a prefix of its own. */
-function keyOf(namespace: readonly string[], key: string): string {
-  return `${TAG}/${pathOf(namespace)}/${escaped(key)}`;
-}
-
-/** What the keys of all items in a namespace begin with; and some others, such as those of `users2` for `users`. */
-function prefixOf(namespace: readonly string[]): string {
-  return [...`${TAG}/${pathOf(namespace)}`].slice(0, MAX_KEY_CHARS).join("");
-}
-
-function pathOf(namespace: readonly string[]): string {
-  return namespace.map(escaped).join(".");
-}
-
-/** The tags of an item: for its namespace and all parents of that. */
-function tagsOf(namespace: readonly string[]): string[] {
-  const depths = Math.min(namespace.length, DEEPEST_TAG) + 1;
-  return Array.from({ length: depths }, (_, depth) => tagOf(namespace.slice(0, depth)));
-}
-
-/** The tag of all items in a namespace. Two long namespaces may share a tag: callers check the namespace itself. */
-function tagOf(namespace: readonly string[]): string {
-  if (namespace.length === 0) {
-    return TAG;
-  }
-  const path = pathOf(namespace.slice(0, DEEPEST_TAG));
-  const tag = `${TAG}:${path}`;
-  if ([...tag].length <= MAX_TAG_CHARS) {
-    return tag;
-  }
-  return `${TAG}#${createHash("sha256").update(path).digest("hex").slice(0, 32)}`;
-}
-
-/**
- * A text with separators and characters that a key must not contain written as `%XX`.
- *
- * Keys are stored in NFC. If that would change the text, all characters outside ASCII are escaped.
- */
-function escaped(text: string): string {
-  if (/\p{Surrogate}/u.test(text)) {
-    throw new Error("a namespace or key must not have half of a surrogate pair");
-  }
-  const plain = written(text, mayStay);
-  return plain === plain.normalize("NFC") ? plain : written(text, (each) => each < "\x80" && mayStay(each));
-}
-
-function written(text: string, stays: (character: string) => boolean): string {
-  const characters = [...text];
-  return characters
-    .map((each, place) => {
-      const atEnd = place === 0 || place === characters.length - 1; // a key must not begin or end with a space
-      return stays(each) && !(atEnd && /\s/u.test(each)) ? each : percent(each);
-    })
-    .join("");
-}
-
-function percent(character: string): string {
-  return [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
 }
 
 /** Whether a namespace begins or ends as a condition says. A `*` matches any one label. */

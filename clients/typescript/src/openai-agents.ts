@@ -15,11 +15,14 @@ import { randomUUID } from "node:crypto";
 import { MunimentError } from "./errors.js";
 import { Classification } from "./gen/muniment/v1/classification_pb.js";
 import type { Passage } from "./gen/muniment/v1/passage_pb.js";
+import { isPlain } from "./json.js";
 import { pages, undisturbed } from "./pages.js";
 import type { SessionClient } from "./session.js";
 
 const MAX_PAGE_SIZE = 250;
 const MAX_ITEM_BYTES = 256 * 1024;
+/** For how long an import is retried. */
+const TIMEOUT_MS = 60_000;
 /** The tag of an item of a history. */
 const TAG = "openai-agents";
 
@@ -28,16 +31,29 @@ export class LowerItems extends Error {
   override readonly name = "LowerItems";
 }
 
+/** An item, and the passage that it was read from. */
+interface Stored<Item> {
+  readonly passage: Passage;
+  readonly item: Item;
+}
+
 /** The history of a conversation, up to the taint of Muniment's session, which it does not close. */
 export class MunimentSession<Item extends object = object> {
   readonly #sessionId: string;
   readonly #session: SessionClient;
 
-  /** *sessionId* names the conversation among those of the agent, and must not be empty. */
+  /**
+   * *sessionId* names the conversation among those of the agent. It must not be empty, and must be in Unicode's
+   * Normalization Form C.
+   */
   constructor(sessionId: string, session: SessionClient) {
     // An empty thread is no filter: the history would be that of every conversation, and could be cleared.
     if (sessionId === "") {
       throw new TypeError("sessionId must not be empty");
+    }
+    // Threads are stored in NFC: two ids that differ only in that would be one conversation.
+    if (sessionId !== sessionId.normalize("NFC")) {
+      throw new TypeError("sessionId must be in Unicode's Normalization Form C");
     }
     this.#sessionId = sessionId;
     this.#session = session;
@@ -50,24 +66,24 @@ export class MunimentSession<Item extends object = object> {
   /** The items in order; with a limit, the newest. */
   async getItems(limit?: number): Promise<Item[]> {
     const newest = await this.#newest(limit);
-    return newest.reverse().map(({ content }) => JSON.parse(content) as Item);
+    return newest.reverse().map(({ item }) => item);
   }
 
   /** Add items at the end. RangeError: some have more than 256 KiB of JSON; all others were added. */
   async addItems(items: readonly Item[]): Promise<void> {
     // All of them, or none: JSON that cannot be made is found before anything is stored.
-    const requests = items.map((item) => ({
-      passage: { content: JSON.stringify(item), tags: [TAG], thread: this.#sessionId, passageId: randomUUID() },
+    const passages = items.map((item) => ({
+      content: JSON.stringify(item),
+      tags: [TAG],
+      thread: this.#sessionId,
+      passageId: randomUUID(),
     }));
-    const fitting = requests.filter(({ passage }) => Buffer.byteLength(passage.content) <= MAX_ITEM_BYTES);
-    async function* stream() {
-      yield* fitting;
-    }
+    const fitting = passages.filter(({ content }) => Buffer.byteLength(content) <= MAX_ITEM_BYTES);
     if (fitting.length > 0) {
       // They have ids: where the taint is raised meanwhile, those that are stored already are not stored again.
-      await undisturbed(() => this.#session.passages.importPassages(stream()));
+      await undisturbed(() => this.#session.importAll(fitting, { timeoutMs: TIMEOUT_MS }));
     }
-    const leftOut = requests.length - fitting.length;
+    const leftOut = passages.length - fitting.length;
     if (leftOut > 0) {
       throw new RangeError(`items with more than 256 KiB of JSON were not stored: ${leftOut}. All others were`);
     }
@@ -80,15 +96,15 @@ export class MunimentSession<Item extends object = object> {
       if (newest === undefined) {
         return undefined;
       }
-      if (await this.#delete(newest)) {
-        return JSON.parse(newest.content) as Item;
+      if (await this.#delete(newest.passage)) {
+        return newest.item;
       }
     }
   }
 
   /** Delete all items. {@link LowerItems}: some are below the taint; then none was deleted. */
   async clearSession(): Promise<void> {
-    const items = await this.#newest();
+    const items = (await this.#newest()).map(({ passage }) => passage);
     const taint = (await this.#session.sessions.getSession({})).session?.taint ?? Classification.UNSPECIFIED;
     if (items.some((item) => item.classification < taint)) {
       throw new LowerItems("The conversation has items of a lower classification, so it cannot be cleared.");
@@ -98,19 +114,22 @@ export class MunimentSession<Item extends object = object> {
     }
   }
 
-  async #newest(limit = Number.POSITIVE_INFINITY): Promise<Passage[]> {
+  /** The newest items. A passage with anything but a JSON object is none: another program wrote it. */
+  async #newest(limit = Number.POSITIVE_INFINITY): Promise<Stored<Item>[]> {
     if (limit <= 0) {
       return [];
     }
     const request = { tags: [TAG], thread: this.#sessionId, pageSize: Math.min(limit, MAX_PAGE_SIZE) };
-    if (limit <= MAX_PAGE_SIZE) {
-      const { passages, nextPageToken } = await this.#session.passages.listPassages(request);
-      if (passages.length === limit || nextPageToken === "") {
-        return passages;
+    return undisturbed(async () => {
+      const newest: Stored<Item>[] = [];
+      for await (const page of pages(this.#session.passages.listPassages, request)) {
+        newest.push(...page.passages.flatMap((passage) => stored<Item>(passage) ?? []));
+        if (newest.length >= limit) {
+          break;
+        }
       }
-    }
-    const all = await pages(this.#session.passages.listPassages, request).all({ restartOnTaintChange: true });
-    return all.flatMap((page) => page.passages).slice(0, limit);
+      return newest.slice(0, limit);
+    });
   }
 
   /** Whether it was still there. */
@@ -127,5 +146,15 @@ export class MunimentSession<Item extends object = object> {
       }
       throw error;
     }
+  }
+}
+
+/** The item of a passage. Undefined if it is no JSON object. */
+function stored<Item extends object>(passage: Passage): Stored<Item> | undefined {
+  try {
+    const item: unknown = JSON.parse(passage.content);
+    return isPlain(item) ? { passage, item: item as Item } : undefined;
+  } catch {
+    return undefined;
   }
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { RetryInfoSchema } from "../src/gen/google/rpc/error_details_pb.js";
 import { Code, connect, ImportProgressSchema, MunimentError, PassageService } from "../src/index.js";
 import { Fake, failureOf, status } from "./fake.js";
 
@@ -93,4 +94,46 @@ test("an import is made once: what was read of the stream is gone", async () => 
   const error = await failureOf(connect({ address: fake.address, token: "t" }).passages.importPassages(passages("a")));
 
   assert.ok(error instanceof MunimentError && error.code === Code.Unavailable);
+});
+
+const MARKED = [{ content: "a", passageId: "5d0c4a0e-4f52-4d7b-9a53-6c2f6f6f2d10" }];
+
+/** A server that is overloaded at first, so many times, and the contents that it was sent. */
+async function overloaded(times: number): Promise<{ fake: Fake; sent: string[] }> {
+  const sent: string[] = [];
+  const fake = await Fake.start((router) =>
+    router.service(PassageService, {
+      importPassages: async (requests) => {
+        for await (const { passage } of requests) {
+          sent.push(passage?.content ?? "");
+        }
+        if (sent.length <= times) {
+          const value = { retryDelay: { nanos: 1_000_000 } };
+          throw status(Code.ResourceExhausted, "OVERLOADED", { desc: RetryInfoSchema, value });
+        }
+        return { storedCount: 1 };
+      },
+    }),
+  );
+  return { fake, sent };
+}
+
+test("an import of passages with ids is made again after overload", async () => {
+  const { fake, sent } = await overloaded(2);
+  await using _ = fake;
+  const session = connect({ address: fake.address, token: "t" });
+  assert.equal((await session.importAll(MARKED)).storedCount, 1);
+  assert.deepEqual(sent, ["a", "a", "a"]);
+});
+
+test("an import of passages without ids, or of a client without retries, is made once", async () => {
+  const { fake, sent } = await overloaded(2);
+  await using _ = fake;
+  const session = connect({ address: fake.address, token: "t" });
+  const once = connect({ address: fake.address, token: "t", retries: false });
+  for (const call of [session.importAll([{ content: "a" }]), once.importAll(MARKED)]) {
+    const error = await failureOf(call);
+    assert.ok(error instanceof MunimentError && error.reason === "OVERLOADED");
+  }
+  assert.equal(sent.length, 2);
 });

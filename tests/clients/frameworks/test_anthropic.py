@@ -246,3 +246,35 @@ async def test_the_asynchronous_tool_does_the_same(opened, tmp_path):
             said = f"Error: {error}"
         assert documented(said) == documented(answer(theirs, command)), command
     assert await ours.clear_all_memory() == "All memory cleared"
+
+
+@pytest.mark.parametrize(
+    ("command", "parameter"),
+    [
+        ({"command": "view"}, "path"),
+        ({"command": "view", "path": 5}, "path"),
+        ({"command": "view", "path": A, "view_range": ["one", 2]}, "view_range"),
+        ({"command": "view", "path": A, "view_range": [1.5, 2]}, "view_range"),
+        ({"command": "create", "path": "/memories/b"}, "file_text"),
+        ({"command": "str_replace", "path": A}, "old_str"),
+        ({"command": "str_replace", "path": A, "old_str": "one", "new_str": ["two"]}, "new_str"),
+        ({"command": "insert", "path": A, "insert_line": 0}, "insert_text"),
+        ({"command": "insert", "path": A, "insert_text": "x"}, "insert_line"),
+        ({"command": "insert", "path": A, "insert_line": 0.5, "insert_text": "x"}, "insert_line"),
+        ({"command": "rename", "old_path": A}, "path"),
+        ({"command": "delete", "path": None}, "path"),
+    ],
+)
+def test_a_parameter_that_is_missing_or_of_another_type_is_explained(tools, command, parameter):
+    """The SDK hands over what the model wrote."""
+    tool = tools(PUBLIC)
+    do(tool, "create", A, file_text="one\n")
+    assert answer(tool, command).startswith(f"Error: Invalid `{parameter}` parameter")
+    assert do(tool, "view", A).endswith("     1\tone\n     2\t")
+
+
+def test_a_replacement_that_is_left_out_is_empty(tools):
+    tool = tools(PUBLIC)
+    do(tool, "create", A, file_text="one two\n")
+    assert do(tool, "str_replace", A, old_str=" two").startswith("The memory file has been edited.")
+    assert do(tool, "view", A).endswith("     1\tone\n     2\t")

@@ -13,8 +13,8 @@ import pytest
 
 import muniment
 from muniment import Classification
+from muniment._file_contents import MAX_BYTES
 from muniment.files import (
-    MAX_BYTES,
     AmbiguousText,
     FileChanged,
     FileExists,
@@ -470,3 +470,31 @@ def test_a_closed_session_is_no_missing_file(opened):
 def test_normal_paths():
     assert normalized("/a//./b/../c/") == "a/c"
     assert normalized("/") == normalized("") == normalized("a/..") == ""
+
+
+def test_a_pattern_is_no_longer_than_a_path(files):
+    view = files(PUBLIC)
+    view.write("a", "x")
+    pattern = "**/" * 85 + "a"
+    assert view.glob(pattern) == [match.path for match in view.grep("x", pattern)] == ["a"]
+    for look in (view.glob, lambda too_long: view.grep("x", too_long)):
+        with pytest.raises(InvalidPath, match=r"^The pattern has 257 characters\. It may have 256\.$"):
+            look(f"{pattern}?")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "directory"),
+    [("a/b/*.md", "files/a/b/"), ("/a/b?/c", "files/a/"), ("a/b", "files/a/"), ("*/b", "files/"), ("b", "files/")],
+)
+def test_only_the_directory_that_a_pattern_names_is_read(opened, monkeypatch, pattern, directory):
+    session, read = opened(PUBLIC), []
+    listed = session.list_memories
+
+    def recorded(**arguments):
+        read.append(arguments["key_prefix"])
+        return listed(**arguments)
+
+    monkeypatch.setattr(session, "list_memories", recorded)
+    FileView(session).glob(pattern)
+    FileView(session).grep("x", pattern)
+    assert read == [directory] * 2

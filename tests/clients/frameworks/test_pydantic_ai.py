@@ -189,3 +189,13 @@ async def test_a_model_learns_why_it_cannot_delete(opened):
     )
 
     assert "cannot be deleted from this conversation" in (await agent.run("Go on.")).output
+
+
+@pytest.mark.parametrize("content", ["no JSON", "{}", "[" * 50_000])
+async def test_what_is_no_record_of_an_operation_is_a_conflict(opened, content):
+    session = opened(PUBLIC)
+    store = MunimentMemoryStore(session)
+    session.save_memory("files-operations/one", content)
+    operation = MemoryOperation(id="one", fingerprint="f")
+    with pytest.raises(MemoryOperationConflictError):
+        await store.write("a.md", "x", expected_version=None, operation=operation)

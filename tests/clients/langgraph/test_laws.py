@@ -225,3 +225,16 @@ def test_the_environment_names_a_session(service, opened, monkeypatch):
         store.put(WHERE, "a", {"n": 1})
 
     assert MunimentStore(session).get(WHERE, "a") is not None
+
+
+@pytest.mark.parametrize("content", ["no JSON", '"text"', '{"a":' + "[" * 50_000 + "]" * 50_000 + "}"])
+def test_what_it_cannot_read_does_not_hide_the_rest(opened, content):
+    """Another program, or a deeper value from another language, in a memory that could be an item."""
+    session = opened(PUBLIC)
+    store = MunimentStore(session)
+    store.put(("a",), "mine", {"text": "tea"})
+    session.save_memory("langgraph/a/other", content, tags=["langgraph", "langgraph:a"])
+
+    assert store.get(("a",), "other") is None
+    assert [item.key for item in store.search(("a",))] == ["mine"]
+    assert store.list_namespaces() == [("a",)]

@@ -216,11 +216,11 @@ def _passage_id(text: str) -> str | None:
 
 
 def _level_of(uri: str) -> Classification:
-    try:
-        return Classification[urlsplit(uri).netloc.upper()]
-    except KeyError:
-        levels = ", ".join(level.name.lower() for level in Classification)
-        raise ValueError(f"the URI must be muniment:// and a level, which is one of {levels}") from None
+    levels = {level.name.lower(): level for level in Classification}
+    scheme, host, *rest = urlsplit(uri)
+    if scheme != "muniment" or host.lower() not in levels or any(each.strip("/") for each in rest):
+        raise ValueError(f"the URI must be muniment:// and a level, which is one of {', '.join(levels)}")
+    return levels[host.lower()]
 
 
 def _text_of(content: Content | None) -> str:

@@ -46,7 +46,6 @@ from muniment.files import (
 from muniment.session import SessionClient
 
 MEMORIES = "/memories"
-MAX_LINES = 999_999
 DEPTH = 2
 """How deep a directory is shown."""
 AROUND = 2
@@ -83,6 +82,7 @@ class MunimentMemoryTool(BetaAbstractMemoryTool):
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
         """Create a file."""
+        _require_texts(file_text=command.file_text)
         with _worded(command.path):
             path = _path(command.path)
             if self._files.exists(path):
@@ -92,9 +92,11 @@ class MunimentMemoryTool(BetaAbstractMemoryTool):
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
         """Replace a text that occurs once."""
+        new = command.new_str or ""
+        _require_texts(old_str=command.old_str, new_str=new)
         with self._worded_edit(command.path):
             try:
-                file, line = self._files.replace(_path(command.path), command.old_str, command.new_str)
+                file, line = self._files.replace(_path(command.path), command.old_str, new)
             except NoSuchText:
                 raise ToolError(
                     f"No replacement was performed, old_str `{command.old_str}` did not appear verbatim in "
@@ -113,6 +115,8 @@ class MunimentMemoryTool(BetaAbstractMemoryTool):
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
         """Insert lines below a line."""
+        _require_texts(insert_text=command.insert_text)
+        _require_integers("insert_line", command.insert_line)
         with self._worded_edit(command.path):
             try:
                 self._files.insert(_path(command.path), command.insert_line, command.insert_text)
@@ -222,8 +226,23 @@ def _worded(path: str, *, missing: str = "The path {} does not exist. Please pro
         raise ToolError(str(error)) from None
 
 
+def _require_texts(**parameters: object) -> None:
+    """Check what a model left out, or gave as something else: the SDK does not."""
+    for name, value in parameters.items():
+        if not isinstance(value, str):
+            raise ToolError(f"Invalid `{name}` parameter: it must be a string")
+
+
+def _require_integers(name: str, *values: object) -> None:
+    if not all(isinstance(value, int) for value in values):
+        raise ToolError(
+            f"Invalid `{name}` parameter: it must be {'an integer' if len(values) == 1 else 'two integers'}"
+        )
+
+
 def _path(given: str) -> str:
     """The path below the root. Empty for `/memories` itself."""
+    _require_texts(path=given)
     if given != MEMORIES and not given.startswith(f"{MEMORIES}/"):
         raise ToolError(f"Path must start with {MEMORIES}, got: {given}")
     try:
@@ -233,9 +252,8 @@ def _path(given: str) -> str:
 
 
 def _numbered(path: str, file: File, view_range: Sequence[int] | None) -> str:
-    if file.content.count("\n") >= MAX_LINES:
-        raise ToolError(f"File {path} exceeds maximum line limit of {MAX_LINES:,} lines.")
     first, last = view_range if view_range and len(view_range) == 2 else (1, -1)
+    _require_integers("view_range", first, last)
     first = max(first, 1)
     return f"Here's the content of {path} with line numbers:\n{_with_numbers(file.lines(first, last), first)}"
 

@@ -10,7 +10,7 @@ Nothing hides a file that the session may read.
 
 Every change is made to the version that was read for it, or not at all.
 
-`ls`, `glob` and `grep` read all files below, because the server lists memories with their content.
+`ls`, `glob` and `grep` read all files below a directory, because the server lists memories with their content.
 
 FileError                   the base class: its text tells a model what is wrong, and what to do
 ├── InvalidPath             leaves the root, or has a name that a key must not contain
@@ -27,80 +27,58 @@ FileError                   the base class: its text tells a model what is wrong
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
 
+from muniment._file_contents import only_line_of, require_storable, with_lines
+from muniment._file_errors import (
+    AmbiguousText,
+    FileChanged,
+    FileError,
+    FileExists,
+    InvalidContent,
+    InvalidPath,
+    LowerFile,
+    NoSuchFile,
+    NoSuchLine,
+    NoSuchText,
+)
+from muniment._file_paths import MAX_KEY_CHARS, matches, normalized, require_short
 from muniment.errors import EtagStale, InvalidArgument, MemoryExists, MemoryNotFound, WriteLevelMismatch
 from muniment.session import SessionClient
 from muniment.values import Classification, Memory, NewMemory
 
+__all__ = [
+    "ABSENT",
+    "ROOT",
+    "AmbiguousText",
+    "Entry",
+    "File",
+    "FileChanged",
+    "FileError",
+    "FileExists",
+    "FileView",
+    "InvalidContent",
+    "InvalidPath",
+    "LowerFile",
+    "Match",
+    "NoSuchFile",
+    "NoSuchLine",
+    "NoSuchText",
+    "entries",
+    "matches",
+    "normalized",
+]
+
 ROOT = "files"
-MAX_BYTES = 128 * 1024
 MAX_PAGE_SIZE = 250
 MAX_TAGS = 32
-MAX_KEY_CHARS = 256
 ABSENT = "absent"
 """The etag with which a save only creates."""
-MAX_LISTED_LINES = 100
-"""How many lines an error lists at most. A model may ask for a text that occurs 100,000 times."""
-
-_PARTS = re.compile(r"\*\*/|\*\*|.", re.DOTALL)
-"""The parts of a pattern."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _EMPTY = "empty-file"
 """The tag of an empty file. A memory has at least one byte: that of this file is a line break."""
-
-
-class FileError(Exception):
-    """What was asked for is not possible. The text is for a model."""
-
-
-class InvalidPath(FileError):
-    """The path leaves the root, or has a name that a key must not contain."""
-
-
-class NoSuchFile(FileError):
-    """No file is at the path, and none is below it."""
-
-
-class FileExists(FileError):
-    """A file, or a directory, is at the path already."""
-
-
-class FileChanged(FileError):
-    """Somebody else changed the file meanwhile."""
-
-
-class LowerFile(FileError):
-    """Only lower versions are visible, so the file can be neither deleted nor renamed."""
-
-
-class NoSuchText(FileError):
-    """The text to replace does not occur in the file."""
-
-
-class AmbiguousText(FileError):
-    """The text to replace occurs more than once: it begins in *lines*, of which 100 are listed at most."""
-
-    def __init__(self, message: str, lines: Sequence[int]) -> None:
-        super().__init__(message)
-        self.lines = lines
-
-
-class NoSuchLine(FileError):
-    """The file ends with the line *last*."""
-
-    def __init__(self, message: str, last: int) -> None:
-        super().__init__(message)
-        self.last = last
-
-
-class InvalidContent(FileError):
-    """The content is too large, or has a character that cannot be stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +183,7 @@ class FileView:
     ) -> NewMemory:
         """What `write` saves: for a caller that saves more in the same transaction."""
         normalized(path, is_file=True)
-        _require_storable(self._named(path), content)
+        require_storable(self._named(path), content)
         tags = list(tags)
         if not content and len({*tags, _EMPTY}) > MAX_TAGS:
             raise InvalidContent(
@@ -231,14 +209,14 @@ class FileView:
 
         def change(content: str) -> str:
             nonlocal line
-            line = _only_line_of(self._named(path), content, old)
+            line = only_line_of(self._named(path), content, old)
             return content.replace(old, new)
 
         return self._edit(path, change), line
 
     def insert(self, path: str, line: int, text: str) -> File:
         """Insert lines below a *line*; 0 is the beginning. Afterwards the file ends with a line break."""
-        return self._edit(path, lambda content: _with_lines(self._named(path), content, line, text))
+        return self._edit(path, lambda content: with_lines(self._named(path), content, line, text))
 
     def delete(self, path: str, *, etag: str | None = None) -> list[str]:
         """Delete a file, or all files below a directory. Returns the paths at which a lower version is visible again.
@@ -288,21 +266,30 @@ class FileView:
         return not normalized(path) or bool(self._at(path))
 
     def glob(self, pattern: str) -> list[str]:
-        """The paths of all files that match, where `*` and `?` stand for anything but a slash, `**` for anything."""
-        return [file.path for file in self.walk() if matches(pattern, file.path)]
+        """The paths of all files that match, where `*` and `?` stand for anything but a slash, `**` for anything.
+
+        InvalidPath: the pattern has more than 256 characters.
+        """
+        return [file.path for file in self._matching(pattern)]
 
     def grep(self, text: str, pattern: str = "**") -> list[Match]:
         """The lines in which *text* occurs, in the files that match a pattern.
 
-        It is no regular expression, because one that a model writes may take forever.
+        It is no regular expression, because one that a model writes may take forever. InvalidPath: the pattern has more
+        than 256 characters.
         """
         return [
             Match(file.path, number, line)
-            for file in self.walk()
-            if matches(pattern, file.path)
+            for file in self._matching(pattern)
             for number, line in enumerate(file.lines(), 1)
             if text in line
         ]
+
+    def _matching(self, pattern: str) -> list[File]:
+        """The files that match a pattern, of those below the directory that it names before its first wildcard."""
+        require_short(pattern)
+        directory = re.split(r"[*?]", pattern, maxsplit=1)[0].rpartition("/")[0]
+        return [file for file in self.walk(directory) if matches(pattern, file.path)]
 
     def _edit(self, path: str, change: Callable[[str], str]) -> File:
         file = self.read(path)
@@ -399,26 +386,6 @@ def _after(number: int, total: int, done: str) -> Iterator[None]:
         raise type(error)(f"{error} {number} of {total} files were {done} before that, and stay so.") from None
 
 
-def normalized(path: str, *, is_file: bool = False) -> str:
-    """The path from the root in NFC, as keys are stored, without empty names, `.` and `..`. Empty for the root.
-
-    InvalidPath: it leaves the root, or is the root where a file is expected.
-    """
-    if _SURROGATE.search(path):
-        raise InvalidPath("The path has half of a surrogate pair.")
-    names: list[str] = []
-    for name in path.split("/"):
-        if name == "..":
-            if not names:
-                raise InvalidPath(f"{path} leads out of the directory.")
-            names.pop()
-        elif name not in ("", "."):
-            names.append(name)
-    if is_file and not names:
-        raise InvalidPath(f"{path or 'An empty path'} is not the path of a file.")
-    return unicodedata.normalize("NFC", "/".join(names))
-
-
 def entries(files: Iterable[File], above: str, depth: int) -> list[Entry]:
     """What is in the directory *above*, by path, down to a depth, of which 1 is what is directly in it."""
     sizes: dict[tuple[str, bool], int] = {}
@@ -434,77 +401,3 @@ def entries(files: Iterable[File], above: str, depth: int) -> list[Entry]:
 def _place(item: tuple[tuple[str, bool], int]) -> list[str]:
     """Where an entry comes in a list: a directory right before what is in it."""
     return item[0][0].split("/")
-
-
-def _only_line_of(path: str, content: str, text: str) -> int:
-    """The line in which the only occurrence of a text begins."""
-    places = list(islice(_occurrences(content, text), MAX_LISTED_LINES))
-    if not places:
-        raise NoSuchText(f"The text does not occur in {path}. Nothing was changed.")
-    lines = [content.count("\n", 0, place) + 1 for place in places]
-    if content.count(text) > 1:
-        raise AmbiguousText(f"The text occurs in {path} more than once: give more of its context.", lines)
-    return lines[0]
-
-
-def _occurrences(content: str, text: str) -> Iterator[int]:
-    place = content.find(text) if text else -1
-    while place != -1:
-        yield place
-        place = content.find(text, place + 1)
-
-
-def _with_lines(path: str, content: str, line: int, text: str) -> str:
-    lines = content.split("\n")
-    if not lines[-1]:
-        lines.pop()
-    if not 0 <= line <= len(lines):
-        raise NoSuchLine(f"{path} has {len(lines)} lines. Nothing was inserted.", len(lines))
-    lines.insert(line, text.rstrip("\n"))
-    changed = "\n".join(lines)
-    return changed if changed.endswith("\n") else f"{changed}\n"
-
-
-def _require_storable(path: str, content: str) -> None:
-    """Check what the server would refuse. A lone surrogate cannot even be sent."""
-    size = len(content.encode(errors="replace"))
-    if size > MAX_BYTES:
-        raise InvalidContent(f"{path} would have {size:,} bytes. A file has at most {MAX_BYTES:,}: split it.")
-    if "\0" in content or _SURROGATE.search(content):
-        raise InvalidContent(f"{path} would have a character that cannot be stored: U+0000, or half of a pair.")
-
-
-def matches(pattern: str, path: str) -> bool:
-    """Whether a path matches a pattern: see `FileView.glob`. `**/` also stands for nothing.
-
-    It takes time in proportion to the product of their lengths, also if a model chose the pattern to take longer.
-    """
-    places, end = {0}, len(path)
-    for part in _PARTS.findall(pattern.lstrip("/")):
-        if part == "**":
-            places = set(range(min(places), end + 1))
-        elif part == "**/":
-            places |= {place + 1 for place in range(min(places), end) if path[place] == "/"}
-        elif part == "*":
-            places = _to_ends_of_names(path, places)
-        else:
-            places = {place + 1 for place in places if place < end and _is_one(part, path[place])}
-        if not places:
-            return False
-    return end in places
-
-
-def _to_ends_of_names(path: str, places: set[int]) -> set[int]:
-    """The places, and those after each up to the end of its name. Each place is visited once."""
-    reached: set[int] = set()
-    is_reached = False
-    for place in range(min(places), len(path) + 1):
-        # The place before this one ended a name if a slash is between them.
-        is_reached = place in places or (is_reached and path[place - 1] != "/")
-        if is_reached:
-            reached.add(place)
-    return reached
-
-
-def _is_one(part: str, character: str) -> bool:
-    return part == character or (part == "?" and character != "/")

@@ -23,6 +23,8 @@ It behaves like LangGraph's own stores, except for this:
 - An item expires its `ttl` after the last put. Reading does not extend that: `refresh_ttl` has no effect, and a `ttl`
   configuration with `refresh_on_read` raises ValueError.
 - A namespace is listed only while it contains an item.
+- A memory that has anything but a JSON object, or one that is nested more deeply than Python reads (about 1,000
+  levels), is no item, also if another language's store put it.
 - A value that would not come back the same raises: TypeError if a name in it is not a string, or if JSON has no such
   type, and ValueError for infinity and NaN. So do a negative `limit` or `offset`, and a condition on namespaces that is
   neither `prefix` nor `suffix`: ValueError.
@@ -36,7 +38,6 @@ It behaves like LangGraph's own stores, except for this:
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -63,7 +64,7 @@ from langgraph.store.base import (
 from muniment._batches import batches
 from muniment._channel import TLS
 from muniment._connect import connect
-from muniment._json import json_text
+from muniment._json import json_text, object_of
 from muniment._langgraph_filter import passes, require_filter
 from muniment._langgraph_names import TAG, Namespace, key_of, namespace_of, prefix_of, tag_of, tags_of, unescaped
 from muniment._listing import undisturbed
@@ -257,10 +258,11 @@ def _fields(memory: Memory) -> _Fields | None:
     """The fields of the item that *memory* stores. None if this store did not write it."""
     try:
         _, path, escaped = memory.key.split("/")
-        namespace, key, value = namespace_of(path), unescaped(escaped), json.loads(memory.content)
+        namespace, key = namespace_of(path), unescaped(escaped)
     except ValueError:
         return None
-    if TAG not in memory.tags or key_of(namespace, key) != memory.key or not isinstance(value, dict):
+    value = object_of(memory.content)
+    if TAG not in memory.tags or key_of(namespace, key) != memory.key or value is None:
         return None
     return _Fields(
         namespace=namespace, key=key, value=value, created_at=memory.create_time, updated_at=memory.update_time

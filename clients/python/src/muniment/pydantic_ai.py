@@ -33,6 +33,7 @@ from pydantic_ai_harness.memory import (
     MemorySearchResult,
 )
 
+from muniment._json import object_of
 from muniment.errors import EtagStale, InvalidArgument, MemoryNotFound
 from muniment.files import (
     ABSENT,
@@ -183,10 +184,10 @@ class MunimentMemoryStore:
 
     def _replayed(self, operation: MemoryOperation) -> MemoryMutation | None:
         try:
-            record = json.loads(self._session.get_memory(self._key_of(operation)).content)
+            record = object_of(self._session.get_memory(self._key_of(operation)).content) or {}
         except MemoryNotFound:
             return None
-        if record["fingerprint"] != operation.fingerprint:
+        if record.get("fingerprint") != operation.fingerprint:
             raise MemoryOperationConflictError(f"operation id {operation.id!r} was reused with different arguments")
         file = None if record["deleted"] else self._read(record["path"])
         version = None if record["deleted"] else file.etag if file else "deleted"

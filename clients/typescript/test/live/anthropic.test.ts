@@ -123,8 +123,18 @@ test("a parameter that is no text changes nothing", async () => {
     { command: "str_replace", path: A, old_str: "undefined", new_str: ["x"] },
     { command: "insert", path: A, insert_line: 0, insert_text: ["x"] },
     { command: "insert", path: A, insert_line: 0 },
+    { command: "create", path: "/memories/b" },
+    { command: "view", path: 5 },
+    { command: "delete" },
   ]) {
     await assert.rejects(tool.execute(command as MemoryCommand), /parameter: it must be a string$/);
+  }
+  for (const range of [
+    ["one", 2],
+    [1.5, 2],
+  ]) {
+    const command = { command: "view", path: A, view_range: range } as MemoryCommand;
+    await assert.rejects(tool.execute(command), /`view_range` parameter: it must be two integers$/);
   }
   assert.match(await tool.view({ command: "view", path: A }), /1\tundefined$/);
 });

@@ -190,3 +190,40 @@ test("paths and patterns", () => {
   assert.ok(matches("*?".repeat(200), "a".repeat(1_000)));
   assert.ok(process.cpuUsage().user - started < 500_000);
 });
+
+test("a pattern is no longer than a path", async () => {
+  const [view] = (await views(PUBLIC)) as [FileView];
+  await view.write("a", "x");
+  const pattern = `${"**/".repeat(85)}a`;
+  assert.deepEqual(await view.glob(pattern), ["a"]);
+  assert.equal((await view.grep("x", pattern)).length, 1);
+  await refused(view.glob(`${pattern}?`), "InvalidPath");
+  await refused(view.grep("x", `${pattern}?`), "InvalidPath");
+});
+
+test("only the directory that a pattern names is read", async () => {
+  const session = await (await someone())(PUBLIC);
+  const { listMemories } = session.memories;
+  const read: unknown[] = [];
+  session.memories.listMemories = (request, options) => {
+    read.push(request.keyPrefix);
+    return listMemories(request, options);
+  };
+  for (const pattern of ["a/b/*.md", "/a/b?/c", "a/b", "*/b", "b"]) {
+    await new FileView(session).glob(pattern);
+  }
+  assert.deepEqual(read, ["files/a/b/", "files/a/", "files/a/", "files/", "files/"]);
+});
+
+test("a list is in the order of keys, also beyond the first plane of Unicode", async () => {
+  const [view] = (await views(PUBLIC)) as [FileView];
+  for (const path of ["\u{1f600}", "\uff21", "a"]) {
+    await view.write(path, "x");
+  }
+  const paths = (await view.walk()).map((file) => file.path);
+  assert.deepEqual(paths, ["a", "\uff21", "\u{1f600}"]);
+  assert.deepEqual(
+    (await view.ls()).map((entry) => entry.path),
+    paths,
+  );
+});

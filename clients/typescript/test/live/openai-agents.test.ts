@@ -76,3 +76,25 @@ test("only its own items are history", async () => {
   assert.deepEqual(await ours.popItem(), said("one"));
   assert.equal(await ours.popItem(), undefined);
 });
+
+test("a passage that is no item does not hide the rest", async () => {
+  for (const content of ["no JSON", '"text"', "[]"]) {
+    const session = await (await someone())(PUBLIC);
+    const ours: Session = new MunimentSession("one", session);
+    await ours.addItems([said("one"), said("two")]);
+    const other = await session.passages.storePassage({ content, thread: "one", tags: ["openai-agents"] });
+
+    assert.deepEqual(await ours.getItems(2), [said("one"), said("two")]);
+    assert.deepEqual(await ours.popItem(), said("two"));
+    await ours.clearSession();
+    assert.deepEqual(await ours.getItems(), []);
+    const { passage } = await session.passages.getPassage({ passageId: other.passage?.passageId });
+    assert.equal(passage?.content, content);
+  }
+});
+
+test("two names that Unicode writes alike are not one conversation", async () => {
+  const session = await (await someone())(PUBLIC);
+  new MunimentSession("caf\u00e9", session);
+  assert.throws(() => new MunimentSession("cafe\u0301", session), /Normalization Form C/);
+});

@@ -29,7 +29,11 @@ export function leaking(adapter: Adapter): Adapter {
   let newest: SessionClient;
   return (session, text) => {
     newest = session;
-    return adapter(new Proxy(session, { get: (_, name) => Reflect.get(newest, name) }), text);
+    const get = (_: SessionClient, name: string | symbol) => {
+      const value: unknown = Reflect.get(newest, name);
+      return typeof value === "function" ? value.bind(newest) : value;
+    };
+    return adapter(new Proxy(session, { get }), text);
   };
 }
 

@@ -286,7 +286,19 @@ def agent_of(user_id: str) -> str:
     return _agent_of("tea", user_id)
 
 
-@pytest.mark.parametrize("uri", ["muniment://", "muniment://top", "muniment:internal", "sqlite://"])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "muniment://",
+        "muniment://top",
+        "muniment:internal",
+        "sqlite://",
+        "sqlite://internal",
+        "muniment://\u0131nternal",
+        "muniment://internal/restricted",
+        "muniment://internal?level=restricted",
+    ],
+)
 def test_a_uri_must_name_a_level(uri):
     with pytest.raises(ValueError, match="one of public, internal, confidential, restricted"):
         MunimentSharedMemoryService(uri)

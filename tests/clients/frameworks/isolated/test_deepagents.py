@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 
-from muniment import Classification
+from muniment import Classification, SessionClient
 from tests.clients.frameworks.isolated.readme import names_of
+from tests.clients.frameworks.worlds import Calls, leaking, seen_below
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 
@@ -78,3 +80,30 @@ def test_a_file_of_100_kb(opened):
     answers(session, ("write_file", {"file_path": "/memories/long.md", "content": "é tea\n" * 14_000}))
     (memory,) = session.list_memories()
     assert len(memory.content.encode()) > 100_000
+
+
+def deepagents(session: SessionClient, text: str) -> Calls:
+    """Calls of the tools. What is written has *text* in it."""
+    for path in ("/memories/plan.md", f"/memories/{text}.md"):
+        for name, arguments in (
+            ("write_file", {"content": text}),
+            ("edit_file", {"old_string": text, "new_string": f"{text}!"}),
+            ("read_file", {}),
+        ):
+            yield partial(answers, session, (name, {"file_path": path, **arguments}))
+    yield partial(answers, session, ("ls", {"path": "/memories/"}))
+    yield partial(answers, session, ("glob", {"pattern": "**/*", "path": "/memories/"}))
+    yield partial(answers, session, ("grep", {"pattern": "!", "path": "/memories/"}))
+
+
+def test_what_happens_above_changes_nothing_below_and_a_leak_is_found(owner):
+    """As tests/clients/frameworks/test_two_worlds.py plays the other adapters."""
+
+    def someone() -> Any:
+        agent_id = owner.create_agent().agent_id
+        return lambda taint: owner.open_session(agent_id, taint)
+
+    alone = seen_below(someone(), deepagents, above=False)
+    assert "low!" in str(alone)
+    assert alone == seen_below(someone(), deepagents, above=True)
+    assert alone != seen_below(someone(), leaking(deepagents), above=True)

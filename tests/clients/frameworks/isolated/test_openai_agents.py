@@ -175,3 +175,24 @@ async def test_the_readme(opened):
     agent = Agent(name="counter", model=Counting())
     assert [await reply(agent, session, "Go on."), await reply(agent, session, "Go on.")] == ["1 items", "3 items"]
     assert len(await MunimentSession("tea", session).get_items()) == 4
+
+
+@pytest.mark.parametrize("content", ["no JSON", '"text"', "[" * 50_000])
+async def test_a_passage_that_is_no_item_does_not_hide_the_rest(opened, content):
+    session = opened(PUBLIC)
+    mine = MunimentSession("one", session)
+    await mine.add_items([said("one"), said("two")])
+    other = session.store_passage(content, thread="one", tags=["openai-agents"])
+
+    assert await mine.get_items(2) == [said("one"), said("two")]
+    assert await mine.pop_item() == said("two")
+    await mine.clear_session()
+    assert await mine.get_items() == []
+    assert session.get_passage(other.passage_id).content == content
+
+
+def test_two_names_that_unicode_writes_alike_are_not_one_conversation(opened):
+    session = opened(PUBLIC)
+    MunimentSession("caf\u00e9", session)
+    with pytest.raises(ValueError, match="Normalization Form C"):
+        MunimentSession("cafe\u0301", session)

@@ -122,10 +122,17 @@ final class Mistake {
         && (says(cause, "not an SSL/TLS record") || says(cause, "unrecognized SSL message"));
   }
 
-  /** A server without TLS begins with HTTP/2 settings; one with TLS sends nothing, or an alert. */
+  /**
+   * A server without TLS begins with HTTP/2 settings; one with TLS sends nothing, or an alert. If
+   * it closes the connection before it has read all that was sent, that is a reset.
+   */
   private static boolean isSilent(Status status) {
     return CLOSED.equals(status.getDescription())
-        || causes(status).anyMatch(cause -> says(cause, "First received frame was not SETTINGS"));
+        || causes(status)
+            .anyMatch(
+                cause ->
+                    says(cause, "First received frame was not SETTINGS")
+                        || says(cause, "Connection reset by peer"));
   }
 
   /** The names in a certificate, if Netty reports them; otherwise what the runtime says. */

@@ -27,7 +27,9 @@ class AdkMemoryTest {
   }
 
   private void add(Options options) {
-    try (var session = SessionClient.connect(server.address(), "ms_session", options)) {
+    try (var session =
+        SessionClient.connect(
+            server.address(), "ms_session", options.withTimeout(Duration.ofMinutes(1)))) {
       new MunimentMemoryService(session)
           .addSessionToMemory(AdkMemories.conversation("one", "ada", "She likes Assam."))
           .blockingAwait();
