@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import click
 import psycopg
@@ -99,7 +100,7 @@ def _commands(servers: Sequence[str]) -> dict[str, Sequence[str]]:
 
 
 def _run(settings: Settings, commands: dict[str, Sequence[str]], stack: ExitStack) -> None:
-    processes = {"workers": settings.workers, "threads": settings.threads}
+    processes: Any = {"workers": settings.workers, "threads": settings.threads}
     services = {name: _serve(settings, command, stack) for name, command in commands.items()}
     sessions = {name: _sessions(service) for name, service in services.items()}
     first, saver = next(iter(services.values())), next(iter(sessions.values()))[Classification.INTERNAL]

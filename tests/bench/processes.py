@@ -50,13 +50,22 @@ OURS: Sequence[str] = (str(Path(sys.executable).with_name("muniment")),)
 
 @contextmanager
 def serving(
-    folder: Path, *, workers: int, threads: int, words_alone: bool = False, command: Sequence[str] = OURS
+    folder: Path,
+    *,
+    workers: int,
+    threads: int,
+    words_alone: bool = False,
+    command: Sequence[str] = OURS,
+    more: Sequence[str] = (),
 ) -> Iterator[Service]:
-    """A server, started by the `muniment` command *command*; with *words_alone* one that finds no embedder."""
+    """A server, started by the `muniment` command *command* with *more* options.
+
+    With *words_alone* it finds no embedder.
+    """
     begun = time.monotonic()
     options = {"listen": "127.0.0.1:0", "data-dir": folder, "workers": workers, "threads": threads}
     process = subprocess.Popen(
-        [*command, "serve", "--dev", *(f"--{name}={value}" for name, value in options.items())],
+        [*command, "serve", "--dev", *(f"--{name}={value}" for name, value in options.items()), *more],
         env={**os.environ, "PYTHONPATH": str(WORDS_ALONE)} if words_alone else None,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -6,7 +6,10 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +21,18 @@ from rich.table import Table
 
 import muniment
 from muniment_server.runtime.embedder import Model
+from muniment_server.search.embeddings import readable
 from tests.bench.processes import Service, serving
 from tests.eval import picture
 from tests.eval.corpora import Corpus, corpora
 from tests.eval.folder import data_option
 from tests.eval.measures import NAMES, Scores, measured
-from tests.eval.systems import Fts5, Ilike, Muniment, System, WordsAlone
+from tests.eval.systems import ByAddress, Fts5, Ilike, Muniment, System, WordsAlone
+from tests.support.embedding_server import answer_with, embedding_server
 
 _CONSOLE = Console()
 _SYSTEMS = (Muniment.name, WordsAlone.name, Fts5.name, Ilike.name)
-_OURS = (Muniment.name, WordsAlone.name)
+_OURS = (Muniment.name, WordsAlone.name, ByAddress.name)
 _CALLERS = 2
 FLOORS = {
     Muniment.name: {
@@ -42,6 +47,11 @@ FLOORS = {
 """What the service must reach, with the embedder and without."""
 _SLOWEST_VECTORS = 600.0
 """Seconds for those of one corpus: some hundred chunks, a tenth of a second each on a quiet machine."""
+_WAITING = """
+SELECT FROM muniment_internal.meaning WHERE embedder IS NULL
+ UNION ALL
+SELECT FROM muniment_internal.remote_embedding WHERE signs IS NULL
+ LIMIT 1"""
 _SLOWEST_QUERY = 0.030
 """Seconds in which a query gets its vector, on a quiet machine."""
 LEAD = 0.15
@@ -53,8 +63,9 @@ WORST_LANGUAGE = 0.06
 @click.command(epilog="Example: make eval ARGS='--only XQuAD'")
 @click.option("--only", default="", help="Only sets whose name, or agent, holds this. Floors are those of whole sets.")
 @data_option
+@click.option("--by-address", is_flag=True, help="Also with the built-in model at an address. Takes twice as long.")
 @click.option("--svg", default=None, type=click.Path(path_type=Path), help="Where to draw a picture.")
-def main(only: str, data: Path, svg: Path | None) -> None:
+def main(only: str, data: Path, by_address: bool, svg: Path | None) -> None:
     """Measure search on this machine. Takes some minutes. Fails when a floor of a whole set is missed."""
     every = corpora(data)
     chosen = [corpus for corpus in every if only in corpus.name or only in corpus.agent_id]
@@ -67,8 +78,9 @@ def main(only: str, data: Path, svg: Path | None) -> None:
         with (
             serving(folder / "both", workers=1, threads=4) as service,
             serving(folder / "words", workers=1, threads=4, words_alone=True) as words_alone,
+            _by_address(folder / "address", chosen, wanted=by_address) as other,
         ):
-            scores = _run(service, words_alone, chosen)
+            scores = _run(service, words_alone, other, chosen)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     _time_queries([question.text for corpus in chosen for question in corpus.questions][:200])
@@ -87,12 +99,31 @@ def main(only: str, data: Path, svg: Path | None) -> None:
     sys.exit(bool(missed))
 
 
-def _run(service: Service, words_alone: Service, chosen: list[Corpus]) -> Scores:
+@contextmanager
+def _by_address(folder: Path, chosen: list[Corpus], *, wanted: bool) -> Iterator[Service | None]:
+    """A service with the built-in model at an address, which knows queries from chunks by the questions."""
+    if not wanted:
+        yield None
+        return
+    model = Model()
+    queries = {readable(question.text) for corpus in chosen for question in corpus.questions}
+
+    def embed(text: str) -> Sequence[int]:
+        return model.embed_query(text) if text in queries else model.embed_chunk(text)
+
+    with embedding_server() as server:
+        server.answer = lambda handler, texts: answer_with(handler, [list(embed(text)) for text in texts])
+        options = ("--embedder", server.url, "--embedder-model", "built-in")
+        with serving(folder, workers=1, threads=4, more=options) as service:
+            yield service
+        asked = sum(text in queries for text in server.texts)
+        _CONSOLE.print(f"the address embedded {len(server.texts) - asked:,} chunks and {asked:,} queries")
+
+
+def _run(service: Service, words_alone: Service, by_address: Service | None, chosen: list[Corpus]) -> Scores:
     scores = Scores()
-    seconds: dict[str, list[float]] = {name: [] for name in _SYSTEMS}
-    host, other = (
-        muniment.connect(each.address, host_key=each.host_key, timeout=60) for each in (service, words_alone)
-    )
+    seconds: dict[str, list[float]] = defaultdict(list)
+    host, other = _host_of(service), _host_of(words_alone)
     with psycopg.connect(service.conninfo("postgres"), autocommit=True) as admin:
         for corpus in track(chosen, "asking", console=Console(stderr=True)):
             systems: dict[str, System] = {
@@ -101,22 +132,30 @@ def _run(service: Service, words_alone: Service, chosen: list[Corpus]) -> Scores
                 Fts5.name: Fts5(host, corpus),
                 Ilike.name: Ilike(admin, corpus),
             }
-            _wait_for_vectors(admin)
+            _wait_for_vectors(service)
+            if by_address is not None:
+                systems[ByAddress.name] = ByAddress(_host_of(by_address), corpus)
+                _wait_for_vectors(by_address)
             for name, system in systems.items():
                 _ask(name, system, corpus, scores, seconds[name])
-    for name in _OURS:
+    for name in filter(seconds.get, _OURS):
         _say_how_long(f"a search of {name}", seconds[name])
     return scores
 
 
-def _wait_for_vectors(admin: psycopg.Connection[Any]) -> None:
+def _host_of(service: Service) -> muniment.HostClient:
+    return muniment.connect(service.address, host_key=service.host_key, timeout=60)
+
+
+def _wait_for_vectors(service: Service) -> None:
     deadline = time.monotonic() + _SLOWEST_VECTORS
-    while admin.execute("SELECT FROM muniment_internal.meaning WHERE embedder IS NULL LIMIT 1").rowcount:
-        if time.monotonic() > deadline:
-            raise click.ClickException(
-                f"vectors were not made in {_SLOWEST_VECTORS:.0f} s: `make run`, save something, and see why there"
-            )
-        time.sleep(0.2)
+    with psycopg.connect(service.conninfo("postgres"), autocommit=True) as admin:
+        while admin.execute(_WAITING).rowcount:
+            if time.monotonic() > deadline:
+                raise click.ClickException(
+                    f"vectors were not made in {_SLOWEST_VECTORS:.0f} s: `make run`, save something, and see why there"
+                )
+            time.sleep(0.2)
 
 
 def _time_queries(queries: list[str]) -> None:
@@ -160,12 +199,11 @@ def _report(scores: Scores, corpus: str) -> None:
     for name in NAMES:
         table.add_column(name, justify="right")
     for category in scores.categories(corpus):
-        for place, system in enumerate(_SYSTEMS):
+        systems = [each for each in (*_SYSTEMS, ByAddress.name) if scores.count(each, corpus, category)]
+        for system in systems:
             means = scores.mean(system, corpus, category)
-            shown = (category, str(scores.count(system, corpus, category))) if place == 0 else ("", "")
-            table.add_row(
-                *shown, system, *(f"{means[name]:.3f}" for name in NAMES), end_section=place == len(_SYSTEMS) - 1
-            )
+            shown = (category, str(scores.count(system, corpus, category))) if system == systems[0] else ("", "")
+            table.add_row(*shown, system, *(f"{means[name]:.3f}" for name in NAMES), end_section=system == systems[-1])
     _CONSOLE.print(table)
 
 

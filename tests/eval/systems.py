@@ -49,6 +49,12 @@ class Muniment:
         return [self._ids[result.passage.passage_id] for result in found.results]
 
 
+class ByAddress(Muniment):
+    """The same with a model at an address, which the built-in one is here: it should find the same."""
+
+    name = "by an address"
+
+
 class WordsAlone(Muniment):
     """The same without an embedder."""
 
