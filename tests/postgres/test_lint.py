@@ -46,6 +46,9 @@ BAD = {
     "WITH f AS (SELECT a.x FROM a, b WHERE a.tenant = %(tenant)s AND b.tenant = %(tenant)s FOR SHARE)"
     " SELECT f.x FROM f":
         "reads several relations",
+    "WITH f AS (SELECT a.x FROM a WHERE a.tenant = %(tenant)s AND a.x IN (SELECT given.x FROM given) FOR NO KEY UPDATE)"
+    " SELECT f.x FROM f":
+        "a SELECT that locks has IN (SELECT",
     "WITH item AS (SELECT item.* FROM item) SELECT item.name FROM item": "item is not held to the tenant",
     "WITH item AS (SELECT item.* FROM item WHERE item.tenant = %(tenant)s) SELECT i.name FROM item AS i"
     " WHERE EXISTS (SELECT FROM vault.item)": "vault.item is not held to the tenant",

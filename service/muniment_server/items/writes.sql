@@ -363,7 +363,7 @@ expiring AS MATERIALIZED ( -- locked by name: otherwise two batches of the same 
      WHERE own.tenant = %(tenant)s
        AND own.agent = (SELECT session.agent FROM session)
        AND own.kind = 4
-       AND own.name IN (SELECT given.name FROM given)
+       AND own.name = ANY(ARRAY(SELECT given.name FROM given))
        AND own.delete_time IS NULL
        AND own.expire_time <= vault.clock()
      ORDER BY own.name

@@ -20,7 +20,7 @@ import psycopg
 from psycopg import sql
 
 from muniment_server.domain.classification import Classification
-from muniment_server.postgres import roles
+from muniment_server.postgres import citus, roles
 
 OLDEST_POSTGRES = 150000
 """Postgres 15 introduced `security_invoker` views."""
@@ -121,6 +121,8 @@ def missing_roles(admin: str) -> set[str]:
 def _check_server(connection: psycopg.Connection) -> None:
     if connection.info.server_version < OLDEST_POSTGRES:
         raise CannotMigrate("this server is too old: Muniment needs PostgreSQL 15 or later")
+    if citus.is_cluster(connection):
+        raise CannotMigrate(citus.REFUSAL)
 
 
 def _check_servers(connection: psycopg.Connection, beside: int) -> None:

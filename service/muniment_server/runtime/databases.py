@@ -17,7 +17,7 @@ from psycopg.rows import class_row
 
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
 from muniment_server.monitor import grants
-from muniment_server.postgres import pool, queries, roles
+from muniment_server.postgres import citus, pool, queries, roles
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.pool import NETWORK, RoleConnection, WrongRole, WrongSettings
 from muniment_server.runtime import clocks, connection_budget, log_settings, restoring
@@ -129,6 +129,8 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
     Raises psycopg.OperationalError if a role cannot log in.
     """
     with _logged_in(conninfo, roles.CONTROL) as connection:
+        if citus.is_cluster(connection):
+            return [citus.REFUSAL]
         if unfinished := restoring.problems(connection):
             return unfinished
     for role in roles.SERVING:

@@ -1,0 +1,42 @@
+"""A Citus cluster is refused. What tells one is put into the catalog here; tests/citus has a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from muniment_server.postgres import citus
+from tests.support.commands import run_process
+from tests.support.external_postgres import admin_url, migrate
+
+
+@pytest.fixture
+def cluster(url: str, passfile: Path) -> Iterator[str]:
+    """The URL of a migrated database that looks like one of a cluster."""
+    with psycopg.connect(admin_url(url), autocommit=True) as admin:
+        admin.execute("SET allow_system_table_mods = on")
+        admin.execute("CREATE TABLE pg_catalog.pg_dist_node ()")
+        try:
+            yield url
+        finally:
+            admin.execute("DROP TABLE pg_catalog.pg_dist_node")
+
+
+def test_a_cluster_is_not_served(folder: Path, cluster: str, passfile: Path) -> None:
+    options = ("--database-url", cluster, "--passfile", str(passfile))
+
+    refused = run_process(folder, "serve", "--listen", "127.0.0.1:0", *options)
+
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert citus.REFUSAL in refused.stderr
+    assert citus.REFUSAL in run_process(folder, "doctor", *options).stdout
+
+
+def test_a_cluster_is_not_migrated(folder: Path, cluster: str, passfile: Path) -> None:
+    refused = migrate(folder, cluster, passfile)
+
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert citus.REFUSAL in refused.stderr
