@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -120,6 +121,8 @@ class OperatorsServers:
             raise ConfigError(f"there is no server {name}: choose one of {', '.join(self.names)}")
         url = self.placement.servers[name]
         passfile = libpq.conninfo_to_dict(url).get("passfile")
+        if "PGUSER" in os.environ:  # libpq's own variable: `doctor` must know whether there is an administrator
+            url = libpq.make_conninfo(url, user=os.environ["PGUSER"])
         state_dir = None if self.state_dir is None else epoch_directory(self.state_dir, name)
         return DatabaseConfig(
             self.data_dir, databases.without(url, "passfile"), Path(str(passfile)) if passfile else None, state_dir

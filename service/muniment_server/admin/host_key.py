@@ -95,8 +95,9 @@ def create(
     only_service = _SERVICES[only] if only is not None else None
     config = DatabaseConfig(where["data_dir"], where["database_url"], None, where["state_dir"], where["servers_file"])
     with report_database_errors(), report_wrong_names():
+        chosen = chosen_database(config, server)
         _require_no_tenant_elsewhere(config, server, tenant)
-        with operator_of(chosen_database(config, server)) as operator:
+        with operator_of(chosen) as operator:
             host_key_id, key = operator.create_host_key(
                 tenant=tenant, ceiling=ceiling, lifetime=lifetime, only_service=only_service, ids=RandomIds()
             )
