@@ -189,7 +189,7 @@ def test_a_move_that_was_interrupted_can_be_given_up(servers: Servers, served: S
 
 
 def test_what_is_written_while_it_is_copied_is_moved_or_refused(servers: Servers, served: Serve) -> None:
-    """Of the calls that had passed authentication when the fence came up, each is moved, or fails."""
+    """Of the calls that had passed authentication when the tenant was closed, each is moved, or fails."""
     key = servers.key("acme", "a")
     host = _filled(served({}), key)
     with servers.owners() as connections:
@@ -197,7 +197,7 @@ def test_what_is_written_while_it_is_copied_is_moved_or_refused(servers: Servers
         plan = move.plan("b")
         assert plan is not None
         steps = move.run(plan)
-        assert next(steps).name == "fence"
+        assert next(steps).name == "close"
         with servers.databases["a"].as_owner() as late:  # as a call does that looked its key up before
             late.execute(
                 "INSERT INTO vault.session (tenant, agent, session_id, conversation_id, token_hash, expire_time)"
@@ -294,7 +294,7 @@ def test_a_move_that_is_killed_at_any_step_ends_when_it_is_run_again(
 
 
 _STEPS = range(98)
-"""The steps of a move: the fence, a copy and a comparison of each of 47 tables, the commits, and the end."""
+"""The steps of a move: the closing, a copy and a comparison of each of 47 tables, the commits, and the end."""
 
 
 def test_the_steps_of_a_move_are_those_that_are_killed(servers: Servers) -> None:

@@ -1,8 +1,8 @@
-"""Moves a tenant to another database server: fence, copy, compare, let go, activate.
+"""Moves a tenant to another database server: close, copy, compare, let go, activate.
 
 At every moment at most one server lets the tenant write, whatever is killed when:
 
-1. The source is fenced: the row of the tenant says where it moves, its host keys are revoked, its sessions closed.
+1. The tenant is closed at the source: its row says where it moves, its host keys are revoked, its sessions closed.
 2. In one transaction of each server, the source's rows are locked and copied, table by table, and then deleted. What is
    deleted is compared with what has arrived. The target commits first. The tenant is not served there yet.
 3. The source commits. From then on it has no row that a new one could refer to.
@@ -184,11 +184,11 @@ class Move:
         elif plan.gives_up:
             yield from self._give_up(plan, plan.source)
         else:
-            yield from self._fence(plan, plan.source)
+            yield from self._close(plan, plan.source)
             yield from self._transfer(plan, plan.source)
             yield from self._activate(plan)
 
-    def _fence(self, plan: Plan, source: str) -> Iterator[Step]:
+    def _close(self, plan: Plan, source: str) -> Iterator[Step]:
         """End the sessions and revoke the keys of the tenant. Calls that wait for a lock find neither afterwards."""
         connection = self._servers[source]
         if _one(connection, "being_erased", _Count, tenant=plan.tenant).rows:
@@ -201,7 +201,7 @@ class Move:
             self._lock(connection, plan, source)
             _execute(connection, "leave", tenant=plan.tenant, server=plan.target)
             _end_principals(connection, plan.tenant)
-        yield Step("fence")
+        yield Step("close")
 
     def _transfer(self, plan: Plan, source: str) -> Iterator[Step]:
         for attempt in range(1, _ATTEMPTS + 1):
@@ -236,7 +236,7 @@ class Move:
                     if _deleted(sending, plan.tenant, table) != arrived and table.name not in _NOT_COMPARED:
                         raise _Changed
                     yield Step("compare", str(table))
-                _end_principals(receiving, plan.tenant)  # those that calls under way have made since the fence
+                _end_principals(receiving, plan.tenant)  # those that calls under way have made since then
                 sending.execute(_QUERIES["delete_tenant"], {"tenant": plan.tenant})
             yield Step("arrive")
         yield Step("let go")
