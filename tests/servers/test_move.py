@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 import grpc
+import psycopg
 import pytest
 
 from muniment_server.admin.moving import CannotMove, Move, Step
@@ -211,6 +212,44 @@ def test_what_is_written_while_it_is_copied_is_moved_or_refused(servers: Servers
     with servers.databases["b"].as_owner() as owner:
         found: Any = owner.execute("SELECT close_time FROM vault.session WHERE token_hash = 'late'").fetchall()
     assert [row.close_time is not None for row in found] == [True]
+
+
+_LATE = {
+    "an agent": "INSERT INTO vault.agent (tenant, agent, agent_id, display_name, language, memory_enabled,"
+    " user_profile_enabled, memory_char_limit, user_char_limit) VALUES (%s, 1, 'late', '', '', true, true, 1, 1)",
+    "a key": "INSERT INTO vault.host_key (tenant, host_key_id, key_hash, ceiling)"
+    " VALUES (%s, gen_random_uuid(), 'late', 1)",
+    "a conversation": "INSERT INTO vault.conversation (tenant, agent, conversation_id, taint)"
+    " SELECT tenant, agent, 'late', 1 FROM vault.agent WHERE tenant = %s",
+    "a session": "INSERT INTO vault.session (tenant, agent, session_id, conversation_id, token_hash, expire_time)"
+    " SELECT tenant, agent, gen_random_uuid(), conversation_id, 'late', 'infinity' FROM vault.conversation"
+    " WHERE tenant = %s LIMIT 1",
+    "a raise": "UPDATE vault.conversation SET taint = 4 WHERE tenant = %s",
+    "a write in a session": "SELECT FROM vault.session WHERE tenant = %s FOR NO KEY UPDATE",
+}
+
+
+@pytest.mark.parametrize("late", _LATE)
+def test_from_the_copy_on_no_call_adds_a_row(late: str, servers: Servers, served: Serve) -> None:
+    """It waits, and then finds nothing that its row could refer to."""
+    key = servers.key("acme", "a")
+    host = Caller(served({}), key)
+    host.create_agent(agent_id="alice")
+    session_of(host, PUBLIC)
+    with servers.owners() as connections, servers.databases["a"].as_owner() as call:
+        move = Move(connections, "acme")
+        plan = move.plan("b")
+        assert plan is not None
+        steps = move.run(plan)
+        while next(steps).name != "copy":
+            pass
+        call.execute("SET lock_timeout = '50ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            call.execute(_LATE[late].encode(), [_number(key)])
+        list(steps)
+        with suppress(psycopg.errors.ForeignKeyViolation):
+            assert call.execute(_LATE[late].encode(), [_number(key)]).rowcount == 0
+    assert _rows(servers, "a", _number(key)) == {}
 
 
 def test_rows_that_change_meanwhile_are_copied_again(servers: Servers, served: Serve) -> None:

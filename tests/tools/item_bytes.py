@@ -25,7 +25,8 @@ from tests.support.services import serving
 
 _BATCH = 50
 _SIZES = """
-SELECT class.relname AS name, sum(pg_table_size(class.oid))::bigint AS rows, sum(pg_indexes_size(class.oid))::bigint AS indexes
+SELECT class.relname AS name, sum(pg_table_size(class.oid))::bigint AS rows,
+       sum(pg_indexes_size(class.oid))::bigint AS indexes
   FROM pg_class AS class
        JOIN pg_namespace AS namespace
             ON namespace.oid = class.relnamespace
