@@ -17,7 +17,7 @@ from muniment_server.runtime import claims, databases, servers_file
 from muniment_server.runtime.configuration import ConfigError
 from muniment_server.runtime.databases import NotReady
 from tests.servers.conftest import Servers, serving_from, session_of
-from tests.support.commands import Server, run_process, wait_until
+from tests.support.commands import Server, objects, run, run_process, wait_until
 from tests.support.services import Caller
 
 PUBLIC = Classification.PUBLIC
@@ -34,7 +34,8 @@ def test_each_tenant_is_served_by_its_server(servers: Servers, serving: Callable
     """A server that is away stops its own tenants only. The file is read again by a reload, unless it is wrong."""
     at_a, at_b = servers.key("acme", "a"), servers.key("globex", "b")
     servers.write({_number(at_b): "b"})
-    server = serving("--servers", str(servers.file), *_OPTIONS)
+    metrics = f"unix:{servers.folder / 'metrics'}"
+    server = serving("--servers", str(servers.file), "--metrics", metrics, *_OPTIONS)
     with grpc.insecure_channel(server.address) as channel:
         hosts = {"a": Caller(channel, at_a), "b": Caller(channel, at_b)}
         for host in hosts.values():
@@ -51,6 +52,8 @@ def test_each_tenant_is_served_by_its_server(servers: Servers, serving: Callable
         assert sessions["a"].get_memory(key="plan").memory.content == "at a"
         assert hosts["a"].list_agents().agents
         assert _health(channel) == health_pb2.HealthCheckResponse.SERVING
+        (status,) = objects(run(servers.folder, "status", "--metrics", metrics, "--json"))
+        assert (status["ready"], status["servers_up"]) == (True, {"a": 1, "b": 0})
         _open(servers, "b")
         wait_until(lambda: sessions["b"].observe("GetMemory", key="plan").code is grpc.StatusCode.OK, "b is back")
 

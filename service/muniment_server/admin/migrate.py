@@ -67,6 +67,11 @@ def migrate(
     config = DatabaseConfig(data_dir, database_url, passfile, state_dir)
     with report_database_errors():
         if servers_file is not None:
+            if passfile is not None or rotate or prepare_rotation:
+                raise click.UsageError(
+                    "--servers excludes --passfile, --rotate and --prepare-rotation: a passfile stands in the URL of "
+                    "its server, and passwords are rotated server by server, with --database-url"
+                )
             _migrate_all(servers_of(servers_file, data_dir=data_dir, database_url=database_url, state_dir=state_dir))
             return
         if prepare_rotation and database_url is not None and passfile is not None:
