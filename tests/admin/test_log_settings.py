@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from muniment_server.postgres import roles
+from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime import databases, log_settings
@@ -109,7 +110,7 @@ def test_the_gate_closes(database, logging_all):
         for setting, open_after in (("log_statement = 'all'", False), ("log_statement = 'none'", True)):
             logging_all(setting)
             connections = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
-            check_grants(service.server, connections, connections=10)
+            check_grants(service.server, Databases.of_one(connections), connections=10)
             connections.close()
             assert service.server.gate.open is open_after
 

@@ -23,6 +23,7 @@ _FIELDS = [
     "gate_open",
     "gate_problems",
     "database_up",
+    "servers_up",
     "database_sqlstate",
     "database_answered",
     "database_down_since",

@@ -35,7 +35,7 @@ SELECT count(*) AS versions
 def test_what_was_acknowledged_survives_every_step_of_the_clock(
     kills: int, database: Database, service: Service
 ) -> None:
-    """And is there once; audit rows are the effects; no taint falls; no session ends; nobody is surprised."""
+    """And is there once; audit rows are the effects; no taint falls; no session ends; no answer is a surprise."""
     load = Load(service.address, new_host_key(database, "acme", Classification.RESTRICTED), conversations=5)
     clock, dice, ahead, set_back = Clock(database), random.Random(5), timedelta(), 0
     with load.running(), database.as_owner() as owner:

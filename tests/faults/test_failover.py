@@ -24,6 +24,7 @@ from muniment_server.postgres import pool, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.migrate import migrate
+from muniment_server.postgres.placement import ONLY, Placement
 from muniment_server.postgres.pool import SINGLE, RoleConnection, WrongRole, verify
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime import databases
@@ -151,9 +152,9 @@ def test_a_refused_connection_is_closed(pair: Pair, state: Path, raised: Caller)
 @pytest.mark.proof
 def test_a_server_does_not_start_on_the_old_primary(pair: Pair, state: Path, raised: Caller) -> None:
     with pytest.raises(NotReady, match=r"timeline 2 was seen.*muniment database adopt"):
-        databases.require_ready(Alone(pair.primary).url, connections=10, epochs=EpochGuard(state))
+        databases.require_ready(Placement({ONLY: Alone(pair.primary).url}), connections=10, epochs=state)
 
-    databases.require_ready(Alone(pair.standby).url, connections=10, epochs=EpochGuard(state))
+    databases.require_ready(Placement({ONLY: Alone(pair.standby).url}), connections=10, epochs=state)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment_server.domain.classification import Classification
 from muniment_server.monitor.interceptors import Gate
+from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.worker import check_grants
@@ -54,7 +55,7 @@ _BREACHES = {
 def look(service: Service, database: Database) -> Iterator[Callable[[], None]]:
     """What a worker does once a minute."""
     connections = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
-    yield lambda: check_grants(service.server, connections, connections=10)
+    yield lambda: check_grants(service.server, Databases.of_one(connections), connections=10)
     connections.close()
 
 
@@ -102,7 +103,7 @@ def test_an_unreachable_database_leaves_the_gate_as_it_is(standing: bool, servic
     service.server.set_serving(standing)
     away = RoleDatabase(lambda role: database.conninfo(role).replace(database.name, "not_there"), pool_sizes=SINGLE)
 
-    check_grants(service.server, away, connections=10)
+    check_grants(service.server, Databases.of_one(away), connections=10)
     away.close()
 
     assert _health(service) == (_SERVING if standing else _NOT_SERVING)

@@ -36,6 +36,7 @@ from muniment_server.monitor.interceptors import EgressFilter, MapErrors
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.notes.wire import budget_exceeded_to_proto
 from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.transport.server import SERVICES
 from tests.support.statuses import details_of
@@ -246,7 +247,7 @@ def _call(principal, connection=None):
         give_way=lambda: None,
         token=None,
         deadline=Deadline(),
-        scopes=Scopes(database, RandomIds(), audit_reads_from=Classification.CONFIDENTIAL),
+        scopes=Scopes(Databases.of_one(database), RandomIds(), audit_reads_from=Classification.CONFIDENTIAL),
         principal=principal,
     )
 

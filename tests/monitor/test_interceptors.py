@@ -21,6 +21,7 @@ from muniment_server.monitor.retry import RetryOnTaintChange
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.monitor.validation import Validator, load_pool
 from muniment_server.postgres.disk import Disk
+from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.search import Searcher
@@ -38,7 +39,7 @@ ORDER = [MapErrors, Gate, Authenticate, RetryOnTaintChange, Authorize, Validate,
 def scopes():
     """Scopes over no database: nothing is asked of it."""
     database = Database(lambda _: "", pool_sizes=SINGLE)
-    yield Scopes(database, RandomIds(), audit_reads_from=Classification.CONFIDENTIAL)
+    yield Scopes(Databases.of_one(database), RandomIds(), audit_reads_from=Classification.CONFIDENTIAL)
     database.close()
 
 

@@ -16,6 +16,7 @@ from muniment_server.monitor import policy
 from muniment_server.monitor.policy import PolicyError
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres.disk import Disk
+from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.search import Searcher
@@ -103,7 +104,9 @@ def test_a_method_without_a_policy_stops_the_server(monkeypatch):
     """Law 8: what no one declared is denied, from the start."""
     monkeypatch.setattr(server, "SERVICES", (*SERVICES, made_up(declared=False)))
     scopes = Scopes(
-        Database(lambda _: "", pool_sizes=SINGLE), RandomIds(), audit_reads_from=Classification.CONFIDENTIAL
+        Databases.of_one(Database(lambda _: "", pool_sizes=SINGLE)),
+        RandomIds(),
+        audit_reads_from=Classification.CONFIDENTIAL,
     )
 
     with pytest.raises(PolicyError, match=r"vault\.Vault\.Peek"):

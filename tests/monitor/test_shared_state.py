@@ -46,6 +46,7 @@ _HARMLESS = {
     "search/grams.py": {"word_pattern": "which signs of Unicode are letters"},
     "search/languages.py": {"_LANGUAGES_OF": _CONSTANT, "_SCRIPTS": _CONSTANT, "_STOP_WORDS": _CONSTANT},
     "search/reindex.py": {"_QUERIES": _QUERY_TEXTS},
+    "search/reranking.py": {"NO_RERANKER": "a frozen value"},
 }
 """What is found, and why it keeps nothing of any call."""
 

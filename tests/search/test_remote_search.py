@@ -17,6 +17,7 @@ from muniment_server.admin.checks import _check_ledgers
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.disk import Disk
+from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
@@ -94,11 +95,11 @@ def world_of(database, folder, server, ceiling, *, ready: bool = True) -> Iterat
         stack.callback(roles.close)
         stack.callback(remote_roles.close)
         schedule = EmbeddingSchedule(
-            roles,
+            Databases.of_one(roles),
             lambda text, _: quick(text),
             next_model=lambda level: model.number if level.can_flow_to(ceiling) else None,
         )
-        stack.enter_context(RemoteEmbedding(config, model, remote_roles, Disk(None)).running(path))
+        stack.enter_context(RemoteEmbedding(config, model, Databases.of_one(remote_roles), Disk(None)).running(path))
         embed_remotely = remote_query_embedder(path, config.model, ceiling)
         service = stack.enter_context(serving(database, embed=quick, embed_remotely=embed_remotely))
         if ready:
@@ -275,7 +276,9 @@ def test_what_was_stored_before_is_embedded_and_the_built_in_model_searches_unti
             session.save_memory(key=f"cat-{number}", content=f"a cat {number}")
         session.save_memory(key="dog", content="a dog")
         schedule = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
-        embed_queued_chunks(EmbeddingSchedule(schedule, lambda text, _: quick(text)), Disk(None), StopSignal())
+        embed_queued_chunks(
+            EmbeddingSchedule(Databases.of_one(schedule), lambda text, _: quick(text)), Disk(None), StopSignal()
+        )
         schedule.close()
 
     def answer(handler, texts):

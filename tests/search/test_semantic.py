@@ -13,6 +13,7 @@ import pytest
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.disk import Disk
+from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedder import CrashTolerantEmbedder, EmbeddingSchedule, Model, embed_queued_chunks
@@ -647,7 +648,7 @@ def test_other_levels_continue_after_an_unexpected_error(service, at, caplog, fa
         return rows(service.database, f"SELECT embedder FROM {level.role}.meaning")
 
     with closing(RoleDatabase(service.database.conninfo, pool_sizes=SINGLE)) as database:
-        turns = EmbeddingSchedule(database, vector)
+        turns = EmbeddingSchedule(Databases.of_one(database), vector)
         save(at(failing), waits="my secret")
         embed_queued_chunks(turns, Disk(None), StopSignal())
         save(at(other), dog="dog")

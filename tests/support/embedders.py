@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from muniment_server.postgres.disk import Disk
+from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedder import EmbeddingSchedule, Model, embed_queued_chunks
@@ -56,6 +57,6 @@ def embed_by(database: Database, embed: ChunkEmbedder, ended: StopSignal) -> Non
     """Compute embeddings with *embed*, until none is queued or *ended* is set."""
     roles = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
     try:
-        embed_queued_chunks(EmbeddingSchedule(roles, embed), Disk(None), ended)
+        embed_queued_chunks(EmbeddingSchedule(Databases.of_one(roles), embed), Disk(None), ended)
     finally:
         roles.close()

@@ -37,6 +37,7 @@ UNSCOPED = {
     ("muniment_server.monitor", "catalog.sql"): (roles.CONTROL,),
     ("muniment_server.postgres", "connection.sql"): roles.SERVING,
     ("muniment_server.runtime", "census.sql"): (roles.CONTROL,),
+    ("muniment_server.runtime", "claims.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "clocks.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "connection_budget.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "host_keys.sql"): (roles.CONTROL,),
@@ -53,6 +54,7 @@ OPERATORS = {
     ("muniment_server.admin", "operator.sql"): (roles.OWNER,),
     ("muniment_server.admin", "history.sql"): (roles.OWNER,),
     ("muniment_server.admin", "journal.sql"): (roles.OWNER,),
+    ("muniment_server.admin", "moving.sql"): (roles.OWNER,),
     ("muniment_server.admin", "sealing.sql"): (roles.OWNER,),
     ("muniment_server.search", "reindex.sql"): (roles.OWNER,),
 }

@@ -27,6 +27,7 @@ from muniment_server.domain.tokens import TokenKind
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.epochs import EpochGuard
+from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.postgres.pool import RoleConnection
 from muniment_server.postgres.traced import TracedConnection
@@ -209,7 +210,7 @@ def serving(
         epochs=epochs,
         connection_class=RoleConnection if tracer is None else TracedConnection,
     )
-    scopes = Scopes(connections, ids, audit_reads_from=audit_reads_from)
+    scopes = Scopes(Databases.of_one(connections), ids, audit_reads_from=audit_reads_from)
     server = Server(
         scopes,
         Searcher(lambda text, _: embed(text), embed_remotely, reranker),

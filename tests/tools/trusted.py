@@ -21,6 +21,7 @@ LIMIT = 1600
 """The most lines of Python that the monitor may have."""
 _CONNECTIONS = (
     "postgres/pool.py",
+    "postgres/placement.py",
     "postgres/prepared.py",
     "postgres/traced.py",
     "postgres/epochs.py",

@@ -222,6 +222,6 @@ def test_c50_a_fault_under_closed_reflection_says_no_word_of_the_driver(closed, 
 def test_closed_reflection_is_unavailable_while_the_database_is_unreachable(closed):
     host = closed.host()
     host.list_agents()
-    closed.scopes._database.close()
+    closed.scopes.databases.close()
 
     assert refused(closed.channel, host.metadata).code() is grpc.StatusCode.UNAVAILABLE

@@ -118,7 +118,7 @@ def guessing(service: Service, tenant: int, look_ups: LookUps) -> Iterator[None]
 
 def wait_until_waiting(service: Service, look_ups: LookUps, calls: int) -> None:
     """Until so many calls wait, apart from those of the first look-up."""
-    lane = service.server._admission.verification._lane
+    lane = service.server._admission.verification.of(TenantNumber(1))._lane
     wait_until(lambda: look_ups.hashes and len(lane) == calls - len(look_ups.hashes[0]), f"{calls} calls wait")
 
 

@@ -17,15 +17,22 @@ import psycopg
 from psycopg import conninfo as libpq
 
 from muniment_server.admin import development
-from muniment_server.admin.database import embedded_database, has_cluster, message_of, require_passfile
+from muniment_server.admin.database import (
+    OperatorsServers,
+    embedded_database,
+    has_cluster,
+    message_of,
+    require_passfile,
+)
 from muniment_server.admin.operator import NearlyFull, connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
 from muniment_server.postgres import roles
 from muniment_server.postgres.disk import LEAST_FREE, free_bytes
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
+from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import next_passfile
-from muniment_server.runtime import databases, log_settings
+from muniment_server.runtime import claims, databases, log_settings
 from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.passfile import PassfileError, with_passfile
@@ -75,6 +82,34 @@ def examine(config: DatabaseConfig) -> Iterator[Finding]:
         yield from _check_embedded_database(config, config.data_dir)
     else:
         yield from _check_external_database(config, config.url)
+
+
+def examine_servers(servers: OperatorsServers) -> Iterator[Finding]:
+    """Check the machine, then each database server, then what they have together."""
+    assert servers.placement is not None
+    yield from _check_machine()
+    for name in servers.names:
+        config = servers.config(name)
+        assert config.url is not None
+        for finding in _check_external_database(config, config.url):
+            yield Finding(finding.verdict, f"{name}: {finding.text}")
+    yield from _check_claims(servers.placement)
+
+
+def _check_claims(placement: Placement) -> Iterator[Finding]:
+    """Whether each tenant is at one server, where its calls go. A server that does not answer is reported elsewhere."""
+    found = {}
+    for name, conninfo in placement.servers.items():
+        try:
+            with psycopg.connect(_login(databases.without(conninfo, "user", "password"), roles.CONTROL)) as connection:
+                found[name] = claims.claim_of(connection)
+        except psycopg.Error:
+            continue
+    problems, warnings = list(claims.problems(found)), list(claims.warnings(found, placement))
+    yield from map(_bad, problems)
+    yield from map(_worth_knowing, warnings)
+    if not problems and not warnings:
+        yield _good("each tenant is at one server, where its calls go")
 
 
 def _check_machine() -> Iterator[Finding]:

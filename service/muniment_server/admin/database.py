@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +16,20 @@ from click.core import ParameterSource
 from psycopg import conninfo as libpq
 
 from muniment.cli.failures import Failure, report_file_errors
-from muniment_server.admin.operator import NoSuchAgent, NoSuchTenant, connect_operator
+from muniment_server.admin.operator import NoSuchAgent, NoSuchTenant, Operator, TenantMoves, connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, conninfo_of_running
 from muniment_server.postgres import roles
 from muniment_server.postgres.epochs import EpochGuard, WrongEpoch
 from muniment_server.postgres.migrate import CannotMigrate
+from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import epoch_of
 from muniment_server.runtime import databases
+from muniment_server.runtime.assignment import epoch_directory
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, nearest_data_dir
 from muniment_server.runtime.databases import NotReady
 from muniment_server.runtime.passfile import PassfileError
+from muniment_server.runtime.servers_file import is_misread
+from muniment_server.runtime.servers_file import read as read_servers
 
 _PATH = click.Path(path_type=Path)
 
@@ -32,7 +38,7 @@ def _checked_url(ctx: click.Context, param: click.Parameter, url: str | None) ->
     """Reject a password on the command line, and a URL that libpq would misread and quote in its error."""
     if url is None:
         return None
-    if _is_misread(url):
+    if is_misread(url):
         raise click.BadParameter(
             "is not a connection URL: give postgresql://host:port/database, and escape special characters: %40 (@), "
             "%2F (/), %3A (:)"
@@ -44,16 +50,6 @@ def _checked_url(ctx: click.Context, param: click.Parameter, url: str | None) ->
             "put the URL in MUNIMENT_DATABASE_URL, or the password in ~/.pgpass"
         )
     return url
-
-
-def _is_misread(url: str) -> bool:
-    """Whether libpq would mistake part of a password for a host or a port."""
-    try:
-        given = libpq.conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
-        return True
-    ports = str(given.get("port") or 0).split(",")
-    return "@" in str(given.get("host", "")) or not all(port.isdecimal() for port in ports)
 
 
 data_dir_option = click.option(
@@ -91,6 +87,80 @@ state_dir_option = click.option(
     metavar="DIR",
     help="Where the server keeps the highest timeline of the database that it has seen. One directory per database.",
 )
+servers_option = click.option(
+    "--servers",
+    "servers_file",
+    type=_PATH,
+    envvar="MUNIMENT_SERVERS",
+    show_envvar=True,
+    metavar="FILE",
+    help="Use the database servers that this file names, instead of one.",
+)
+
+
+server_option = click.option("--server", metavar="NAME", help="Which of the database servers that --servers names.")
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorsServers:
+    """The servers of a file, as an operator reaches them. Without a file there are none."""
+
+    placement: Placement | None
+    data_dir: Path
+    state_dir: Path | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names, in the order of the file."""
+        return () if self.placement is None else tuple(self.placement.servers)
+
+    def config(self, name: str) -> DatabaseConfig:
+        """The database of one server. The serving roles have a passfile there, and operators their own passwords."""
+        assert self.placement is not None
+        if name not in self.placement.servers:
+            raise ConfigError(f"there is no server {name}: choose one of {', '.join(self.names)}")
+        url = self.placement.servers[name]
+        passfile = libpq.conninfo_to_dict(url).get("passfile")
+        if "PGUSER" in os.environ:  # libpq's own variable: `doctor` must know whether there is an administrator
+            url = libpq.make_conninfo(url, user=os.environ["PGUSER"])
+        state_dir = None if self.state_dir is None else epoch_directory(self.state_dir, name)
+        return DatabaseConfig(
+            self.data_dir, databases.without(url, "passfile"), Path(str(passfile)) if passfile else None, state_dir
+        )
+
+
+@contextmanager
+def operator_of(config: DatabaseConfig) -> Iterator[Operator]:
+    """An operator, connected to a database. Raises Failure, WrongEpoch, NotReady or psycopg.Error."""
+    with existing_database(config) as admin:
+        require_newest_server(admin, config)
+        with connect_operator(admin) as operator:
+            yield operator
+
+
+def servers_of(
+    servers_file: Path | None, *, data_dir: Path, database_url: str | None, state_dir: Path | None
+) -> OperatorsServers:
+    """The servers of the options of a command. Raises ConfigError, or OSError for a missing file."""
+    if servers_file is None:
+        return OperatorsServers(None, data_dir, state_dir)
+    if database_url is not None:
+        raise ConfigError("--servers names the databases: omit --database-url, and unset MUNIMENT_DATABASE_URL")
+    return OperatorsServers(read_servers(servers_file), data_dir, state_dir)
+
+
+def chosen_database(config: DatabaseConfig, server: str | None) -> DatabaseConfig:
+    """The one database of the options of a command. Raises ConfigError, or OSError for a missing file."""
+    if config.servers_file is None:
+        if server is not None:
+            raise ConfigError("--server needs --servers, the file that names the servers")
+        return config
+    servers = servers_of(
+        config.servers_file, data_dir=config.data_dir, database_url=config.url, state_dir=config.state_dir
+    )
+    if server is None:
+        raise ConfigError(f"this command is for one server: give --server, one of {', '.join(servers.names)}")
+    return servers.config(server)
 
 
 def with_operator(command: Callable[..., None]) -> Callable[..., None]:
@@ -98,24 +168,35 @@ def with_operator(command: Callable[..., None]) -> Callable[..., None]:
 
     @data_dir_option
     @database_url_option
+    @servers_option
+    @server_option
     @state_dir_option
     @functools.wraps(command)
-    def with_options(*, data_dir: Path, database_url: str | None, state_dir: Path | None, **arguments: Any) -> None:
-        config = DatabaseConfig(data_dir, database_url, state_dir=state_dir)
-        with report_database_errors(), _report_wrong_names(), existing_database(config) as admin:
-            require_newest_server(admin, config)
-            with connect_operator(admin) as operator:
+    def with_options(
+        *,
+        data_dir: Path,
+        database_url: str | None,
+        servers_file: Path | None,
+        server: str | None,
+        state_dir: Path | None,
+        **arguments: Any,
+    ) -> None:
+        with report_database_errors(), report_wrong_names():
+            stated = DatabaseConfig(data_dir, database_url, state_dir=state_dir, servers_file=servers_file)
+            with operator_of(chosen_database(stated, server)) as operator:
                 command(operator=operator, **arguments)
 
     return with_options
 
 
 @contextmanager
-def _report_wrong_names() -> Iterator[None]:
+def report_wrong_names() -> Iterator[None]:
     """Turn the name of a tenant or an agent that does not exist into a Failure."""
     list_tenants = "list the tenants: muniment host-key list"
     try:
         yield
+    except TenantMoves:
+        raise Failure("the tenant is moving to another server", "end the move: muniment tenant move") from None
     except NoSuchTenant:
         raise Failure("there is no such tenant", list_tenants) from None
     except NoSuchAgent:

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import click
 
-from muniment.cli.failures import report_file_errors
-from muniment_server.admin.checks import examine, report
+from muniment_server.admin.checks import examine, examine_servers, report
 from muniment_server.admin.database import (
     data_dir_option,
     database_url_option,
     passfile_option,
+    report_database_errors,
+    servers_of,
+    servers_option,
     state_dir_option,
 )
 from muniment_server.runtime.configuration import DatabaseConfig
@@ -22,10 +24,16 @@ from muniment_server.runtime.configuration import DatabaseConfig
 @data_dir_option
 @database_url_option
 @passfile_option
+@servers_option
 @state_dir_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each finding.")
 def doctor(
-    data_dir: Path, database_url: str | None, passfile: Path | None, state_dir: Path | None, as_json: bool
+    data_dir: Path,
+    database_url: str | None,
+    passfile: Path | None,
+    servers_file: Path | None,
+    state_dir: Path | None,
+    as_json: bool,
 ) -> None:
     """Check this machine and the database; print each problem and what to do. Exits with 1 if there are problems.
 
@@ -34,13 +42,22 @@ def doctor(
     Changes nothing. Starts a built-in database for the check if it is not running. With --database-url, the serving
     roles log in with the passwords in --passfile; the ledgers are checked only if the URL names an administrator.
 
+    With --servers, it checks each database server, and that no two have the same tenant.
+
     \b
     Examples:
       muniment doctor
       muniment doctor --json
       muniment doctor --data-dir /srv/muniment
+      muniment doctor --servers /etc/muniment/servers.toml
       muniment doctor --database-url postgresql://postgres@db.example/muniment --passfile /etc/muniment/passfile
     """
-    with report_file_errors():
-        healthy = report(examine(DatabaseConfig(data_dir, database_url, passfile, state_dir)), as_json=as_json)
+    with report_database_errors():
+        if servers_file is None:
+            findings = examine(DatabaseConfig(data_dir, database_url, passfile, state_dir))
+        else:
+            findings = examine_servers(
+                servers_of(servers_file, data_dir=data_dir, database_url=database_url, state_dir=state_dir)
+            )
+        healthy = report(findings, as_json=as_json)
     sys.exit(0 if healthy else 1)

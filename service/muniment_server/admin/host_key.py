@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import click
@@ -12,11 +13,26 @@ from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
-from muniment_server.admin.database import with_operator
+from muniment_server.admin.database import (
+    chosen_database,
+    data_dir_option,
+    database_url_option,
+    operator_of,
+    report_database_errors,
+    report_wrong_names,
+    server_option,
+    servers_of,
+    servers_option,
+    state_dir_option,
+    with_operator,
+)
 from muniment_server.admin.levels import LEVEL
 from muniment_server.admin.operator import Operator
+from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
+from muniment_server.runtime import servers_file
+from muniment_server.runtime.configuration import DatabaseConfig
 
 _COLUMNS = (
     "host_key_id", "tenant", "ceiling", "only_service", "create_time", "expire_time", "freeze_time", "revoke_time",
@@ -49,33 +65,43 @@ def host_key() -> None:
 )
 @click.option("--only", type=click.Choice(list(_SERVICES)), help="The one thing it is for. The default is everything.")
 @click.option("--quiet", is_flag=True, help="Print only the key.")
+@data_dir_option
+@database_url_option
+@servers_option
+@server_option
+@state_dir_option
 @with_output
-@with_operator
 def create(
-    operator: Operator,
     output: Output,
     tenant: str,
     ceiling: Classification,
     lifetime: timedelta | None,
     only: str | None,
     quiet: bool,
+    server: str | None,
+    **where: Any,
 ) -> None:
     """Create a key and print it. It cannot be shown again.
+
+    With --servers, --server says where a new tenant is created; it gets a number that no other server gives.
 
     \b
     Examples:
       muniment host-key create --tenant acme --ceiling confidential
       muniment host-key create --tenant acme --ceiling internal --only audit --expires-in 30d
+      muniment host-key create --tenant acme --ceiling internal --servers servers.toml --server b
       export MUNIMENT_HOST_KEY=$(muniment host-key create --tenant acme --ceiling restricted --quiet)
     """
     only_service = _SERVICES[only] if only is not None else None
-    host_key_id, key = operator.create_host_key(
-        tenant=tenant,
-        ceiling=ceiling,
-        lifetime=lifetime,
-        only_service=only_service,
-        ids=RandomIds(),
-    )
+    config = DatabaseConfig(where["data_dir"], where["database_url"], None, where["state_dir"], where["servers_file"])
+    with report_database_errors(), report_wrong_names():
+        chosen = chosen_database(config, server)
+        _require_no_tenant_elsewhere(config, server, tenant)
+        with operator_of(chosen) as operator:
+            host_key_id, key = operator.create_host_key(
+                tenant=tenant, ceiling=ceiling, lifetime=lifetime, only_service=only_service, ids=RandomIds()
+            )
+        _print_line_for_file(config, server, key)
     if quiet:
         click.echo(key)
         return
@@ -88,6 +114,32 @@ def create(
     }
     output.record(row, tuple(row))
     print_note("Store the key now: it cannot be shown again.")
+
+
+def _require_no_tenant_elsewhere(config: DatabaseConfig, server: str | None, tenant: str) -> None:
+    """Raise Failure if another server has *tenant*: the command would create a second one of the same name."""
+    if config.servers_file is None:
+        return
+    servers = servers_of(
+        config.servers_file, data_dir=config.data_dir, database_url=config.url, state_dir=config.state_dir
+    )
+    for other in servers.names:
+        if other != server:
+            with operator_of(servers.config(other)) as operator:
+                if operator.has_tenant(tenant):
+                    raise Failure(f"the server {other} has that tenant", f"give --server {other}")
+
+
+def _print_line_for_file(config: DatabaseConfig, server: str | None, key: str) -> None:
+    """Say what the file of servers needs, if calls with *key* would not go to *server*."""
+    token = tokens.parse(key)
+    if config.servers_file is None or token is None:
+        return
+    if servers_file.read(config.servers_file).server_of(token.tenant) != server:
+        print_note(
+            f'Write {token.tenant} = "{server}" below [tenants] in the file of servers, on each machine that serves, '
+            "and reload there."
+        )
 
 
 @host_key.command("list")

@@ -175,7 +175,7 @@ def _add(connection: psycopg.Connection[Any], given: Sequence[Entry]) -> Iterato
     """Add the *given* entries to the audit log; yield those that it did not have."""
     for start in range(0, len(given), _BATCH_ENTRIES):
         batch = given[start : start + _BATCH_ENTRIES]
-        connection.execute(_QUERIES["skip_tenant_numbers"], {"tenant": max(entry.tenant for entry in batch)})
+        connection.execute(_QUERIES["skip_tenant_numbers"], {"tenants": list({entry.tenant for entry in batch})})
         rows = Jsonb([asdict(entry) for entry in batch], dumps=partial(json.dumps, default=str))
         yield from _rows(connection, "add_entries", Entry, entries=rows)
 

@@ -21,9 +21,15 @@ SELECT audit.tenant, audit.event_id, audit.time, audit.agent, audit.level, audit
 SELECT set_config('idle_in_transaction_session_timeout', '0', true);
 
 -- name: skip_tenant_numbers
--- Give no later tenant a number of the journal: it would see the audit rows of a tenant that the backup lacks.
-SELECT setval('vault.tenant_tenant_seq', greatest(tenant_tenant_seq.last_value, %(tenant)s))
-  FROM vault.tenant_tenant_seq;
+-- Give no later tenant a number of the journal: it would see the audit rows of a tenant that the backup lacks. A tenant that
+-- moved here from another server has a number that no tenant gets here.
+SELECT setval('vault.tenant_tenant_seq', greatest(numbers.last_value, given.tenant))
+  FROM vault.tenant_tenant_seq AS numbers
+       JOIN pg_sequence AS sequence
+            ON sequence.seqrelid = 'vault.tenant_tenant_seq'::regclass
+       JOIN unnest(%(tenants)s::bigint[]) AS given (tenant)
+            ON given.tenant BETWEEN sequence.seqmin AND sequence.seqmax
+ ORDER BY given.tenant;
 
 -- name: add_entries
 -- Write the audit rows of entries that the audit log lacks.

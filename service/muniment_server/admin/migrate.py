@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
 from muniment.cli.output import print_note
 from muniment_server.admin.database import (
+    OperatorsServers,
     data_dir_option,
     database_url_option,
     embedded_database,
+    operator_of,
     passfile_option,
     report_database_errors,
     require_newest_server,
+    servers_of,
+    servers_option,
     state_dir_option,
 )
 from muniment_server.postgres.pool import next_passfile
+from muniment_server.runtime import claims, schema
 from muniment_server.runtime import passfile as passfiles
-from muniment_server.runtime import schema
 from muniment_server.runtime.configuration import DatabaseConfig
 
 
@@ -27,6 +32,7 @@ from muniment_server.runtime.configuration import DatabaseConfig
 @passfile_option
 @click.option("--prepare-rotation", is_flag=True, help="Write the coming passwords to FILE.next, for --rotate.")
 @click.option("--rotate", is_flag=True, help="Give the serving roles new passwords: those of FILE.next, if it exists.")
+@servers_option
 @data_dir_option
 @state_dir_option
 def migrate(
@@ -34,6 +40,7 @@ def migrate(
     passfile: Path | None,
     prepare_rotation: bool,
     rotate: bool,
+    servers_file: Path | None,
     data_dir: Path,
     state_dir: Path | None,
 ) -> None:
@@ -45,9 +52,13 @@ def migrate(
     To rotate the passwords of servers on several machines, prepare the rotation, copy FILE.next to a place beside the
     passfile of each server, and rotate. The old passwords are good until then, and the servers find the new ones.
 
+    With --servers, the command prepares each database server, with the passfile in its URL, and gives it a range of
+    numbers for new tenants that no other has.
+
     \b
     Examples:
       muniment migrate --database-url postgresql://postgres@db.example/muniment --passfile /etc/muniment/passfile
+      muniment migrate --servers /etc/muniment/servers.toml
       muniment migrate --database-url postgresql://postgres@db.example/muniment --passfile passfile --prepare-rotation
       muniment migrate --database-url postgresql://postgres@db.example/muniment --passfile passfile --rotate
       muniment migrate --data-dir .muniment
@@ -55,6 +66,14 @@ def migrate(
     _check_options(database_url, passfile, prepare_rotation=prepare_rotation, rotate=rotate)
     config = DatabaseConfig(data_dir, database_url, passfile, state_dir)
     with report_database_errors():
+        if servers_file is not None:
+            if passfile is not None or rotate or prepare_rotation:
+                raise click.UsageError(
+                    "--servers excludes --passfile, --rotate and --prepare-rotation: a passfile stands in the URL of "
+                    "its server, and passwords are rotated server by server, with --database-url"
+                )
+            _migrate_all(servers_of(servers_file, data_dir=data_dir, database_url=database_url, state_dir=state_dir))
+            return
         if prepare_rotation and database_url is not None and passfile is not None:
             _prepare_rotation(config, database_url, passfile)
             return
@@ -62,6 +81,19 @@ def migrate(
     for step in done:
         click.echo(step)
     print_note("The database is ready." if done else "Nothing to do: the database is ready.")
+
+
+def _migrate_all(servers: OperatorsServers) -> None:
+    """Migrate each server, and then settle which numbers new tenants get."""
+    done = [f"{name}: {step}" for name in servers.names for step in _migrate(servers.config(name), rotate=False)]
+    with ExitStack() as stack:
+        connections = {
+            name: stack.enter_context(operator_of(servers.config(name))).connection for name in servers.names
+        }
+        done += claims.settle(connections)
+    for step in done:
+        click.echo(step)
+    print_note("The databases are ready." if done else "Nothing to do: the databases are ready.")
 
 
 def _check_options(database_url: str | None, passfile: Path | None, *, prepare_rotation: bool, rotate: bool) -> None:

@@ -143,6 +143,11 @@ class _HostKeyId:
 
 
 @dataclass(frozen=True, slots=True)
+class _IsMoving:
+    is_moving: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Counts:
     items: int
     revisions: int
@@ -174,6 +179,10 @@ class NoSuchTenant(LookupError):
     """There is no tenant with that name."""
 
 
+class TenantMoves(RuntimeError):
+    """The tenant with that name is moving to another database server, or has not arrived from one."""
+
+
 class NoSuchAgent(LookupError):
     """The tenant has no agent with that id."""
 
@@ -191,6 +200,11 @@ class Operator:
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
+
+    @property
+    def connection(self) -> psycopg.Connection[Any]:
+        """The connection, for a transaction at several servers."""
+        return self._connection
 
     @property
     def conninfo(self) -> str:
@@ -213,6 +227,8 @@ class Operator:
         """
         with self._connection.transaction():
             number = self._tenant(tenant) or self._create_tenant(tenant)
+            if self._one("is_moving", _IsMoving, tenant=number).is_moving:
+                raise TenantMoves
             key = tokens.mint(TokenKind.HOST, tenant=number, secret=ids.new_secret())
             host_key_id = ids.new_uuid()
             self._execute(
@@ -225,6 +241,10 @@ class Operator:
                 only_service=only_service,
             )
         return host_key_id, key
+
+    def has_tenant(self, name: str) -> bool:
+        """Whether there is a tenant of that name."""
+        return self._tenant(name) is not None
 
     def host_keys(self) -> list[HostKey]:
         """All keys, including revoked ones."""

@@ -8,6 +8,13 @@ SELECT tenant.tenant
   FROM vault.tenant
  WHERE tenant.name = %(name)s;
 
+-- name: is_moving
+-- Whether a tenant is moving to another server, or from one. The lock is one that a new host key takes anyway.
+SELECT tenant.moving_to IS NOT NULL OR tenant.moving_from IS NOT NULL AS is_moving
+  FROM vault.tenant
+ WHERE tenant.tenant = %(tenant)s
+   FOR KEY SHARE;
+
 -- name: create_tenant
 INSERT INTO vault.tenant AS tenant (name)
 VALUES (%(name)s)

@@ -39,16 +39,24 @@ class Reading:
         return cls(time, samples)
 
     def value(self, name: str) -> float | None:
-        """The value of a metric without labels. None if it is not there."""
-        return self.samples.get(name, {}).get(frozenset())
+        """The value of a metric without labels but that of the database server, whose values are added up.
+
+        None if it is not there.
+        """
+        values = [value for labels, value in self.samples.get(name, {}).items() if dict(labels).keys() <= {"server"}]
+        return sum(values) if values else None
+
+    def lowest(self, name: str) -> float | None:
+        """The lowest value of a metric. None if it is not there."""
+        return min(self.samples.get(name, {}).values(), default=None)
 
     def by(self, name: str, label: str) -> dict[str, float]:
         """The values of a metric, added up by one of its labels."""
         return _by(self.samples.get(name, {}), label)
 
     def label(self, name: str, label: str) -> str:
-        """One label of a metric that has one sample. Empty if it is not there."""
-        return next((dict(labels).get(label, "") for labels in self.samples.get(name, {})), "")
+        """One label of a metric: of its samples, the first that has it. Empty if none has."""
+        return next((found for labels in self.samples.get(name, {}) if (found := dict(labels).get(label, ""))), "")
 
 
 @dataclass(frozen=True, slots=True)

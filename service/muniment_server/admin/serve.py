@@ -22,6 +22,7 @@ from muniment_server.admin.database import (
     passfile_option,
     report_database_errors,
     require_passfile,
+    servers_option,
     state_dir_option,
 )
 from muniment_server.admin.embedder_options import with_embedder, with_reranker
@@ -58,6 +59,7 @@ _MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
 @data_dir_option
 @database_url_option
 @passfile_option
+@servers_option
 @state_dir_option
 @click.option(
     "--workers", type=click.IntRange(min=0), default=0, help="How many processes serve. 0 is one for each core."
@@ -140,6 +142,7 @@ def serve(
     data_dir: Path,
     database_url: str | None,
     passfile: Path | None,
+    servers_file: Path | None,
     state_dir: Path | None,
     workers: int,
     threads: int,
@@ -159,10 +162,10 @@ def serve(
     dev: bool,
     audit_reads_from: Classification,
 ) -> None:
-    """Run a server until SIGTERM or Ctrl-C. SIGHUP reloads code and certificates.
+    """Run a server until SIGTERM or Ctrl-C. SIGHUP reloads code, certificates and the file of --servers.
 
-    Without --database-url, the server runs a built-in Postgres. With --dev, it writes its address and a host key to
-    DIR/development.json, where the other commands find them.
+    Without --database-url or --servers, the server runs a built-in Postgres. With --dev, it writes its address and a
+    host key to DIR/development.json, where the other commands find them.
 
     \b
     Examples:
@@ -170,6 +173,7 @@ def serve(
       muniment serve --dev --data-dir .muniment --listen 127.0.0.1:0
       muniment serve --listen 0.0.0.0:443 --tls-cert server.pem --tls-key server.key
       muniment serve --database-url postgresql://db.example/muniment --passfile /etc/muniment/passfile
+      muniment serve --servers /etc/muniment/servers.toml
       muniment serve --metrics unix:/run/muniment/metrics --log-format json
       muniment serve --embedder http://127.0.0.1:11434/v1 --embedder-model bge-m3
       muniment serve --reranker http://127.0.0.1:8080
@@ -178,7 +182,7 @@ def serve(
     logs.configure(log_format, "supervisor")
     with report_startup_errors():
         config = ServerConfig(
-            database=DatabaseConfig(data_dir, database_url, passfile, state_dir),
+            database=DatabaseConfig(data_dir, database_url, passfile, state_dir, servers_file),
             listen=_absolute(listen),
             workers=workers,
             threads=threads,
@@ -255,8 +259,16 @@ def _check_config(config: ServerConfig) -> None:
     _require_folder("--listen", config.listen)
     if config.metrics is not None:
         _require_folder("--metrics", config.metrics.listen, made_by_the_server=database.data_dir)
-    if config.development and database.url is not None:
-        raise ConfigError("--dev creates a host key in the built-in database: omit either --dev or --database-url")
+    if database.servers_file is not None and (database.url is not None or database.passfile is not None):
+        raise ConfigError(
+            "--servers names the databases: omit --database-url and --passfile. A passfile stands in the URL of its "
+            "server: postgresql://db.example/muniment?passfile=/etc/muniment/passfile"
+        )
+    if config.development and not database.is_embedded:
+        raise ConfigError(
+            "--dev creates a host key in the built-in database: omit either --dev or "
+            f"{'--database-url' if database.url is not None else '--servers'}"
+        )
     if database.url is None and database.passfile is not None:
         raise ConfigError("--passfile requires --database-url: the built-in database has no passwords")
     if database.passfile is not None:
@@ -299,7 +311,10 @@ def _announce(config: ServerConfig, running: RunningServer) -> None:
 def _print_next_step(database: DatabaseConfig) -> None:
     """Print how to create a host key."""
     options = "--tenant NAME --ceiling restricted"
-    if database.url is None:
+    if database.servers_file is not None:
+        options += f" --servers {shlex.quote(str(database.servers_file.absolute()))} --server NAME"
+        where = "As an administrator of the servers, run:"
+    elif database.url is None:
         options += f" --data-dir {shlex.quote(str(database.data_dir.absolute()))}"
         where = "In another terminal, run:"
     else:

@@ -45,10 +45,11 @@ def status_of(reading: Reading) -> dict[str, Any]:
         "workers": _counts(reading, "muniment_workers", "state").get("listening", 0),
         "gate_open": _flag(reading, "muniment_gate_open"),
         "gate_problems": _gauges(reading, "muniment_gate_problems", "kind"),
-        "database_up": any(reading.by("muniment_database_up", "role").values()),
+        "database_up": reading.lowest("muniment_database_up") == 1,
+        "servers_up": _servers(reading),
         "database_sqlstate": reading.label("muniment_database_up", "sqlstate") or None,
         "database_answered": _time(reading.value("muniment_database_answered_timestamp_seconds") or None),
-        "database_down_since": _time(reading.value("muniment_database_down_since_timestamp_seconds")),
+        "database_down_since": _time(reading.lowest("muniment_database_down_since_timestamp_seconds")),
         "disk_full": _flag(reading, "muniment_disk_full"),
         "disk_free_bytes": _count(reading, "muniment_disk_free_bytes"),
         "calls_in_flight": _gauges(reading, "muniment_calls_in_flight", "pool"),
@@ -72,6 +73,12 @@ def status_of(reading: Reading) -> dict[str, Any]:
         "agents_being_erased": _count(reading, "muniment_agents_being_erased"),
         "stored_bytes_by_level": _gauges(reading, "muniment_stored_bytes", "level"),
     }
+
+
+def _servers(reading: Reading) -> dict[str, int] | None:
+    """Whether each of several database servers answers. None if there is one, which has no name."""
+    found = _gauges(reading, "muniment_database_up", "server")
+    return None if found is None or "" in found else found
 
 
 def _count(reading: Reading, name: str) -> int | None:

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
+from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.progress import Progress
 
+from muniment.cli.content import confirm
+from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
-from muniment_server.admin.database import with_operator
+from muniment_server.admin.database import (
+    data_dir_option,
+    operator_of,
+    report_database_errors,
+    servers_of,
+    servers_option,
+    state_dir_option,
+    with_operator,
+)
+from muniment_server.admin.moving import CannotMove, Move, Plan, Step
 from muniment_server.admin.operator import Operator
 
 _UNDER_WAY_SECONDS = 2.0
@@ -20,13 +36,14 @@ _LIMIT = click.IntRange(-1, 2**63 - 1)
 
 @click.group(cls=Group)
 def tenant() -> None:
-    """Limit what the agents of a tenant may take, or cut it off, for a while or for the sessions that are open now.
+    """Limit what a tenant may take, cut it off, or move it to another database server.
 
     \b
     Examples:
       muniment tenant limits acme --max-agents 500 --max-bytes 2199023255552
       muniment tenant freeze acme
       muniment tenant close-sessions acme --agent alice
+      muniment tenant move acme --to b --servers servers.toml
     """
 
 
@@ -115,3 +132,90 @@ def limits(operator: Operator, output: Output, name: str, **given: int | None) -
         operator.limit_tenant(name, given)
     row = asdict(operator.tenant_limits(name))
     output.record(row, tuple(row))
+
+
+@tenant.command
+@click.argument("name", metavar="TENANT", type=TEXT)
+@click.option("--to", "target", required=True, metavar="SERVER", help="The server that is to have the tenant.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; only print how many rows would move.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@data_dir_option
+@servers_option
+@state_dir_option
+@with_output
+def move(
+    output: Output,
+    name: str,
+    target: str,
+    dry_run: bool,
+    yes: bool,
+    data_dir: Path,
+    servers_file: Path | None,
+    state_dir: Path | None,
+) -> None:
+    """Move a tenant to another database server, with everything that it has.
+
+    Its sessions are closed, and its host keys are revoked: create new ones afterwards, at the new server. Its calls
+    fail until they go there. The other tenants go on.
+
+    If the command is interrupted, run it again: it ends what it began. To give the move up instead, before the tenant
+    has left, move it --to the server where it is.
+
+    \b
+    Examples:
+      muniment tenant move acme --to b --servers servers.toml --dry-run
+      muniment tenant move acme --to b --servers servers.toml
+    """
+    with report_database_errors(), ExitStack() as stack:
+        servers = servers_of(servers_file, data_dir=data_dir, database_url=None, state_dir=state_dir)
+        if servers_file is None or servers.placement is None:
+            raise Failure("a tenant moves between several servers", "name them: --servers FILE")
+        if target not in servers.names:
+            raise Failure(f"there is no server {target}", f"choose one of {', '.join(servers.names)}")
+        operators = {server: stack.enter_context(operator_of(servers.config(server))) for server in servers.names}
+        try:
+            _move(
+                Move({server: each.connection for server, each in operators.items()}, name),
+                output,
+                target,
+                dry_run,
+                yes,
+            )
+        except CannotMove as error:
+            raise Failure(str(error)) from None
+
+
+def _move(moving: Move, output: Output, target: str, dry_run: bool, yes: bool) -> None:
+    plan = moving.plan(target)
+    if plan is None:
+        print_note(f"Nothing to do: {target} has the tenant.")
+        return
+    if dry_run:
+        rows = [{"table": step.table, "rows": step.rows} for step in moving.rows(plan) if step.rows]
+        output.rows(rows, ("table", "rows"))
+        print_note("A dry run: nothing was changed.")
+        return
+    if not yes:
+        print_note("Its sessions will be closed, and its host keys revoked.")
+        confirm("Move the tenant?")
+    copied = sum(step.rows for step in _tracked(moving, plan))
+    row = {"tenant": plan.tenant, "server": plan.source if plan.gives_up else plan.target, "copied_rows": copied}
+    output.record(row, tuple(row))
+    if plan.gives_up:
+        print_note("The move was given up. Create new host keys: the old ones are revoked.")
+        return
+    print_note(
+        f'Write {plan.tenant} = "{target}" below [tenants] in the file of servers, on each machine that serves, and '
+        f"reload there. Then create new host keys: muniment host-key create --server {target}."
+    )
+
+
+def _tracked(moving: Move, plan: Plan) -> Iterator[Step]:
+    """The steps of the move, shown as they are done, on a terminal."""
+    console = Console(stderr=True)
+    total = sum(step.rows for step in moving.rows(plan)) if plan.source is not None and not plan.gives_up else None
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("Moving", total=total)
+        for step in moving.run(plan):
+            progress.update(task, advance=step.rows, description=f"Moving: {step.name}")
+            yield step

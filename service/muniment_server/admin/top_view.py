@@ -56,7 +56,7 @@ def _conditions(reading: Reading) -> Iterator[Text]:
     """Whether the server works, and what keeps it from working."""
     yield _condition(reading.value("muniment_ready") == 1, "ready", "not ready")
     yield _condition(reading.value("muniment_gate_open") != 0, "gate open", "gate closed")
-    yield _condition(any(reading.by("muniment_database_up", "role").values()), "database up", _why_down(reading))
+    yield _condition(reading.lowest("muniment_database_up") == 1, "database up", _why_down(reading))
     free = reading.value("muniment_disk_free_bytes")
     left = "disk not known" if free is None else f"disk {free / _GIB:,.1f} GiB left"
     yield _condition(reading.value("muniment_disk_full") != 1, left, "disk full")
@@ -72,9 +72,11 @@ def _conditions(reading: Reading) -> Iterator[Text]:
 
 
 def _why_down(reading: Reading) -> str:
-    since = reading.value("muniment_database_down_since_timestamp_seconds")
+    since = reading.lowest("muniment_database_down_since_timestamp_seconds")
     begin = f" since {datetime.fromtimestamp(since, UTC):%H:%M:%S}Z" if since is not None else ""
-    return f"database down{begin} (SQLSTATE {harmless(reading.label('muniment_database_up', 'sqlstate'))})"
+    names = [name for name, up in reading.by("muniment_database_up", "server").items() if name and not up]
+    which = f" {harmless(', '.join(names))}" if names else ""
+    return f"database{which} down{begin} (SQLSTATE {harmless(reading.label('muniment_database_up', 'sqlstate'))})"
 
 
 def _condition(is_good: bool, good: str, bad: str) -> Text:

@@ -19,7 +19,8 @@ from muniment_server.monitor.queries import HOST_QUERIES
 from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
-from muniment_server.postgres.pool import Database, RoleConnection
+from muniment_server.postgres.placement import Databases
+from muniment_server.postgres.pool import RoleConnection
 from muniment_server.postgres.rows import maker_of, row_of
 
 _Groups: TypeAlias = Mapping[tuple[TenantNumber, TokenKind], Sequence[bytes]]
@@ -56,8 +57,8 @@ _LOOKUPS: Mapping[TokenKind, tuple[str, type[Any]]] = {
 class Scopes:
     """Opens scopes. A servicer does not see this: its call opens the scope of its own principal, and no other."""
 
-    def __init__(self, database: Database, ids: IdSource, *, audit_reads_from: Classification) -> None:
-        self._database = database
+    def __init__(self, databases: Databases, ids: IdSource, *, audit_reads_from: Classification) -> None:
+        self.databases = databases
         self._ids = ids
         self._audit_reads_from = meet(audit_reads_from, Classification.CONFIDENTIAL)
         """Reads are audited at this level and above. Configuration can only widen that."""
@@ -68,19 +69,20 @@ class Scopes:
         """The holders of those tokens that are valid: keys that are not revoked, and open sessions. Never cached.
 
         One query for each tenant and kind, because every query is restricted to one tenant. They share one round trip:
-        tokens may be guesses, which name as many tenants as they like.
+        tokens may be guesses, which name as many tenants as they like. All of them name tenants of one server.
         """
         groups: dict[tuple[TenantNumber, TokenKind], list[bytes]] = {}
         for token in wanted:
             groups.setdefault((token.tenant, token.kind), []).append(token.hash)
-        with self._database.connection(roles.CONTROL, deadline) as connection:
+        (database,) = {self.databases.holding(token.tenant) for token in wanted}
+        with database.connection(roles.CONTROL, deadline) as connection:
             found = [_holder(*group, row) for group, rows in _find(connection, groups) for row in rows]
         return dict(found)
 
     @contextmanager
     def of_session(self, session: SessionIdentity, method: Method, deadline: Deadline) -> Iterator[SessionScope]:
         """The scope of *session*. Its statements raise StaleSession once the taint or the session has changed."""
-        with self._database.connection(session.taint.role, deadline) as connection:
+        with self.databases.of(session.tenant).connection(session.taint.role, deadline) as connection:
             scope = SessionScope(
                 connection,
                 session,
@@ -103,7 +105,7 @@ class Scopes:
         self, host: HostIdentity, method: Method, deadline: Deadline, *, role: str = roles.CONTROL
     ) -> Iterator[HostScope]:
         """The scope of *host*, on a connection of the control role, or of the eraser."""
-        with self._database.connection(role, deadline) as connection:
+        with self.databases.of(host.tenant).connection(role, deadline) as connection:
             scope = HostScope(connection, host, self._ids, method=method.name)
             try:
                 yield scope
@@ -113,7 +115,7 @@ class Scopes:
     @contextmanager
     def of_auditor(self, host: HostIdentity, deadline: Deadline) -> Iterator[AuditScope]:
         """What *host* may read of the audit log."""
-        with self._database.connection(roles.AUDITOR, deadline) as connection:
+        with self.databases.of(host.tenant).connection(roles.AUDITOR, deadline) as connection:
             scope = AuditScope(connection, host)
             try:
                 yield scope
@@ -129,7 +131,7 @@ class Scopes:
             "host_key_id": None,
             "change_id": self._ids.new_uuid(),
         }
-        with self._database.connection(roles.CONTROL, deadline) as connection:
+        with self.databases.of(session.tenant).connection(roles.CONTROL, deadline) as connection:
             if not connection.read(HOST_QUERIES["close_session"], parameters, maker_of(_Closed)):
                 raise StaleSession
 

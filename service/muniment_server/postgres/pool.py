@@ -254,6 +254,15 @@ LONGEST_STATEMENT = _milliseconds(_MAX_STATEMENT_SECONDS)
 """No statement of a serving role lasts longer, in milliseconds."""
 
 
+@dataclass(frozen=True, slots=True)
+class PoolLoad:
+    """How many connections a pool has, and how many threads wait for one."""
+
+    idle: int
+    used: int
+    waiting: int
+
+
 class Database:
     """The database as the serving roles see it. A role's pool opens when it is first needed."""
 
@@ -294,14 +303,12 @@ class Database:
             metrics.DATABASE_FAILURES.labels(role, sqlstate_of(error)).inc()
             raise domain_error(error) from None
 
-    def measure(self) -> None:
-        """Bring the metrics of the connections up to date."""
+    def loads(self) -> Iterator[tuple[str, PoolLoad]]:
+        """The connections of each role."""
         for role, pool in list(self._pools.items()):
             found = pool.get_stats()
             size, idle = found.get("pool_size", 0), found.get("pool_available", 0)
-            metrics.CONNECTIONS.labels(role, "idle").set(idle)
-            metrics.CONNECTIONS.labels(role, "used").set(size - idle)
-            metrics.WAITING_FOR_CONNECTION.labels(role).set(found.get("requests_waiting", 0))
+            yield role, PoolLoad(idle, size - idle, found.get("requests_waiting", 0))
 
     def close(self) -> None:
         """Close all pools."""

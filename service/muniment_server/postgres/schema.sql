@@ -3084,6 +3084,9 @@ CREATE TABLE vault.tenant (
     max_items bigint,
     max_bytes bigint,
     fence smallint DEFAULT 0 NOT NULL,
+    moving_to text COLLATE pg_catalog."C",
+    moving_from text COLLATE pg_catalog."C",
+    CONSTRAINT it_moves_one_way CHECK (((moving_to IS NULL) OR (moving_from IS NULL))),
     CONSTRAINT tenant_has_a_name CHECK ((name <> ''::text))
 );
 

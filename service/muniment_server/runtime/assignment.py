@@ -10,10 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 
+from psycopg import conninfo as libpq
+
+from muniment_server.domain.ids import TenantNumber
 from muniment_server.postgres.disk import Disk
+from muniment_server.postgres.epochs import EpochGuard
+from muniment_server.postgres.placement import ONLY, Databases, Placement
+from muniment_server.postgres.pool import Database, RoleConnection
 from muniment_server.telemetry.logs import LogFormat
 
 READY = "ready"
@@ -55,12 +62,44 @@ class Assignment:
     """Whether every call has a line in the log."""
     measures: bool = False
     """Whether metrics are served."""
+    servers: Mapping[str, str] = field(default_factory=dict)
+    """The conninfo of each server, if a file names them. Otherwise *conninfo* is that of the only one."""
+    tenants: Mapping[str, str] = field(default_factory=dict)
+    """The name of the server of each tenant that is not at the first, by the tenant's number."""
     replaces: bool = False
     """Whether a worker that serves will be replaced. Then this one exits if it cannot open its gate."""
 
     def disk(self) -> Disk:
         """The disk of the database."""
         return Disk(Path(self.database_directory) if self.database_directory else None)
+
+    def placement(self) -> Placement:
+        """Which server has which tenant."""
+        tenants = {TenantNumber(int(number)): name for number, name in self.tenants.items()}
+        return Placement(self.servers or {ONLY: self.conninfo}, tenants)
+
+    def databases(
+        self,
+        pool_sizes: Mapping[str, int],
+        *,
+        application_name: str | None = None,
+        connection_class: type[RoleConnection] = RoleConnection,
+    ) -> Databases:
+        """The databases of all servers, with pools of their own."""
+        placement = self.placement()
+        named = {} if application_name is None else {"application_name": application_name}
+        return Databases(
+            placement,
+            {
+                name: Database(
+                    partial(_login, conninfo, named),
+                    pool_sizes=pool_sizes,
+                    epochs=EpochGuard(epoch_directory(Path(self.epochs), name)),
+                    connection_class=connection_class,
+                )
+                for name, conninfo in placement.servers.items()
+            },
+        )
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -69,5 +108,14 @@ class Assignment:
     @classmethod
     def from_json(cls, line: str) -> Assignment:
         """The assignment that a supervisor, perhaps of another version, wrote as *line*."""
-        known = {field.name for field in fields(cls)}
+        known = {each.name for each in fields(cls)}
         return cls(**{name: value for name, value in json.loads(line).items() if name in known})
+
+
+def epoch_directory(directory: Path, server: str) -> Path:
+    """Where the highest epoch of *server* is kept: in a directory of its own, if servers have names."""
+    return directory / server if server else directory
+
+
+def _login(conninfo: str, named: Mapping[str, str], role: str) -> str:
+    return libpq.make_conninfo(conninfo, user=role, **named)

@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
+from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
+from psycopg import conninfo as libpq
 from psycopg.rows import class_row
 
 from muniment_server.domain.classification import Classification
@@ -22,7 +24,10 @@ from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.disk import free_bytes
 from muniment_server.postgres.driver_errors import NO_SQLSTATE
+from muniment_server.postgres.epochs import EpochGuard
+from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import Database, RoleConnection
+from muniment_server.runtime.assignment import epoch_directory
 from muniment_server.telemetry.metrics import OTHERS
 
 _LOG = logging.getLogger("muniment.census")
@@ -98,7 +103,7 @@ class Census:
 
     def families(self) -> Iterator[GaugeMetricFamily]:
         """The metrics. While the database is away, only that it is, why, and since when."""
-        self._wait(self._asking())
+        self._wait(self.ask())
         down_since = self._down_since
         yield _up(self._sqlstate)
         if down_since is None:
@@ -108,14 +113,18 @@ class Census:
         if self._directory is not None:
             yield from _of_disk(self._directory)
 
-    def _asking(self) -> threading.Thread:
-        """The thread that asks the database, or has just done so."""
+    def ask(self) -> threading.Thread:
+        """Ask the database, unless it was just asked; return the thread that does, or has just done so."""
         found = self._thread
         if found is None or (not found.is_alive() and self._clock() - self._asked >= _PING_INTERVAL):
             self._asked, self._is_pinged = self._clock(), False
             found = self._thread = threading.Thread(target=self._ask, name="census", daemon=True)
             found.start()
         return found
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._database.close()
 
     def _wait(self, asking: threading.Thread) -> None:
         asking.join(max(0.0, self._asked + _WAIT_SECONDS - self._clock()))
@@ -166,6 +175,65 @@ class Census:
         yield rows
         size = _rows(connection, "size", _Size)[0]
         yield GaugeMetricFamily("muniment_database_bytes", "The size of the database.", value=size.bytes)
+
+
+class Censuses:
+    """The censuses of all servers. What each says has the label `server`, if servers have names."""
+
+    def __init__(self, epochs: Path) -> None:
+        """*epochs* is the directory of the highest epochs."""
+        self._epochs = epochs
+        self._censuses: Mapping[str, Census] = {}
+
+    def count(self, placement: Placement, directory: Path | None) -> None:
+        """Count at the servers of *placement* from now on. *directory* is that of an embedded Postgres."""
+        before = self._censuses
+        self._censuses = {
+            name: Census(self._database(name, conninfo), directory) for name, conninfo in placement.servers.items()
+        }
+        _close(before)
+
+    def families(self) -> Iterator[Metric]:
+        """The metrics of all servers."""
+        censuses = self._censuses
+        for census in censuses.values():  # at once: servers that do not answer take a while
+            census.ask()
+        merged: dict[str, Metric] = {}
+        for server, census in censuses.items():
+            for family in census.families():
+                of_all = merged.setdefault(family.name, family if not server else _without_samples(family))
+                if server:
+                    of_all.samples += (
+                        each._replace(labels={**each.labels, "server": server}) for each in family.samples
+                    )
+        yield from merged.values()
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The name of each tenant, by its number."""
+        return {number: name for census in self._censuses.values() for number, name in census.names.items()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _close(self._censuses)
+
+    def _database(self, name: str, conninfo: str) -> Database:
+        return Database(
+            lambda role: libpq.make_conninfo(conninfo, user=role),
+            pool_sizes={roles.CONTROL: 1},
+            epochs=EpochGuard(epoch_directory(self._epochs, name)),
+        )
+
+
+def _close(censuses: Mapping[str, Census]) -> None:
+    for census in censuses.values():
+        census.close()
+
+
+def _without_samples(family: Metric) -> Metric:
+    return Metric(family.name, family.documentation, family.type, family.unit)
 
 
 def by_tenant(name: str, text: str, values: Mapping[str, float], names: Mapping[str, str]) -> GaugeMetricFamily:

@@ -45,12 +45,19 @@ class DatabaseConfig:
     passfile: Path | None = None
     state_dir: Path | None = None
     """Where the highest epoch of the database is kept. If None, it is kept in *data_dir* for an embedded database, and
-    nowhere for any other."""
+    nowhere for any other. Of several servers, each has a directory of its name there."""
+    servers_file: Path | None = None
+    """The file that names several servers: see `runtime.servers_file`. Then there is no *url*."""
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the database is the one in *data_dir*."""
+        return self.url is None and self.servers_file is None
 
     @property
     def epoch_directory(self) -> Path | None:
         """The directory of the highest epoch: see `postgres.epochs`. None if the epoch does not survive a restart."""
-        if self.state_dir is None and self.url is None:
+        if self.state_dir is None and self.is_embedded:
             return self.data_dir / "state"
         return self.state_dir
 

@@ -19,8 +19,12 @@ from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_runn
 from muniment_server.monitor import grants
 from muniment_server.postgres import citus, pool, queries, roles
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
+from muniment_server.postgres.placement import ONLY, Placement
 from muniment_server.postgres.pool import NETWORK, RoleConnection, WrongRole, WrongSettings
-from muniment_server.runtime import clocks, connection_budget, log_settings, restoring
+from muniment_server.runtime import claims as _claims
+from muniment_server.runtime import clocks, connection_budget, log_settings, restoring, servers_file
+from muniment_server.runtime.assignment import epoch_directory
+from muniment_server.runtime.claims import Claim
 from muniment_server.runtime.configuration import DatabaseConfig
 from muniment_server.runtime.passfile import with_passfile
 from muniment_server.runtime.schema import migrate
@@ -56,23 +60,26 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class ServedDatabase:
-    """A database that the server can use."""
+    """The databases that the server can use. There is one, unless a file names several."""
 
-    conninfo: str
-    """Without a user: each serving role adds its own."""
+    placement: Placement
+    """Each conninfo is without a user: each serving role adds its own."""
     embedded: EmbeddedPostgres | None
 
 
 @contextmanager
 def served_database(config: DatabaseConfig, *, connections: int) -> Iterator[ServedDatabase]:
-    """The database to serve. An embedded one is started and migrated for the block, and stopped after it."""
+    """The databases to serve. An embedded one is started and migrated for the block, and stopped after it."""
+    if config.servers_file is not None:
+        yield ServedDatabase(served_placement(config.servers_file), None)
+        return
     if config.url is not None:
-        yield ServedDatabase(with_passfile(config.url, config.passfile), None)
+        yield ServedDatabase(Placement({ONLY: with_passfile(config.url, config.passfile)}), None)
         return
     settings = {"max_connections": str(max(100, connections + _SPARE_CONNECTIONS)), **_SETTINGS}
     with _embedded(config.data_dir, settings) as embedded:
         migrate(embedded.conninfo(user=SUPERUSER))
-        yield ServedDatabase(without(embedded.conninfo(user=SUPERUSER), "user"), embedded)
+        yield ServedDatabase(Placement({ONLY: without(embedded.conninfo(user=SUPERUSER), "user")}), embedded)
 
 
 @contextmanager
@@ -97,12 +104,43 @@ def require_restored(admin: str) -> None:
             raise NotReady(problem)
 
 
-def require_ready(conninfo: str, *, connections: int, epochs: EpochGuard) -> None:
-    """Verify the database as the control role. Raises NotReady."""
-    _admit_one(conninfo, epochs)
-    problems = problems_of(conninfo, connections=connections)
+def served_placement(file: Path) -> Placement:
+    """The placement that *file* states, as the serving roles reach the servers. Raises ConfigError or PassfileError."""
+    return servers_file.as_served(servers_file.read(file))
+
+
+def require_ready(placement: Placement, *, connections: int, epochs: Path) -> None:
+    """Verify each server as the control role. Raises NotReady.
+
+    Of several servers, those that do not answer are left to the workers: the tenants of the others must not wait.
+    """
+    problems, claims = [], {}
+    for name, conninfo in placement.servers.items():
+        try:
+            found = _problems_of_server(conninfo, name, connections=connections, epochs=epochs)
+            problems += [f"{name}: {problem}" if name else problem for problem in found]
+            claims.update({} if found else {name: _claim_of(conninfo)})
+        except psycopg.OperationalError:
+            if len(placement.servers) == 1:
+                raise
+            _LOG.error("the server %s does not answer: its tenants are refused until it does", name)
+    if not claims and not problems:
+        raise NotReady("no server answers: check that they run, and the URLs in the file of servers")
+    problems += _claims.problems(claims)
     if problems:
         raise NotReady("\n".join(problems))
+    for warning in _claims.warnings(claims, placement):
+        _LOG.warning("%s", warning)
+
+
+def _problems_of_server(conninfo: str, name: str, *, connections: int, epochs: Path) -> list[str]:
+    _admit_one(conninfo, EpochGuard(epoch_directory(epochs, name)))
+    return problems_of(conninfo, connections=connections)
+
+
+def _claim_of(conninfo: str) -> Claim:
+    with _logged_in(conninfo, roles.CONTROL) as connection:
+        return _claims.claim_of(connection)
 
 
 def _admit_one(conninfo: str, epochs: EpochGuard) -> None:
@@ -148,6 +186,20 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
         return [*grants.problems(connection, connections=connections), *log_settings.problems(connection)]
 
 
+def warnings_of_all(placement: Placement, *, connections: int) -> list[str]:
+    """What may go wrong later at each server that answers: see `warnings_of`."""
+    found = []
+    for name, conninfo in placement.servers.items():
+        try:
+            warnings = warnings_of(conninfo, connections=connections)
+        except psycopg.OperationalError:
+            if len(placement.servers) == 1:
+                raise
+        else:
+            found += [f"{name}: {warning}" if name else warning for warning in warnings]
+    return found
+
+
 def warnings_of(conninfo: str, *, connections: int) -> list[str]:
     """What may go wrong later: the servers of the database may run out of connections, or the clocks differ.
 
@@ -157,12 +209,20 @@ def warnings_of(conninfo: str, *, connections: int) -> list[str]:
         return [*connection_budget.warnings(connection, connections), *clocks.warnings(connection)]
 
 
-def has_host_key(conninfo: str) -> bool:
-    """Whether any host can call: without a valid key, none can."""
-    with _logged_in(conninfo, roles.CONTROL) as connection:
-        row = connection.cursor(row_factory=class_row(_Found)).execute(_QUERIES["has_host_key"]).fetchone()
-    assert row is not None  # a query without FROM has one row
-    return row.found
+def has_host_key(placement: Placement) -> bool:
+    """Whether any host can call: without a valid key, none can. A server that does not answer may have one."""
+    for conninfo in placement.servers.values():
+        try:
+            with _logged_in(conninfo, roles.CONTROL) as connection:
+                row = connection.cursor(row_factory=class_row(_Found)).execute(_QUERIES["has_host_key"]).fetchone()
+        except psycopg.OperationalError:
+            if len(placement.servers) == 1:
+                raise
+            return True
+        assert row is not None  # a query without FROM has one row
+        if row.found:
+            return True
+    return False
 
 
 def _logged_in(conninfo: str, role: str) -> RoleConnection:

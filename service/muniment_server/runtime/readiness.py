@@ -8,7 +8,7 @@ import time
 from muniment_server.domain.errors import MunimentError
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
-from muniment_server.postgres.pool import Database
+from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.telemetry import worker_metrics as metrics
 from muniment_server.transport.server import Server
 
@@ -18,36 +18,39 @@ _READY_SECONDS = 5.0
 
 
 class Readiness:
-    """Pings the database every second, and reports whether it answers and calls make progress.
+    """Pings each database every second, and reports whether any answers and calls make progress.
 
-    Each has its own thread: if the database hangs, the ping hangs but the report does not.
+    Each has its own thread: if a database hangs, its ping hangs but the report does not.
     """
 
-    def __init__(self, server: Server, database: Database) -> None:
+    def __init__(self, server: Server, databases: Databases) -> None:
         self._server = server
-        self._database = database
-        self._answered = time.monotonic()
+        self._databases = databases
+        self._answered = {placed.name: time.monotonic() for placed in databases}
 
     def start(self) -> None:
-        """Start both threads."""
-        threading.Thread(target=self._ping, name="ping-database", daemon=True).start()
+        """Start the threads."""
+        for placed in self._databases:
+            threading.Thread(target=self._ping, args=(placed,), name="ping-database", daemon=True).start()
         threading.Thread(target=self._report, name="report-readiness", daemon=True).start()
 
-    def _ping(self) -> None:
+    def _ping(self, placed: PlacedDatabase) -> None:
         while True:
             try:
-                with self._database.connection(roles.CONTROL, Deadline(_READY_SECONDS)) as connection:
+                with placed.database.connection(roles.CONTROL, Deadline(_READY_SECONDS)) as connection:
                     connection.ping()
-                self._answered = time.monotonic()
-                metrics.DATABASE_ANSWERED.set_to_current_time()
+                self._answered[placed.name] = time.monotonic()
             except MunimentError:
                 pass  # the report says so
             time.sleep(_INTERVAL)
 
     def _report(self) -> None:
         while True:
-            is_answered = time.monotonic() - self._answered < _READY_SECONDS
-            self._server.set_ready(is_answered and not self._server.is_stuck)
+            for placed in self._databases:
+                placed.answers = time.monotonic() - self._answered[placed.name] < _READY_SECONDS
+            if all(placed.answers for placed in self._databases):
+                metrics.DATABASE_ANSWERED.set_to_current_time()
+            self._server.set_ready(any(placed.answers for placed in self._databases) and not self._server.is_stuck)
             self._server.measure()
-            self._database.measure()
+            self._databases.measure()
             time.sleep(_INTERVAL)

@@ -18,6 +18,7 @@ from muniment_server.domain.errors import MunimentError, StorageFull
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.driver_errors import location_of
+from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import Database
 from muniment_server.runtime.embedder_socket import REMOTE_SECONDS, serve_queries
 from muniment_server.runtime.pauses import FIRST_PAUSE, Attempts, Pauses, warn
@@ -63,10 +64,10 @@ class RemoteQueries:
 class RemoteEmbedding:
     """Keeps the embeddings of one model at an address complete, up to the ceiling."""
 
-    def __init__(self, config: RemoteConfig, model: RemoteModel, database: Database, disk: Disk) -> None:
+    def __init__(self, config: RemoteConfig, model: RemoteModel, databases: Databases, disk: Disk) -> None:
         self._config = config
         self._model = model
-        self._database = database
+        self._databases = databases
         self._disk = disk
         self._address = str(config.address)
         self._repeats = Repeats()
@@ -89,13 +90,15 @@ class RemoteEmbedding:
             return
         with ExitStack() as stack:
             for level in self._config.levels:
-                if not self._queue_missing(level, stop):
-                    return
+                for placed in self._databases:
+                    if not self._queue_missing(placed.database, level, stop):
+                        return
                 socket = remote_socket(path, level)
                 Path(socket).unlink(missing_ok=True)  # left by an embedder that was killed
                 queries = RemoteQueries(self._model, level, self._address)
                 stack.enter_context(serve_queries(socket, queries.embed, at_once=_QUERIES_AT_ONCE))
-                threading.Thread(target=self._embed_level, args=(level, stop), daemon=True).start()
+                for placed in self._databases:
+                    threading.Thread(target=self._embed_level, args=(placed.database, level, stop), daemon=True).start()
             while not stop.wait(_POLL_SECONDS):
                 pass
 
@@ -112,26 +115,31 @@ class RemoteEmbedding:
                 return True
         return False
 
-    def _queue_missing(self, level: Classification, stop: StopSignal) -> bool:
-        """Queue the chunks of *level* that have no embedding and wait for none. False if the server stops first."""
+    def _queue_missing(self, database: Database, level: Classification, stop: StopSignal) -> bool:
+        """Queue the chunks of *level* that have no embedding and wait for none. False if the server stops first.
+
+        One of several database servers that does not answer is left for later: the others do not wait.
+        """
         position: ChunkPosition | None = FIRST
         while position is not None:
             if stop.is_set():
                 return False
             try:
-                with self._database.connection(level.role, Deadline()) as connection:
+                with database.connection(level.role, Deadline()) as connection:
                     position = queue_missing(connection, position, model=self._number)
             except MunimentError:  # the database is unavailable, or its disk is full
+                if len(self._databases.names) > 1:
+                    return True
                 stop.wait(FIRST_PAUSE)
         return True
 
-    def _embed_level(self, level: Classification, stop: StopSignal) -> None:
+    def _embed_level(self, database: Database, level: Classification, stop: StopSignal) -> None:
         pauses, queued_at = Pauses(), time.monotonic()
         while not stop.wait(max(pauses.remaining, _POLL_SECONDS)):
             try:
-                if time.monotonic() > queued_at + _MISSING_SECONDS and self._queue_missing(level, stop):
+                if time.monotonic() > queued_at + _MISSING_SECONDS and self._queue_missing(database, level, stop):
                     queued_at = time.monotonic()
-                self._embed_queued(level, pauses, stop)
+                self._embed_queued(database, level, pauses, stop)
             except RemoteModelError as error:
                 seconds = pauses.begin(error.retry_after)
                 _LOG.warning("chunks wait for %s, trying again in %d s: %s", self._address, seconds, error)
@@ -145,18 +153,21 @@ class RemoteEmbedding:
                 _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
                 stop.wait(_SECONDS_AFTER_ERROR)
 
-    def _embed_queued(self, level: Classification, pauses: Pauses, stop: StopSignal) -> None:
+    def _embed_queued(self, database: Database, level: Classification, pauses: Pauses, stop: StopSignal) -> None:
         """Embed until nothing is queued: what was written since, then what was missing. Agents take turns."""
         positions = {False: START, True: START}
         while not stop.is_set() and not self._disk.is_full:
-            if not any(self._embed_batch(level, positions, is_missing=is_missing) for is_missing in (False, True)):
+            batches = (self._embed_batch(database, level, positions, is_missing=each) for each in (False, True))
+            if not any(batches):
                 return
             pauses.end()
 
-    def _embed_batch(self, level: Classification, positions: dict[bool, Position], *, is_missing: bool) -> bool:
+    def _embed_batch(
+        self, database: Database, level: Classification, positions: dict[bool, Position], *, is_missing: bool
+    ) -> bool:
         """Embed a batch of the agents after the position. False if nothing is queued."""
         begin = positions[is_missing]
-        with self._database.connection(level.role, Deadline()) as connection:
+        with database.connection(level.role, Deadline()) as connection:
             batch = embed_remote_batch(
                 connection,
                 lambda texts: self._model.embed_chunks(texts, level),

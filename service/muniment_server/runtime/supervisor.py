@@ -11,25 +11,32 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from psycopg import conninfo as libpq
+import psycopg
 
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
-from muniment_server.postgres import roles
-from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.migrate import newest_version
-from muniment_server.postgres.pool import Database
+from muniment_server.postgres.placement import Placement
 from muniment_server.runtime import address, connection_budget, databases, metrics_endpoint
 from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.backoff import Backoff
-from muniment_server.runtime.census import Census
+from muniment_server.runtime.census import Censuses
 from muniment_server.runtime.child import Child, drain
-from muniment_server.runtime.configuration import ServerConfig
-from muniment_server.runtime.databases import ServedDatabase
+from muniment_server.runtime.configuration import ConfigError, ServerConfig
+from muniment_server.runtime.databases import NotReady, ServedDatabase
 from muniment_server.runtime.hardening import forbid_core_dumps
-from muniment_server.runtime.reload import Reloads, SchemaUpgrade, Steps, replace_embedder, replace_workers
+from muniment_server.runtime.passfile import PassfileError
+from muniment_server.runtime.reload import (
+    ReloadFailed,
+    Reloads,
+    SchemaUpgrade,
+    Steps,
+    replace_embedder,
+    replace_workers,
+)
 from muniment_server.runtime.remote_configuration import reranker_socket
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.telemetry.logs import fields
@@ -76,21 +83,23 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
         _workers(config) as workers,
         _epochs(config) as epochs,
         databases.served_database(config.database, connections=config.connections) as served,
-        _metrics(config, served, epochs) as metrics,
+        Censuses(epochs) as censuses,
+        _metrics(config, served, censuses) as metrics,
     ):
         try:
-            databases.require_ready(served.conninfo, connections=config.connections, epochs=EpochGuard(epochs))
-            for warning in databases.warnings_of(served.conninfo, connections=config.connections):
+            databases.require_ready(served.placement, connections=config.connections, epochs=epochs)
+            for warning in databases.warnings_of_all(served.placement, connections=config.connections):
                 _LOG.warning(warning)
             assignment = _assignment(config, served, listen, epochs, embedder.path)
+            current = _Current(assignment, censuses)
             _start_serving(workers, embedder, assignment)
             _LOG.info("serving", extra=fields(address=listen, workers=len(workers), metrics=metrics))
-            has_host_key = databases.has_host_key(served.conninfo)
+            has_host_key = databases.has_host_key(served.placement)
             on_ready(RunningServer(listen, len(workers), _admin(served), metrics, has_host_key))
             schema = SchemaUpgrade(_admin(served), newest_version())
             _watch(
                 lambda: [*workers, *embedder.processes],
-                lambda: reloads.resume(lambda: _reload(config, workers, embedder, assignment, schema)),
+                lambda: reloads.resume(lambda: _reload(config, workers, embedder, current, schema)),
                 served.embedded,
                 stop,
             )
@@ -124,13 +133,38 @@ def _start_serving(workers: list[Child], embedder: Embedder, assignment: Assignm
 
 
 def _reload(
-    config: ServerConfig, workers: list[Child], embedder: Embedder, assignment: Assignment, schema: SchemaUpgrade
+    config: ServerConfig, workers: list[Child], embedder: Embedder, current: _Current, schema: SchemaUpgrade
 ) -> Steps:
     _LOG.info("reloading")
+    assignment = _with_servers(config, current.assignment)
     yield from schema.run()
     yield from replace_workers(workers, config, assignment)
     yield from replace_embedder(embedder.processes, config, assignment)
+    current.change(assignment)
     _LOG.info("reloaded: all workers were replaced")
+
+
+def _with_servers(config: ServerConfig, assignment: Assignment) -> Assignment:
+    """*assignment* with the servers and tenants that the file of servers states now. Raises ReloadFailed."""
+    if config.database.servers_file is None:
+        return assignment
+    try:
+        placement = databases.served_placement(config.database.servers_file)
+        databases.require_ready(placement, connections=config.connections, epochs=Path(assignment.epochs))
+    except (ConfigError, PassfileError, NotReady, OSError) as error:
+        raise ReloadFailed("; ".join(str(error).splitlines())) from None
+    except psycopg.Error as error:
+        raise ReloadFailed(f"the servers could not be checked ({type(error).__name__})") from None
+    return replace(assignment, **_placed(placement))
+
+
+def _placed(placement: Placement) -> dict[str, Any]:
+    """What an assignment says of *placement*. Children of an older version know the first server only."""
+    return {
+        "conninfo": next(iter(placement.servers.values())),
+        "servers": dict(placement.servers),
+        "tenants": {str(tenant): name for tenant, name in placement.tenants.items()},
+    }
 
 
 def embedder_is_installed() -> bool:
@@ -149,7 +183,7 @@ def _assignment(
     directory = databases.cluster_directory(config.database.data_dir) if served.embedded else None
     files = {"certificate": tls.certificate, "key": tls.key, "client_ca": tls.client_ca} if tls else {}
     return Assignment(
-        conninfo=served.conninfo,
+        **_placed(served.placement),
         listen=listen,
         threads=config.threads,
         max_in_flight=config.max_in_flight,
@@ -192,22 +226,29 @@ def _metrics_directory(config: ServerConfig) -> Iterator[ServerConfig]:
 
 
 @contextmanager
-def _metrics(config: ServerConfig, served: ServedDatabase, epochs: Path) -> Iterator[str | None]:
+def _metrics(config: ServerConfig, served: ServedDatabase, censuses: Censuses) -> Iterator[str | None]:
     """Serve the metrics, if they are configured; yield their address."""
     if config.metrics is None:
         yield None
         return
-    database = Database(
-        lambda role: libpq.make_conninfo(served.conninfo, user=role),
-        pool_sizes={roles.CONTROL: 1},
-        epochs=EpochGuard(epochs),
-    )
     directory = databases.cluster_directory(config.database.data_dir) if served.embedded else None
-    try:
-        with metrics_endpoint.serving(config.metrics, config.tls, Census(database, directory)) as listens:
-            yield listens
-    finally:
-        database.close()
+    censuses.count(served.placement, directory)
+    with metrics_endpoint.serving(config.metrics, config.tls, censuses) as listens:
+        yield listens
+
+
+class _Current:
+    """The assignment of the processes that serve. A reload may change which servers it names."""
+
+    def __init__(self, assignment: Assignment, censuses: Censuses) -> None:
+        self.assignment = assignment
+        self._censuses = censuses
+
+    def change(self, assignment: Assignment) -> None:
+        """Use *assignment* from now on, and count what its servers have."""
+        if assignment.placement() != self.assignment.placement() and assignment.measures:
+            self._censuses.count(assignment.placement(), None)
+        self.assignment = assignment
 
 
 @contextmanager

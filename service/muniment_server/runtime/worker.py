@@ -6,27 +6,29 @@ import gc
 import logging
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import grpc
 import psycopg
-from psycopg import conninfo as libpq
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, Unavailable
-from muniment_server.domain.ids import RandomIds
+from muniment_server.domain.ids import RandomIds, TenantNumber
 from muniment_server.monitor import grants
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
-from muniment_server.postgres.epochs import EpochGuard
-from muniment_server.postgres.pool import Database, RoleConnection
+from muniment_server.postgres.placement import Databases, PlacedDatabase
+from muniment_server.postgres.pool import RoleConnection
 from muniment_server.postgres.traced import TracedConnection
 from muniment_server.runtime import address, child_main, log_settings
 from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.child_main import Orders
+from muniment_server.runtime.claims import Claim, claim_of, claimed_twice
 from muniment_server.runtime.configuration import ConfigError
 from muniment_server.runtime.embedder_socket import query_embedder, remote_query_embedder, reranker
 from muniment_server.runtime.eraser import Eraser
@@ -59,13 +61,14 @@ def main(start_tracer: Callable[[], Tracer | None] = lambda: None) -> None:
 def _serve(orders: Orders, tracer: Tracer | None) -> None:
     assignment, stop = orders.assignment, orders.stop
     limits = Limits(threads=assignment.threads, max_in_flight=assignment.max_in_flight)
-    database = Database(
-        lambda role: libpq.make_conninfo(assignment.conninfo, user=role, application_name=assignment.application_name),
-        pool_sizes=assignment.worker_connections,
-        epochs=EpochGuard(Path(assignment.epochs)),
+    databases = assignment.databases(
+        assignment.worker_connections,
+        application_name=assignment.application_name,
         connection_class=RoleConnection if tracer is None else TracedConnection,
     )
-    scopes = Scopes(database, RandomIds(), audit_reads_from=Classification(assignment.audit_reads_from))
+    for placed in databases:
+        placed.is_verified = False
+    scopes = Scopes(databases, RandomIds(), audit_reads_from=Classification(assignment.audit_reads_from))
     server = Server(
         scopes,
         _searcher(assignment),
@@ -76,20 +79,22 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
         tracer=tracer,
         share_port=True,
     )
-    check_grants(server, database, connections=assignment.connections)
+    check_grants(server, databases, connections=assignment.connections)
     if assignment.replaces and not server.gate.open:
         sys.exit("the gate is closed: the worker to replace goes on")
     _listen(server, assignment)
-    Readiness(server, database).start()
-    Eraser(database, lambda: server.gate.open).start()
-    Sealer(database, lambda: server.gate.open).start()
+    Readiness(server, databases).start()
+    for placed in databases:
+        may_run = partial(_is_served, server, placed)
+        Eraser(placed.database, may_run).start()
+        Sealer(placed.database, may_run).start()
     _collect_less_garbage()
     child_main.report_ready()
     threading.Thread(target=_leave, args=(server, orders), daemon=True).start()
-    while not stop.wait(_CHECK_SECONDS if server.gate.open else _CHECK_SECONDS_WHILE_CLOSED):
-        check_grants(server, database, connections=assignment.connections)
+    while not stop.wait(_CHECK_SECONDS if _all_are_served(server, databases) else _CHECK_SECONDS_WHILE_CLOSED):
+        check_grants(server, databases, connections=assignment.connections)
     server.stop(assignment.drain_seconds)
-    database.close()
+    databases.close()
     if tracer is not None:
         tracer.stop()
 
@@ -135,27 +140,66 @@ def _leave(server: Server, orders: Orders) -> None:
         orders.stop.set()
 
 
-def check_grants(server: Server, database: Database, *, connections: int) -> None:
-    """Verify the grants: open the gate if they match the grant matrix, and close it otherwise."""
+def _is_served(server: Server, placed: PlacedDatabase) -> bool:
+    return server.gate.open and placed.is_verified
+
+
+def _all_are_served(server: Server, databases: Databases) -> bool:
+    return all(_is_served(server, placed) for placed in databases)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What one server was found to have. A server that could not be asked has no claim."""
+
+    problems: Mapping[str, list[str]]
+    claim: Claim | None
+
+
+def check_grants(server: Server, databases: Databases, *, connections: int) -> None:
+    """Verify the grants of each server. The gate is open while those of any match the grant matrix."""
+    checked = {placed: found for placed in databases if (found := _check(placed, connections)) is not None}
+    for placed, found in checked.items():
+        placed.is_verified = not any(found.problems.values())
+    for kind in ("grants", "log_settings"):
+        metrics.GATE_PROBLEMS.labels(kind).set(sum(len(found.problems.get(kind, ())) for found in checked.values()))
+    databases.refuse(_claimed_twice({placed.name: found.claim for placed, found in checked.items() if found.claim}))
+    if not checked:  # calls fail on their own; the gate stays as it is
+        return
+    verified = any(placed.is_verified for placed in databases)
+    if verified and not server.gate.open:
+        _LOG.info("gate open")
+    server.set_serving(verified)
+
+
+def _check(placed: PlacedDatabase, connections: int) -> _Checked | None:
+    """The problems of one server. None if it is unavailable."""
+    where = f" of {placed.name}" if placed.name else ""
     try:
-        with database.connection(roles.CONTROL, Deadline(_CHECK_TIMEOUT)) as connection:
+        with placed.database.connection(roles.CONTROL, Deadline(_CHECK_TIMEOUT)) as connection:
             found = {
                 "grants": grants.problems(connection, connections=connections),
                 "log_settings": log_settings.problems(connection),
             }
-    except Unavailable:  # calls fail on their own; the gate stays as it is
-        _LOG.warning("the grants could not be verified: the database is unavailable")
-        return
+            checked = _Checked(found, claim_of(connection) if not any(found.values()) else None)
+    except Unavailable:
+        _LOG.warning("the grants%s could not be verified: the database is unavailable", where)
+        return None
     except (MunimentError, psycopg.Error) as error:  # grants that cannot be read are not verified
-        found = {"grants": [f"the grants could not be read ({type(error).__name__}): run `muniment doctor`"]}
-    for kind, problems in found.items():
-        metrics.GATE_PROBLEMS.labels(kind).set(len(problems))
+        unread = f"the grants could not be read ({type(error).__name__}): run `muniment doctor`"
+        checked = _Checked({"grants": [unread]}, None)
+    for problems in checked.problems.values():
         for problem in problems:
-            _LOG.critical("gate closed: %s", problem)
-    verified = not any(found.values())
-    if verified and not server.gate.open:
-        _LOG.info("gate open")
-    server.set_serving(verified)
+            _LOG.critical("gate%s closed: %s", where, problem)
+    return checked
+
+
+def _claimed_twice(claims: Mapping[str, Claim]) -> Collection[TenantNumber]:
+    """The tenants that two servers have. No call of theirs is served, since it is unknown which server is right."""
+    found = claimed_twice(claims)
+    for tenant, (one, other) in found.items():
+        _LOG.critical("the tenant %d is refused: the servers %s and %s both have it", tenant, one, other)
+    return found
 
 
 def _credentials(files: Mapping[str, str] | None) -> grpc.ServerCredentials | None:

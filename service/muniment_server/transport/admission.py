@@ -26,6 +26,7 @@ from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor.authentication import Credentials, bearer_token
 from muniment_server.monitor.interceptors import Gate
 from muniment_server.monitor.policy import Flow, Method
+from muniment_server.postgres.placement import Databases
 from muniment_server.telemetry import worker_metrics as metrics
 from muniment_server.transport.call_log import CallLog
 from muniment_server.transport.cutoff import Cutoff
@@ -34,7 +35,7 @@ from muniment_server.transport.pools import CallPool, Limits, Pools
 from muniment_server.transport.rates import Rates
 from muniment_server.transport.shares import Claim, Shares
 from muniment_server.transport.streams import Stream
-from muniment_server.transport.verification import Verification
+from muniment_server.transport.verification import Verifications
 
 GoOn: TypeAlias = Callable[[Sequence[Claim]], None]
 """Runs calls whose turn it is."""
@@ -62,14 +63,22 @@ class Route:
 class Admission:
     """Lets calls in, and has them run when it is their turn."""
 
-    def __init__(self, credentials: Credentials, gate: Gate, limits: Limits, rates: Rates, calls: CallLog) -> None:
+    def __init__(
+        self,
+        credentials: Credentials,
+        gate: Gate,
+        limits: Limits,
+        rates: Rates,
+        calls: CallLog,
+        databases: Databases,
+    ) -> None:
         self.calls = calls
         """What is kept of each call."""
         self._credentials = credentials
         self._gate = gate
         self._rates = rates
         self._cutoff = Cutoff()
-        self.verification = Verification(credentials)
+        self.verification = Verifications(credentials, databases)
         """For callers that are not remembered."""
         self._pools = Pools.of(limits)
         self._health = ThreadPoolExecutor(2, "health")

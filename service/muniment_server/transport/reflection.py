@@ -21,7 +21,7 @@ from muniment_server.transport import descriptions
 from muniment_server.transport.call_log import CallLog
 from muniment_server.transport.incoming import Incoming, Rejection
 from muniment_server.transport.parsing import parsed
-from muniment_server.transport.verification import Verification
+from muniment_server.transport.verification import Verifications
 
 _Behavior: TypeAlias = Callable[[Iterator[Any], grpc.ServicerContext], Iterator[Any]]
 _OVERLOADED = Rejection(Overloaded())
@@ -32,7 +32,7 @@ REFLECT = Method.outside_the_contract("Reflection", for_sessions=False)
 class Reflection(ThreadPoolExecutor):
     """What grpc takes for the thread pool of reflection: it submits each call here, on its serving thread."""
 
-    def __init__(self, verification: Verification, calls: CallLog, *, open_to_all: bool) -> None:
+    def __init__(self, verification: Verifications, calls: CallLog, *, open_to_all: bool) -> None:
         super().__init__(1)
         self._calls = calls
         self._verification = verification

@@ -114,7 +114,7 @@ class Server:
         credentials = Credentials(scopes)
         rates = Rates(clock)
         calls = CallLog(logs_all=logs_all_calls, tracer=tracer)
-        self._admission = Admission(credentials, self.gate, limits, rates, calls)
+        self._admission = Admission(credentials, self.gate, limits, rates, calls, scopes.databases)
         self._admission.calls.expect(methods.values())
         validator = Validator(load_pool(), {method.request_type for method in methods.values()})
         map_errors, *inner = interceptors.in_order(self.gate, credentials, validator)

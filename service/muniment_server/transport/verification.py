@@ -19,13 +19,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from muniment_server.domain.errors import MunimentError, Overloaded, Unauthenticated
+from muniment_server.domain.errors import MunimentError, Overloaded, Unauthenticated, Unavailable
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.domain.tokens import Token
 from muniment_server.monitor.authentication import Credentials
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import location_of
+from muniment_server.postgres.placement import Databases
 from muniment_server.transport.incoming import Incoming, Rejection
 
 _LOG = logging.getLogger("muniment.calls")
@@ -93,7 +94,7 @@ class Lane:
 
 
 class Verification:
-    """Finds out whether the tokens of calls are valid, and lets those calls in."""
+    """Finds out whether the tokens of calls to tenants of one server are valid, and lets those calls in."""
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
@@ -114,10 +115,6 @@ class Verification:
                 self._wake.notify()
         if not has_room:
             call.refuse(_OVERLOADED)
-
-    def refuse(self, call: Incoming) -> None:
-        """Refuse a call without a valid credential. All of them look alike."""
-        call.refuse(_UNAUTHENTICATED)
 
     def start(self) -> None:
         """Start to look tokens up."""
@@ -156,10 +153,49 @@ class Verification:
         for call, admit in together:
             found = principals.get(call.token) if call.token is not None else None
             if found is None:
-                self.refuse(call)
+                call.refuse(_UNAUTHENTICATED)
             else:
                 call.guarded(partial(admit, call, found))
 
 
+class Verifications:
+    """The same for the tenants of all servers: each server has its own, so that no caller waits for another server."""
+
+    def __init__(self, credentials: Credentials, databases: Databases) -> None:
+        self._databases = databases
+        self._by_server = {name: Verification(credentials) for name in databases.names}
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait here."""
+        return sum(verification.waiting for verification in self._by_server.values())
+
+    def of(self, tenant: TenantNumber) -> Verification:
+        """The verification of callers of *tenant*."""
+        return self._by_server[self._databases.server_of(tenant)]
+
+    def verify(self, call: Incoming, token: Token, admit: _Admit) -> None:
+        """Call *admit* with *call* and its principal, later and on another thread; or refuse the call."""
+        if self._databases.refuses(token.tenant):
+            call.refuse(_UNAVAILABLE)
+        else:
+            self.of(token.tenant).verify(call, token, admit)
+
+    def refuse(self, call: Incoming) -> None:
+        """Refuse a call without a valid credential. All of them look alike."""
+        call.refuse(_UNAUTHENTICATED)
+
+    def start(self) -> None:
+        """Start to look tokens up."""
+        for verification in self._by_server.values():
+            verification.start()
+
+    def stop(self) -> None:
+        """Stop. Calls that wait are left to the server, which ends them."""
+        for verification in self._by_server.values():
+            verification.stop()
+
+
 _OVERLOADED = Rejection(Overloaded())
 _UNAUTHENTICATED = Rejection(Unauthenticated())
+_UNAVAILABLE = Rejection(Unavailable())

@@ -1,0 +1,14 @@
+-- Which tenants a server has, as the control role or the owner.
+
+-- name: tenants
+-- Those that it serves. One that is moving is in two databases, and neither serves it.
+SELECT tenant.tenant
+  FROM vault.tenant
+ WHERE tenant.moving_to IS NULL
+   AND tenant.moving_from IS NULL;
+
+-- name: numbers
+-- The numbers that it gives to new tenants.
+SELECT sequence.seqmin AS lowest, sequence.seqmax AS highest
+  FROM pg_sequence AS sequence
+ WHERE sequence.seqrelid = 'vault.tenant_tenant_seq'::regclass;
