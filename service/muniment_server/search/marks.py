@@ -13,6 +13,8 @@ _QUESTION = "@?"
 """The mark of a text that asks. `lexical.sql` and `semantic.sql` have it, too."""
 _ASKS = re.compile(r"\?(?!\w)|[？؟՞]")
 """A question mark, but not the one in an address."""
+_MAX_CHARS = 100
+"""How much of such a word counts: Postgres refuses terms of more than 2 kB."""
 _MAX_NAMES = 8
 """How many words of an author's name are marks: the first ones."""
 
@@ -27,4 +29,4 @@ def marks(author: str | None, text: str) -> list[str]:
 
 def author_mark(name: str) -> str:
     """The mark of the passages by an author one word of whose name is *name*, folded as for grams."""
-    return f"@{name}"
+    return f"@{name[:_MAX_CHARS]}"
