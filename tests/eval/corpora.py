@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+BARE_TURNS = "LoCoMo bare turns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,10 @@ def corpora(data: Path) -> list[Corpus]:
     conversations = json.loads((data / "locomo-dev.json").read_text("utf-8"))
     facts = [json.loads(line) for line in (data / "locomo-facts.jsonl").read_text("utf-8").splitlines()]
     languages = sorted((data / "xquad").glob("*.json"))
+    turns = [_turns(conversation) for conversation in conversations]
     return [
-        *(_turns(conversation) for conversation in conversations),
+        *turns,
+        *(_bare(corpus) for corpus in turns),
         *(_facts(conversation, facts) for conversation in conversations),
         *(_paragraphs(path) for path in languages),
     ]
@@ -74,6 +77,12 @@ def _turns(conversation: Any) -> Corpus:
         documents,
         list(_questions(conversation, {one.document_id: {one.document_id} for one in documents})),
     )
+
+
+def _bare(turns: Corpus) -> Corpus:
+    """The texts of the turns and nothing else, as MTEB's task LoCoMo has them."""
+    documents = [Document(one.document_id, one.content) for one in turns.documents]
+    return Corpus(BARE_TURNS, f"{turns.agent_id}-bare", documents, turns.questions)
 
 
 def _threads(conversation: Any) -> Iterator[tuple[str, datetime, Any]]:

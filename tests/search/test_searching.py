@@ -385,7 +385,7 @@ def ids_found(session, query, **fields):
 
 
 def test_a_hit_raises_the_scores_of_its_neighbors_in_the_thread(at):
-    ids = passages(at(PUBLIC), "t", "far off", "quite near", "where is the whale?", "in the bay", "so far", "farther")
+    ids = passages(at(PUBLIC), "t", "far off", "quite near", "where is the whale?", "in the bay", "far out", "farther")
     passages(at(PUBLIC), "other", "elsewhere", start=1_000_000_002)
 
     assert ids_found(at(PUBLIC), "whale") == [ids[2], *sorted([ids[1], ids[3]]), *sorted([ids[0], ids[4]])]
@@ -420,7 +420,47 @@ def test_a_shadowed_turn_is_no_neighbor(at, low, high):
 
     results = at(high).search_passages(query="whale").results
     assert [result.passage.passage_id for result in results] == ids
-    assert [round(result.score, 6) for result in results] == [1.0, 0.4, 0.2]
+    by_words, best = (1.0, 0.4, 0.2), weight("the whale") / 5
+    expected = [
+        score * weight(text) + best for score, text in zip(by_words, ("the whale", "between", "after"), strict=True)
+    ]
+    assert [result.score for result in results] == pytest.approx(expected, abs=1e-5)
+
+
+def weight(content):
+    """What a turn counts that neither asks nor is by an author whom the query names."""
+    return 1000 * len(content) // (len(content) + 30) / 1000
+
+
+def test_a_turn_by_an_author_whom_the_query_names_counts_more(at):
+    said = [
+        at(PUBLIC).store_passage(content="saw a whale", thread=f"t{number}", author=author).passage.passage_id
+        for number, author in enumerate(["Ana", "Bo", "Cy"])
+    ]
+
+    assert ids_found(at(PUBLIC), "What did Bo's friend see, a whale?")[0] == said[1]
+
+
+def test_a_turn_that_asks_or_says_little_counts_less(at):
+    texts = ["is it a whale or a zebra", "is it a whale or a zebra?", "a whale"]
+    for number, content in enumerate(texts):
+        at(PUBLIC).store_passage(content=content, thread=f"t{number}")
+
+    scores = {one.passage.content: one.score for one in at(PUBLIC).search_passages(query="zebra whale").results}
+    assert scores[texts[0]] > scores[texts[1]] > scores[texts[2]]
+
+
+def test_the_best_turn_raises_its_whole_thread(at):
+    first, second = (
+        at(PUBLIC)
+        .store_passage(content=f"whale {number}", thread=f"t{number}", passage_id=passage_id)
+        .passage.passage_id
+        for number, passage_id in enumerate(sorted(str(uuid.uuid4()) for _ in range(2)))
+    )
+    passages(at(PUBLIC), "t1", "far", "off", "farther", "whale zebra whale whale", start=1_900_000_000)
+
+    found_ids = ids_found(at(PUBLIC), "whale zebra")
+    assert found_ids.index(second) < found_ids.index(first)
 
 
 # Nothing is learned from what is hidden; nothing is found that is gone.

@@ -14,6 +14,7 @@ from muniment_server.monitor.session_scope import SessionScope, Statement
 from muniment_server.search import languages
 from muniment_server.search.chunks import chunks
 from muniment_server.search.grams import grams
+from muniment_server.search.marks import marks
 
 IndexEntry: TypeAlias = Mapping[str, object]
 """The index entry of one version, as `index_items` takes it. Without chunks, the version is not indexed."""
@@ -44,6 +45,7 @@ def entry(
                 "size": chunk.size,
                 "sample": zlib.crc32(chunk.of(content).encode()) - 2**31,
                 "header": own_header,
+                "marks": marks(author, chunk.of(content)) if kind is ItemKind.PASSAGE else [],
                 "grams": list(dict.fromkeys([*grams_of_header[own_header], *grams(chunk.of(content))])),
             }
             for number, chunk in enumerate(chunks(content))

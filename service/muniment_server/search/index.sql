@@ -30,7 +30,7 @@ cleared AS ( -- embeddings that include the text of a deleted item are made agai
        AND cleared.prior = deleted.change_id
 ),
 text AS MATERIALIZED (
-    SELECT live.*, part.number, part.start, part.size, part.sample, part.grams, jsonb_array_length(given.chunks) = 1 AS is_whole,
+    SELECT live.*, part.number, part.start, part.size, part.sample, part.grams, part.marks, jsonb_array_length(given.chunks) = 1 AS is_whole,
            coalesce(
                (
                    SELECT coalesce(%(stemmers)s::jsonb ->> lower(split_part(agent.language, '-', 1)), 'simple')
@@ -49,7 +49,7 @@ text AS MATERIALIZED (
            JOIN jsonb_to_recordset(%(texts)s) AS given (name text, change_id uuid, language text, chunks jsonb)
                 ON (given.name, given.change_id) = (live.name, live.change_id)
            CROSS JOIN jsonb_to_recordset(given.chunks)
-                      AS part (number integer, start integer, size integer, sample integer, header text, grams text[])
+                      AS part (number integer, start integer, size integer, sample integer, header text, grams text[], marks text[])
 ),
 new AS (
     INSERT INTO chunk AS new (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,
@@ -57,7 +57,7 @@ new AS (
     SELECT %(tenant)s, text.agent, text.kind, text.name, text.change_id, text.number, text.is_whole, text.start, text.size,
            text.tier, text.tags, text.thread, text.place, text.event_time, text.expire_time, text.language, text.sample,
            setweight(setweight(setweight(word.stems, 'C', stem.twice), 'B', stem.thrice), 'A', stem.often)
-           || array_to_tsvector(ARRAY[text.scope]), array_to_tsvector(text.grams || text.scope),
+           || array_to_tsvector(text.marks || text.scope), array_to_tsvector(text.grams || text.scope),
            stem.count, cardinality(text.grams)
       FROM text
            CROSS JOIN LATERAL (SELECT to_tsvector(('vault.' || text.language)::regconfig, text.words) AS stems) AS word

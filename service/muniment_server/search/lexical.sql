@@ -110,7 +110,10 @@ SELECT 'stop_word', word.text, 0, 0, 0
 -- The best matches, each name at its highest visible level and by its best chunk; filters come after the shadow. Nulls: no match.
 -- Scores are integers, in millionths, so that no sum depends on the order of rows; ties are broken by name.
 -- In a thread, a hit adds 2/5 of its score to its visible neighbors, and 1/5 to theirs. bytes: as in list_items.
--- names and semantic_scores: the items that search_embeddings found, and their scores. share: the lexical score of the best match by words;
+-- Then a short passage of a thread, a turn, is weighed (turn_factor, in thousandths): less if it says little or asks, more if it is by
+-- an author whom the query names (authors). At last a fifth of the best score in its thread is added to it.
+-- names, threads and semantic_scores: the items that search_embeddings found, the threads of turns, and their scores, weighed in the
+-- same way. share: the lexical score of the best match by words, before it is weighed;
 -- the others follow in proportion. matches: how many items were found by words, up to a bound.
 WITH posting AS MATERIALIZED (
     SELECT ('''@' || session.agent || ':' || %(kind)s::smallint || '''')::tsquery AS scope
@@ -123,7 +126,11 @@ seen AS NOT MATERIALIZED (
            AND (%(thread)s::text IS NULL OR chunk.thread = %(thread)s)
            AND (%(start_time)s::timestamptz IS NULL OR chunk.event_time >= %(start_time)s)
            AND (%(end_time)s::timestamptz IS NULL OR chunk.event_time < %(end_time)s)
-           AND CASE WHEN %(any_tag)s THEN chunk.tags && %(tags)s::text[] ELSE chunk.tags @> %(tags)s::text[] END AS passes
+           AND CASE WHEN %(any_tag)s THEN chunk.tags && %(tags)s::text[] ELSE chunk.tags @> %(tags)s::text[] END AS passes,
+           CASE WHEN chunk.thread IS NOT NULL AND chunk.is_whole
+                THEN 20 * CASE WHEN chunk.stems @@ %(authors)s::tsquery THEN 6 ELSE 5 END
+                     * CASE WHEN chunk.stems @@ '''@?'''::tsquery THEN 9 ELSE 10 END * chunk.size / (chunk.size + 30)
+                ELSE 1000 END AS turn_factor
       FROM visible_chunk_by_term AS chunk
 ),
 stem AS MATERIALIZED (
@@ -136,7 +143,7 @@ gram AS MATERIALIZED (
       FROM unnest(%(grams)s::text[], %(gram_weights)s::float8[]) AS gram (text, weight)
 ),
 scored AS MATERIALIZED ( -- the query's terms are looked up in the chunk, which has many more
-    SELECT seen.name, seen.level, seen.piece, seen.start, seen.size, seen.is_whole, seen.thread, seen.place,
+    SELECT seen.name, seen.level, seen.piece, seen.start, seen.size, seen.is_whole, seen.thread, seen.place, seen.turn_factor,
            (
                SELECT coalesce(sum((stem.weight * many.times / (many.times + %(damping)s + seen.stem_count * %(stem_slope)s))::integer), 0)
                  FROM stem
@@ -192,11 +199,13 @@ thread_hit AS ( -- the best short passages of a thread
      LIMIT %(max_lenders)s
 ),
 thread_score AS MATERIALIZED (
-    SELECT neighbor.name, neighbor.level, sum(thread_hit.score * 2 / (5 * neighbor.distance)) AS score
+    SELECT neighbor.name, neighbor.level, neighbor.thread, neighbor.turn_factor,
+           sum(thread_hit.score * 2 / (5 * neighbor.distance)) AS score
       FROM thread_hit
            CROSS JOIN LATERAL (
                (
-                   SELECT thread_chunk.name, thread_chunk.level, thread_chunk.passes AND thread_chunk.is_whole AS is_eligible,
+                   SELECT thread_chunk.name, thread_chunk.level, thread_chunk.thread, thread_chunk.turn_factor,
+                          thread_chunk.passes AND thread_chunk.is_whole AS is_eligible,
                           row_number() OVER (ORDER BY thread_chunk.place) AS distance
                      FROM thread_chunk
                     WHERE thread_chunk.thread = thread_hit.thread
@@ -206,7 +215,8 @@ thread_score AS MATERIALIZED (
                )
                 UNION ALL
                (
-                   SELECT thread_chunk.name, thread_chunk.level, thread_chunk.passes AND thread_chunk.is_whole,
+                   SELECT thread_chunk.name, thread_chunk.level, thread_chunk.thread, thread_chunk.turn_factor,
+                          thread_chunk.passes AND thread_chunk.is_whole,
                           row_number() OVER (ORDER BY thread_chunk.place DESC)
                      FROM thread_chunk
                     WHERE thread_chunk.thread = thread_hit.thread
@@ -216,10 +226,12 @@ thread_score AS MATERIALIZED (
                )
            ) AS neighbor
      WHERE neighbor.is_eligible
-     GROUP BY neighbor.name, neighbor.level
+     GROUP BY neighbor.name, neighbor.level, neighbor.thread, neighbor.turn_factor
 ),
 lexical AS (
-    SELECT name, hit.start, hit.size, coalesce(hit.score, 0) + coalesce(thread_score.score, 0) AS score
+    SELECT name, hit.start, hit.size, coalesce(hit.score, 0) + coalesce(thread_score.score, 0) AS score,
+           coalesce(thread_score.thread, CASE WHEN hit.is_whole THEN hit.thread END) AS thread,
+           coalesce(thread_score.turn_factor, hit.turn_factor) AS turn_factor
       FROM (
                SELECT hit.*
                  FROM hit
@@ -229,12 +241,20 @@ lexical AS (
            ) AS hit
            FULL JOIN thread_score USING (name, level)
 ),
-best AS (
-    SELECT name, lexical.start, lexical.size,
-           coalesce(round(%(share)s * lexical.score / nullif(max(lexical.score) OVER (), 0)), 0) + coalesce(semantic.score, 0) AS score
+weighed AS (
+    SELECT name, lexical.start, lexical.size, coalesce(lexical.thread, semantic.thread) AS thread,
+           coalesce(round(%(share)s * lexical.score * lexical.turn_factor / nullif(1000 * max(lexical.score) OVER (), 0)), 0)
+           + coalesce(semantic.score, 0) AS score
       FROM lexical
-           FULL JOIN unnest(%(names)s::text[], %(semantic_scores)s::integer[]) AS semantic (name, score) USING (name)
-     ORDER BY score DESC, name
+           FULL JOIN unnest(%(names)s::text[], %(threads)s::text[], %(semantic_scores)s::integer[])
+                     AS semantic (name, thread, score) USING (name)
+),
+best AS (
+    SELECT weighed.name, weighed.start, weighed.size,
+           weighed.score + CASE WHEN weighed.thread IS NULL THEN 0
+                                ELSE round(max(weighed.score) OVER (PARTITION BY weighed.thread) / 5) END AS score
+      FROM weighed
+     ORDER BY score DESC, weighed.name
      LIMIT %(limit)s
 )
 SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,

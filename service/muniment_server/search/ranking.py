@@ -20,6 +20,8 @@ STOP_WEIGHT = 0.4
 GRAM_WEIGHT = 0.3
 MAX_STEMS, MAX_GRAMS = 40, 128
 """How many stems and grams of a query are used: the first ones."""
+MAX_NAMES = 40
+"""How many words of a query may be names of authors: the first ones."""
 MAX_LENDERS = 100
 """How many hits lend score to their neighbors: the best ones."""
 MAX_SAMPLED = 1000
@@ -105,6 +107,10 @@ class QueryTerms:
             pair for word, spelled in self._spelled.items() if spelled not in stop_words for pair in evidence_of(word)
         )
         return [pair for pair in dict.fromkeys(found) if known.issuperset(pair)]
+
+    def names(self, stop_words: Collection[str]) -> list[str]:
+        """The words that may be names of authors, folded as for grams: all but *stop_words*."""
+        return [word for word, spelled in self._spelled.items() if spelled not in stop_words][:MAX_NAMES]
 
 
 def candidate_queries(corpus: Corpus, terms: Sequence[Term], evidence: Sequence[Combination]) -> list[Candidates]:

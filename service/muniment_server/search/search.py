@@ -27,6 +27,7 @@ from muniment_server.search.embeddings import (
     scores,
     signs,
 )
+from muniment_server.search.marks import author_mark
 from muniment_server.search.ranking import (
     DAMPING,
     FEW_SAMPLED,
@@ -93,6 +94,8 @@ class _Similar:
     change_id: UUID
     start: int
     size: int
+    thread: str | None
+    turn_factor: int
     similarity: int
 
 
@@ -112,6 +115,8 @@ class _LexicalQuery:
     corpus: Corpus
     terms: Sequence[Term]
     candidates: Sequence[Candidates]
+    authors: str | None
+    """A query for the authors that the query names, if any word of it may be a name."""
 
     @property
     def gram_weights(self) -> Mapping[str, float]:
@@ -153,8 +158,8 @@ class Searcher:
     ) -> Found:
         """Up to *limit* items that match *query*, best first. Only notes have a *tier* other than MEMORY."""
         terms = QueryTerms(query)
-        filters = {"kind": kind, "tier": tier, **filter_parameters(wanted)}
         lexical = _lexical(scope, kind, query, terms)
+        filters = {"kind": kind, "tier": tier, "authors": lexical.authors, **filter_parameters(wanted)}
         semantic = self._semantic(scope, query, filters) if terms.spelled else _nothing_compared()
         most = self._reranker.matches_for(scope.taint, limit)
         found = [row for row in _ranked(scope, lexical, semantic, filters, most) if _is_current(row, semantic)]
@@ -215,7 +220,9 @@ def _lexical(scope: SessionScope, kind: ItemKind, query: str, terms: QueryTerms)
         for row in rows
         if row.what in {"stem", "stop", "gram"}
     ]
-    return _LexicalQuery(corpus, counted, candidate_queries(corpus, counted, terms.evidence(stop_words)))
+    candidates = candidate_queries(corpus, counted, terms.evidence(stop_words))
+    authors = any_of((author_mark(word),) for word in terms.names(stop_words))
+    return _LexicalQuery(corpus, counted, candidates, authors or None)
 
 
 def _nothing_compared() -> _SemanticMatches:
@@ -234,8 +241,9 @@ def _similar(scope: SessionScope, vector: Vector, parameters: Mapping[str, objec
         if rows[0].compared == most or limit is None or rows[0].looked_at < limit:
             break
     similar = [row for row in rows if row.name is not None]
-    found = scores([row.similarity for row in similar])
-    best = {row.name: row for row, _ in zip(similar, found, strict=False) if row.name is not None}
+    unweighed = scores([row.similarity for row in similar])
+    best = {row.name: row for row, _ in zip(similar, unweighed, strict=False) if row.name is not None}
+    found = [score * row.turn_factor // 1000 for row, score in zip(similar, unweighed, strict=False)]
     return _SemanticMatches(best, found, compared=bool(similar))
 
 
@@ -258,6 +266,7 @@ def _ranked(
         "gram_slope": lexical.corpus.gram_slope,
         "max_lenders": MAX_LENDERS,
         "names": list(semantic.similar),
+        "threads": [row.thread for row in semantic.similar.values()],
         "semantic_scores": semantic.scores,
         "share": _MILLION - SEMANTIC_WEIGHT if semantic.compared else _MILLION,
     }

@@ -5,7 +5,7 @@
 -- First the signs of all embeddings are compared, then the vectors of the 200 with the most signs in common. looked_at: how many
 -- signs were compared. With a bound, shadowing and filters may leave too few: then run the query again without one.
 -- Only embeddings of one model are compared: embedder is the built-in one, model one at an address; one of the two is null.
--- growing: chunks that were found without an embedding of the model still wait, so the built-in one is to be asked instead.
+-- turn_factor: as in search_items. growing: chunks that were found without an embedding of the model still wait, so the built-in one is to be asked instead.
 WITH nearest AS MATERIALIZED (
     SELECT embedding.kind, embedding.name, embedding.level, embedding.change_id, embedding.piece,
            bit_count(embedding.signs # %(signs)s::varbit) AS distance
@@ -24,7 +24,12 @@ WITH nearest AS MATERIALIZED (
      LIMIT %(bound)s
 ),
 seen AS MATERIALIZED (
-    SELECT nearest.kind, nearest.name, nearest.change_id, nearest.piece, chunk.start, chunk.size
+    SELECT nearest.kind, nearest.name, nearest.change_id, nearest.piece, chunk.start, chunk.size,
+           CASE WHEN chunk.is_whole THEN chunk.thread END AS thread,
+           CASE WHEN chunk.thread IS NOT NULL AND chunk.is_whole
+                THEN 20 * CASE WHEN chunk.stems @@ %(authors)s::tsquery THEN 6 ELSE 5 END
+                     * CASE WHEN chunk.stems @@ '''@?'''::tsquery THEN 9 ELSE 10 END * chunk.size / (chunk.size + 30)
+                ELSE 1000 END AS turn_factor
       FROM nearest
            JOIN visible_chunk AS chunk
                 ON (chunk.kind, chunk.name, chunk.change_id, chunk.piece)
@@ -45,7 +50,7 @@ seen AS MATERIALIZED (
      LIMIT %(most)s
 ),
 similarity AS (
-    SELECT DISTINCT ON (seen.name) seen.name, seen.change_id, seen.start, seen.size, pair.similarity
+    SELECT DISTINCT ON (seen.name) seen.name, seen.change_id, seen.start, seen.size, seen.thread, seen.turn_factor, pair.similarity
       FROM seen
            LEFT JOIN visible_meaning AS built_in
                 ON (built_in.kind, built_in.name, built_in.change_id, built_in.piece, built_in.embedder)
@@ -67,7 +72,8 @@ SELECT (SELECT count(*) FROM nearest) AS looked_at, (SELECT count(*) FROM seen) 
               AND waiting.signs IS NULL
               AND waiting.is_missing
        ) AS growing,
-       similarity.name, similarity.change_id, similarity.start, similarity.size, similarity.similarity
+       similarity.name, similarity.change_id, similarity.start, similarity.size, similarity.thread, similarity.turn_factor,
+       similarity.similarity
   FROM session
        LEFT JOIN similarity ON TRUE
  ORDER BY similarity.similarity DESC, similarity.name;
