@@ -22,6 +22,8 @@ from tests.support.services import Caller, Service
 _WRITERS = 8
 _MAX_SAVES = 50
 """By then the agent is gone, and the session with it."""
+_MAX_ROUNDS = 10
+"""How many times as many rounds are run, at most, until a save is before a deletion. A busy machine may need them."""
 _FIRST_BLOCKS = 3
 _LEFT = """
 SELECT 'conversation' AS what, count(*) FROM vault.conversation WHERE agent = ANY(%(agents)s)
@@ -193,12 +195,14 @@ def test_nothing_is_left_of_an_agent_that_was_deleted_under_its_writers(
     rounds = max(5, runs // _WRITERS)
     race = Race(arena, crew, owner, agent, deleters=1)
     before = deadlocks(owner)
-    for number in range(rounds):
+    for number in range(_MAX_ROUNDS * rounds):
         race.run(number)
+        if number + 1 >= rounds and "save OK" in race.answers:
+            break
 
     assert race.left() == {}
     assert set(race.answers) == {"save OK", "save UNAUTHENTICATED", "manage NOT_FOUND"}
-    assert race.deletions == [["OK"]] * rounds
+    assert race.deletions == [["OK"]] * len(race.deletions)
     audited = race.audited()
     assert audited.pop("ResetSession CLOSED", 0) == race.effects["ResetSession"]
     assert audited.pop("CreateAgent OK") == race.effects.pop("CreateAgent") * (1 + _FIRST_BLOCKS)
