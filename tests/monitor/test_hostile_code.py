@@ -76,7 +76,7 @@ PARAMETERS: Mapping[str, object] = {
     "gram_weights": [], "stems": ["'canari'"], "stem_weights": [1e6], "wanted_stems": "'canari'", "wanted_grams": None,
     "damping": 1.0, "stem_slope": 0.0, "gram_slope": 0.0, "most": 200, "bound": None, "max_lenders": 3,
     "most_stems": 64, "max_sampled": 100, "few_sampled": 10, "max_stems_counted": 100, "max_grams_counted": 100,
-    "semantic_scores": [1, 1, 1], "share": 1_000_000, "embedder": EMBEDDER, "model": None,
+    "semantic_scores": [1, 1, 1], "threads": [None, None, None], "authors": None, "share": 1_000_000, "embedder": EMBEDDER, "model": None,
     "signs": "0" * 384, "vector": [1] * 384,
     "change_id": CHANGE_ID, "item_id": ITEM_ID, "fold_id": uuid.uuid4(), "changes": [], "stemmers": "{}",
     "texts": json.dumps([{"name": "plan", "change_id": str(CHANGE_ID), "language": "english", "chunks": []}]),

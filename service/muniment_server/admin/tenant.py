@@ -153,9 +153,9 @@ def move(
     servers_file: Path | None,
     state_dir: Path | None,
 ) -> None:
-    """Move a tenant to another database server, with everything that it has.
+    """Move a tenant to another database server.
 
-    Its sessions are closed, and its host keys are revoked: create new ones afterwards, at the new server. Its calls
+    It takes everything along. Its sessions are closed, and its host keys are revoked: create new ones afterwards, at the new server. Its calls
     fail until they go there. The other tenants go on.
 
     If the command is interrupted, run it again: it ends what it began. To give the move up instead, before the tenant

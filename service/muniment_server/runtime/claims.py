@@ -52,7 +52,7 @@ class Claim:
 
 def claim_of(connection: psycopg.Connection[Any]) -> Claim:
     """What the server of *connection* has."""
-    tenants = connection.cursor(row_factory=class_row(_Tenant)).execute(_QUERIES["tenants"]).fetchall()
+    tenants = connection.cursor(row_factory=class_row(_Tenant)).execute(_QUERIES["claimed_tenants"]).fetchall()
     return Claim(frozenset(found.tenant for found in tenants), numbers_of(connection))
 
 

@@ -1,6 +1,6 @@
 -- Which tenants a server has, as the control role or the owner.
 
--- name: tenants
+-- name: claimed_tenants
 -- Those that it serves. One that is moving is in two databases, and neither serves it.
 SELECT tenant.tenant
   FROM vault.tenant

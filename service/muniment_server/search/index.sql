@@ -30,7 +30,7 @@ cleared AS ( -- embeddings that include the text of a deleted item are made agai
        AND cleared.prior = deleted.change_id
 ),
 text AS MATERIALIZED (
-    SELECT live.*, part.number, part.start, part.size, part.sample, part.grams, part.marks, jsonb_array_length(given.chunks) = 1 AS is_whole,
+    SELECT live.*, part.number, part.start, part.size, part.sample, part.grams, part.marks, jsonb_array_length(chunks) = 1 AS is_whole,
            coalesce(
                (
                    SELECT coalesce(%(stemmers)s::jsonb ->> lower(split_part(agent.language, '-', 1)), 'simple')
@@ -49,7 +49,7 @@ text AS MATERIALIZED (
            JOIN jsonb_to_recordset(%(texts)s) AS given (name text, change_id uuid, language text, chunks jsonb)
                 ON (given.name, given.change_id) = (live.name, live.change_id)
            CROSS JOIN jsonb_to_recordset(given.chunks)
-                      AS part (number integer, start integer, size integer, sample integer, header text, grams text[], marks text[])
+                      AS part (number int, start int, size int, sample int, header text, grams text[], marks text[])
 ),
 new AS (
     INSERT INTO chunk AS new (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,

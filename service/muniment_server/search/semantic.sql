@@ -5,10 +5,11 @@
 -- First the signs of all embeddings are compared, then the vectors of the 200 with the most signs in common. looked_at: how many
 -- signs were compared. With a bound, shadowing and filters may leave too few: then run the query again without one.
 -- Only embeddings of one model are compared: embedder is the built-in one, model one at an address; one of the two is null.
--- turn_factor: as in search_items. growing: chunks that were found without an embedding of the model still wait, so the built-in one is to be asked instead.
+-- turn_factor: as in search_items. growing: chunks that were found without an embedding of the model still wait, so the built-in
+-- one is to be asked instead.
 WITH nearest AS MATERIALIZED (
-    SELECT embedding.kind, embedding.name, embedding.level, embedding.change_id, embedding.piece,
-           bit_count(embedding.signs # %(signs)s::varbit) AS distance
+    SELECT each.kind, each.name, each.level, each.change_id, each.piece,
+           bit_count(each.signs # %(signs)s::varbit) AS distance
       FROM (
                SELECT built_in.kind, built_in.name, built_in.level, built_in.change_id, built_in.piece,
                       built_in.signs::varbit AS signs
@@ -19,8 +20,8 @@ WITH nearest AS MATERIALIZED (
                  FROM visible_remote_embedding AS remote
                 WHERE (remote.kind, remote.model) = (%(kind)s, %(model)s)
                   AND remote.signs IS NOT NULL
-           ) AS embedding
-     ORDER BY distance, embedding.name, embedding.level, embedding.piece
+           ) AS each
+     ORDER BY distance, each.name, each.level, each.piece
      LIMIT %(bound)s
 ),
 seen AS MATERIALIZED (
@@ -72,8 +73,7 @@ SELECT (SELECT count(*) FROM nearest) AS looked_at, (SELECT count(*) FROM seen) 
               AND waiting.signs IS NULL
               AND waiting.is_missing
        ) AS growing,
-       similarity.name, similarity.change_id, similarity.start, similarity.size, similarity.thread, similarity.turn_factor,
-       similarity.similarity
+       similarity.*
   FROM session
        LEFT JOIN similarity ON TRUE
  ORDER BY similarity.similarity DESC, similarity.name;
