@@ -155,8 +155,8 @@ def move(
 ) -> None:
     """Move a tenant to another database server.
 
-    It takes everything along. Its sessions are closed, and its host keys are revoked: create new ones afterwards, at the new server. Its calls
-    fail until they go there. The other tenants go on.
+    It takes everything along. Its sessions are closed, and its host keys are revoked: create new ones afterwards,
+    at the new server. Its calls fail until they go there. The other tenants go on.
 
     If the command is interrupted, run it again: it ends what it began. To give the move up instead, before the tenant
     has left, move it --to the server where it is.
