@@ -54,7 +54,7 @@ class Assignment:
     remote: Mapping[str, object] | None = None
     """The model at an address: see `RemoteConfig`. None if there is none."""
     reranker: Mapping[str, object] | None = None
-    """The reranker at an address: see `RerankerConfig`. None if there is none."""
+    """The reranker at an address: see `RerankerConfig`. None without one."""
     database_directory: str | None = None
     """Where the embedded Postgres keeps its data. None if it is not embedded."""
     log_format: LogFormat = "text"

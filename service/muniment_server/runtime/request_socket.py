@@ -38,7 +38,7 @@ class SocketClient:
         self._not_before: dict[Classification, float] = {}
 
     def ask(self, request: bytes, level: Classification) -> bytes | None:
-        """The answer to a request of *level*. None if there is none in time. Empty if there will be none."""
+        """The answer to a request of *level*. None if no answer came in time; empty if the embedder gave none."""
         if time.monotonic() < self._not_before.get(level, 0.0):
             return None
         try:

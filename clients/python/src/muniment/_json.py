@@ -16,7 +16,7 @@ def json_text(value: object) -> str:
 
 
 def object_of(text: str) -> dict[str, Any] | None:
-    """The JSON object that a text is. None if it is none, or is nested more deeply than Python reads.
+    """Parse a text as a JSON object. None if it is anything else, or is nested more deeply than Python reads.
 
     Whoever can write at or below the taint can write such texts: they must not keep the others from being read.
     """

@@ -95,7 +95,7 @@ class MunimentSession:
         return undisturbed(lambda: list(islice(self._items(size), limit)))
 
     def _items(self, page_size: int) -> Iterator[_Stored]:
-        """The items, newest first. A passage with anything but a JSON object is none: another program wrote it."""
+        """The items, newest first. A passage that is not a JSON object is skipped: another program wrote it."""
         for passage in self._session.list_passages(tags=[TAG], thread=self.session_id, page_size=page_size):
             if (item := object_of(passage.content)) is not None:
                 yield _Stored(passage, item)
