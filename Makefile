@@ -6,7 +6,8 @@ UV ?= uv
 LISTEN ?= 127.0.0.1:50051
 DATA_DIR ?= .muniment
 ARGS ?=
-DEEP_LOG ?= tests/prove-deep-$(shell date +%F).log
+# The folders of tests that `make prove-deep` runs, one after the other.
+PARTS ?= $(sort $(notdir $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
 
 BIN := .venv/bin
 # Where the generators of `make proto` are: each language's own, and buf.
@@ -47,11 +48,18 @@ prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those t
 prove-abuse: .venv/.stamp ## Show that no caller can stop the others, in two minutes and with figures
 	$(BIN)/python -m pytest -q -s -n 0 tests/faults/test_abuse.py
 
-# -rP: the figures of each race, also where it passes.
-prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for hours, with a log to commit in tests/: ARGS="--seed 7"
-	@{ date -u '+%F %R UTC'; git describe --always --dirty; nproc; } | paste -sd' ' > $(DEEP_LOG)
-	$(PROVE) -m '(proof or scales) and not abuse' -rP --runs 2000 --kills 2000 --programs 1000 --queries 20000 --messages 1000000 $(ARGS) >> $(DEEP_LOG); \
-	    status=$$?; tail -n 1 $(DEEP_LOG); echo 'Its log: $(DEEP_LOG)'; exit $$status
+# A log for each part, so that a run that is broken off leaves what it has shown. It has what tests print, which are the
+# figures of races and faults, also where they pass. pytest's status 5: the part has no such test.
+prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for hours, with logs to commit: PARTS="races faults" ARGS="--seed 7"
+	@failed=; for part in $(PARTS); do \
+	    log=tests/prove-deep/$$part.log; \
+	    echo "$$(date -u '+%F %R UTC'), commit $$(git describe --always --dirty), $$(nproc) cores" > $$log.part; \
+	    $(PROVE) -m '(proof or scales) and not abuse' -rP --show-capture stdout \
+	        --runs 2000 --kills 2000 --programs 1000 --queries 20000 --messages 1000000 tests/$$part $(ARGS) >> $$log.part; \
+	    status=$$?; if [ $$status = 5 ]; then rm $$log.part; continue; fi; \
+	    mv $$log.part $$log; echo "$$log: $$(tail -n 1 $$log)"; \
+	    [ $$status = 0 ] || failed="$$failed $$part"; \
+	done; [ -z "$$failed" ] || { echo "Failed:$$failed"; exit 1; }
 
 test-deploy: .venv/.stamp ## Build the images, and start all that service/deploy ships (root on Debian 12)
 	$(BIN)/python -m pytest -q -n 0 tests/deploy $(ARGS)
