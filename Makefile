@@ -181,6 +181,7 @@ lock: ## Resolve dependencies again (needs uv): ARGS="--upgrade"
 	$(UV) pip compile pyproject.toml --extra dev --extra semantic --extra tracing --no-emit-package muniment $(LOCK) -o service/requirements.lock $(ARGS)
 	$(UV) pip compile proto/requirements.in $(LOCK) -o proto/requirements.lock $(ARGS)
 	$(UV) pip compile tests/load/peers/requirements.in $(LOCK) -o tests/load/peers/requirements.lock $(ARGS)
+	$(UV) pip compile tests/llama_cpp/requirements.in --no-deps $(LOCK) -o tests/llama_cpp/requirements.lock $(ARGS)
 	$(UV) pip compile $(FRAMEWORKS)/requirements.in $(LOCK) -o $(FRAMEWORKS)/requirements.lock $(ARGS)
 	for name in langgraph mem0; do $(UV) pip compile $(BLACK_BOX)/$$name.in $(LOCK) -o $(BLACK_BOX)/$$name.lock $(ARGS) || exit; done
 
@@ -192,7 +193,7 @@ LOCK := --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-header
 
 clean: ## Remove environments and caches; keeps DATA_DIR
-	rm -rf .venv .venv-gen .venv-peers .venv-black-box .venv-frameworks .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf .venv .venv-gen .venv-peers .venv-black-box .venv-frameworks .venv-llama .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 	rm -rf clients/go/bin clients/typescript/node_modules clients/typescript/dist clients/java/target
 	rm -rf clients/rust/Cargo.lock clients/rust/bin clients/rust/target tests/conformance/ruby/stubs
 	find service clients proto tests -name __pycache__ -type d -exec rm -rf {} +
@@ -217,6 +218,11 @@ clean: ## Remove environments and caches; keeps DATA_DIR
 	$(call environment,.venv-peers,tests/load/peers/requirements.lock)
 	@touch $@
 
+# A program that serves a model, for tests/llama_cpp.
+.venv-llama/.stamp: tests/llama_cpp/requirements.lock
+	$(call environment,.venv-llama,tests/llama_cpp/requirements.lock)
+	@touch $@
+
 lock-rust: clients/rust/Cargo.lock ## Resolve the dependencies of the Rust client again
 	cd clients/rust && cargo update && ./lock.sh save
 
@@ -227,7 +233,7 @@ clients/typescript/node_modules/.stamp: clients/typescript/package-lock.json
 	cd clients/typescript && npm ci --loglevel=error --no-audit --no-fund
 	@touch $@
 
-# An environment in the folder $(1) with exactly what the lock $(2) pins.
+# An environment in the folder $(1) with exactly what the lock $(2) pins. Locks name all that is needed.
 define environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo >&2 "Muniment needs Python 3.11 or newer as $(PYTHON). Another one: make PYTHON=/path/to/python3"; exit 1; }
@@ -235,5 +241,5 @@ define environment
 	    || { echo >&2 "$(PYTHON) has no venv module. On Debian: apt-get install python3-venv"; exit 1; }
 	@test -x $(1)/bin/pip || $(PYTHON) -m venv $(1)
 	@echo 'Installing what $(2) pins into $(1): minutes the first time, seconds later.'
-	@$(1)/bin/python $(PIP_INSTALL) --require-hashes --only-binary :all: -r $(2)
+	@$(1)/bin/python $(PIP_INSTALL) --require-hashes --no-deps --only-binary :all: -r $(2)
 endef

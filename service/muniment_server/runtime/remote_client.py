@@ -21,8 +21,8 @@ from muniment_server.runtime.remote_configuration import RemoteAddress
 _READ_BYTES = 64 * 1024
 _MAX_IDLE_CONNECTIONS = 8
 _MAX_RETRY_AFTER = 300.0
-_REFUSES_TEXT = frozenset({400, 413, 422})
-"""Statuses with which servers refuse a text that is too long, or that they cannot read."""
+_REFUSES_TEXT = frozenset({400, 413, 422, 500})
+"""Statuses with which servers refuse a text that is too long, or that they cannot read: llama.cpp with 500."""
 
 
 class RemoteModelError(Exception):
