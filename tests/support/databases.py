@@ -90,12 +90,12 @@ def unpinned_postgres(*, durable: bool = False, **settings: str) -> Iterator[Emb
 
 
 @contextmanager
-def cloned(postgres: EmbeddedPostgres) -> Iterator[Database]:
-    """A fresh clone of the template. CREATE DATABASE copies all but the rights on the database itself."""
+def cloned(postgres: EmbeddedPostgres, template: str = _TEMPLATE) -> Iterator[Database]:
+    """A fresh clone of a database that no one uses. CREATE DATABASE copies all but the rights on the database."""
     name = f"test_{next(_numbers)}"
     with psycopg.connect(postgres.conninfo(user="postgres", dbname="postgres"), autocommit=True) as admin:
-        admin.execute(sql.SQL(_CLONE).format(sql.Identifier(name), sql.Identifier(_TEMPLATE)))
-        admin.execute(_COPY_RIGHTS, {"template": _TEMPLATE, "clone": name})
+        admin.execute(sql.SQL(_CLONE).format(sql.Identifier(name), sql.Identifier(template)))
+        admin.execute(_COPY_RIGHTS, {"template": template, "clone": name})
         try:
             yield Database(postgres, name)
         finally:
