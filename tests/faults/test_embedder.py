@@ -25,9 +25,9 @@ from muniment_server.runtime.embedder import EmbeddingSchedule, Model, embed_que
 from muniment_server.runtime.embedder_socket import query_embedder, serve_queries
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embeddings import DIMENSIONS
-from tests.bench.processes import WORDS_ALONE
 from tests.faults.processes import ServerProcess, running, runs, wait_until
 from tests.support.clock import StoppedClock
+from tests.support.commands import WORDS_ALONE
 
 _SLOW = 60.0
 
