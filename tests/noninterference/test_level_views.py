@@ -28,7 +28,8 @@ def sound(postgres: EmbeddedPostgres) -> Iterator[World]:
         yield only
 
 
-ONE_AT_FIRST = [low if low is Classification.INTERNAL else pytest.param(low, marks=pytest.mark.proof) for low in LOWER]
+_SAMPLED = [pytest.mark.proof, pytest.mark.sampled]
+ONE_AT_FIRST = [low if low is Classification.INTERNAL else pytest.param(low, marks=_SAMPLED) for low in LOWER]
 """In `make test`, a level that has others above and below."""
 
 
