@@ -21,8 +21,8 @@ def postgres() -> Iterator[EmbeddedPostgres]:
 
 @pytest.fixture
 def server() -> Iterator[ServerProcess]:
-    """A server that serves, in processes of its own."""
-    with running(ServerProcess()) as server:
+    """A server that serves, in processes of its own, without an embedder."""
+    with running(ServerProcess(words_alone=True)) as server:
         yield server
 
 

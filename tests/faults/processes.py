@@ -22,6 +22,7 @@ from psycopg.rows import namedtuple_row
 from muniment_server.embedded_postgres import conninfo_of_running
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.runtime.databases import CLUSTER, SUPERUSER, cluster_directory
+from tests.support.commands import WORDS_ALONE
 
 WORKERS = 2
 _PROC = Path("/proc")
@@ -34,16 +35,18 @@ _LOG_SHOWN = 10_000
 class ServerProcess:
     """One server on one data directory and one port, started as often as it is killed."""
 
-    def __init__(self, *options: str, code: Path | None = None, disk_mib: int = 0) -> None:
-        """*code* is the directory of another `muniment_server` to run. The database has a disk of *disk_mib*, if given.
+    def __init__(self, *options: str, code: Path | None = None, words_alone: bool = False, disk_mib: int = 0) -> None:
+        """*code* is the directory of another `muniment_server` to run; with *words_alone*, none finds an embedder.
 
+        The database has a disk of *disk_mib*, if given.
         That disk is in memory, and only the server's processes see it under its name: for root.
         """
         self._folder = Path(tempfile.mkdtemp(prefix="muniment-faults-"))
         self._folder.chmod(0o711)  # root's Postgres runs as another account, which must come through
         self._options = options
         self._disk_mib = disk_mib
-        self._environment = {"PYTHONPATH": str(code)} if code else {}
+        paths = [str(path) for path in (code, WORDS_ALONE if words_alone else None) if path]
+        self._environment = {"PYTHONPATH": os.pathsep.join(paths)} if paths else {}
         self.address = f"127.0.0.1:{_free_port()}"
         self._process: subprocess.Popen[str] | None = None
 
@@ -187,10 +190,11 @@ def _with_disk(directory: Path, mebibytes: int) -> list[str]:
 
 def wait_until(condition: Callable[[], object], what: str, *, seconds: float = 20.0) -> float:
     """Wait for *condition*; how many seconds it took."""
-    begun = time.monotonic()
+    begun = asked = time.monotonic()
     while not condition():
         assert time.monotonic() < begun + seconds, f"not within {seconds} s: {what}"
-        time.sleep(0.005)
+        time.sleep(max(0.005, time.monotonic() - asked))
+        asked = time.monotonic()
     return time.monotonic() - begun
 
 

@@ -33,6 +33,12 @@ _SLOW = 60.0
 
 
 @pytest.fixture
+def server():
+    with running(ServerProcess()) as server:
+        yield server
+
+
+@pytest.fixture
 def session(server):
     """A session with one memory."""
     host = muniment.connect(server.address, host_key=server.host_key, timeout=20)

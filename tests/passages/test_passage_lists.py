@@ -187,7 +187,7 @@ def test_c52_a_page_ends_early_at_3_mib_and_everything_still_arrives(at):
 def test_a_page_of_long_labels_stays_under_3_mib(at):
     """What stands around a content counts too."""
     long = {"tags": ["𝟘" * 62 + f"{number:02}" for number in range(32)], "thread": "𝟘" * 256, "author": "𝟘" * 256}
-    at(PUBLIC).import_passages(*({"content": "x" * 4096, **long} for _ in range(250)))
+    at(PUBLIC).import_passages(*({"content": "x" * 4096, **long} for _ in range(250)), timeout=60)
     answers = pages(at(PUBLIC).list_passages, page_size=250)
 
     assert max(page.ByteSize() for page in answers) <= 3 * 1024 * 1024

@@ -373,6 +373,16 @@ def test_a_caller_that_reached_its_limit_is_answered_at_once(scripted, refused):
     assert answer.status_code == 429 or "The memory is busy" in answer.text
 
 
+def refused_with(monkeypatch, listen: str, *options: str) -> str:
+    """What `muniment-mcp --http` ends with, in this process: with status 1, and this on stderr."""
+    monkeypatch.setattr("sys.argv", ["muniment-mcp", "--http", listen, *options])
+    monkeypatch.setattr("muniment.mcp.log.configure", lambda: None)
+    with pytest.raises(SystemExit) as refused:
+        main()
+    assert isinstance(refused.value.code, str)
+    return refused.value.code
+
+
 @pytest.mark.parametrize(
     ("listen", "options", "said"),
     [
@@ -395,27 +405,22 @@ def test_an_option_that_cannot_be_used_is_named(papers, monkeypatch, capsys, lis
     """And never the variables of the memory's server. Nothing is served in the clear."""
     monkeypatch.chdir(papers)
     monkeypatch.setenv("MUNIMENT_ADDRESS", "127.0.0.1:1")
-    monkeypatch.setattr("sys.argv", ["muniment-mcp", "--http", listen, *options])
-    monkeypatch.setattr("muniment.mcp.log.configure", lambda: None)
-    with pytest.raises(SystemExit) as refused:
-        main()
+    (line,) = refused_with(monkeypatch, listen, *options).splitlines()
 
     assert capsys.readouterr() == ("", "")
-    (line,) = str(refused.value.code).splitlines()
     assert said in line
     assert "MUNIMENT" not in line
 
 
 @pytest.mark.parametrize("address", [None, "", " "])
-def test_it_does_not_start_without_the_address_of_the_memory(tmp_path, address):
-    environment = {} if address is None else {"MUNIMENT_ADDRESS": address}
-    command = [COMMAND, "--http", "127.0.0.1:0"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
-    )
+def test_it_does_not_start_without_the_address_of_the_memory(monkeypatch, capsys, address):
+    monkeypatch.delenv("MUNIMENT_ADDRESS", raising=False)
+    if address is not None:
+        monkeypatch.setenv("MUNIMENT_ADDRESS", address)
+    refused = refused_with(monkeypatch, "127.0.0.1:0")
 
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("MUNIMENT_ADDRESS is not set: set it to ")
+    assert capsys.readouterr() == ("", "")
+    assert refused.startswith("MUNIMENT_ADDRESS is not set: set it to ")
 
 
 def test_a_port_that_is_taken_is_said_to_be(tmp_path):
