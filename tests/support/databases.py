@@ -22,6 +22,7 @@ from psycopg.rows import namedtuple_row
 from muniment_server.embedded_postgres import EmbeddedPostgres, configuration
 from muniment_server.postgres import migrate, roles
 from muniment_server.postgres.pool import operator_conninfo
+from tests.citus.clones import ClusterPostgres
 
 _TEMPLATE = "muniment"
 _COPY_RIGHTS = """
@@ -34,7 +35,7 @@ _numbers = itertools.count(1)
 class Database:
     """One database of one test."""
 
-    postgres: EmbeddedPostgres
+    postgres: EmbeddedPostgres | ClusterPostgres
     name: str
 
     def conninfo(self, role: str) -> str:
@@ -88,9 +89,13 @@ def unpinned_postgres(*, durable: bool = False, **settings: str) -> Iterator[Emb
 
 
 @contextmanager
-def cloned(postgres: EmbeddedPostgres) -> Iterator[Database]:
+def cloned(postgres: EmbeddedPostgres | ClusterPostgres) -> Iterator[Database]:
     """A fresh clone of the template. CREATE DATABASE copies all but the rights on the database itself."""
     name = f"test_{next(_numbers)}"
+    if isinstance(postgres, ClusterPostgres):
+        with postgres.cloned(name):
+            yield Database(postgres, name)
+        return
     with psycopg.connect(postgres.conninfo(user="postgres", dbname="postgres"), autocommit=True) as admin:
         admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(_TEMPLATE)))
         admin.execute(_COPY_RIGHTS, {"template": _TEMPLATE, "clone": name})

@@ -22,7 +22,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import RowMaker, class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from muniment_server.postgres import queries, roles
+from muniment_server.postgres import citus, queries, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import domain_error, sqlstate_of
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
@@ -67,6 +67,9 @@ SETTINGS: Mapping[str, str] = {
 SETTINGS_SINCE_17: Mapping[str, str] = {"transaction_timeout": "1min"}
 """The same, from Postgres 17 on. It ends a transaction also while it waits for the rest of what was sent at once. No
 statement lasts as long: see `LONGEST_STATEMENT`."""
+
+SETTINGS_ON_CLUSTER: Mapping[str, str] = {"plan_cache_mode": "auto"}
+"""The same, on a Citus cluster, which cannot plan most statements before it knows their tenant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +197,7 @@ class RoleConnection(psycopg.Connection[Any]):
         They are not sent at log-in, since a pooler refuses or ignores what is.
         """
         settings = SETTINGS if self.info.server_version < _POSTGRES_17 else {**SETTINGS, **SETTINGS_SINCE_17}
+        settings = {**settings, **SETTINGS_ON_CLUSTER} if citus.is_cluster(self) else settings
         given = {"names": list(settings), "settings": list(settings.values())}
         self.execute(_QUERIES["apply_settings"], given)
         (kept,) = self.execute(_QUERIES["settings"], given).fetchone() or (None,)
@@ -411,5 +415,5 @@ def epoch_of(connection: psycopg.Connection[Any]) -> Epoch:
 
 def operator_conninfo(admin: str) -> str:
     """The conninfo of an operator: the administrator's own login, acting as the owner."""
-    settings = {**SETTINGS, "role": roles.OWNER}
+    settings = {**SETTINGS, **SETTINGS_ON_CLUSTER, "role": roles.OWNER}
     return libpq.make_conninfo(admin, options=" ".join(f"-c {name}={value}" for name, value in settings.items()))

@@ -1,0 +1,23 @@
+-- name: policies
+-- Row policies and where they count, as (subject, object, fact).
+WITH relation AS (
+    SELECT pg_class.oid, pg_class.relrowsecurity, pg_class.relforcerowsecurity, pg_namespace.nspname || '.' || pg_class.relname AS object
+      FROM pg_catalog.pg_class
+           JOIN pg_catalog.pg_namespace ON pg_namespace.oid = pg_class.relnamespace
+     WHERE pg_namespace.nspname = 'vault'
+        OR pg_namespace.nspname LIKE 'muniment\_%%'
+)
+SELECT CASE reader.role WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(reader.role) END, relation.object,
+       concat_ws(' ', CASE WHEN pg_policy.polpermissive THEN 'rows' ELSE 'only rows' END, nullif(pg_policy.polcmd, '*'),
+                 pg_get_expr(pg_policy.polqual, pg_policy.polrelid), 'with check ' || pg_get_expr(pg_policy.polwithcheck, pg_policy.polrelid))
+  FROM relation
+       JOIN pg_catalog.pg_policy ON pg_policy.polrelid = relation.oid
+       CROSS JOIN LATERAL unnest(pg_policy.polroles) AS reader (role)
+ UNION ALL
+SELECT 'row policies', relation.object, 'count'
+  FROM relation
+ WHERE relation.relrowsecurity
+ UNION ALL
+SELECT 'row policies', relation.object, 'count for the owner'
+  FROM relation
+ WHERE relation.relforcerowsecurity;
