@@ -60,12 +60,12 @@ class ClusterPostgres:
 
 
 @contextmanager
-def running_cluster() -> Iterator[ClusterPostgres]:
+def running_cluster(**settings: str) -> Iterator[ClusterPostgres]:
     """A cluster with the template, in a temporary folder."""
     folder = Path(tempfile.mkdtemp(prefix="muniment-citus-"))
     folder.chmod(0o711)
     try:
-        with running(folder, auth="trust", **_SETTINGS) as cluster:
+        with running(folder, auth="trust", **{**_SETTINGS, **settings}) as cluster:
             cluster.create(_TEMPLATE)
             cluster.join(_TEMPLATE)
             postgres = ClusterPostgres(cluster)

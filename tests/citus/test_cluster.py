@@ -7,16 +7,18 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psycopg
 import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import citus, roles
+from muniment_server.postgres import migrate as migrations
 from muniment_server.runtime import cluster_grants
 from tests.citus.cluster import Cluster, missing, running
 from tests.support.commands import run_process
-from tests.support.external_postgres import migrate
+from tests.support.external_postgres import admin_url, migrate
 
 pytestmark = [
     pytest.mark.proof,
@@ -99,6 +101,10 @@ _FAULTS_OF_NODES = {
 }
 """What spoils a node, what undoes it, and what must be said of it."""
 
+_LATER = """
+CREATE TABLE vault.later (tenant bigint NOT NULL PRIMARY KEY);
+ALTER TABLE vault.session ADD COLUMN later integer;
+"""
 _ROWS = """
 INSERT INTO vault.tenant (name) SELECT 'tenant ' || n FROM generate_series(1, 40) AS n;
 INSERT INTO vault.agent (tenant, agent, agent_id, display_name, language, memory_enabled, user_profile_enabled,
@@ -337,3 +343,15 @@ def _levels_seen(connection: psycopg.Connection[Any], relation: str) -> Iterator
     if column is not None:
         for (level,) in connection.execute(f"SELECT DISTINCT {column} FROM {relation}".encode()):
             yield table, level
+
+
+def test_a_later_migration_reaches_each_node(cluster: Cluster, passfile: Path, migrated: str) -> None:
+    """The last test of this file: from here on, `kept` has a table that the matrix does not."""
+    later = (*migrations.migrations(), migrations.Migration(9999, "9999_later.sql", _LATER))
+    with patch.object(migrations, "migrations", lambda: later):
+        done = migrations.migrate(admin_url(cluster.url(cluster.coordinator, "kept")))
+
+    found = differences(cluster, passfile)
+    assert done == ["applied 9999_later", "distributed 1 tables by tenant"]
+    assert found != []
+    assert all("vault.later" in difference for difference in found)

@@ -83,7 +83,11 @@ SELECT pg_class.oid::regclass::text,
    AND pg_get_userbyid(pg_class.relowner) = %(owner)s
    AND pg_class.relnamespace <> 'public'::regnamespace
    AND pg_class.oid NOT IN (SELECT pg_dist_partition.logicalrelid FROM pg_dist_partition)
-   AND pg_class.oid NOT IN (SELECT to_regclass(format('%%s_%%s', pg_dist_shard.logicalrelid, pg_dist_shard.shardid)) FROM pg_dist_shard)
+   AND NOT EXISTS ( -- a shard that is here
+           SELECT
+             FROM pg_dist_shard
+            WHERE to_regclass(format('%%s_%%s', pg_dist_shard.logicalrelid, pg_dist_shard.shardid)) = pg_class.oid
+       )
  ORDER BY pg_class.oid::regclass::text;
 
 -- name: distribute

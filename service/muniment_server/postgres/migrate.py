@@ -30,6 +30,7 @@ SEARCH_MIGRATION = "0006_search"
 _LOCK = 0x6D756E69  # "muni"
 _PASSFILE_LOCK = 0x70617373  # "pass"
 _OLDEST_POSTGRES_OF_MIGRATION = re.compile(r"^-- oldest server: (\d+)$", re.MULTILINE)
+_END_OF_STATEMENT = re.compile(r";$", re.MULTILINE)
 _RECORD_COLUMNS = "ADD COLUMN oldest_server integer, ADD COLUMN grants text[]"
 """Not a numbered migration: servers of 0.1.0 would refuse the schema after it."""
 
@@ -220,10 +221,16 @@ def _apply(connection: psycopg.Connection) -> Iterator[str]:
 
 
 def _distribute(connection: psycopg.Connection) -> Iterator[str]:
-    """Make the views and grants those of a cluster, and distribute the tables that are not."""
-    for name in ("on_cluster.sql", "on_cluster.each.sql"):
-        connection.execute(_expanded(name, queries.read(__package__, name)).encode())
+    """Distribute the tables that are not yet, and make the views and grants those of a cluster.
+
+    In this order: shards do not get the grants on ctid that their table has when they are made.
+    """
     yield from citus.distribute(connection)
+    for name in ("on_cluster.sql", "on_cluster.each.sql"):
+        text = _expanded(name, queries.read(__package__, name))
+        for statement in _END_OF_STATEMENT.split(queries.without_comments(text)):
+            if statement.strip():  # one by one: of several, Citus passes on the text of all
+                connection.execute(statement.encode())
 
 
 def _record(connection: psycopg.Connection, grants: Sequence[str]) -> None:

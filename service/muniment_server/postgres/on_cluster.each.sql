@@ -21,3 +21,24 @@ ALTER VIEW muniment_{level}.session SET (security_invoker = true, security_barri
 ALTER VIEW muniment_{level}.agent SET (security_invoker = true);
 ALTER VIEW muniment_{level}.link SET (security_invoker = true);
 ALTER VIEW muniment_{level}.deleted_item SET (security_invoker = true);
+
+-- The eraser locks items by the right to update their delete_time: it may delete them.
+GRANT SELECT (ctid, tenant, agent, kind, name, item_id, revision, change_id, tags, content, delete_time), DELETE, UPDATE (delete_time)
+   ON muniment_{level}.item TO muniment_eraser;
+GRANT SELECT (ctid, tenant, agent, kind, name, item_id, revision, tags, content), DELETE
+   ON muniment_{level}.revision TO muniment_eraser;
+GRANT SELECT (ctid, tenant, agent, kind, name, change_id, sample, language, stem_count, gram_count), DELETE
+   ON muniment_{level}.chunk TO muniment_eraser;
+GRANT SELECT (ctid, tenant, agent, kind, language, change_id), INSERT, DELETE ON muniment_{level}.stat TO muniment_eraser;
+GRANT SELECT (ctid, tenant, agent, change_id), INSERT, DELETE ON muniment_{level}.storage TO muniment_eraser;
+GRANT SELECT (tenant, agent, kind, prior), UPDATE (prior, embedder, signs, vector) ON muniment_{level}.meaning TO muniment_eraser;
+GRANT SELECT (tenant, agent, kind, prior_name), DELETE ON muniment_{level}.remote_embedding TO muniment_eraser;
+
+ALTER VIEW muniment_{level}.erasable_item SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasable_revision SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasable_chunk SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasable_stat SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasable_storage SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasing_item SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasing_revision SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasing_chunk SET (security_invoker = true);

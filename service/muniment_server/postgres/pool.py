@@ -100,6 +100,9 @@ class RoleCursor(psycopg.Cursor[Any]):
 
     connection: RoleConnection
 
+    def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
+        return super().execute(citus.adapted(query) if self.connection.on_cluster else query, params, **options)
+
     def fetchone(self) -> Any:
         self._end_section()
         return super().fetchone()
@@ -123,6 +126,8 @@ class RoleConnection(psycopg.Connection[Any]):
     trace: CallTrace | None = None
     """The trace of the call that uses it, if the connection is a `TracedConnection`."""
     open_pipeline: psycopg.Pipeline | None = None
+    on_cluster: bool = False
+    """Whether its database is that of a Citus cluster. Known once it has its settings."""
     _prepared_statements: PreparedStatements | None = None
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -188,7 +193,7 @@ class RoleConnection(psycopg.Connection[Any]):
 
     def _statements(self) -> PreparedStatements:
         if self._prepared_statements is None:
-            self._prepared_statements = PreparedStatements(self)
+            self._prepared_statements = PreparedStatements(self, on_cluster=self.on_cluster)
         return self._prepared_statements
 
     def apply_settings(self) -> None:
@@ -197,7 +202,8 @@ class RoleConnection(psycopg.Connection[Any]):
         They are not sent at log-in, since a pooler refuses or ignores what is.
         """
         settings = SETTINGS if self.info.server_version < _POSTGRES_17 else {**SETTINGS, **SETTINGS_SINCE_17}
-        settings = {**settings, **SETTINGS_ON_CLUSTER} if citus.is_cluster(self) else settings
+        self.on_cluster = citus.is_cluster(self)
+        settings = {**settings, **SETTINGS_ON_CLUSTER} if self.on_cluster else settings
         given = {"names": list(settings), "settings": list(settings.values())}
         self.execute(_QUERIES["apply_settings"], given)
         (kept,) = self.execute(_QUERIES["settings"], given).fetchone() or (None,)

@@ -37,6 +37,31 @@ _READABLE = {
     ),
 }  # fmt: skip
 """What the views of a level show of the tables of hosts."""
+_ERASED = {
+    "item": (
+        "ctid", "tenant", "agent", "kind", "name", "item_id", "revision", "change_id", "tags", "content", "delete_time",
+    ),
+    "revision": ("ctid", "tenant", "agent", "kind", "name", "item_id", "revision", "tags", "content"),
+    "chunk": (
+        "ctid", "tenant", "agent", "kind", "name", "change_id", "sample", "language", "stem_count", "gram_count",
+    ),
+    "stat": ("ctid", "tenant", "agent", "kind", "language", "change_id"),
+    "storage": ("ctid", "tenant", "agent", "change_id"),
+    "meaning": ("tenant", "agent", "kind", "prior"),
+    "remote_embedding": ("tenant", "agent", "kind", "prior_name"),
+}  # fmt: skip
+"""What the eraser reads of the tables of a level: through its views, and of what it changes itself."""
+_ERASED_OF_HOSTS = {
+    "agent": ("tenant", "agent", "ceiling", "delete_time"),
+    "conversation": ("ctid", "tenant", "agent", "conversation_id"),
+    "session": ("ctid", "tenant", "agent", "session_id", "create_time"),
+    "host_key": ("tenant", "host_key_id", "revoke_time", "freeze_time", "expire_time"),
+    "erasure": ("tenant", "agent", "kind", "ceiling"),
+}
+_ERASERS_VIEWS = (
+    "erasable_item", "erasable_revision", "erasable_chunk", "erasable_stat", "erasable_storage", "erasing_item",
+    "erasing_revision", "erasing_chunk",
+)  # fmt: skip
 _LOCKED = ("conversation", "session")
 
 
@@ -112,9 +137,32 @@ def _level(level: Classification) -> Iterator[Fact]:
     yield Fact(role, "vault.conversation", f"rows (taint = {level.value})")
     yield Fact(role, "vault.session", f"rows (level <= {level.value})")
     yield Fact(role, f"{role}.item", "DELETE")
+    yield from _eraser(role)
+
+
+def _eraser(schema: str) -> Iterator[Fact]:
+    """What the eraser may do to the tables of a level: Citus changes no rows through views."""
+    role = roles.ERASER
+    yield from (Fact("view", f"{schema}.{view}", _INVOKER) for view in _ERASERS_VIEWS)
+    for table, columns in _ERASED.items():
+        yield from (Fact(role, f"{schema}.{table}", f"SELECT ({column})") for column in columns)
+    for table in ("item", "revision", "chunk", "stat", "storage", "remote_embedding"):
+        yield Fact(role, f"{schema}.{table}", "DELETE")
+    for table in ("stat", "storage"):
+        yield Fact(role, f"{schema}.{table}", "INSERT")
+    yield Fact(role, f"{schema}.item", "UPDATE (delete_time)")  # the right to lock
+    for column in ("prior", "embedder", "signs", "vector"):
+        yield Fact(role, f"{schema}.meaning", f"UPDATE ({column})")
 
 
 def _hosts() -> Iterator[Fact]:
     for table in _LOCKED:
         yield Fact("row policies", f"vault.{table}", "count")
-        yield Fact(roles.CONTROL, f"vault.{table}", "rows true")
+        yield from (Fact(role, f"vault.{table}", "rows true") for role in (roles.CONTROL, roles.ERASER))
+    yield Fact(roles.ERASER, "schema vault", "USAGE")
+    for table, columns in _ERASED_OF_HOSTS.items():
+        yield from (Fact(roles.ERASER, f"vault.{table}", f"SELECT ({column})") for column in columns)
+    for table in ("agent", "conversation", "session"):
+        yield Fact(roles.ERASER, f"vault.{table}", "DELETE")
+    for view in ("agent", "conversation", "session", "host_key"):
+        yield Fact("view", f"{roles.ERASER}.{view}", _INVOKER)
