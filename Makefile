@@ -6,7 +6,8 @@ UV ?= uv
 LISTEN ?= 127.0.0.1:50051
 DATA_DIR ?= .muniment
 ARGS ?=
-DEEP_LOG ?= tests/prove-deep-$(shell date +%F).log
+# The folders of tests that `make prove-deep` runs, one after the other.
+PARTS ?= $(sort $(notdir $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
 
 BIN := .venv/bin
 # Where the generators of `make proto` are: each language's own, and buf.
@@ -47,11 +48,18 @@ prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those t
 prove-abuse: .venv/.stamp ## Show that no caller can stop the others, in two minutes and with figures
 	$(BIN)/python -m pytest -q -s -n 0 tests/faults/test_abuse.py
 
-# -rP: the figures of each race, also where it passes.
-prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for hours, with a log to commit in tests/: ARGS="--seed 7"
-	@{ date -u '+%F %R UTC'; git describe --always --dirty; nproc; } | paste -sd' ' > $(DEEP_LOG)
-	$(PROVE) -m '(proof or scales) and not abuse' -rP --runs 2000 --kills 2000 --programs 1000 --queries 20000 --messages 1000000 $(ARGS) >> $(DEEP_LOG); \
-	    status=$$?; tail -n 1 $(DEEP_LOG); echo 'Its log: $(DEEP_LOG)'; exit $$status
+# A log for each part, so that a run that is broken off leaves what it has shown. It has what tests print, which are the
+# figures of races and faults, also where they pass. pytest's status 5: the part has no such test.
+prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for hours, with logs to commit: PARTS="races faults" ARGS="--seed 7"
+	@failed=; for part in $(PARTS); do \
+	    log=tests/prove-deep/$$part.log; \
+	    echo "$$(date -u '+%F %R UTC'), commit $$(git describe --always --dirty), $$(nproc) cores" > $$log.part; \
+	    $(PROVE) -m '(proof or scales) and not abuse' -rP --show-capture stdout \
+	        --runs 2000 --kills 2000 --programs 1000 --queries 20000 --messages 1000000 tests/$$part $(ARGS) >> $$log.part; \
+	    status=$$?; if [ $$status = 5 ]; then rm $$log.part; continue; fi; \
+	    mv $$log.part $$log; echo "$$log: $$(tail -n 1 $$log)"; \
+	    [ $$status = 0 ] || failed="$$failed $$part"; \
+	done; [ -z "$$failed" ] || { echo "Failed:$$failed"; exit 1; }
 
 test-deploy: .venv/.stamp ## Build the images, and start all that service/deploy ships (root on Debian 12)
 	$(BIN)/python -m pytest -q -n 0 tests/deploy $(ARGS)
@@ -173,6 +181,7 @@ lock: ## Resolve dependencies again (needs uv): ARGS="--upgrade"
 	$(UV) pip compile pyproject.toml --extra dev --extra semantic --extra tracing --no-emit-package muniment $(LOCK) -o service/requirements.lock $(ARGS)
 	$(UV) pip compile proto/requirements.in $(LOCK) -o proto/requirements.lock $(ARGS)
 	$(UV) pip compile tests/load/peers/requirements.in $(LOCK) -o tests/load/peers/requirements.lock $(ARGS)
+	$(UV) pip compile tests/llama_cpp/requirements.in --no-deps $(LOCK) -o tests/llama_cpp/requirements.lock $(ARGS)
 	$(UV) pip compile $(FRAMEWORKS)/requirements.in $(LOCK) -o $(FRAMEWORKS)/requirements.lock $(ARGS)
 	for name in langgraph mem0; do $(UV) pip compile $(BLACK_BOX)/$$name.in $(LOCK) -o $(BLACK_BOX)/$$name.lock $(ARGS) || exit; done
 
@@ -184,7 +193,7 @@ LOCK := --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-header
 
 clean: ## Remove environments and caches; keeps DATA_DIR
-	rm -rf .venv .venv-gen .venv-peers .venv-black-box .venv-frameworks .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf .venv .venv-gen .venv-peers .venv-black-box .venv-frameworks .venv-llama .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 	rm -rf clients/go/bin clients/typescript/node_modules clients/typescript/dist clients/java/target
 	rm -rf clients/rust/Cargo.lock clients/rust/bin clients/rust/target tests/conformance/ruby/stubs
 	find service clients proto tests -name __pycache__ -type d -exec rm -rf {} +
@@ -209,6 +218,11 @@ clean: ## Remove environments and caches; keeps DATA_DIR
 	$(call environment,.venv-peers,tests/load/peers/requirements.lock)
 	@touch $@
 
+# A program that serves a model, for tests/llama_cpp.
+.venv-llama/.stamp: tests/llama_cpp/requirements.lock
+	$(call environment,.venv-llama,tests/llama_cpp/requirements.lock)
+	@touch $@
+
 lock-rust: clients/rust/Cargo.lock ## Resolve the dependencies of the Rust client again
 	cd clients/rust && cargo update && ./lock.sh save
 
@@ -219,7 +233,7 @@ clients/typescript/node_modules/.stamp: clients/typescript/package-lock.json
 	cd clients/typescript && npm ci --loglevel=error --no-audit --no-fund
 	@touch $@
 
-# An environment in the folder $(1) with exactly what the lock $(2) pins.
+# An environment in the folder $(1) with exactly what the lock $(2) pins. Locks name all that is needed.
 define environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo >&2 "Muniment needs Python 3.11 or newer as $(PYTHON). Another one: make PYTHON=/path/to/python3"; exit 1; }
@@ -227,5 +241,5 @@ define environment
 	    || { echo >&2 "$(PYTHON) has no venv module. On Debian: apt-get install python3-venv"; exit 1; }
 	@test -x $(1)/bin/pip || $(PYTHON) -m venv $(1)
 	@echo 'Installing what $(2) pins into $(1): minutes the first time, seconds later.'
-	@$(1)/bin/python $(PIP_INSTALL) --require-hashes --only-binary :all: -r $(2)
+	@$(1)/bin/python $(PIP_INSTALL) --require-hashes --no-deps --only-binary :all: -r $(2)
 endef

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +20,13 @@ pytest_plugins = ["tests.support.depth", "tests.support.scheduling", "tests.supp
 
 def pytest_configure() -> None:
     use_memory_disk()
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Garbage is not looked for while tests are collected, nor later in what that made: it takes 0.4 s each time."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

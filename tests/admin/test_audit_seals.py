@@ -22,7 +22,7 @@ from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.sealer import BEGINNING, Position, Raced, Sealer, last_seals, seal_tenant, tenants
 from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC
 from tests.support.clock import Clock
-from tests.support.databases import Database
+from tests.support.databases import Database, cloned
 from tests.support.services import Service, serving
 
 LATER = timedelta(days=400)
@@ -75,17 +75,25 @@ class Log:
             return admin.execute(statement.encode()).rowcount
 
 
-@pytest.fixture
-def log(database) -> Iterator[Log]:
+@pytest.fixture(scope="module")
+def sealed(postgres) -> Iterator[Database]:
     """A sealed log: two seals of sessions and hosts at most levels."""
-    with serving(database) as service:
-        log = Log(service)
-        for level in LEVELS:
-            log.write(level=level)
-        log.seal()
-        log.write(keys=("d", "e"))
-        log.seal()
-        yield log
+    with cloned(postgres) as database:
+        with serving(database) as service:
+            log = Log(service)
+            for level in LEVELS:
+                log.write(level=level)
+            log.seal()
+            log.write(keys=("d", "e"))
+            log.seal()
+        yield database
+
+
+@pytest.fixture
+def log(postgres, sealed) -> Iterator[Log]:
+    """Such a log of one test."""
+    with cloned(postgres, sealed.name) as database, serving(database) as service:
+        yield Log(service)
 
 
 def test_what_was_sealed_is_verified(log):

@@ -47,6 +47,7 @@ FLOORS = {
 """What the service must reach, with the embedder and without."""
 _SLOWEST_VECTORS = 600.0
 """Seconds for those of one corpus: some hundred chunks, a tenth of a second each on a quiet machine."""
+_BUILT_IN = "built-in"
 _WAITING = """
 SELECT FROM muniment_internal.meaning WHERE embedder IS NULL
  UNION ALL
@@ -65,9 +66,15 @@ WORST_LANGUAGE = 0.06
 @click.command(epilog="Example: make eval ARGS='--only XQuAD'")
 @click.option("--only", default="", help="Only sets whose name, or agent, holds this. Floors are those of whole sets.")
 @data_option
-@click.option("--by-address", is_flag=True, help="Also with the built-in model at an address. Takes twice as long.")
+@click.option(
+    "--by-address",
+    is_flag=False,
+    flag_value=_BUILT_IN,
+    metavar="[URL]",
+    help="Also with the model that another program serves at URL, the built-in one without it. Takes twice as long.",
+)
 @click.option("--svg", default=None, type=click.Path(path_type=Path), help="Where to draw a picture.")
-def main(only: str, data: Path, by_address: bool, svg: Path | None) -> None:
+def main(only: str, data: Path, by_address: str | None, svg: Path | None) -> None:
     """Measure search on this machine. Takes some minutes. Fails when a floor of a whole set is missed."""
     every = corpora(data)
     chosen = [corpus for corpus in every if only in corpus.name or only in corpus.agent_id]
@@ -80,7 +87,7 @@ def main(only: str, data: Path, by_address: bool, svg: Path | None) -> None:
         with (
             serving(folder / "both", workers=1, threads=4) as service,
             serving(folder / "words", workers=1, threads=4, words_alone=True) as words_alone,
-            _by_address(folder / "address", chosen, wanted=by_address) as other,
+            _by_address(folder / "address", chosen, by_address) as other,
         ):
             scores = _run(service, words_alone, other, chosen)
     finally:
@@ -102,11 +109,21 @@ def main(only: str, data: Path, by_address: bool, svg: Path | None) -> None:
 
 
 @contextmanager
-def _by_address(folder: Path, chosen: list[Corpus], *, wanted: bool) -> Iterator[Service | None]:
-    """A service with the built-in model at an address, which knows queries from chunks by the questions."""
-    if not wanted:
+def _by_address(folder: Path, chosen: list[Corpus], url: str | None) -> Iterator[Service | None]:
+    """A service with the model at *url*."""
+    if url is None:
         yield None
-        return
+    elif url == _BUILT_IN:
+        with _built_in_by_address(folder, chosen) as service:
+            yield service
+    else:
+        with serving(folder, workers=1, threads=4, more=("--embedder", url, "--embedder-model", "other")) as service:
+            yield service
+
+
+@contextmanager
+def _built_in_by_address(folder: Path, chosen: list[Corpus]) -> Iterator[Service]:
+    """A service with the built-in model at an address, which knows queries from chunks by the questions."""
     model = Model()
     queries = {readable(question.text) for corpus in chosen for question in corpus.questions}
 

@@ -50,7 +50,7 @@ class Muniment:
 
 
 class ByAddress(Muniment):
-    """The same with a model at an address, which the built-in one is here: it should find the same."""
+    """The same with a model at an address. If that is the built-in one, it should find the same."""
 
     name = "by an address"
 

@@ -21,6 +21,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.search.embedding_queue import (
+    BATCH_CHUNKS,
     FIRST,
     START,
     ChunkPosition,
@@ -132,6 +133,7 @@ class World:
                 connection,
                 lambda texts: [remote_embedding_of(text) for text in texts],
                 START,
+                most=BATCH_CHUNKS,
                 model=REMOTE_MODEL,
                 is_missing=is_missing,
             ):

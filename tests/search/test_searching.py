@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muniment_server.admin.operator import connect_operator
+from muniment_server.search import index
+from muniment_server.search.marks import author_mark
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, invalid, keys
 from tests.support.erasing import erase_all
 from tests.support.searches import ALL, ANY, SCANS, passages
@@ -439,6 +442,36 @@ def test_a_turn_by_an_author_whom_the_query_names_counts_more(at):
     ]
 
     assert ids_found(at(PUBLIC), "What did Bo's friend see, a whale?")[0] == said[1]
+
+
+def scopes_of_posing_authors(at, shared, tenant):
+    """The scopes among the terms of chunks whose authors have names like the scope of memories, and their own scopes."""
+    at(PUBLIC).save_memory(key="plan", content="a zebra")
+    with shared.database.as_owner() as owner:
+        (agent,) = owner.execute(
+            "SELECT agent.agent FROM vault.agent JOIN vault.tenant USING (tenant) WHERE tenant.name = %s", [tenant]
+        ).fetchone()
+        scope = f"{agent}:1"
+        for author in (scope, f"@{scope}", f"'@{scope}'", scope.replace(":", "\uff1a")):
+            at(PUBLIC).store_passage(content="a zebra", author=author)
+        chunks = owner.execute(
+            "SELECT tsvector_to_array(stems) AS terms, format('@%%s:%%s', agent, kind) AS own"
+            " FROM muniment_public.chunk WHERE agent = %s",
+            [agent],
+        ).fetchall()
+    return [({term for term in chunk.terms if re.fullmatch(r"@\d+:\d+", term)}, {chunk.own}) for chunk in chunks]
+
+
+def test_an_author_cannot_pose_as_a_scope(at, shared, tenant):
+    """Chunks are looked up by their scope, the term `@agent:kind`. The marks of their authors are terms as well."""
+    assert all(scopes == own for scopes, own in scopes_of_posing_authors(at, shared, tenant))
+
+
+def test_an_author_whose_whole_name_is_a_mark_poses_as_a_scope(at, shared, tenant, monkeypatch):
+    """The guard, broken: a mark has one word of a name, and nothing that is between words."""
+    monkeypatch.setattr(index, "marks", lambda author, _: [author_mark(author)] if author else [])
+
+    assert any(scopes > own for scopes, own in scopes_of_posing_authors(at, shared, tenant))
 
 
 def test_a_turn_that_asks_or_says_little_counts_less(at):

@@ -40,6 +40,30 @@ class Pauses:
         self._next, self._until = FIRST_PAUSE, 0.0
 
 
+class BatchSize:
+    """How many texts are sent at a time: half as many after a late answer, twice as many after a quick one."""
+
+    def __init__(self, most: int, quick: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """*quick*: how many seconds a quick answer takes at most."""
+        self._most = most
+        self._quick = quick
+        self._clock = clock
+        self.texts = most
+
+    def learn(self, send: Callable[[], _T]) -> _T:
+        """What *send* returns, or raises."""
+        started = self._clock()
+        try:
+            answer = send()
+        except RemoteModelError as error:
+            if error.is_late:
+                self.texts = max(1, self.texts // 2)
+            raise
+        if self._clock() - started < self._quick:
+            self.texts = min(2 * self.texts, self._most)
+        return answer
+
+
 class Attempts:
     """Asks a model at an address for the searches of one level. After an error, it is not asked for a while."""
 

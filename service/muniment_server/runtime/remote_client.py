@@ -21,16 +21,22 @@ from muniment_server.runtime.remote_configuration import RemoteAddress
 _READ_BYTES = 64 * 1024
 _MAX_IDLE_CONNECTIONS = 8
 _MAX_RETRY_AFTER = 300.0
-_REFUSES_TEXT = frozenset({400, 413, 422})
-"""Statuses with which servers refuse a text that is too long, or that they cannot read."""
+_REFUSES_TEXT = frozenset({400, 413, 422, 500})
+"""Statuses with which servers refuse a text that is too long, or that they cannot read: llama.cpp with 500."""
 
 
 class RemoteModelError(Exception):
     """There is no usable answer. The text says why, and contains nothing that was sent or received."""
 
-    def __init__(self, text: str, *, retry_after: float = 0.0, may_be_the_text: bool = False) -> None:
-        """*retry_after*: how many seconds the server asks to wait. *may_be_the_text*: others may be answered."""
+    def __init__(
+        self, text: str, *, retry_after: float = 0.0, may_be_the_text: bool = False, is_late: bool = False
+    ) -> None:
+        """*retry_after*: how many seconds the server asks to wait. *may_be_the_text*: others may be answered.
+
+        *is_late*: the server did not answer in time, and may answer a smaller request.
+        """
         super().__init__(text)
+        self.is_late = is_late
         self.retry_after = retry_after
         self.may_be_the_text = may_be_the_text
 
@@ -132,10 +138,10 @@ class _Connection(http.client.HTTPConnection):
                     answer = _body(response, most)
         except (OSError, http.client.HTTPException, ValueError) as error:
             if self._is_late or isinstance(error, TimeoutError):
-                fail(f"it did not answer within {seconds:g} s")
+                _fail_late(seconds)
             _fail_by(error)
         if self._is_late:  # what was cut off may look complete
-            fail(f"it did not answer within {seconds:g} s")
+            _fail_late(seconds)
         return answer
 
     @contextmanager
@@ -211,6 +217,10 @@ def _fail_by(error: Exception) -> NoReturn:
         case OSError():
             fail(f"it cannot be reached ({type(error).__name__})")
     fail(f"it does not speak HTTP ({type(error).__name__})")
+
+
+def _fail_late(seconds: float) -> NoReturn:
+    raise RemoteModelError(f"it did not answer within {seconds:g} s", is_late=True)
 
 
 def fail(text: str) -> NoReturn:

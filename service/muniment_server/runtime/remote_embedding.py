@@ -21,10 +21,10 @@ from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import Database
 from muniment_server.runtime.embedder_socket import REMOTE_SECONDS, serve_queries
-from muniment_server.runtime.pauses import FIRST_PAUSE, Attempts, Pauses, warn
+from muniment_server.runtime.pauses import FIRST_PAUSE, Attempts, BatchSize, Pauses, warn
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, remote_socket
-from muniment_server.runtime.remote_model import RemoteModel
+from muniment_server.runtime.remote_model import RemoteModel, batch_size
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embedding_queue import (
     FIRST,
@@ -134,12 +134,12 @@ class RemoteEmbedding:
         return True
 
     def _embed_level(self, database: Database, level: Classification, stop: StopSignal) -> None:
-        pauses, queued_at = Pauses(), time.monotonic()
+        pauses, size, queued_at = Pauses(), batch_size(), time.monotonic()
         while not stop.wait(max(pauses.remaining, _POLL_SECONDS)):
             try:
                 if time.monotonic() > queued_at + _MISSING_SECONDS and self._queue_missing(database, level, stop):
                     queued_at = time.monotonic()
-                self._embed_queued(database, level, pauses, stop)
+                self._embed_queued(database, level, pauses, size, stop)
             except RemoteModelError as error:
                 seconds = pauses.begin(error.retry_after)
                 _LOG.warning("chunks wait for %s, trying again in %d s: %s", self._address, seconds, error)
@@ -153,25 +153,34 @@ class RemoteEmbedding:
                 _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
                 stop.wait(_SECONDS_AFTER_ERROR)
 
-    def _embed_queued(self, database: Database, level: Classification, pauses: Pauses, stop: StopSignal) -> None:
+    def _embed_queued(
+        self, database: Database, level: Classification, pauses: Pauses, size: BatchSize, stop: StopSignal
+    ) -> None:
         """Embed until nothing is queued: what was written since, then what was missing. Agents take turns."""
         positions = {False: START, True: START}
         while not stop.is_set() and not self._disk.is_full:
-            batches = (self._embed_batch(database, level, positions, is_missing=each) for each in (False, True))
+            batches = (self._embed_batch(database, level, positions, size, is_missing=each) for each in (False, True))
             if not any(batches):
                 return
             pauses.end()
 
     def _embed_batch(
-        self, database: Database, level: Classification, positions: dict[bool, Position], *, is_missing: bool
+        self,
+        database: Database,
+        level: Classification,
+        positions: dict[bool, Position],
+        size: BatchSize,
+        *,
+        is_missing: bool,
     ) -> bool:
         """Embed a batch of the agents after the position. False if nothing is queued."""
         begin = positions[is_missing]
         with database.connection(level.role, Deadline()) as connection:
             batch = embed_remote_batch(
                 connection,
-                lambda texts: self._model.embed_chunks(texts, level),
+                lambda texts: size.learn(lambda: self._model.embed_chunks(texts, level)),
                 begin,
+                most=size.texts,
                 model=self._number,
                 is_missing=is_missing,
             )

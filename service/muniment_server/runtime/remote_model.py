@@ -12,14 +12,18 @@ from typing import Any
 
 from muniment_server.domain.classification import Classification
 from muniment_server.runtime.everyday_sentences import SENTENCES
+from muniment_server.runtime.pauses import BatchSize
 from muniment_server.runtime.remote_client import AboveCeilingError, Connections, RemoteModelError, fail, parsed
 from muniment_server.runtime.remote_configuration import MAX_DIMENSIONS, RemoteConfig, read_key
+from muniment_server.search.embedding_queue import BATCH_CHUNKS
 from muniment_server.search.embeddings import Vector, model_number, readable, vector_of
 from muniment_server.telemetry import embedder_metrics as metrics
 
 _LOG = logging.getLogger("muniment.embedder")
 _CHUNKS_SECONDS = 30.0
 """How long an answer for a batch of chunks may take."""
+_SENTENCES_AT_ONCE = 4
+"""A model on a busy processor may take a second for each sentence."""
 _MAX_COMPONENT = 1e6
 _SHORTEST = 1e-9
 """The length of the shortest vector, after the mean is subtracted, that has a direction."""
@@ -28,6 +32,11 @@ _MAX_BYTES_OF_COMPONENT = 32
 """The limit of an answer: so many bytes, and so many for each component of each vector."""
 _HALVINGS = 3
 """How often a chunk that is refused alone is shortened by half, because it may be too long for the model."""
+
+
+def batch_size() -> BatchSize:
+    """How many chunks to embed at a time."""
+    return BatchSize(BATCH_CHUNKS, _CHUNKS_SECONDS / 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +68,7 @@ class RemoteModel:
     def calibrate(self) -> None:
         """Learn the model's dimensions and its mean, from sentences of no level. Raises RemoteModelError."""
         with self._counting_failures(Classification.PUBLIC, "sentence"):
-            vectors = self._ask(SENTENCES, _CHUNKS_SECONDS, dimensions=None)
+            vectors = self._ask_for_sentences()
         dimensions = len(vectors[0])
         kept = self._config.dimensions or dimensions
         if kept > dimensions:
@@ -83,6 +92,13 @@ class RemoteModel:
     def close(self) -> None:
         """Close the connections that are not in use."""
         self._connections.close()
+
+    def _ask_for_sentences(self) -> Sequence[Sequence[float]]:
+        vectors: list[Sequence[float]] = []
+        for first in range(0, len(SENTENCES), _SENTENCES_AT_ONCE):
+            sentences = SENTENCES[first : first + _SENTENCES_AT_ONCE]
+            vectors += self._ask(sentences, _CHUNKS_SECONDS, dimensions=len(vectors[0]) if vectors else None)
+        return vectors
 
     def _embed_patiently(self, texts: Sequence[str], level: Classification) -> Sequence[Vector]:
         try:

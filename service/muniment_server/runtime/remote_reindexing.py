@@ -27,7 +27,7 @@ from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.pauses import Pauses
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError
-from muniment_server.runtime.remote_model import RemoteModel
+from muniment_server.runtime.remote_model import RemoteModel, batch_size
 from muniment_server.search.embedding_queue import (
     FIRST,
     START,
@@ -121,9 +121,15 @@ def _embedded(
 
     def embed_batch(after: Position, *, is_missing: bool) -> RemoteBatch | None:
         return embed_remote_batch(
-            connection, lambda texts: model.embed_chunks(texts, level), after, model=number, is_missing=is_missing
+            connection,
+            lambda texts: size.learn(lambda: model.embed_chunks(texts, level)),
+            after,
+            most=size.texts,
+            model=number,
+            is_missing=is_missing,
         )
 
+    size = batch_size()
     last: ChunkPosition | None = FIRST
     while last is not None:
         last = queue_missing(connection, last, model=number)

@@ -17,7 +17,8 @@ from muniment_server.postgres.rows import row_of
 from muniment_server.search.embeddings import EMBEDDER, Vector, signs
 
 _QUERIES = queries.load(__package__, "embedding_queue.sql")
-_BATCH_CHUNKS = 16
+BATCH_CHUNKS = 16
+"""How many chunks a batch has at most."""
 _BATCH_SECONDS = 0.5
 """A batch ends after that time, so that lower levels wait no longer for a higher one, apart from one chunk."""
 CHUNKS_AT_ONCE = 1000
@@ -98,7 +99,7 @@ def embed_batch(
     end = time.monotonic() + _BATCH_SECONDS
     tenant, agent = position
     made: list[dict[str, object]] = []
-    for chunk in _waiting(connection, position):
+    for chunk in _waiting(connection, position, BATCH_CHUNKS):
         made.append(_embedded(chunk, embed(chunk.text, f"{chunk.change_id}.{chunk.number}")))
         tenant, agent = chunk.tenant, chunk.agent
         if time.monotonic() > end:
@@ -111,13 +112,21 @@ def embed_batch(
 
 
 def embed_remote_batch(
-    connection: psycopg.Connection[Any], embed: BatchEmbedder, position: Position, *, model: int, is_missing: bool
+    connection: psycopg.Connection[Any],
+    embed: BatchEmbedder,
+    position: Position,
+    *,
+    most: int,
+    model: int,
+    is_missing: bool,
 ) -> RemoteBatch | None:
     """The same with a model at an address. *is_missing* takes chunks that were found without an embedding by it.
 
+    *most*: how many chunks are taken.
+
     What *embed* raises ends the batch; its chunks stay queued. Raises NothingStored.
     """
-    queued = _waiting(connection, position, model=model, is_missing=is_missing)
+    queued = _waiting(connection, position, most, model=model, is_missing=is_missing)
     if not queued:
         return None
     vectors = embed([chunk.text for chunk in queued])
@@ -147,11 +156,16 @@ def queue_missing(connection: psycopg.Connection[Any], after: ChunkPosition, *, 
 
 
 def _waiting(
-    connection: psycopg.Connection[Any], position: Position, *, model: int | None = None, is_missing: bool = False
+    connection: psycopg.Connection[Any],
+    position: Position,
+    most: int,
+    *,
+    model: int | None = None,
+    is_missing: bool = False,
 ) -> Sequence[_QueuedChunk]:
     tenant, agent = position
     cursor: Any = connection.cursor(row_factory=row_of(_QueuedChunk))
-    parameters = {"most": _BATCH_CHUNKS, "tenant": tenant, "agent": agent, "model": model, "is_missing": is_missing}
+    parameters = {"most": most, "tenant": tenant, "agent": agent, "model": model, "is_missing": is_missing}
     found: Sequence[_QueuedChunk] = cursor.execute(_QUERIES["waiting_chunks"], parameters).fetchall()
     return found
 
