@@ -42,7 +42,7 @@ class ClusterPostgres:
         """A database of the cluster like the template, until the block ends."""
         clone, template = sql.Identifier(name), sql.Identifier(_TEMPLATE)
         with ExitStack() as nodes:
-            for port in (self.cluster.coordinator, *self.cluster.workers):
+            for port in (*self.cluster.workers, self.cluster.coordinator):  # dropped first: it connects to the others
                 admin = nodes.enter_context(self.cluster.admin(port))
                 admin.execute("SET citus.enable_create_database_propagation = off")
                 admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(clone, template))

@@ -271,6 +271,23 @@ def test_a_fault_on_one_worker_is_found(cluster: Cluster, passfile: Path, migrat
     assert found == [f"{finding} at 127.0.0.1:{port}"]
 
 
+def test_settings_of_a_node_are_found(cluster: Cluster, passfile: Path, migrated: str) -> None:
+    """The nodes of tests have no fsync, and Postgres logs statements that fail unless it is set not to."""
+    quiet, port = "ALTER DATABASE kept SET log_min_error_statement = panic", cluster.workers[0]
+    with spoiling(cluster, port) as admin:
+        admin.execute(quiet)
+    with login(cluster, passfile, roles.CONTROL) as connection:
+        found = cluster_grants.problems(connection, connections=1)
+        tolerated = cluster_grants.problems(connection, connections=1, durable=False)
+
+    others = [node for node in (cluster.coordinator, *cluster.workers) if node != port]
+    logs = "log_min_error_statement is error at 127.0.0.1:{}, so that it logs statements"
+    assert sum("fsync is off at" in problem for problem in found) == 3
+    assert sorted(problem.split(":")[:2] for problem in tolerated) == sorted(
+        logs.format(node).split(":") for node in others
+    )
+
+
 @pytest.mark.parametrize("level", Classification)
 def test_a_level_reads_nothing_above_it_on_any_node_or_shard(
     cluster: Cluster, passfile: Path, migrated: str, level: Classification

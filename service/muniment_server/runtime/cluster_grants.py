@@ -62,6 +62,7 @@ _ERASERS_VIEWS = (
     "erasable_item", "erasable_revision", "erasable_chunk", "erasable_stat", "erasable_storage", "erasing_item",
     "erasing_revision", "erasing_chunk",
 )  # fmt: skip
+_LOSES = "it can lose writes"
 _LOCKED = ("conversation", "session")
 
 
@@ -70,9 +71,18 @@ def problems(connection: psycopg.Connection[Any], *, connections: int, durable: 
 
     *connections* is how many the server may open. *durable* False accepts a database without fsync: for tests only.
     """
-    server = grants.server_problems(connection, connections=connections, durable=durable)
-    compare = differences if citus.is_cluster(connection) else grants.differences
-    return [*server, *grants.schema_problems(connection, compare)]
+    found = [*grants.server_problems(connection, connections=connections, durable=durable)]
+    if not citus.is_cluster(connection):
+        return [*found, *grants.schema_problems(connection)]
+    return [*found, *_settings_of_nodes(connection, durable=durable), *grants.schema_problems(connection, differences)]
+
+
+def _settings_of_nodes(connection: psycopg.Connection[Any], *, durable: bool) -> Iterator[str]:
+    """What the settings of each node could lose, unless not *durable*, and what they would leave in its log."""
+    for node, settings in citus.facts_of_nodes(connection, _QUERIES["risky_settings"], {}).items():
+        for risk, name, setting in settings:
+            if durable or risk != _LOSES:
+                yield f"{name} is {setting} at {node}, so that {risk}: set it on each node, with ALTER DATABASE … SET"
 
 
 def grant_names(connection: psycopg.Connection[Any]) -> list[str]:

@@ -21,3 +21,13 @@ SELECT 'row policies', relation.object, 'count'
 SELECT 'row policies', relation.object, 'count for the owner'
   FROM relation
  WHERE relation.relforcerowsecurity;
+
+-- name: risky_settings
+-- Settings of a node that could lose writes, or with which it would log statements: Citus sends it some with their values in them.
+SELECT CASE WHEN pg_settings.name LIKE 'log\_%%' THEN 'it logs statements' ELSE 'it can lose writes' END, pg_settings.name, pg_settings.setting
+  FROM pg_catalog.pg_settings
+ WHERE (pg_settings.name, pg_settings.setting)
+       IN (('fsync', 'off'), ('full_page_writes', 'off'), ('synchronous_commit', 'off'), ('log_statement', 'mod'), ('log_statement', 'all'))
+    OR pg_settings.name = 'log_min_error_statement' AND pg_settings.setting NOT IN ('log', 'fatal', 'panic')
+    OR pg_settings.name IN ('log_min_duration_statement', 'log_min_duration_sample') AND pg_settings.setting <> '-1'
+    OR pg_settings.name = 'log_transaction_sample_rate' AND pg_settings.setting <> '0';
