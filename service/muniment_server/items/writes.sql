@@ -13,7 +13,7 @@ WITH below AS MATERIALIZED ( -- as the snapshot shows it: a lower row must not b
      LIMIT 1
 ),
 live AS MATERIALIZED ( -- locked first if an etag is given, so that no INSERT takes its place
-    SELECT own.item_id
+    SELECT 1
       FROM item AS own
      WHERE own.tenant = %(tenant)s
        AND own.agent = (SELECT session.agent FROM session)

@@ -31,7 +31,7 @@ _TENANT = "vault.tenant"
 
 
 _CHANGED_VIEW = re.compile(r"\b((?:DELETE FROM|INSERT INTO|UPDATE) )(?:deleted|erasable|erasing)_(\w+)")
-_TABLE_OF = {"embedding": "meaning"}
+_TABLE_OF: Mapping[str, str] = {"embedding": "meaning"}
 _OF_HOSTS = re.compile(r"\b(DELETE FROM )((?:session|conversation|agent) AS erased\b)")
 _ADDRESS = re.compile(r"\berased\.address\b")
 _BYTES = re.compile(r"(\bRETURNING [^()]*)\berased\.bytes")
