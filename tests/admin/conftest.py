@@ -7,6 +7,7 @@ from tests.support.command_fixtures import (
     folder,
     made_before,
     muniment,
+    pair_of_workers,
     root_folder,
     serving,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "made_before",
     "muniment",
     "other_postgres",
+    "pair_of_workers",
     "passfile",
     "root_folder",
     "serving",

@@ -168,7 +168,6 @@ def a_large_journal_is_replayed(
     postgres: EmbeddedPostgres, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The connection has no rest for longer than it may be idle in a transaction, which is 5 s otherwise."""
-    monkeypatch.setattr(pool, "SETTINGS", {**pool.SETTINGS, "idle_in_transaction_session_timeout": "20ms"})
     monkeypatch.setattr(journals, "_BATCH_ENTRIES", 1500)
     service.session(Level.PUBLIC).save_memory(key="plan", content="text")
     with (tmp_path / "muniment.dump").open("wb") as target:
@@ -176,6 +175,7 @@ def a_large_journal_is_replayed(
     service.host().erase_items(agent_id="alice", kind=1, name="plan")
     (erased,) = written(service).entries
     journal = [erased, *(replace(erased, event_id=uuid4(), item_id=uuid4()) for _ in range(4000))]
+    monkeypatch.setattr(pool, "SETTINGS", {**pool.SETTINGS, "idle_in_transaction_session_timeout": "20ms"})
     with cloned(postgres) as restored:
         dumps.load(restored.admin, tmp_path / "muniment.dump")
         with connect_operator(restored.admin) as operator:

@@ -32,7 +32,7 @@ def model():
 @pytest.fixture
 def database(data_dir, serving):
     """A database with cats at PUBLIC and an item at each level above, embedded by the built-in model. A server runs."""
-    server = serving("--dev", "--data-dir", ".muniment")
+    server = serving("--dev", "--data-dir", ".muniment", embeds=True)
     server.read_to_the_last_line()
     host = host_of(data_dir, server)
     host.create_agent("alice")
@@ -74,7 +74,7 @@ def test_a_server_that_starts_with_the_model_searches_with_it_and_sends_no_chunk
     server.stop()
     model.requests.clear()
     options = ("--embedder", model.url, "--embedder-model", "stub", "--embedder-ceiling", "internal")
-    server = serving("--dev", "--data-dir", ".muniment", *options)
+    server = serving("--dev", "--data-dir", ".muniment", *options, embeds=True)
     session = host_of(data_dir, server).open_session("alice", muniment.Classification.PUBLIC)
     wait_until(lambda: session.search_memories("feline").results, "the model at the address is asked", _SLOW)
 

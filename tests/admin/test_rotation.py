@@ -64,7 +64,7 @@ def passwords_in(passfile: Path) -> set[str]:
 
 
 class Caller:
-    """Calls a server all the time, and at levels that are new to it."""
+    """Calls a server over and over, and at levels that are new to it."""
 
     def __init__(self, server: Server, key: str, agent: str) -> None:
         self._host = muniment.connect(server.address, host_key=key, retries=False)
@@ -85,7 +85,7 @@ class Caller:
 
         def call() -> None:
             session = self._host.open_session(self._agent, Classification.PUBLIC)
-            while not ended.is_set():
+            while not ended.wait(0.01):
                 session.save_memory("again", f"{self.calls}")
                 self.calls += 1
 

@@ -202,8 +202,8 @@ def test_ctrl_c_stops_it_in_order_even_during_the_start(folder, data_dir):
     assert said.startswith("Muniment serves on")
 
 
-def test_ctrl_c_reaches_no_worker_even_before_it_has_a_session_of_its_own(dev):
-    workers = [pid for pid, command in children_of(dev.process.pid).items() if "runtime.worker" in command]
+def test_ctrl_c_reaches_no_worker_even_before_it_has_a_session_of_its_own(pair_of_workers):
+    workers = [pid for pid, command in children_of(pair_of_workers.process.pid).items() if "runtime.worker" in command]
     for pid in workers:
         status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
         assert int(status["SigBlk"], 16) & (1 << signal.SIGINT - 1)
@@ -227,7 +227,7 @@ def test_health_answers(dev):
 
 def refused(folder, *arguments, **environment) -> str:
     """What a server that must not start says on stderr."""
-    done = run_process(folder, "serve", "--workers", "1", *arguments, **environment)
+    done = run(folder, "serve", "--workers", "1", *arguments, **environment)
     assert (done.returncode, done.stdout) == (1, "")
     assert "Traceback" not in done.stderr
     assert done.stderr.count("Error: ") == 1

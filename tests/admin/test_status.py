@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.support.certificates import make
-from tests.support.commands import Done, children_of, line_of, objects, on_a_terminal, run, wait_until
+from tests.support.commands import Done, children_of, objects, on_a_terminal, run, wait_until
 from tests.support.external_postgres import free_port
 
 _TOKEN = "a-token-for-the-tests-0123456789"
@@ -51,12 +51,10 @@ _FIELDS = [
 
 
 @pytest.fixture
-def served(serving, data_dir, folder):
-    """A server in development with two workers and the agent `alice`."""
-    server = serving("--dev", "--data-dir", ".muniment", "--workers", "2")
-    server.read_to_the_last_line()
-    line_of(run(folder, "agent", "create", "alice"))
-    return server
+def served(pair_of_workers):
+    """That server, once it is ready."""
+    wait_until(ready(pair_of_workers.folder), "it is ready")
+    return pair_of_workers
 
 
 @pytest.fixture
@@ -109,11 +107,10 @@ def ready(folder) -> Callable[[], bool]:
     return lambda: run(folder, "status").returncode == 0
 
 
-def test_a_server_in_development_is_found_and_ready(served, folder):
-    run(folder, "memory", "get", "none", "--agent", "alice", "--taint", "internal")
-    wait_until(ready(folder), "it is ready")
+def test_a_server_in_development_is_found_and_ready(served):
+    run(served.folder, "memory", "get", "none", "--agent", "alice", "--taint", "internal")
 
-    (found,) = objects(run(folder, "status", "--json"))
+    (found,) = objects(run(served.folder, "status", "--json"))
 
     assert list(found) == _FIELDS
     assert (found["ready"], found["workers"], found["gate_open"]) == (True, 2, True)
@@ -128,11 +125,9 @@ def test_a_server_in_development_is_found_and_ready(served, folder):
     assert found["stored_bytes_by_level"]["PUBLIC"] > 0
 
 
-def test_people_see_a_table_and_pipes_get_lines(served, folder):
-    wait_until(ready(folder), "it is ready")
-
-    lines = dict(line.split("\t") for line in run(folder, "status").stdout.splitlines())
-    status, shown = on_a_terminal(folder, "status")
+def test_people_see_a_table_and_pipes_get_lines(served):
+    lines = dict(line.split("\t") for line in run(served.folder, "status").stdout.splitlines())
+    status, shown = on_a_terminal(served.folder, "status")
 
     assert list(lines) == _FIELDS
     assert (lines["ready"], lines["workers"]) == ("yes", "2")
@@ -140,15 +135,14 @@ def test_people_see_a_table_and_pipes_get_lines(served, folder):
     assert "database up" in shown
 
 
-def test_a_database_that_hangs_is_reported_at_once(served, folder):
+def test_a_database_that_hangs_is_reported_at_once(served):
     """No reader waits for it, and it is known since when."""
-    wait_until(ready(folder), "it is ready")
     database = [served.postgres, *children_of(served.postgres)]
     for process in database:
         os.kill(process, signal.SIGSTOP)
     try:
-        wait_until(lambda: run(folder, "status").returncode == 1, "it is not ready")
-        found = json.loads(run(folder, "status", "--json").stdout)
+        wait_until(lambda: run(served.folder, "status").returncode == 1, "it is not ready")
+        found = json.loads(run(served.folder, "status", "--json").stdout)
     finally:
         for process in database:
             os.kill(process, signal.SIGCONT)
@@ -157,18 +151,17 @@ def test_a_database_that_hangs_is_reported_at_once(served, folder):
     assert found["database_sqlstate"] == "none"
     assert found["database_down_since"]
     assert found["sessions_by_level"] is found["stored_bytes_by_level"] is found["agents"] is None
-    wait_until(ready(folder), "it is ready again")
-    assert objects(run(folder, "status", "--json"))[0]["database_down_since"] is None
+    wait_until(ready(served.folder), "it is ready again")
+    assert objects(run(served.folder, "status", "--json"))[0]["database_down_since"] is None
 
 
-def test_a_reload_leaves_it_ready(served, folder):
-    wait_until(ready(folder), "it is ready")
+def test_a_reload_leaves_it_ready(served):
     before = served.workers
     served.process.send_signal(signal.SIGHUP)
     seen: list[bool] = []
 
     def replaced() -> bool:
-        seen.append(ready(folder)())
+        seen.append(ready(served.folder)())
         return len(served.workers - before) == 2 and "reloaded" in served.errors.read_text()
 
     wait_until(replaced, "the workers are replaced", seconds=120)
@@ -295,10 +288,10 @@ def test_a_path_that_is_too_long_serves_no_metrics(serving, folder, made_before)
     fails(run(folder, "status", "--data-dir", str(deep)), "serves no metrics")
 
 
-def test_a_second_server_does_not_take_the_socket(served, folder, made_before):
+def test_a_second_server_does_not_take_the_socket(served):
     port = free_port()
-    address = f"unix:{folder / '.muniment' / 'metrics.sock'}"
-    done = run(folder, "serve", "--data-dir", "other", "--listen", f"127.0.0.1:{port}", "--metrics", address)
+    address = f"unix:{served.folder / '.muniment' / 'metrics.sock'}"
+    done = run(served.folder, "serve", "--data-dir", "other", "--listen", f"127.0.0.1:{port}", "--metrics", address)
 
     fails(done, "another server listens on")
-    wait_until(ready(folder), "the first one is still read")
+    wait_until(ready(served.folder), "the first one is still read")

@@ -15,8 +15,7 @@ from pathlib import Path
 from muniment.settings import find_settings
 from muniment_server.embedded_postgres import conninfo_of_running
 from muniment_server.runtime.databases import cluster_directory
-
-WORDS_ALONE = Path(__file__).parents[1] / "support" / "words_alone"
+from tests.support.commands import WORDS_ALONE
 
 
 @dataclass(slots=True)

@@ -20,8 +20,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.runtime import databases
 from muniment_server.runtime.configuration import DatabaseConfig
-from tests.bench.processes import WORDS_ALONE
-from tests.support.commands import Server, environment_in
+from tests.support.commands import WORDS_ALONE, Server, environment_in
 
 JSON = Any
 

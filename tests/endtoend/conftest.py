@@ -16,11 +16,10 @@ import pytest
 
 import muniment
 from muniment import Classification, HostClient, SessionClient
-from tests.bench.processes import WORDS_ALONE
 from tests.endtoend import conversations, loading, locomo
 from tests.endtoend.loading import World
 from tests.endtoend.locomo import Model
-from tests.support.commands import Server, environment_in
+from tests.support.commands import WORDS_ALONE, Server, environment_in
 
 _CALLERS = 4
 At = tuple[str, Classification]

@@ -8,10 +8,8 @@ import pytest
 
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from tests.faults.load import Load
-from tests.faults.processes import ServerProcess
+from tests.faults.processes import ServerProcess, running
 from tests.support.databases import running_postgres
-
-_LOG_SHOWN = 10_000
 
 
 @pytest.fixture(scope="session")
@@ -24,13 +22,8 @@ def postgres() -> Iterator[EmbeddedPostgres]:
 @pytest.fixture
 def server() -> Iterator[ServerProcess]:
     """A server that serves, in processes of its own."""
-    server = ServerProcess()
-    try:
-        server.start()
+    with running(ServerProcess()) as server:
         yield server
-    finally:
-        print(server.log[-_LOG_SHOWN:])  # which pytest shows when the test fails
-        server.destroy()
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ _PROC = Path("/proc")
 _LISTENS = "0A"
 _SERVES = "Muniment serves"
 _SLOWEST_START = 20.0
+_LOG_SHOWN = 10_000
 
 
 class ServerProcess:
@@ -157,6 +159,17 @@ class ServerProcess:
         running.communicate()
         self._process = None
         return running.returncode
+
+
+@contextmanager
+def running(server: ServerProcess) -> Iterator[ServerProcess]:
+    """Start *server* for the block. If the test fails, pytest shows the end of its log."""
+    try:
+        server.start()
+        yield server
+    finally:
+        print(server.log[-_LOG_SHOWN:])
+        server.destroy()
 
 
 def may_mount() -> bool:

@@ -25,9 +25,9 @@ from muniment_server.runtime.embedder import EmbeddingSchedule, Model, embed_que
 from muniment_server.runtime.embedder_socket import query_embedder, serve_queries
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embeddings import DIMENSIONS
-from tests.bench.processes import WORDS_ALONE
-from tests.faults.processes import ServerProcess, runs, wait_until
+from tests.faults.processes import ServerProcess, running, runs, wait_until
 from tests.support.clock import StoppedClock
+from tests.support.commands import WORDS_ALONE
 
 _SLOW = 60.0
 
@@ -261,13 +261,9 @@ def test_workers_load_no_model(server):
 
 def test_a_server_without_an_embedder_says_so_once(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(WORDS_ALONE))
-    server = ServerProcess()
-    try:
-        server.start()
+    with running(ServerProcess()) as server:
         embedders = server.embedders()
         log = server.log
-    finally:
-        server.destroy()
 
     assert embedders == []
     assert log.count("no embedder is installed") == 1
@@ -278,12 +274,9 @@ def test_a_server_whose_embedder_socket_path_is_too_long_says_so_once(monkeypatc
     server, long = ServerProcess(), tmp_path / ("long" * 25)
     long.mkdir()
     monkeypatch.setenv("TMPDIR", str(long))
-    try:
-        server.start()
+    with running(server):
         embedders = server.embedders()
         log = server.log
-    finally:
-        server.destroy()
 
     assert embedders == []
     assert log.count("shorter TMPDIR") == 1

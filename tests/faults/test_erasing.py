@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 import muniment
@@ -22,14 +20,6 @@ SELECT agent.tenant, agent.agent, 4, gen_random_uuid(), gen_random_uuid(), gen_r
 """
 _LEFT = "SELECT count(*) FROM muniment_restricted.item WHERE content = 'whale'"
 _DELETED = "SELECT count(*) FROM vault.agent WHERE delete_time IS NOT NULL"
-
-
-@pytest.fixture
-def server() -> Iterator[ServerProcess]:
-    server = ServerProcess()
-    server.start()
-    yield server
-    server.destroy()
 
 
 def counted(server: ServerProcess, query: str) -> int:

@@ -14,7 +14,7 @@ import pytest
 import muniment
 from muniment import Classification
 from muniment_server.postgres.disk import LEAST_FREE, free_bytes
-from tests.faults.processes import ServerProcess, may_mount, wait_until
+from tests.faults.processes import ServerProcess, may_mount, running, wait_until
 
 pytestmark = pytest.mark.proof
 _MIB = 1024 * 1024
@@ -33,13 +33,8 @@ _HOLD = 60.0
 def server() -> Iterator[ServerProcess]:
     if not may_mount():
         pytest.skip("no right to mount a disk in memory")
-    server = ServerProcess(disk_mib=_DISK_MIB)
-    try:
-        server.start()
+    with running(ServerProcess(disk_mib=_DISK_MIB)) as server:
         yield server
-    finally:
-        print(server.log[-10_000:])
-        server.destroy()
 
 
 def test_saves_are_refused_before_postgres_dies_and_all_else_goes_on(server: ServerProcess) -> None:

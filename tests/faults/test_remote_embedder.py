@@ -14,7 +14,7 @@ import muniment
 from muniment import Classification
 from muniment_server.admin.metrics_reader import MetricsReader
 from muniment_server.admin.status import status_of
-from tests.faults.processes import ServerProcess, runs, wait_until
+from tests.faults.processes import ServerProcess, running, runs, wait_until
 from tests.support.embedding_server import EmbeddingServer, answer_well, embedding_server
 from tests.support.model_server import answer_body
 from tests.support.words import ROOT
@@ -31,12 +31,9 @@ def model() -> Iterator[EmbeddingServer]:
 
 @pytest.fixture(scope="module")
 def remote(model: EmbeddingServer) -> Iterator[ServerProcess]:
-    server = ServerProcess("--embedder", model.url, "--embedder-model", "stub", "--embedder-ceiling", "internal")
-    try:
-        server.start()
+    options = ("--embedder", model.url, "--embedder-model", "stub", "--embedder-ceiling", "internal")
+    with running(ServerProcess(*options)) as server:
         yield server
-    finally:
-        server.destroy()
 
 
 @pytest.fixture(autouse=True)
@@ -152,11 +149,7 @@ def test_metrics_and_status_tell_how_the_model_does(remote, model):
 
 def test_a_server_stops_while_its_model_does_not_answer(model):
     model.answer = lambda handler, _: handler.rfile.read(1)
-    server = ServerProcess("--embedder", model.url, "--embedder-model", "stub")
-    try:
-        server.start()
+    with running(ServerProcess("--embedder", model.url, "--embedder-model", "stub")) as server:
         requests = len(model.requests)
         wait_until(lambda: len(model.requests) > requests or model.requests, "it is asked", seconds=_SLOW)
         assert server.terminate() == 0
-    finally:
-        server.destroy()

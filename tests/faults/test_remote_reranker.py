@@ -12,7 +12,7 @@ import muniment
 from muniment import Classification
 from muniment_server.admin.metrics_reader import MetricsReader
 from muniment_server.admin.status import status_of
-from tests.faults.processes import ServerProcess, wait_until
+from tests.faults.processes import ServerProcess, running, wait_until
 from tests.support.model_server import answer_body
 from tests.support.reranking_server import RerankingServer, rerank_well, reranking_server
 from tests.support.words import ROOT
@@ -29,12 +29,9 @@ def model() -> Iterator[RerankingServer]:
 
 @pytest.fixture(scope="module")
 def server(model: RerankingServer) -> Iterator[ServerProcess]:
-    server = ServerProcess("--reranker", model.url, "--reranker-model", "stub", "--reranker-ceiling", "internal")
-    try:
-        server.start()
+    options = ("--reranker", model.url, "--reranker-model", "stub", "--reranker-ceiling", "internal")
+    with running(ServerProcess(*options)) as server:
         yield server
-    finally:
-        server.destroy()
 
 
 @pytest.fixture(autouse=True)

@@ -25,24 +25,14 @@ from tests.noninterference.mutants.damage import as_restricted
 from tests.noninterference.mutants.scheme import Mutant, Patch, applied, setting
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, keys
 from tests.support.model_server import answer_body
+from tests.support.model_worlds import ModelWorld
 from tests.support.reranking_server import RerankingServer, answer_scores, rerank_well, reranking_server
 from tests.support.searches import passages
-from tests.support.services import Service, serving
+from tests.support.services import serving
 
 
-class World:
+class World(ModelWorld[RerankingServer]):
     """A server with a reranker."""
-
-    def __init__(self, service: Service, server: RerankingServer) -> None:
-        self.service = service
-        self.server = server
-        self._sessions: dict[Classification, object] = {}
-
-    def at(self, level: Classification):
-        """A session."""
-        if level not in self._sessions:
-            self._sessions[level] = self.service.session(level)
-        return self._sessions[level]
 
     def search(self, level: Classification, query: str = "cat", **fields):
         return self.at(level).search_memories(query=query, **fields)
@@ -99,13 +89,10 @@ def no_text_above_the_ceiling_is_ever_sent(world):
         world.search(level, f"cat query at {level.name}")
         world.at(level).search_passages(query=f"cat where at {level.name}")
         world.at(level).search_notes(query=f"cat note at {level.name}")
-    received = "\n".join(body.decode() for _, _, body in world.server.requests)
 
-    assert {level.name: level.name in received for level in LEVELS} == {
-        "PUBLIC": True, "INTERNAL": True, "CONFIDENTIAL": False, "RESTRICTED": False,
-    }  # fmt: skip
+    assert world.received_levels() == [PUBLIC, INTERNAL]
     for text in ("cat cat cat PUBLIC", "second cat INTERNAL", "another cat note INTERNAL", "query at INTERNAL"):
-        assert text in received
+        assert text in world.received()
 
 
 def test_no_text_above_the_ceiling_is_ever_sent(world):

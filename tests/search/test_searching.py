@@ -445,7 +445,7 @@ def test_a_turn_by_an_author_whom_the_query_names_counts_more(at):
 
 
 def scopes_of_posing_authors(at, shared, tenant):
-    """The scopes among the terms of chunks whose authors are named like the scope of memories, and their own."""
+    """The scopes among the terms of chunks whose authors are named like the scope of memories, and their own scopes."""
     at(PUBLIC).save_memory(key="plan", content="a zebra")
     with shared.database.as_owner() as owner:
         (agent,) = owner.execute(

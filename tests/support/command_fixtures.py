@@ -6,11 +6,12 @@ import itertools
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.support.commands import Done, Server, environment_in, line_of, objects, run, run_process
+from tests.support.commands import WORDS_ALONE, Done, Server, environment_in, line_of, objects, run, run_process
 
 _numbers = itertools.count()
 
@@ -49,12 +50,18 @@ def data_dir(folder: Path, made_before: Path) -> Path:
 
 @pytest.fixture
 def serving(folder: Path) -> Iterator[Callable[..., Server]]:
-    """Start servers in the test's folder; they are ended with the test."""
+    """Start servers in the test's folder; they are ended with the test.
+
+    They have one worker and no embedder, unless the test asks for more: each takes half a second of CPU to start.
+    """
     made: list[Server] = []
 
-    def serve(*arguments: str, **environment: str) -> Server:
-        listen = [] if "--listen" in arguments else ["--listen", "127.0.0.1:0"]
-        made.append(Server(folder, *listen, *arguments, environment=environment_in(folder, **environment)))
+    def serve(*arguments: str, embeds: bool = False, **environment: str) -> Server:
+        chosen = [*arguments]
+        for option, usual in (("--listen", "127.0.0.1:0"), ("--workers", "1")):
+            chosen += [] if option in arguments else [option, usual]
+        words_alone = {} if embeds else {"PYTHONPATH": str(WORDS_ALONE)}
+        made.append(Server(folder, *chosen, environment=environment_in(folder, **words_alone, **environment)))
         return made[-1]
 
     yield serve
@@ -62,20 +69,34 @@ def serving(folder: Path) -> Iterator[Callable[..., Server]]:
         server.end()
 
 
-@pytest.fixture(scope="package")
-def dev(root_folder: Path, made_before: Path) -> Iterator[Server]:
-    """A server in development, for all tests that do not break it; its folder has the agent `alice`."""
-    folder = root_folder / "dev"
+@contextmanager
+def in_development(folder: Path, made_before: Path, *options: str, **environment: str) -> Iterator[Server]:
+    """Start a server in development in *folder*, which is new, for the block. It has the agent `alice`."""
     folder.mkdir(mode=0o711)
     subprocess.run(["cp", "--archive", made_before, folder / ".muniment"], check=True)
-    arguments = ("--dev", "--data-dir", ".muniment", "--listen", "127.0.0.1:0")
-    server = Server(folder, *arguments, environment=environment_in(folder))
+    arguments = ("--dev", "--data-dir", ".muniment", "--listen", "127.0.0.1:0", *options)
+    server = Server(folder, *arguments, environment=environment_in(folder, **environment))
     try:
         server.read_to_the_last_line()
         line_of(run(folder, "agent", "create", "alice"))
         yield server
     finally:
         server.end()
+
+
+@pytest.fixture(scope="package")
+def dev(root_folder: Path, made_before: Path) -> Iterator[Server]:
+    """A server in development, for all tests that do not break it."""
+    with in_development(root_folder / "dev", made_before, "--workers", "1") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def pair_of_workers(root_folder: Path, made_before: Path) -> Iterator[Server]:
+    """The same with two workers and no embedder, for the tests of a module, which may kill a worker."""
+    folder = root_folder / f"module{next(_numbers)}"
+    with in_development(folder, made_before, "--workers", "2", PYTHONPATH=str(WORDS_ALONE)) as server:
+        yield server
 
 
 @pytest.fixture

@@ -27,6 +27,8 @@ Done = subprocess.CompletedProcess[str]
 """How a command ended, and what it said. What it said is decoded byte for byte."""
 SYSTEM_POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 COMMAND = [sys.executable, "-m", "muniment.cli"]
+WORDS_ALONE = Path(__file__).with_name("words_alone")
+"""As PYTHONPATH, it makes a server find no embedder."""
 _SECONDS = 120
 """After that a command hangs, even where the disk is slow and other tests run beside it."""
 
@@ -124,11 +126,13 @@ def _parent(entry: Path) -> int:
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
-    """Return when *condition* holds; fail when it never does."""
+    """Return when *condition* holds; fail when it never does. Most of the time, the processor is left to others."""
     end = time.monotonic() + seconds
+    asked = time.monotonic()
     while not condition():
         assert time.monotonic() < end, what
-        time.sleep(0.02)
+        time.sleep(max(0.02, 2 * (time.monotonic() - asked)))
+        asked = time.monotonic()
 
 
 def environment_in(folder: Path, **extra: str) -> dict[str, str]:

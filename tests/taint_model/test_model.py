@@ -31,7 +31,7 @@ def _visit(guards: Guards, *, sessions: int = 2, conversations: int = 2, levels:
     ("sessions", "conversations", "levels"),
     [
         (2, 1, 3),
-        (2, 2, 2),
+        pytest.param(2, 2, 2, marks=pytest.mark.proof),
         pytest.param(2, 2, 3, marks=[pytest.mark.proof, pytest.mark.sampled]),
         pytest.param(3, 1, 3, marks=[pytest.mark.proof, pytest.mark.deep]),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import grpc
@@ -116,14 +117,13 @@ class Server:
         calls = CallLog(logs_all=logs_all_calls, tracer=tracer)
         self._admission = Admission(credentials, self.gate, limits, rates, calls, scopes.databases)
         self._admission.calls.expect(methods.values())
-        validator = Validator(load_pool(), {method.request_type for method in methods.values()})
-        map_errors, *inner = interceptors.in_order(self.gate, credentials, validator)
+        map_errors, *inner = interceptors.in_order(self.gate, credentials, _validator())
         dispatcher = Dispatcher(
             methods,
             (map_errors, CountCalls(rates), *inner, RefuseWhenFull(disk)),
             scopes,
             self._admission,
-            descriptions.of_everything(service.full_name for service in SERVICES),
+            _descriptions(),
             open_reflection=open_reflection,
         )
         self.grpc = grpc.server(
@@ -191,3 +191,14 @@ class Server:
         for _, register, make_servicer in _SERVED:
             register(make_servicer(searcher), self.grpc)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
+
+
+@cache
+def _validator() -> Validator:
+    """Of all servers of a process: to compile the rules takes longer than all else that makes a server."""
+    return Validator(load_pool(), {method.input_type.full_name for service in SERVICES for method in service.methods})
+
+
+@cache
+def _descriptions() -> descriptions.Descriptions:
+    return descriptions.of_everything(service.full_name for service in SERVICES)

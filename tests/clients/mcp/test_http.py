@@ -24,6 +24,7 @@ import pytest
 
 import muniment
 from muniment import Classification
+from muniment.mcp import main
 from muniment.mcp.log import BriefHandler
 from tests.clients.mcp.conftest import COMMAND
 from tests.clients.mcp.over_http import HEADERS, Endpoint, call_of, serving, serving_alone, talking_over_http
@@ -390,16 +391,19 @@ def test_a_caller_that_reached_its_limit_is_answered_at_once(scripted, refused):
         ),
     ],
 )
-def test_an_option_that_cannot_be_used_is_named(papers, listen, options, said):
+def test_an_option_that_cannot_be_used_is_named(papers, monkeypatch, capsys, listen, options, said):
     """And never the variables of the memory's server. Nothing is served in the clear."""
-    environment = {"MUNIMENT_ADDRESS": "127.0.0.1:1"}
-    command = [COMMAND, "--http", listen, *options]
-    done = subprocess.run(command, cwd=papers, env=environment, capture_output=True, text=True, check=False)
+    monkeypatch.chdir(papers)
+    monkeypatch.setenv("MUNIMENT_ADDRESS", "127.0.0.1:1")
+    monkeypatch.setattr("sys.argv", ["muniment-mcp", "--http", listen, *options])
+    monkeypatch.setattr("muniment.mcp.log.configure", lambda: None)
+    with pytest.raises(SystemExit) as refused:
+        main()
 
-    assert (done.returncode, done.stdout) == (1, "")
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert "MUNIMENT" not in done.stderr
+    assert capsys.readouterr() == ("", "")
+    (line,) = str(refused.value.code).splitlines()
+    assert said in line
+    assert "MUNIMENT" not in line
 
 
 @pytest.mark.parametrize("address", [None, "", " "])
