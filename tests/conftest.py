@@ -10,6 +10,7 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres
+from tests.citus.clones import ClusterPostgres, running_cluster
 from tests.support.databases import Database, cloned, running_postgres
 from tests.support.memory_disk import use_memory_disk
 from tests.support.services import Caller, Service, serving
@@ -30,12 +31,16 @@ def pytest_collection_finish() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bindir", type=Path, help="The programs of another Postgres than the wheel's, for `postgres`.")
+    parser.addoption(
+        "--cluster", action="store_true", help="A Citus cluster in the place of `postgres`: see tests/citus."
+    )
 
 
 @pytest.fixture(scope="session")
-def postgres(pytestconfig: pytest.Config) -> Iterator[EmbeddedPostgres]:
+def postgres(pytestconfig: pytest.Config) -> Iterator[EmbeddedPostgres | ClusterPostgres]:
     """A Postgres for this run. Without fsync: what kill -9 and power may do is tested elsewhere."""
-    with running_postgres(pytestconfig.getoption("bindir")) as server:
+    bindir = pytestconfig.getoption("bindir")
+    with running_cluster() if pytestconfig.getoption("cluster") else running_postgres(bindir) as server:
         yield server
 
 

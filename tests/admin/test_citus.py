@@ -10,7 +10,7 @@ import pytest
 
 from muniment_server.postgres import citus
 from tests.support.commands import run_process
-from tests.support.external_postgres import admin_url, migrate
+from tests.support.external_postgres import admin_url
 
 
 @pytest.fixture
@@ -33,10 +33,3 @@ def test_a_cluster_is_not_served(folder: Path, cluster: str, passfile: Path) -> 
     assert (refused.returncode, refused.stdout) == (1, "")
     assert citus.REFUSAL in refused.stderr
     assert citus.REFUSAL in run_process(folder, "doctor", *options).stdout
-
-
-def test_a_cluster_is_not_migrated(folder: Path, cluster: str, passfile: Path) -> None:
-    refused = migrate(folder, cluster, passfile)
-
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert citus.REFUSAL in refused.stderr

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 from tests.support.commands import wait_until
 from tests.support.external_postgres import PASSWORD, admin_url, free_port
@@ -49,6 +50,12 @@ class Cluster:
         """A connection as the superuser."""
         return psycopg.connect(admin_url(self.url(port, database)), autocommit=True)
 
+    def create(self, database: str) -> None:
+        """Create *database* on each node. It does not belong to the cluster before `join`."""
+        for port in (self.coordinator, *self.workers):
+            with self.admin(port) as admin:
+                admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
+
     def join(self, database: str) -> None:
         """Make *database*, which exists on each node, one database of the cluster."""
         ports = (self.coordinator, *self.workers)
@@ -66,15 +73,18 @@ class Cluster:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Cluster]:
+def running(folder: Path, *, auth: str = "scram-sha-256", **settings: str) -> Iterator[Cluster]:
     """A cluster below *folder*, until the block ends. Its databases do not belong to it before `join`."""
     with ExitStack() as nodes:
-        ports = [nodes.enter_context(_node(folder / name)) for name in ("coordinator", "worker_1", "worker_2")]
+        ports = [
+            nodes.enter_context(_node(folder / name, auth, {**_SETTINGS, **settings}))
+            for name in ("coordinator", "worker_1", "worker_2")
+        ]
         yield Cluster(ports[0], tuple(ports[1:]))
 
 
 @contextmanager
-def _node(home: Path) -> Iterator[int]:
+def _node(home: Path, auth: str, settings: Mapping[str, str]) -> Iterator[int]:
     """The port of a Postgres with its files in *home*. Root's runs as the account `postgres`, as Debian's does."""
     account: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
     home.mkdir(mode=0o711)
@@ -82,12 +92,12 @@ def _node(home: Path) -> Iterator[int]:
         subprocess.run(["chown", "postgres", home], check=True)
     password, data, log = home / "password", home / "data", home / "log"
     password.write_text(PASSWORD)
-    init = ["--auth=scram-sha-256", f"--pwfile={password}", "--username=postgres", "--encoding=UTF8", "--no-sync"]
+    init = [f"--auth={auth}", f"--pwfile={password}", "--username=postgres", "--encoding=UTF8", "--no-sync"]
     subprocess.run(
         [BINARIES / "initdb", *init, "--locale=C.UTF-8", data], check=True, capture_output=True, cwd="/", **account
     )
     port = free_port()
-    flags = [word for name, value in {**_SETTINGS, "port": str(port)}.items() for word in ("-c", f"{name}={value}")]
+    flags = [word for name, value in {**settings, "port": str(port)}.items() for word in ("-c", f"{name}={value}")]
     with log.open("wb") as output:
         server = subprocess.Popen([BINARIES / "postgres", "-D", data, *flags], stderr=output, cwd="/", **account)
         try:

@@ -1,4 +1,4 @@
-"""A real cluster: it is one, and it is refused."""
+"""A cluster is migrated, and not served yet: levels are kept apart on each node and shard, and faults are found."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
+import psycopg
 import pytest
 
-from muniment_server.postgres import citus
+from muniment_server.domain.classification import Classification
+from muniment_server.postgres import citus, roles
+from muniment_server.postgres import migrate as migrations
+from muniment_server.runtime import cluster_grants
 from tests.citus.cluster import Cluster, missing, running
 from tests.support.commands import run_process
-from tests.support.external_postgres import migrate
+from tests.support.external_postgres import admin_url, migrate
 
 pytestmark = [
     pytest.mark.proof,
@@ -20,8 +26,96 @@ pytestmark = [
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
 ]
 
-_COUNT_ON_SHARDS = """
-SELECT sum(result::integer) FROM run_command_on_shards('public.counted', 'SELECT count(*) FROM %s')
+_FAULTS_OF_SHARDS = {
+    "GRANT SELECT ON {shard} TO muniment_public": (
+        "muniment_restricted.item",
+        "REVOKE SELECT ON {shard} FROM muniment_public",
+        "not in the matrix: muniment_public: SELECT on muniment_restricted.item in its shard {shard}",
+    ),
+    "GRANT UPDATE (taint) ON {shard} TO muniment_public": (
+        "vault.conversation",
+        "REVOKE UPDATE (taint) ON {shard} FROM muniment_public",
+        "not in the matrix: muniment_public: UPDATE (taint) on vault.conversation in its shard {shard}",
+    ),
+    "REVOKE INSERT ON {shard} FROM muniment_public": (
+        "muniment_public.audit",
+        "GRANT INSERT ON {shard} TO muniment_public",
+        "missing: muniment_public: INSERT on muniment_public.audit in its shard {shard}",
+    ),
+    "ALTER TABLE {shard} DISABLE ROW LEVEL SECURITY": (
+        "vault.conversation",
+        "ALTER TABLE {shard} ENABLE ROW LEVEL SECURITY",
+        "missing: row policies: count on vault.conversation in its shard {shard}",
+    ),
+    "CREATE POLICY leak ON {shard} TO muniment_public USING (TRUE)": (
+        "vault.session",
+        "DROP POLICY leak ON {shard}",
+        "not in the matrix: muniment_public: rows true on vault.session in its shard {shard}",
+    ),
+    "ALTER POLICY confidential ON {shard} USING (taint = 4)": (
+        "vault.conversation",
+        "ALTER POLICY confidential ON {shard} USING (taint = 3)",
+        "not in the matrix: muniment_confidential: rows (taint = 4) on vault.conversation in its shard {shard}",
+    ),
+    "ALTER TABLE {shard} OWNER TO muniment_control": (
+        "muniment_internal.item",
+        "ALTER TABLE {shard} OWNER TO muniment_owner",
+        "not in the matrix: muniment_control: owns on muniment_internal.item in its shard {shard}",
+    ),
+}
+"""What spoils a shard, the table that it is of, what undoes it, and what must be said of it."""
+
+_FAULTS_OF_NODES = {
+    "GRANT SELECT ON muniment_restricted.item TO muniment_public": (
+        "REVOKE SELECT ON muniment_restricted.item FROM muniment_public",
+        "not in the matrix: muniment_public: SELECT on muniment_restricted.item",
+    ),
+    "ALTER TABLE vault.session DISABLE ROW LEVEL SECURITY": (
+        "ALTER TABLE vault.session ENABLE ROW LEVEL SECURITY",
+        "missing: row policies: count on vault.session",
+    ),
+    "DROP POLICY public ON vault.conversation": (
+        "CREATE POLICY public ON vault.conversation TO muniment_public USING (taint = 1)",
+        "missing: muniment_public: rows (taint = 1) on vault.conversation",
+    ),
+    "ALTER VIEW muniment_public.session RESET (security_invoker)": (
+        "ALTER VIEW muniment_public.session SET (security_invoker = true)",
+        "missing: view: security_invoker=true on muniment_public.session",
+    ),
+    "REVOKE SELECT ON muniment_public.visible FROM muniment_public": (
+        "GRANT SELECT ON muniment_public.visible TO muniment_public",
+        "missing: muniment_public: SELECT on muniment_public.visible",
+    ),
+    "ALTER ROLE muniment_public BYPASSRLS": (
+        "ALTER ROLE muniment_public NOBYPASSRLS",
+        "not in the matrix: muniment_public: bypasses row security on role",
+    ),
+    "GRANT muniment_restricted TO muniment_public": (
+        "REVOKE muniment_restricted FROM muniment_public",
+        "not in the matrix: muniment_public: is a member of muniment_restricted on role",
+    ),
+    "GRANT CREATE ON DATABASE kept TO muniment_public": (
+        "REVOKE CREATE ON DATABASE kept FROM muniment_public",
+        "not in the matrix: muniment_public: CREATE on database",
+    ),
+}
+"""What spoils a node, what undoes it, and what must be said of it."""
+
+_LATER = """
+CREATE TABLE vault.later (tenant bigint NOT NULL PRIMARY KEY);
+ALTER TABLE vault.session ADD COLUMN later integer;
+"""
+_ROWS = """
+INSERT INTO vault.tenant (name) SELECT 'tenant ' || n FROM generate_series(1, 40) AS n;
+INSERT INTO vault.agent (tenant, agent, agent_id, display_name, language, memory_enabled, user_profile_enabled,
+                         memory_char_limit, user_char_limit)
+SELECT tenant, 1, 'alice', '', 'english', TRUE, TRUE, 1, 1 FROM vault.tenant;
+INSERT INTO vault.conversation (tenant, agent, conversation_id, taint)
+SELECT tenant, 1, 'at ' || taint, taint FROM vault.tenant, generate_series(1, 4) AS taint;
+INSERT INTO vault.session (tenant, agent, session_id, conversation_id, level, token_hash, expire_time)
+SELECT tenant, agent, gen_random_uuid(), conversation_id, taint, decode(md5(tenant || conversation_id), 'hex'),
+       'infinity'
+  FROM vault.conversation;
 """
 
 
@@ -41,34 +135,99 @@ def cluster(home: Path) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def migrated(cluster: Cluster, home: Path) -> Path:
-    """The passfile of `kept`, a database that was migrated before it joined the cluster."""
-    for port in (cluster.coordinator, *cluster.workers):
-        with cluster.admin(port) as admin:
-            admin.execute("CREATE DATABASE kept")
-    passfile = home / "passfile"
+def passfile(home: Path) -> Path:
+    """The passfile of `kept`, once it is migrated."""
+    return home / "passfile"
+
+
+@pytest.fixture(scope="module")
+def migrated(cluster: Cluster, home: Path, passfile: Path) -> str:
+    """What the first `muniment migrate` of `kept` prints, a database of the cluster with the sessions of 40 tenants."""
+    cluster.create("kept")
+    cluster.join("kept")
     done = migrate(home, cluster.url(cluster.coordinator, "kept"), passfile)
     assert done.returncode == 0, done.stderr
-    cluster.join("kept")
-    return passfile
-
-
-def test_the_rows_are_on_the_workers(cluster: Cluster, migrated: Path) -> None:
-    """What the fixture starts spreads a table over both workers."""
     with cluster.admin(cluster.coordinator, "kept") as admin:
-        admin.execute("CREATE TABLE public.counted (tenant bigint PRIMARY KEY)")
-        admin.execute("SELECT create_distributed_table('public.counted', 'tenant')")
-        admin.execute("INSERT INTO public.counted SELECT generate_series(1, 100)")
-        shards = admin.execute("SELECT nodeport, count(*) FROM citus_shards GROUP BY nodeport").fetchall()
-        counted = admin.execute(_COUNT_ON_SHARDS).fetchone()
-        admin.execute("DROP TABLE public.counted")
-
-    assert dict(shards) == dict.fromkeys(cluster.workers, 4)
-    assert counted == (100,)
+        admin.execute(_ROWS)
+    return done.stdout
 
 
-def test_it_is_not_served(cluster: Cluster, home: Path, migrated: Path) -> None:
-    options = ("--database-url", cluster.url(cluster.coordinator, "kept"), "--passfile", str(migrated))
+def login(cluster: Cluster, passfile: Path, role: str, port: int | None = None) -> psycopg.Connection[Any]:
+    """A connection to a node, the coordinator if none is named, as a serving role."""
+    url = cluster.url(port or cluster.coordinator, "kept")
+    return psycopg.connect(url, user=role, passfile=str(passfile), autocommit=True)
+
+
+def differences(cluster: Cluster, passfile: Path, role: str = roles.CONTROL) -> list[str]:
+    with login(cluster, passfile, role) as connection:
+        return cluster_grants.differences(connection)
+
+
+def spoiling(cluster: Cluster, port: int) -> psycopg.Connection[Any]:
+    """A superuser's connection whose changes stay at the node, as no tool of Citus would leave them."""
+    connection = cluster.admin(port, "kept")
+    connection.execute("SET citus.enable_ddl_propagation = off")
+    connection.execute("SET citus.enable_alter_role_propagation = off")
+    connection.execute("SET citus.enable_manual_changes_to_shards = on")
+    return connection
+
+
+def shard_of(cluster: Cluster, table: str) -> tuple[int, str]:
+    """The port and the name of a shard of *table*."""
+    with cluster.admin(cluster.coordinator, "kept") as admin:
+        port, name = admin.execute(
+            "SELECT nodeport, shard_name FROM citus_shards WHERE table_name = %s::regclass ORDER BY shardid DESC",
+            [table],
+        ).fetchall()[0]
+    return port, name
+
+
+def test_the_tables_are_distributed(cluster: Cluster, migrated: str) -> None:
+    with cluster.admin(cluster.coordinator, "kept") as admin:
+        spread = admin.execute(
+            "SELECT table_name, nodeport FROM citus_shards WHERE table_name <> 'vault.migration'::regclass"
+        ).fetchall()
+        groups = admin.execute(
+            "SELECT DISTINCT colocation_id FROM citus_tables WHERE table_name <> 'vault.migration'::regclass"
+        ).fetchall()
+        local = citus.undistributed(admin)
+
+    assert "distributed 49 tables by tenant" in migrated
+    assert {port for _, port in spread} == set(cluster.workers)
+    assert (len(groups), local) == (1, {})
+
+
+def test_a_database_that_was_prepared_before_is_not_distributed(
+    cluster: Cluster, home: Path, passfile: Path, migrated: str
+) -> None:
+    url = cluster.url(cluster.coordinator, "early")
+    cluster.create("early")
+    assert migrate(home, url, passfile).returncode == 0
+    cluster.join("early")
+
+    refused = migrate(home, url, passfile)
+
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "prepare a new one" in refused.stderr
+
+
+def test_a_second_run_changes_nothing(cluster: Cluster, home: Path, passfile: Path, migrated: str) -> None:
+    again = migrate(home, cluster.url(cluster.coordinator, "kept"), passfile)
+
+    assert (again.returncode, again.stdout) == (0, "")
+    assert "Nothing to do" in again.stderr
+
+
+def test_a_worker_is_not_migrated(cluster: Cluster, home: Path, passfile: Path, migrated: str) -> None:
+    for port in cluster.workers:
+        refused = migrate(home, cluster.url(port, "kept"), passfile)
+
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "name the database of the coordinator" in refused.stderr
+
+
+def test_it_is_not_served(cluster: Cluster, home: Path, passfile: Path, migrated: str) -> None:
+    options = ("--database-url", cluster.url(cluster.coordinator, "kept"), "--passfile", str(passfile))
 
     refused = run_process(home, "serve", "--listen", "127.0.0.1:0", *options)
 
@@ -76,9 +235,140 @@ def test_it_is_not_served(cluster: Cluster, home: Path, migrated: Path) -> None:
     assert citus.REFUSAL in refused.stderr
 
 
-def test_no_node_of_it_is_migrated(cluster: Cluster, home: Path, migrated: Path) -> None:
-    for port in (cluster.coordinator, *cluster.workers):
-        refused = migrate(home, cluster.url(port, "kept"), migrated)
+@pytest.mark.parametrize("role", [roles.CONTROL, roles.AUDITOR, "muniment_public"])
+def test_the_grants_of_each_node_and_shard_equal_the_matrix(
+    cluster: Cluster, passfile: Path, migrated: str, role: str
+) -> None:
+    assert differences(cluster, passfile, role) == []
 
-        assert (refused.returncode, refused.stdout) == (1, "")
-        assert citus.REFUSAL in refused.stderr
+
+@pytest.mark.parametrize("fault", _FAULTS_OF_SHARDS)
+def test_a_fault_in_one_shard_is_found(cluster: Cluster, passfile: Path, migrated: str, fault: str) -> None:
+    table, remedy, finding = _FAULTS_OF_SHARDS[fault]
+    port, shard = shard_of(cluster, table)
+    with spoiling(cluster, port) as admin:
+        admin.execute(fault.format(shard=shard).encode())
+        try:
+            found = differences(cluster, passfile)
+        finally:
+            admin.execute(remedy.format(shard=shard).encode())
+
+    assert f"{finding.format(shard=shard)} at 127.0.0.1:{port}" in found
+    assert differences(cluster, passfile) == []
+
+
+@pytest.mark.parametrize("fault", _FAULTS_OF_NODES)
+def test_a_fault_on_one_worker_is_found(cluster: Cluster, passfile: Path, migrated: str, fault: str) -> None:
+    remedy, finding = _FAULTS_OF_NODES[fault]
+    port = cluster.workers[1]
+    with spoiling(cluster, port) as admin:
+        admin.execute(fault.encode())
+        try:
+            found = differences(cluster, passfile)
+        finally:
+            admin.execute(remedy.encode())
+
+    assert found == [f"{finding} at 127.0.0.1:{port}"]
+
+
+def test_settings_of_a_node_are_found(cluster: Cluster, passfile: Path, migrated: str) -> None:
+    """The nodes of tests have no fsync, and Postgres logs statements that fail unless it is set not to."""
+    quiet, port = "ALTER DATABASE kept SET log_min_error_statement = panic", cluster.workers[0]
+    with spoiling(cluster, port) as admin:
+        admin.execute(quiet)
+    with login(cluster, passfile, roles.CONTROL) as connection:
+        found = cluster_grants.problems(connection, connections=1)
+        tolerated = cluster_grants.problems(connection, connections=1, durable=False)
+
+    others = [node for node in (cluster.coordinator, *cluster.workers) if node != port]
+    logs = "log_min_error_statement is error at 127.0.0.1:{}, so that it logs statements"
+    assert sum("fsync is off at" in problem for problem in found) == 3
+    assert sorted(problem.split(":")[:2] for problem in tolerated) == sorted(
+        logs.format(node).split(":") for node in others
+    )
+
+
+@pytest.mark.parametrize("level", Classification)
+def test_a_level_reads_nothing_above_it_on_any_node_or_shard(
+    cluster: Cluster, passfile: Path, migrated: str, level: Classification
+) -> None:
+    """Whatever SQL it runs: on the tables of the cluster, and logged in on each node, on each shard."""
+    relations = _relations(cluster)
+    seen = set()
+    for port in (cluster.coordinator, *cluster.workers):
+        with login(cluster, passfile, level.role, port) as connection:
+            connection.execute("SET citus.override_table_visibility = off")
+            for relation in relations[port]:
+                seen |= set(_levels_seen(connection, relation))
+
+    assert {name for name, _ in seen} == {"vault.conversation", "vault.session"}
+    assert {taint for name, taint in seen if name == "vault.conversation"} == {level.value}
+    assert {opened_at for name, opened_at in seen if name == "vault.session"} == set(range(1, level.value + 1))
+
+
+@pytest.mark.parametrize("level", Classification)
+def test_a_level_has_no_right_on_tables_of_items_above_it(
+    cluster: Cluster, passfile: Path, migrated: str, level: Classification
+) -> None:
+    above = [other.role for other in Classification if other > level]
+    checked = 0
+    for port, relations in _relations(cluster).items():
+        with login(cluster, passfile, level.role, port) as connection:
+            connection.execute("SET citus.override_table_visibility = off")
+            for relation in (each for each in relations if each.split(".")[0] in above):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    connection.execute(f"SELECT FROM {relation} LIMIT 1".encode())
+                checked += 1
+
+    assert checked >= len(above) * 9 * (8 + 3)
+
+
+@pytest.mark.parametrize("role", roles.SERVING)
+def test_large_objects_are_closed_on_each_node(cluster: Cluster, passfile: Path, migrated: str, role: str) -> None:
+    for port in (cluster.coordinator, *cluster.workers):
+        with login(cluster, passfile, role, port) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("SELECT lo_create(0)")
+
+
+@pytest.mark.parametrize("role", roles.SERVING)
+def test_no_serving_role_reads_the_passwords_of_the_nodes(
+    cluster: Cluster, passfile: Path, migrated: str, role: str
+) -> None:
+    for port in (cluster.coordinator, *cluster.workers):
+        with login(cluster, passfile, role, port) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("SELECT FROM pg_dist_authinfo")
+
+
+def _relations(cluster: Cluster) -> dict[int, list[str]]:
+    """The tables of Muniment and their shards on each node, by its port."""
+    found = {}
+    for port in (cluster.coordinator, *cluster.workers):
+        with cluster.admin(port, "kept") as admin:
+            admin.execute("SET citus.override_table_visibility = off")
+            rows = admin.execute(
+                "SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r'"
+                " AND (relnamespace = 'vault'::regnamespace OR relnamespace::regnamespace::text LIKE 'muniment%')"
+            ).fetchall()
+        found[port] = [name for (name,) in rows]
+    return found
+
+
+def _levels_seen(connection: psycopg.Connection[Any], relation: str) -> Iterator[tuple[str, int]]:
+    """The table and the levels of the rows of hosts' tables that the role of *connection* reads in *relation*."""
+    table = relation.rstrip("0123456789").rstrip("_")
+    column = {"vault.conversation": "taint", "vault.session": "level"}.get(table)
+    if column is not None:
+        for (level,) in connection.execute(f"SELECT DISTINCT {column} FROM {relation}".encode()):
+            yield table, level
+
+
+def test_a_later_migration_reaches_each_node(cluster: Cluster, passfile: Path, migrated: str) -> None:
+    """The last test of this file: from here on, `kept` has a table that the matrix does not."""
+    later = (*migrations.migrations(), migrations.Migration(9999, "9999_later.sql", _LATER))
+    with patch.object(migrations, "migrations", lambda: later):
+        done = migrations.migrate(admin_url(cluster.url(cluster.coordinator, "kept")))
+
+    found = differences(cluster, passfile)
+    assert done == ["applied 9999_later", "distributed 1 tables by tenant"]
+    assert found != []
+    assert all("vault.later" in difference for difference in found)

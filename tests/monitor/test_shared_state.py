@@ -28,6 +28,10 @@ _HARMLESS = {
     },
     "monitor/status.py": {"_INTERNAL": "a frozen status", "_RETRY_DELAYS": _CONSTANT, "_TABLE": _CONSTANT},
     "monitor/validation.py": {"_TEXTS": _CONSTANT, "_plan": "the rules of the messages of a type"},
+    "postgres/citus.py": {
+        "_QUERIES": _QUERY_TEXTS,
+        "adapted": "the texts of queries, rewritten",
+    },
     "postgres/migrate.py": {"migrations": "the migrations in the package"},
     "postgres/pool.py": {
         "LONGEST_STATEMENT": "a number",

@@ -30,6 +30,7 @@ from muniment_server.search.embedding_queue import (
     queue_missing,
 )
 from muniment_server.transport.server import SERVICES
+from tests.citus.clones import ClusterPostgres
 from tests.noninterference.replay import OPERATION, REMOTE_MODEL, derived, embedding_of, remote_embedding_of, replayed
 from tests.noninterference.server_process import Change, ServerProcess, server_process
 from tests.support.databases import Database, cloned
@@ -49,6 +50,9 @@ _CLOCK = (
        RETURN (SELECT now.time FROM test_clock.now)""",
 )
 """The schema is none of ours, so that the comparison with the matrix of grants does not see it."""
+_CLOCK_OF_CLUSTER = """
+CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE RETURN timestamptz '{}'
+"""
 
 
 @dataclass
@@ -85,7 +89,7 @@ class World:
         Without *time*, the time stays what it is, and other threads may call meanwhile.
         """
         if time is not None:
-            self.owner.execute("UPDATE test_clock.now SET time = %s", [time])
+            self.set_time(time)
         streams = path in STREAMS
         if path not in self._calls:
             self._calls[path] = self.channel.stream_unary(path) if streams else self.channel.unary_unary(path)
@@ -96,6 +100,13 @@ class World:
         except grpc.RpcError as error:
             return _outcome(error, b"")
         return _outcome(call, response)
+
+    def set_time(self, time: datetime) -> None:
+        """Stop the time at *time*. On a cluster, where no function reads tables, each node learns it."""
+        if isinstance(self.database.postgres, ClusterPostgres):
+            self.owner.execute(_CLOCK_OF_CLUSTER.format(time.isoformat()).encode())
+        else:
+            self.owner.execute("UPDATE test_clock.now SET time = %s", [time])
 
     def embed(self, level: int, moment: str = "") -> None:
         """Make every vector that is waited for at or below *level*. Those above wait on.
@@ -151,14 +162,16 @@ def _outcome(call: Any, response: bytes) -> Outcome:
 
 
 @contextmanager
-def world(postgres: EmbeddedPostgres, *, damage: Sequence[str] = ()) -> Iterator[World]:
+def world(postgres: EmbeddedPostgres | ClusterPostgres, *, damage: Sequence[str] = ()) -> Iterator[World]:
     """One world, served by this process. *damage* is SQL run in it beforehand, as the superuser."""
     with _prepared(postgres, damage) as (database, owner), replayed(database) as service, ExitStack() as stack:
         yield World(database, owner, service.channel, _embedders(database, stack))
 
 
 @contextmanager
-def two_worlds(postgres: EmbeddedPostgres, *, damage: Sequence[str] = ()) -> Iterator[tuple[World, World]]:
+def two_worlds(
+    postgres: EmbeddedPostgres | ClusterPostgres, *, damage: Sequence[str] = ()
+) -> Iterator[tuple[World, World]]:
     """Two worlds that nothing distinguishes yet, each served by a process of its own."""
     with _elsewhere(postgres, damage, 0) as first, _elsewhere(postgres, damage, 1) as second:
         yield first, second
@@ -174,7 +187,7 @@ def changed(worlds: Iterable[World], change: Change) -> Iterator[None]:
 
 
 @contextmanager
-def _elsewhere(postgres: EmbeddedPostgres, damage: Sequence[str], number: int) -> Iterator[World]:
+def _elsewhere(postgres: EmbeddedPostgres | ClusterPostgres, damage: Sequence[str], number: int) -> Iterator[World]:
     process = server_process(number)
     with _prepared(postgres, damage) as (database, owner), ExitStack() as stack:
         port = stack.enter_context(process.serving(database.admin))
@@ -183,10 +196,12 @@ def _elsewhere(postgres: EmbeddedPostgres, damage: Sequence[str], number: int) -
 
 
 @contextmanager
-def _prepared(postgres: EmbeddedPostgres, damage: Sequence[str]) -> Iterator[tuple[Database, psycopg.Connection[Any]]]:
+def _prepared(
+    postgres: EmbeddedPostgres | ClusterPostgres, damage: Sequence[str]
+) -> Iterator[tuple[Database, psycopg.Connection[Any]]]:
     """A database with a clock of its own, and *damage*."""
     with cloned(postgres) as database, database.as_owner() as owner:
-        for statement in _CLOCK:
+        for statement in () if isinstance(postgres, ClusterPostgres) else _CLOCK:
             owner.execute(statement)
         with database.as_admin() as admin:
             for statement in damage:

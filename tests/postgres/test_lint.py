@@ -49,6 +49,11 @@ BAD = {
     "WITH f AS (SELECT a.x FROM a WHERE a.tenant = %(tenant)s AND a.x IN (SELECT given.x FROM given) FOR NO KEY UPDATE)"
     " SELECT f.x FROM f":
         "a SELECT that locks has IN (SELECT",
+    "WITH f AS (SELECT FROM a WHERE a.tenant = %(tenant)s FOR NO KEY UPDATE) SELECT a.x FROM a"
+    " WHERE a.tenant = %(tenant)s AND EXISTS (SELECT FROM f)": "an expression has no columns",
+    "SELECT count(*) FROM (SELECT FROM a WHERE a.tenant = %(tenant)s LIMIT 9) AS f": "an expression has no columns",
+    "DELETE FROM deleted_item AS d WHERE d.tenant = %(tenant)s": "changed without its condition",
+    "DELETE FROM visible AS d WHERE d.tenant = %(tenant)s": "visible is a view",
     "WITH item AS (SELECT item.* FROM item) SELECT item.name FROM item": "item is not held to the tenant",
     "WITH item AS (SELECT item.* FROM item WHERE item.tenant = %(tenant)s) SELECT i.name FROM item AS i"
     " WHERE EXISTS (SELECT FROM vault.item)": "vault.item is not held to the tenant",

@@ -27,8 +27,15 @@ from tests.support.named_queries import (
 )
 
 SERVER = Path(muniment_server.__file__).parent
-NO_QUERIES = {"postgres/schema.sql", "embedded_postgres/create_database.sql"}
-"""The schema as a whole, and a statement of the embedded Postgres, which imports nothing of ours."""
+NO_QUERIES = {
+    "postgres/schema.sql",
+    "embedded_postgres/create_database.sql",
+    "postgres/citus.sql",
+    "postgres/on_cluster.sql",
+    "postgres/on_cluster.each.sql",
+}
+"""The schema as a whole; a statement of the embedded Postgres, which imports nothing of ours; and what prepares only on
+a Citus cluster, where tests/citus runs it."""
 LONG = {"search_items", "search_terms"}
 """Searches: there psycopg's work is less than a hundredth of the whole."""
 

@@ -11,6 +11,7 @@ import pytest
 
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.transport.pools import Limits
+from tests.citus.clones import ClusterPostgres, running_cluster
 from tests.races.crew import Crew
 from tests.support.databases import cloned, running_postgres
 from tests.support.services import Service, serving
@@ -22,16 +23,17 @@ _names = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def timed_postgres() -> Iterator[EmbeddedPostgres]:
+def timed_postgres(pytestconfig: pytest.Config) -> Iterator[EmbeddedPostgres | ClusterPostgres]:
     """A Postgres of this folder's own. Deadlocks show at once, without fsync; tables are analyzed while they grow."""
-    with running_postgres(
+    running = running_cluster if pytestconfig.getoption("cluster") else running_postgres
+    with running(
         max_connections="300", track_commit_timestamp="on", deadlock_timeout="50ms", autovacuum_naptime="1s"
     ) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def arena(timed_postgres: EmbeddedPostgres) -> Iterator[Service]:
+def arena(timed_postgres: EmbeddedPostgres | ClusterPostgres) -> Iterator[Service]:
     """A real server over a database of the module's own; races keep apart by their agents."""
     with (
         cloned(timed_postgres) as database,

@@ -22,6 +22,7 @@ from psycopg.rows import namedtuple_row
 from muniment_server.embedded_postgres import EmbeddedPostgres, configuration
 from muniment_server.postgres import migrate, roles
 from muniment_server.postgres.pool import operator_conninfo
+from tests.citus.clones import ClusterPostgres
 
 _TEMPLATE = "muniment"
 _CLONE = "CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy"
@@ -36,7 +37,7 @@ _numbers = itertools.count(1)
 class Database:
     """One database of one test."""
 
-    postgres: EmbeddedPostgres
+    postgres: EmbeddedPostgres | ClusterPostgres
     name: str
 
     def conninfo(self, role: str) -> str:
@@ -90,9 +91,13 @@ def unpinned_postgres(*, durable: bool = False, **settings: str) -> Iterator[Emb
 
 
 @contextmanager
-def cloned(postgres: EmbeddedPostgres, template: str = _TEMPLATE) -> Iterator[Database]:
+def cloned(postgres: EmbeddedPostgres | ClusterPostgres, template: str = _TEMPLATE) -> Iterator[Database]:
     """A fresh clone of a database that no one uses. CREATE DATABASE copies all but the rights on the database."""
     name = f"test_{next(_numbers)}"
+    if isinstance(postgres, ClusterPostgres):
+        with postgres.cloned(name):
+            yield Database(postgres, name)
+        return
     with psycopg.connect(postgres.conninfo(user="postgres", dbname="postgres"), autocommit=True) as admin:
         admin.execute(sql.SQL(_CLONE).format(sql.Identifier(name), sql.Identifier(template)))
         admin.execute(_COPY_RIGHTS, {"template": template, "clone": name})

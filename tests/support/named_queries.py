@@ -39,6 +39,7 @@ UNSCOPED = {
     ("muniment_server.runtime", "census.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "claims.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "clocks.sql"): (roles.CONTROL,),
+    ("muniment_server.runtime", "cluster_grants.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "connection_budget.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "host_keys.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "log_settings.sql"): (roles.CONTROL,),

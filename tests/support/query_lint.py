@@ -31,6 +31,8 @@ def problems(text: str) -> Iterator[str]:
     yield from _clock(flat)
     yield from _volatile(flat)
     yield from _locks(flat)
+    yield from _columns(flat)
+    yield from _views(flat)
     yield from _forbidden(flat)
 
 
@@ -156,6 +158,24 @@ def _locks(text: str) -> Iterator[str]:
                 yield "a SELECT that locks reads several relations"
             if re.search(r"\bIN \(\s*SELECT\b", select):
                 yield "a SELECT that locks has IN (SELECT"
+
+
+def _columns(text: str) -> Iterator[str]:
+    """Citus cannot pass on the rows of a common table expression, or of a subquery in FROM, that has no columns."""
+    if re.search(r"(?:\bAS (?:NOT )?(?:MATERIALIZED )?|\b(?:FROM|JOIN|LATERAL) )\(\s*SELECT FROM\b", text):
+        yield "an expression has no columns"
+
+
+def _views(text: str) -> Iterator[str]:
+    """Citus changes no rows through a view: `citus.adapted` names the table, so the statement has the view's condition.
+
+    It does not adapt the statements of the eraser.
+    """
+    changed = re.search(r"(?:DELETE FROM|INSERT INTO|UPDATE) (visible\w*|deleted_\w+) AS (\w+)", text)
+    if changed and changed[1] != "deleted_item":
+        yield f"{changed[1]} is a view"
+    elif changed and f"{changed[2]}.delete_time IS NOT NULL" not in text:
+        yield "deleted_item is changed without its condition"
 
 
 def _selects(text: str) -> Iterator[str]:

@@ -348,8 +348,9 @@ begun AS (
  RETURNING begun.agent, begun.conversation_id
 ),
 opened AS (
-    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, token_hash, create_time, expire_time)
-    SELECT %(tenant)s, begun.agent, %(session_id)s::uuid, begun.conversation_id, %(token_hash)s, vault.clock(), vault.clock() + %(ttl)s
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, level, token_hash, create_time, expire_time)
+    SELECT %(tenant)s, begun.agent, %(session_id)s::uuid, begun.conversation_id, %(level)s, %(token_hash)s, vault.clock(),
+           vault.clock() + %(ttl)s
       FROM begun
  RETURNING opened.agent, opened.session_id
 ),

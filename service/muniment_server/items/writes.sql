@@ -13,7 +13,7 @@ WITH below AS MATERIALIZED ( -- as the snapshot shows it: a lower row must not b
      LIMIT 1
 ),
 live AS MATERIALIZED ( -- locked first if an etag is given, so that no INSERT takes its place
-    SELECT
+    SELECT 1
       FROM item AS own
      WHERE own.tenant = %(tenant)s
        AND own.agent = (SELECT session.agent FROM session)
@@ -289,9 +289,10 @@ SELECT result.outcome, result.revealed, session.taint AS level, session.time, re
 -- finds the name taken does nothing, while an UPDATE would fail. is_back FALSE: it is gone or has expired, or another item has its
 -- name. Then the transaction must not be committed.
 WITH moved AS (
-    DELETE FROM deleted_item AS moved
+    DELETE FROM deleted_item AS moved -- on a cluster FROM item: see postgres/citus.py
      WHERE moved.tenant = %(tenant)s
        AND moved.agent = (SELECT session.agent FROM session)
+       AND moved.delete_time IS NOT NULL
        AND moved.item_id = %(item_id)s
        AND (moved.expire_time IS NULL OR moved.expire_time > (SELECT session.time FROM session))
  RETURNING moved.kind, moved.item_id, moved.revision, moved.tier, moved.content, moved.tags, moved.thread,

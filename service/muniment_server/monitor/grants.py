@@ -6,7 +6,7 @@ either.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -63,6 +63,7 @@ _OPEN_SESSIONS = ("reads vault.conversation", "reads vault.session", "where clos
 _VALID = ("where revoke_time IS NULL", "where freeze_time IS NULL", _NOT_EXPIRED)
 
 
+Compare = Callable[[psycopg.Connection[Any], Collection[str] | None], list[str]]
 RESERVED_CONNECTIONS = 10
 """Connections that are left to operators."""
 
@@ -96,15 +97,7 @@ class _Schema:
     grants: list[str]
 
 
-def problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool = True) -> list[str]:
-    """What is wrong with the database, and what to do about it; empty if everything is as it must be.
-
-    *connections* is how many the server may open. *durable* False accepts a database without fsync: for tests only.
-    """
-    return [*_server_problems(connection, connections=connections, durable=durable), *_schema_problems(connection)]
-
-
-def differences(connection: psycopg.Connection[Any], *, of_newer: Collection[str] | None = None) -> list[str]:
+def differences(connection: psycopg.Connection[Any], of_newer: Collection[str] | None = None) -> list[str]:
     """How the grants in the catalog differ from the matrix.
 
     If the schema is newer than this server, *of_newer* holds the grants that its migration recorded. Then any other
@@ -120,7 +113,11 @@ def differences(connection: psycopg.Connection[Any], *, of_newer: Collection[str
     return too_much + [f"missing: {fact}" for fact in sorted((expected & allowed) - found)]
 
 
-def _server_problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool) -> Iterator[str]:
+def server_problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool) -> Iterator[str]:
+    """What is wrong with the database server, and what to do about it.
+
+    *connections* is how many the server may open. *durable* False accepts a database without fsync: for tests only.
+    """
     server = _cursor(connection, row_of(_Server)).execute(_QUERIES["server"]).fetchone()
     assert server is not None  # one row for the current database
     if server.server_version < OLDEST_POSTGRES:
@@ -144,7 +141,8 @@ def _cursor(connection: psycopg.Connection[Any], row: Any) -> psycopg.Cursor[Any
     return connection.cursor(row_factory=row)
 
 
-def _schema_problems(connection: psycopg.Connection[Any]) -> Iterator[str]:
+def schema_problems(connection: psycopg.Connection[Any], compare: Compare = differences) -> Iterator[str]:
+    """What is wrong with the schema, and with its grants as *compare* compares them, and what to do about it."""
     try:
         schema = _cursor(connection, row_of(_Schema)).execute(_QUERIES["schema"]).fetchone()
     except psycopg.errors.UndefinedTable:
@@ -155,9 +153,9 @@ def _schema_problems(connection: psycopg.Connection[Any]) -> Iterator[str]:
     elif schema.version < needed:
         yield f"the schema is at version {schema.version}, this server needs {needed}: run `muniment migrate`"
     elif schema.version == needed:
-        yield from differences(connection)
+        yield from compare(connection, None)
     elif schema.oldest_server <= needed:
-        yield from differences(connection, of_newer=schema.grants)
+        yield from compare(connection, schema.grants)
     else:
         yield f"the schema is at version {schema.version}, this server needs {needed}: upgrade this server"
 
@@ -188,7 +186,7 @@ def _common() -> Iterator[Fact]:
     for role in roles.ALL:
         yield Fact(role, "database", "CONNECT")
     yield Fact(roles.OWNER, "database", "CREATE")
-    for table in ("muniment_control.audit", *(f"{roles.AUDITOR}.{name}" for name in _SEALS)):
+    for table in ("muniment_control.audit", "vault.session", *(f"{roles.AUDITOR}.{name}" for name in _SEALS)):
         yield Fact("pinned", table, "CHECK (((level >= 1) AND (level <= 4)))")
 
 

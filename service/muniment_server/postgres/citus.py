@@ -1,21 +1,153 @@
-"""Citus, which spreads tables over several machines. It is refused: see `service/docs/adr/14-citus.md`.
+"""Citus, which spreads tables over several machines: each has the rows of some tenants. See ADR 14.
 
-What the levels may do rests on grants and views in the catalog of one server. On a cluster they would have to hold on
-each node and shard, and nothing compares those with the matrix yet.
+A node asks the others as the role that asks it, so that they check the grants, too. So each role can log in on each
+node, the owner as well: its password is only in `pg_dist_authinfo`, which superusers alone can read.
 """
 
 from __future__ import annotations
 
+import json
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from functools import cache
+from graphlib import TopologicalSorter
 from typing import Any
 
 import psycopg
+from psycopg import sql
+
+from muniment_server.postgres import queries, roles
 
 REFUSAL = (
     "the database is part of a Citus cluster, on which Muniment cannot keep the levels apart yet: "
     "use a database without the extension citus"
 )
+_QUERIES = queries.load(__package__, "citus.sql")
+_MIGRATION = "vault.migration"
+"""The only table without tenants: each node has all of it."""
+_TENANT = "vault.tenant"
+"""The rows of all other tables are on the node that has their tenant."""
+
+
+_CHANGED_VIEW = re.compile(r"\b((?:DELETE FROM|INSERT INTO|UPDATE) )(?:deleted|erasable|erasing)_(\w+)")
+_TABLE_OF: Mapping[str, str] = {"embedding": "meaning"}
+_OF_HOSTS = re.compile(r"\b(DELETE FROM )((?:session|conversation|agent) AS erased\b)")
+_ADDRESS = re.compile(r"\berased\.address\b")
+_BYTES = re.compile(r"(\bRETURNING [^()]*)\berased\.bytes")
+
+
+class NodeFailed(psycopg.OperationalError):
+    """A node of the cluster has not done what it was asked for."""
+
+
+@cache
+def adapted(query: str) -> str:
+    """The text of *query* on a cluster: Citus changes no rows through a view, so the tables of views are named instead.
+
+    A query of a session states the condition of the view itself. Those of the eraser find the rows in its views first.
+    """
+    query = _OF_HOSTS.sub(r"\1vault.\2", query)
+    query = _CHANGED_VIEW.sub(lambda match: match[1] + _TABLE_OF.get(match[2], match[2]), query)
+    return _ADDRESS.sub("erased.ctid", _BYTES.sub(r"\1octet_length(erased.content) AS bytes", query))
 
 
 def is_cluster(connection: psycopg.Connection[Any]) -> bool:
     """Whether the database of *connection* has the extension, as a coordinator and workers do. Any role may ask."""
-    return connection.execute("SELECT to_regclass('pg_catalog.pg_dist_node') IS NOT NULL").fetchone() == (True,)
+    return connection.execute(_QUERIES["is_cluster"]).fetchone() == (True,)
+
+
+def is_coordinator(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the database of a cluster is that of the coordinator, on which alone the schema can be changed."""
+    return connection.execute(_QUERIES["is_coordinator"]).fetchone() == (True,)
+
+
+def prepare_nodes(connection: psycopg.Connection[Any], passwords: Mapping[str, str]) -> Iterator[str]:
+    """Give the workers the roles of the coordinator, and all nodes the *passwords* to log in to each other.
+
+    Commits, because a node logs in only as roles that exist. Needs a superuser.
+    """
+    known = dict(passwords)
+    if connection.execute(_QUERIES["knows_password"], {"role": roles.OWNER}).fetchone() != (True,):
+        known[roles.OWNER] = secrets.token_urlsafe(32)
+        verifier = connection.pgconn.encrypt_password(
+            known[roles.OWNER].encode(), roles.OWNER.encode(), b"scram-sha-256"
+        )
+        let_in = sql.SQL("ALTER ROLE {} LOGIN PASSWORD {}")
+        connection.execute(let_in.format(sql.Identifier(roles.OWNER), sql.Literal(verifier.decode())))
+        yield f"let the nodes of the cluster log in to each other as {roles.OWNER}"
+    connection.commit()
+    for statement in _lacking(connection, "roles", {"roles": list(roles.ALL)}):
+        _answers(connection, "on_workers", statement)
+    for (statement,) in connection.execute(_QUERIES["unknown_roles"], {"roles": list(roles.ALL)}).fetchall():
+        _answers(connection, "on_all_nodes", statement)
+    for role, password in known.items():
+        known_as = {"role": role, "password": password}
+        for (statement,) in connection.execute(_QUERIES["know_password"], known_as).fetchall():
+            _answers(connection, "on_all_nodes", statement)
+    connection.commit()
+
+
+def undistributed(connection: psycopg.Connection[Any]) -> dict[str, list[str]]:
+    """The tables that are on the coordinator only, each with those that its foreign keys refer to."""
+    return dict(connection.execute(_QUERIES["undistributed"], {"owner": roles.OWNER}).fetchall())
+
+
+def distribute(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    """Distribute these tables by tenant. As the owner."""
+    found = undistributed(connection)
+    before = {table: {_TENANT, *referenced} - {table} for table, referenced in found.items()}
+    for table in (table for table in TopologicalSorter(before).static_order() if table in found):
+        if table == _MIGRATION:
+            connection.execute(_QUERIES["make_reference_table"], {"name": table})
+        else:
+            connection.execute(_QUERIES["distribute"], {"name": table, "with": "none" if table == _TENANT else _TENANT})
+    if found:
+        yield f"distributed {len(found)} tables by tenant"
+
+
+def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    """Repeat on the workers what Citus does not pass on: grants on views, revocations on functions.
+
+    Needs a superuser.
+    """
+    revocations = _lacking(connection, "closed_functions", {})
+    for statement in revocations:
+        _answers(connection, "on_workers", statement)
+    grants = _lacking(connection, "grants_on_views", {"owner": roles.OWNER})
+    connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
+    for statement in grants:  # here: now that the views exist on the workers, Citus passes it on
+        connection.execute(statement.encode())
+    if grants or revocations:
+        yield f"repeated {len(grants)} grants and {len(revocations)} revocations on the workers"
+
+
+def facts_of_nodes(
+    connection: psycopg.Connection[Any], query: str, parameters: Mapping[str, object]
+) -> dict[str, list[list[str]]]:
+    """The rows of *query*, three texts each, on each node by its address. Raises NodeFailed."""
+    command = _as_one_answer(connection, "rows_as_json", psycopg.ClientCursor(connection).mogrify(query, parameters))
+    return {node: json.loads(result) for node, result in _answers(connection, "on_all_nodes", command).items()}
+
+
+def _lacking(connection: psycopg.Connection[Any], query: str, parameters: Mapping[str, object]) -> list[str]:
+    """The statements that *query* returns here, and on some worker does not."""
+    asked = psycopg.ClientCursor(connection).mogrify(_QUERIES[query], parameters)
+    command = _as_one_answer(connection, "statements_as_json", asked)
+    workers = [set(json.loads(result)) for result in _answers(connection, "on_workers", command).values()]
+    here = [statement for (statement,) in connection.execute(asked.encode())]
+    return [statement for statement in here if any(statement not in worker for worker in workers)]
+
+
+def _as_one_answer(connection: psycopg.Connection[Any], query: str, asked: str) -> str:
+    """The text of a query that returns all rows of *asked* in one."""
+    return sql.SQL(_QUERIES[query]).format(sql.SQL(asked)).as_string(connection)
+
+
+def _answers(connection: psycopg.Connection[Any], query: str, command: str) -> dict[str, str]:
+    """What each node answers to *command*. Raises NodeFailed."""
+    answers = connection.execute(_QUERIES[query], {"command": command}).fetchall()
+    for success, result, node in answers:
+        if not success:
+            raise NodeFailed(f"the node {node} of the cluster has failed: {result}")
+    return {node: result for _, result, node in answers}

@@ -20,7 +20,7 @@ import psycopg
 from psycopg import sql
 
 from muniment_server.domain.classification import Classification
-from muniment_server.postgres import citus, roles
+from muniment_server.postgres import citus, queries, roles
 
 OLDEST_POSTGRES = 150000
 """Postgres 15 introduced `security_invoker` views."""
@@ -30,6 +30,7 @@ SEARCH_MIGRATION = "0006_search"
 _LOCK = 0x6D756E69  # "muni"
 _PASSFILE_LOCK = 0x70617373  # "pass"
 _OLDEST_POSTGRES_OF_MIGRATION = re.compile(r"^-- oldest server: (\d+)$", re.MULTILINE)
+_END_OF_STATEMENT = re.compile(r";$", re.MULTILINE)
 _RECORD_COLUMNS = "ADD COLUMN oldest_server integer, ADD COLUMN grants text[]"
 """Not a numbered migration: servers of 0.1.0 would refuse the schema after it."""
 
@@ -89,18 +90,28 @@ def migrate(
 
     *passwords* by role are set if given, on existing roles, too. *grants* are those that the schema has afterwards;
     older servers compare them with the catalog. With *beside*, servers that need that version of the schema go on.
+    On a cluster, the tables are distributed too.
     Raises CannotMigrate. After `SEARCH_MIGRATION`, the caller must rebuild the search index.
     """
     with psycopg.connect(admin) as connection:
         _check_server(connection)
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        on_cluster = citus.is_cluster(connection)
+        connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])  # also beyond the transactions on a cluster
         if beside is not None:
             _check_servers(connection, beside)
         done = [*_make_roles(connection), *_set_passwords(connection, passwords or {})]
         _close_database(connection)
+        if on_cluster:
+            done += citus.prepare_nodes(connection, passwords or {})
         connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
-        done += _apply(connection)
+        applied = [*_apply(connection)]
+        if on_cluster and applied:
+            applied += _distribute(connection)
+        done += applied
         _record(connection, grants)
+        if on_cluster:
+            connection.commit()
+            done += citus.repeat_grants(connection)
     return done
 
 
@@ -122,7 +133,14 @@ def _check_server(connection: psycopg.Connection) -> None:
     if connection.info.server_version < OLDEST_POSTGRES:
         raise CannotMigrate("this server is too old: Muniment needs PostgreSQL 15 or later")
     if citus.is_cluster(connection):
-        raise CannotMigrate(citus.REFUSAL)
+        _check_coordinator(connection)
+
+
+def _check_coordinator(connection: psycopg.Connection) -> None:
+    if not citus.is_coordinator(connection):
+        raise CannotMigrate("this is a worker of a Citus cluster: name the database of the coordinator")
+    if citus.undistributed(connection):
+        raise CannotMigrate("the database was prepared before it had the extension citus: prepare a new one")
 
 
 def _check_servers(connection: psycopg.Connection, beside: int) -> None:
@@ -200,6 +218,19 @@ def _apply(connection: psycopg.Connection) -> Iterator[str]:
         )
         yield f"applied {re.sub(r'[.]sql$', '', migration.name)}"
     connection.execute("RESET search_path")
+
+
+def _distribute(connection: psycopg.Connection) -> Iterator[str]:
+    """Distribute the tables that are not yet, and make the views and grants those of a cluster.
+
+    In this order: shards do not get the grants on ctid that their table has when they are made.
+    """
+    yield from citus.distribute(connection)
+    for name in ("on_cluster.sql", "on_cluster.each.sql"):
+        text = _expanded(name, queries.read(__package__, name))
+        for statement in _END_OF_STATEMENT.split(queries.without_comments(text)):
+            if statement.strip():  # one by one: of several, Citus passes on the text of all
+                connection.execute(statement.encode())
 
 
 def _record(connection: psycopg.Connection, grants: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import RowMaker, class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from muniment_server.postgres import queries, roles
+from muniment_server.postgres import citus, queries, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import domain_error, sqlstate_of
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
@@ -68,6 +68,9 @@ SETTINGS_SINCE_17: Mapping[str, str] = {"transaction_timeout": "1min"}
 """The same, from Postgres 17 on. It ends a transaction also while it waits for the rest of what was sent at once. No
 statement lasts as long: see `LONGEST_STATEMENT`."""
 
+SETTINGS_ON_CLUSTER: Mapping[str, str] = {"plan_cache_mode": "auto"}
+"""The same, on a Citus cluster, which cannot plan most statements before it knows their tenant."""
+
 
 @dataclass(frozen=True, slots=True)
 class _WhoAmI:
@@ -97,6 +100,9 @@ class RoleCursor(psycopg.Cursor[Any]):
 
     connection: RoleConnection
 
+    def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
+        return super().execute(citus.adapted(query) if self.connection.on_cluster else query, params, **options)
+
     def fetchone(self) -> Any:
         self._end_section()
         return super().fetchone()
@@ -120,6 +126,8 @@ class RoleConnection(psycopg.Connection[Any]):
     trace: CallTrace | None = None
     """The trace of the call that uses it, if the connection is a `TracedConnection`."""
     open_pipeline: psycopg.Pipeline | None = None
+    on_cluster: bool = False
+    """Whether its database is that of a Citus cluster. Known once it has its settings."""
     _prepared_statements: PreparedStatements | None = None
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -185,7 +193,7 @@ class RoleConnection(psycopg.Connection[Any]):
 
     def _statements(self) -> PreparedStatements:
         if self._prepared_statements is None:
-            self._prepared_statements = PreparedStatements(self)
+            self._prepared_statements = PreparedStatements(self, on_cluster=self.on_cluster)
         return self._prepared_statements
 
     def apply_settings(self) -> None:
@@ -194,6 +202,8 @@ class RoleConnection(psycopg.Connection[Any]):
         They are not sent at log-in, since a pooler refuses or ignores what is.
         """
         settings = SETTINGS if self.info.server_version < _POSTGRES_17 else {**SETTINGS, **SETTINGS_SINCE_17}
+        self.on_cluster = citus.is_cluster(self)
+        settings = {**settings, **SETTINGS_ON_CLUSTER} if self.on_cluster else settings
         given = {"names": list(settings), "settings": list(settings.values())}
         self.execute(_QUERIES["apply_settings"], given)
         (kept,) = self.execute(_QUERIES["settings"], given).fetchone() or (None,)
@@ -411,5 +421,5 @@ def epoch_of(connection: psycopg.Connection[Any]) -> Epoch:
 
 def operator_conninfo(admin: str) -> str:
     """The conninfo of an operator: the administrator's own login, acting as the owner."""
-    settings = {**SETTINGS, "role": roles.OWNER}
+    settings = {**SETTINGS, **SETTINGS_ON_CLUSTER, "role": roles.OWNER}
     return libpq.make_conninfo(admin, options=" ".join(f"-c {name}={value}" for name, value in settings.items()))

@@ -21,6 +21,8 @@ from psycopg.generators import fetch_many, send
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, TransactionStatus
 from psycopg.rows import RowMaker
 
+from muniment_server.postgres import citus
+
 _PARAMETER = re.compile(r"%(?:\((\w+)\)s|%)")
 _BEGIN: tuple[str, Mapping[str, object]] = ("BEGIN", {})
 _COMMIT: tuple[str, Mapping[str, object]] = ("COMMIT", {})
@@ -31,8 +33,9 @@ _numbers = itertools.count()
 class PreparedStatements:
     """The prepared statements of one connection. Not for use within a pipeline of psycopg."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], *, on_cluster: bool = False) -> None:
         self._connection = connection
+        self._on_cluster = on_cluster
         self._transformer = Transformer(connection)
         self._names: dict[tuple[str, tuple[int, ...]], bytes] = {}
         """By query and types of its parameters. One query has few: an integer has the type of its size."""
@@ -104,6 +107,7 @@ class PreparedStatements:
 
     def _prepare(self, key: tuple[str, tuple[int, ...]], text: bytes) -> bytes:
         statement = b"single_%d" % next(_numbers)
+        text = citus.adapted(text.decode()).encode() if self._on_cluster else text
         self._checked(self._connection.pgconn.prepare(statement, text, key[1]))
         self._names[key] = statement
         return statement

@@ -31,4 +31,9 @@ def split(text: str) -> Mapping[str, str]:
 
 def flattened(body: str) -> str:
     """*body* on one line, without comments."""
-    return " ".join(_COMMENT.sub("", body).split()).rstrip(";")
+    return " ".join(without_comments(body).split()).rstrip(";")
+
+
+def without_comments(text: str) -> str:
+    """*text* without its comments."""
+    return _COMMENT.sub("", text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from muniment_server.domain.classification import Classification
 
 OWNER = "muniment_owner"
-"""Owns everything and cannot log in: migrations and operators' commands act as it by SET ROLE."""
+"""Owns everything. Cannot log in, but to nodes of a cluster: migrations and operators act as it by SET ROLE."""
 CONTROL = "muniment_control"
 """Agents, conversations and their taint, sessions, sharing. It cannot read any item."""
 AUDITOR = "muniment_auditor"

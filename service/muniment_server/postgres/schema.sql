@@ -421,6 +421,7 @@ CREATE TABLE vault.conversation (
     conversation_id text NOT NULL COLLATE pg_catalog."C",
     taint smallint NOT NULL,
     create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL,
     CONSTRAINT taint_is_a_level CHECK (((taint >= 1) AND (taint <= 4)))
 );
 
@@ -432,7 +433,10 @@ CREATE TABLE vault.session (
     token_hash bytea NOT NULL,
     create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
     expire_time timestamp with time zone NOT NULL,
-    close_time timestamp with time zone
+    close_time timestamp with time zone,
+    level smallint DEFAULT 4 NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL,
+    CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4)))
 );
 
 CREATE VIEW muniment_confidential.session WITH (security_barrier='true') AS

@@ -16,13 +16,12 @@ from psycopg import conninfo as libpq
 from psycopg.rows import class_row
 
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
-from muniment_server.monitor import grants
 from muniment_server.postgres import citus, pool, queries, roles
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.placement import ONLY, Placement
 from muniment_server.postgres.pool import NETWORK, RoleConnection, WrongRole, WrongSettings
 from muniment_server.runtime import claims as _claims
-from muniment_server.runtime import clocks, connection_budget, log_settings, restoring, servers_file
+from muniment_server.runtime import clocks, cluster_grants, connection_budget, log_settings, restoring, servers_file
 from muniment_server.runtime.assignment import epoch_directory
 from muniment_server.runtime.claims import Claim
 from muniment_server.runtime.configuration import DatabaseConfig
@@ -183,7 +182,7 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
         if _is_shared(connection, conninfo):
             return [_NEEDS_SESSION_MODE]
         connection.apply_settings()
-        return [*grants.problems(connection, connections=connections), *log_settings.problems(connection)]
+        return [*cluster_grants.problems(connection, connections=connections), *log_settings.problems(connection)]
 
 
 def warnings_of_all(placement: Placement, *, connections: int) -> list[str]:

@@ -1,5 +1,5 @@
 -- How the eraser deletes the rows of deleted agents, in batches. It serves no principal: its views show deleted agents only.
--- `address` is where a row is.
+-- `address` is where a row is, in the tables of the tenant.
 
 -- name: take_turn
 -- Whether no other server erases now. Ends with the transaction.
@@ -20,7 +20,8 @@ SELECT agent.tenant, agent.agent
 
 -- name: erase_sessions
 DELETE FROM session AS erased
- WHERE erased.address = ANY(ARRAY(
+ WHERE (erased.tenant, erased.agent) = (%(tenant)s, %(agent)s)
+   AND erased.address = ANY(ARRAY(
            SELECT session.address
              FROM session
             WHERE (session.tenant, session.agent) = (%(tenant)s, %(agent)s)
@@ -29,7 +30,8 @@ DELETE FROM session AS erased
 
 -- name: erase_conversations
 DELETE FROM conversation AS erased
- WHERE erased.address = ANY(ARRAY(
+ WHERE (erased.tenant, erased.agent) = (%(tenant)s, %(agent)s)
+   AND erased.address = ANY(ARRAY(
            SELECT conversation.address
              FROM conversation
             WHERE (conversation.tenant, conversation.agent) = (%(tenant)s, %(agent)s)
@@ -38,7 +40,8 @@ DELETE FROM conversation AS erased
 
 -- name: erase_chunks
 DELETE FROM erasable_chunk AS erased
- WHERE erased.address = ANY(ARRAY(
+ WHERE (erased.tenant, erased.agent) = (%(tenant)s, %(agent)s)
+   AND erased.address = ANY(ARRAY(
            SELECT erasable_chunk.address
              FROM erasable_chunk
             WHERE (erasable_chunk.tenant, erasable_chunk.agent) = (%(tenant)s, %(agent)s)
@@ -47,7 +50,8 @@ DELETE FROM erasable_chunk AS erased
 
 -- name: erase_stats
 DELETE FROM erasable_stat AS erased
- WHERE erased.address = ANY(ARRAY(
+ WHERE (erased.tenant, erased.agent) = (%(tenant)s, %(agent)s)
+   AND erased.address = ANY(ARRAY(
            SELECT erasable_stat.address
              FROM erasable_stat
             WHERE (erasable_stat.tenant, erasable_stat.agent) = (%(tenant)s, %(agent)s)
@@ -56,7 +60,8 @@ DELETE FROM erasable_stat AS erased
 
 -- name: erase_items
 DELETE FROM erasable_item AS erased
- WHERE erased.address = ANY(ARRAY(
+ WHERE (erased.tenant, erased.agent) = (%(tenant)s, %(agent)s)
+   AND erased.address = ANY(ARRAY(
            SELECT erasable_item.address
              FROM erasable_item
             WHERE (erasable_item.tenant, erasable_item.agent) = (%(tenant)s, %(agent)s)
@@ -65,7 +70,8 @@ DELETE FROM erasable_item AS erased
 
 -- name: erase_revisions
 DELETE FROM erasable_revision AS erased
- WHERE erased.address = ANY(ARRAY(
+ WHERE (erased.tenant, erased.agent) = (%(tenant)s, %(agent)s)
+   AND erased.address = ANY(ARRAY(
            SELECT erasable_revision.address
              FROM erasable_revision
             WHERE (erasable_revision.tenant, erasable_revision.agent) = (%(tenant)s, %(agent)s)
@@ -74,7 +80,8 @@ DELETE FROM erasable_revision AS erased
 
 -- name: erase_storage
 DELETE FROM erasable_storage AS erased
- WHERE erased.address = ANY(ARRAY(
+ WHERE (erased.tenant, erased.agent) = (%(tenant)s, %(agent)s)
+   AND erased.address = ANY(ARRAY(
            SELECT erasable_storage.address
              FROM erasable_storage
             WHERE (erasable_storage.tenant, erasable_storage.agent) = (%(tenant)s, %(agent)s)

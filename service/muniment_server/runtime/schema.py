@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 import psycopg
 
-from muniment_server.monitor import grants
 from muniment_server.postgres import migrate as migrations
 from muniment_server.postgres.pool import operator_conninfo
+from muniment_server.runtime import cluster_grants
 from muniment_server.search.reindex import reindex
 
 
@@ -22,7 +22,9 @@ def migrate(admin: str, *, passwords: Mapping[str, str] | None = None, beside: i
 
     With *beside*, raises CannotMigrate if servers that need that version of the schema could not go on.
     """
-    done = migrations.migrate(admin, passwords=passwords, grants=grants.grant_names(), beside=beside)
+    with psycopg.connect(admin) as connection:
+        names = cluster_grants.grant_names(connection)
+    done = migrations.migrate(admin, passwords=passwords, grants=names, beside=beside)
     if any(migrations.SEARCH_MIGRATION in step for step in done):
         with psycopg.connect(operator_conninfo(admin), autocommit=True) as connection:
             count = sum(step.items for step in reindex(connection))

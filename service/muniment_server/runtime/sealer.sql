@@ -13,8 +13,8 @@ WITH scanned AS (
            (
                SELECT sealed_event.number
                  FROM muniment_auditor.sealed_event
-                WHERE (sealed_event.tenant, sealed_event.by_host, sealed_event.event_id)
-                      = (audit.tenant, audit.by_host, audit.event_id)
+                WHERE sealed_event.tenant = %(tenant)s
+                  AND (sealed_event.by_host, sealed_event.event_id) = (audit.by_host, audit.event_id)
            ) AS number
       FROM (
                SELECT audit.*

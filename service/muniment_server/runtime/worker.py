@@ -17,14 +17,13 @@ import psycopg
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, Unavailable
 from muniment_server.domain.ids import RandomIds, TenantNumber
-from muniment_server.monitor import grants
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.postgres.pool import RoleConnection
 from muniment_server.postgres.traced import TracedConnection
-from muniment_server.runtime import address, child_main, log_settings
+from muniment_server.runtime import address, child_main, cluster_grants, log_settings
 from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.child_main import Orders
@@ -178,7 +177,7 @@ def _check(placed: PlacedDatabase, connections: int) -> _Checked | None:
     try:
         with placed.database.connection(roles.CONTROL, Deadline(_CHECK_TIMEOUT)) as connection:
             found = {
-                "grants": grants.problems(connection, connections=connections),
+                "grants": cluster_grants.problems(connection, connections=connections),
                 "log_settings": log_settings.problems(connection),
             }
             checked = _Checked(found, claim_of(connection) if not any(found.values()) else None)

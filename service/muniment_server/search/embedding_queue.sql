@@ -5,7 +5,7 @@
 -- Counted up to a limit, so that a long queue does not make this slow.
 SELECT count(*)
   FROM (
-           SELECT
+           SELECT meaning.tenant
              FROM meaning
             WHERE meaning.embedder IS NULL
             LIMIT 100000
@@ -14,13 +14,13 @@ SELECT count(*)
 -- name: remote_queue_length
 SELECT count(*)
   FROM (
-           SELECT
+           SELECT waiting.tenant
              FROM remote_embedding AS waiting
             WHERE waiting.model = %(model)s
               AND waiting.signs IS NULL
               AND NOT waiting.is_missing
             UNION ALL
-           SELECT
+           SELECT missing.tenant
              FROM remote_embedding AS missing
             WHERE missing.model = %(model)s
               AND missing.signs IS NULL

@@ -30,8 +30,9 @@ conversation AS (
       FROM owner
  RETURNING conversation.tenant, conversation.agent, conversation.conversation_id
 )
-INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, token_hash, expire_time)
-SELECT conversation.tenant, conversation.agent, %(session_id)s::uuid, conversation.conversation_id, decode(md5(%(session_id)s::text), 'hex'), 'infinity'
+INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, level, token_hash, expire_time)
+SELECT conversation.tenant, conversation.agent, %(session_id)s::uuid, conversation.conversation_id, %(number)s,
+       decode(md5(%(session_id)s::text), 'hex'), 'infinity'
   FROM conversation;
 
 -- name: close_reindexing

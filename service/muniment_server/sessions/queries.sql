@@ -30,8 +30,9 @@ marked AS ( -- DO UPDATE returns the current taint, whatever the snapshot shows,
  RETURNING marked.agent, marked.conversation_id, marked.taint
 ),
 opened AS (
-    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, token_hash, create_time, expire_time)
-    SELECT %(tenant)s, marked.agent, %(session_id)s::uuid, marked.conversation_id, %(token_hash)s, vault.clock(), vault.clock() + %(ttl)s
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, level, token_hash, create_time, expire_time)
+    SELECT %(tenant)s, marked.agent, %(session_id)s::uuid, marked.conversation_id, marked.taint, %(token_hash)s, vault.clock(),
+           vault.clock() + %(ttl)s
       FROM marked
      WHERE marked.taint = %(taint)s
  RETURNING opened.session_id, opened.create_time, opened.expire_time
@@ -220,8 +221,8 @@ lowered AS (
        AND (lowered.agent, lowered.conversation_id) = (found.agent, found.conversation_id)
 ),
 opened AS (
-    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, token_hash, create_time, expire_time)
-    SELECT %(tenant)s, found.agent, %(new_session_id)s::uuid, found.conversation_id, %(token_hash)s, vault.clock(),
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, level, token_hash, create_time, expire_time)
+    SELECT %(tenant)s, found.agent, %(new_session_id)s::uuid, found.conversation_id, 1, %(token_hash)s, vault.clock(),
            vault.clock() + (found.expire_time - found.create_time)
       FROM found
  RETURNING opened.agent, opened.session_id, opened.conversation_id, opened.create_time, opened.expire_time

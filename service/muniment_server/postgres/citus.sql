@@ -1,0 +1,117 @@
+-- Statements about a Citus cluster.
+
+-- name: is_cluster
+SELECT to_regclass('pg_catalog.pg_dist_node') IS NOT NULL;
+
+-- name: is_coordinator
+SELECT pg_dist_local_group.groupid = 0
+  FROM pg_dist_local_group;
+
+-- name: knows_password
+-- Whether a role may log in, and the nodes know how.
+SELECT EXISTS (
+           SELECT
+             FROM pg_roles
+                  JOIN pg_dist_authinfo ON pg_dist_authinfo.rolename = pg_roles.rolname
+            WHERE pg_roles.rolname = %(role)s
+              AND pg_roles.rolcanlogin
+       );
+
+-- name: know_password
+-- The password with which each node logs in to each as a role.
+SELECT format(
+           'INSERT INTO pg_dist_authinfo (nodeid, rolename, authinfo) VALUES (0, %%L, %%L)'
+           || ' ON CONFLICT (rolename, nodeid) DO UPDATE SET authinfo = excluded.authinfo',
+           %(role)s::text, 'password=' || %(password)s::text
+       );
+
+-- name: roles
+-- How the roles are made, as Citus makes them on a worker.
+SELECT format('SELECT worker_create_or_alter_role(%%L, %%L, %%L)', made.role, 'CREATE ROLE ' || made.attributes, 'ALTER ROLE ' || made.attributes)
+  FROM (
+           SELECT pg_authid.rolname AS role,
+                  format('%%I %%s NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOINHERIT PASSWORD %%L', pg_authid.rolname,
+                         CASE WHEN pg_authid.rolcanlogin THEN 'LOGIN' ELSE 'NOLOGIN' END, pg_authid.rolpassword) AS attributes
+             FROM pg_authid
+            WHERE pg_authid.rolname = ANY(%(roles)s)
+       ) AS made;
+
+-- name: unknown_roles
+-- How a node learns that roles belong to the cluster. It does not know that of roles that were there before the extension.
+SELECT format('INSERT INTO pg_dist_object (classid, objid, objsubid) SELECT %%L::regclass, pg_roles.oid, 0 FROM pg_roles'
+              || ' WHERE pg_roles.rolname = %%L ON CONFLICT DO NOTHING', 'pg_authid', pg_roles.rolname)
+  FROM pg_roles
+ WHERE pg_roles.rolname = ANY(%(roles)s)
+   AND pg_roles.oid NOT IN (SELECT pg_dist_object.objid FROM pg_dist_object WHERE pg_dist_object.classid = 'pg_authid'::regclass);
+
+-- name: grants_on_views
+-- The grants on views, which Citus does not repeat where it makes the views.
+SELECT format('GRANT %%s%%s ON %%s TO %%I', acl.privilege_type, granted.columns, granted.view, pg_get_userbyid(acl.grantee))
+  FROM (
+           SELECT pg_class.oid::regclass AS view, '' AS columns, pg_class.relacl AS acl, pg_class.relowner
+             FROM pg_class
+            WHERE pg_class.relkind = 'v'
+            UNION ALL
+           SELECT pg_class.oid::regclass, format(' (%%I)', pg_attribute.attname), pg_attribute.attacl, pg_class.relowner
+             FROM pg_class
+                  JOIN pg_attribute ON pg_attribute.attrelid = pg_class.oid
+            WHERE pg_class.relkind = 'v'
+       ) AS granted
+       CROSS JOIN LATERAL aclexplode(granted.acl) AS acl
+ WHERE pg_get_userbyid(granted.relowner) = %(owner)s
+   AND acl.grantee <> granted.relowner;
+
+-- name: closed_functions
+-- What makes large objects inaccessible, where it has been done.
+SELECT format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', pg_proc.oid::regprocedure)
+  FROM pg_proc
+ WHERE pg_proc.pronamespace = 'pg_catalog'::regnamespace
+   AND pg_proc.proname ~ '^(lo_|loread$|lowrite$)'
+   AND NOT has_function_privilege('public', pg_proc.oid, 'EXECUTE');
+
+-- name: undistributed
+-- The tables that are only here, each with those that its foreign keys refer to.
+SELECT pg_class.oid::regclass::text,
+       ARRAY(
+           SELECT pg_constraint.confrelid::regclass::text
+             FROM pg_constraint
+            WHERE pg_constraint.conrelid = pg_class.oid
+              AND pg_constraint.contype = 'f'
+       )
+  FROM pg_class
+ WHERE pg_class.relkind = 'r'
+   AND pg_get_userbyid(pg_class.relowner) = %(owner)s
+   AND pg_class.relnamespace <> 'public'::regnamespace
+   AND pg_class.oid NOT IN (SELECT pg_dist_partition.logicalrelid FROM pg_dist_partition)
+   AND NOT EXISTS ( -- a shard that is here
+           SELECT
+             FROM pg_dist_shard
+            WHERE to_regclass(format('%%s_%%s', pg_dist_shard.logicalrelid, pg_dist_shard.shardid)) = pg_class.oid
+       )
+ ORDER BY pg_class.oid::regclass::text;
+
+-- name: distribute
+SELECT create_distributed_table(%(name)s::regclass, 'tenant', colocate_with => %(with)s);
+
+-- name: make_reference_table
+SELECT create_reference_table(%(name)s::regclass);
+
+-- name: rows_as_json
+SELECT coalesce(jsonb_agg(to_jsonb(ARRAY[found.a, found.b, found.c])), '[]')
+  FROM ({}) AS found (a, b, c);
+
+-- name: statements_as_json
+SELECT coalesce(jsonb_agg(found.statement), '[]')
+  FROM ({}) AS found (statement);
+
+-- name: on_workers
+SELECT ran.success, ran.result, format('%%s:%%s', pg_dist_node.nodename, pg_dist_node.nodeport) AS node
+  FROM run_command_on_workers(%(command)s) AS ran
+       JOIN pg_dist_node ON (pg_dist_node.nodename, pg_dist_node.nodeport) = (ran.nodename, ran.nodeport)
+ WHERE pg_dist_node.groupid <> 0;
+
+-- name: on_all_nodes
+-- give_warning_for_connection_errors: a node that is away is an answer, no error.
+SELECT ran.success, ran.result, format('%%s:%%s', pg_dist_node.nodename, pg_dist_node.nodeport) AS node
+  FROM run_command_on_all_nodes(%(command)s, give_warning_for_connection_errors := true) AS ran
+       JOIN pg_dist_node ON pg_dist_node.nodeid = ran.nodeid;

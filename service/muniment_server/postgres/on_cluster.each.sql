@@ -1,0 +1,44 @@
+-- What the views of one level are based on, and the rights of that level on it. A level sees the sessions that were opened at
+-- lower levels too, the settings of all agents, and which blocks are shared: see threats.md.
+
+DROP POLICY IF EXISTS {level} ON vault.conversation;
+DROP POLICY IF EXISTS {level} ON vault.session;
+
+CREATE POLICY {level} ON vault.conversation TO muniment_{level} USING (taint = {number});
+CREATE POLICY {level} ON vault.session TO muniment_{level} USING (level <= {number});
+
+GRANT SELECT (tenant, agent, conversation_id, taint, fence), UPDATE (fence) ON vault.conversation TO muniment_{level};
+GRANT SELECT (tenant, agent, session_id, conversation_id, create_time, expire_time, close_time, level, fence), UPDATE (fence)
+   ON vault.session TO muniment_{level};
+GRANT SELECT (tenant, agent, agent_id, language, memory_enabled, user_profile_enabled, memory_char_limit, user_char_limit,
+              max_items, max_bytes, max_revisions)
+   ON vault.agent TO muniment_{level};
+GRANT SELECT ON vault.block_link TO muniment_{level};
+GRANT DELETE ON muniment_{level}.item TO muniment_{level}; -- through the view deleted_item
+
+-- Without a barrier, behind which Citus cannot lock: the policies keep others' rows away.
+ALTER VIEW muniment_{level}.session SET (security_invoker = true, security_barrier = false);
+ALTER VIEW muniment_{level}.agent SET (security_invoker = true);
+ALTER VIEW muniment_{level}.link SET (security_invoker = true);
+ALTER VIEW muniment_{level}.deleted_item SET (security_invoker = true);
+
+-- The eraser locks items by the right to update their delete_time: it may delete them.
+GRANT SELECT (ctid, tenant, agent, kind, name, item_id, revision, change_id, tags, content, delete_time), DELETE, UPDATE (delete_time)
+   ON muniment_{level}.item TO muniment_eraser;
+GRANT SELECT (ctid, tenant, agent, kind, name, item_id, revision, tags, content), DELETE
+   ON muniment_{level}.revision TO muniment_eraser;
+GRANT SELECT (ctid, tenant, agent, kind, name, change_id, sample, language, stem_count, gram_count), DELETE
+   ON muniment_{level}.chunk TO muniment_eraser;
+GRANT SELECT (ctid, tenant, agent, kind, language, change_id), INSERT, DELETE ON muniment_{level}.stat TO muniment_eraser;
+GRANT SELECT (ctid, tenant, agent, change_id), INSERT, DELETE ON muniment_{level}.storage TO muniment_eraser;
+GRANT SELECT (tenant, agent, kind, prior), UPDATE (prior, embedder, signs, vector) ON muniment_{level}.meaning TO muniment_eraser;
+GRANT SELECT (tenant, agent, kind, prior_name), DELETE ON muniment_{level}.remote_embedding TO muniment_eraser;
+
+ALTER VIEW muniment_{level}.erasable_item SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasable_revision SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasable_chunk SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasable_stat SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasable_storage SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasing_item SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasing_revision SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasing_chunk SET (security_invoker = true);

@@ -1,0 +1,178 @@
+"""The grants on a Citus cluster: they are compared with the matrix on each node, and on each shard there.
+
+The views that use their owner's privileges elsewhere use those of whoever asks here, since a node asks the others as
+that role. So the levels have grants on what the views are based on, and row policies bound what these show.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+import psycopg
+
+from muniment_server.domain.classification import Classification
+from muniment_server.monitor import grants
+from muniment_server.monitor.grants import Fact
+from muniment_server.postgres import citus, queries, roles
+
+_CATALOG = queries.load(grants.__package__ or "", "catalog.sql")
+_QUERIES = queries.load(__package__, "cluster_grants.sql")
+_SHARD = re.compile(r"(?P<table>.*[a-z])_(?P<shard>\d{6,})")
+_INVOKER = "security_invoker=true"
+_BARRIER = "security_barrier=true"
+_VIEWS_OF_OWNER = ("session", "agent", "link", "deleted_item")
+"""Those of each level that use their owner's privileges on plain Postgres."""
+_READABLE = {
+    "conversation": ("tenant", "agent", "conversation_id", "taint", "fence"),
+    "session": (
+        "tenant", "agent", "session_id", "conversation_id", "create_time", "expire_time", "close_time", "level",
+        "fence",
+    ),
+    "agent": (
+        "tenant", "agent", "agent_id", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit",
+        "user_char_limit", "max_items", "max_bytes", "max_revisions",
+    ),
+}  # fmt: skip
+"""What the views of a level show of the tables of hosts."""
+_ERASED = {
+    "item": (
+        "ctid", "tenant", "agent", "kind", "name", "item_id", "revision", "change_id", "tags", "content", "delete_time",
+    ),
+    "revision": ("ctid", "tenant", "agent", "kind", "name", "item_id", "revision", "tags", "content"),
+    "chunk": (
+        "ctid", "tenant", "agent", "kind", "name", "change_id", "sample", "language", "stem_count", "gram_count",
+    ),
+    "stat": ("ctid", "tenant", "agent", "kind", "language", "change_id"),
+    "storage": ("ctid", "tenant", "agent", "change_id"),
+    "meaning": ("tenant", "agent", "kind", "prior"),
+    "remote_embedding": ("tenant", "agent", "kind", "prior_name"),
+}  # fmt: skip
+"""What the eraser reads of the tables of a level: through its views, and of what it changes itself."""
+_ERASED_OF_HOSTS = {
+    "agent": ("tenant", "agent", "ceiling", "delete_time"),
+    "conversation": ("ctid", "tenant", "agent", "conversation_id"),
+    "session": ("ctid", "tenant", "agent", "session_id", "create_time"),
+    "host_key": ("tenant", "host_key_id", "revoke_time", "freeze_time", "expire_time"),
+    "erasure": ("tenant", "agent", "kind", "ceiling"),
+}
+_ERASERS_VIEWS = (
+    "erasable_item", "erasable_revision", "erasable_chunk", "erasable_stat", "erasable_storage", "erasing_item",
+    "erasing_revision", "erasing_chunk",
+)  # fmt: skip
+_LOSES = "it can lose writes"
+_LOCKED = ("conversation", "session")
+
+
+def problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool = True) -> list[str]:
+    """What is wrong with the database, and what to do about it; empty if everything is as it must be.
+
+    *connections* is how many the server may open. *durable* False accepts a database without fsync: for tests only.
+    """
+    found = [*grants.server_problems(connection, connections=connections, durable=durable)]
+    if not citus.is_cluster(connection):
+        return [*found, *grants.schema_problems(connection)]
+    return [*found, *_settings_of_nodes(connection, durable=durable), *grants.schema_problems(connection, differences)]
+
+
+def _settings_of_nodes(connection: psycopg.Connection[Any], *, durable: bool) -> Iterator[str]:
+    """What the settings of each node could lose, unless not *durable*, and what they would leave in its log."""
+    for node, settings in citus.facts_of_nodes(connection, _QUERIES["risky_settings"], {}).items():
+        for risk, name, setting in settings:
+            if durable or risk != _LOSES:
+                yield f"{name} is {setting} at {node}, so that {risk}: set it on each node, with ALTER DATABASE … SET"
+
+
+def grant_names(connection: psycopg.Connection[Any]) -> list[str]:
+    """The matrix as `muniment migrate` records it in the database of *connection*."""
+    return sorted(map(str, matrix())) if citus.is_cluster(connection) else grants.grant_names()
+
+
+def differences(connection: psycopg.Connection[Any], of_newer: Collection[str] | None = None) -> list[str]:
+    """How the grants in the catalog of any node differ from the matrix: see `grants.differences`."""
+    names = {"roles": list(roles.ALL), "serving": list(roles.SERVING)}
+    found: dict[str, set[Fact]] = {}
+    for query in (_CATALOG["rights"], _CATALOG["preconditions"], _QUERIES["policies"]):
+        for node, rows in citus.facts_of_nodes(connection, query, names).items():
+            found.setdefault(node, set()).update(Fact(*row) for row in rows)
+    return [
+        f"{difference} at {node}" for node, facts in sorted(found.items()) for difference in _of_node(facts, of_newer)
+    ]
+
+
+def _of_node(facts: Iterable[Fact], of_newer: Collection[str] | None) -> Iterator[str]:
+    """The differences of one node. Each shard must have the facts of its table."""
+    expected = matrix()
+    own: dict[str, set[Fact]] = {"": set()}
+    table_of = {}
+    for subject, relation, fact in facts:
+        shard = _SHARD.fullmatch(relation)
+        own.setdefault(relation if shard else "", set()).add(Fact(subject, shard["table"] if shard else relation, fact))
+        if shard:
+            table_of[relation] = shard["table"]
+    for relation, found in sorted(own.items()):
+        wanted = {fact for fact in expected if fact.object == table_of[relation]} if relation else expected
+        where = f" in its shard {relation}" if relation else ""
+        yield from (f"{difference}{where}" for difference in _compared(found, wanted, of_newer))
+
+
+def _compared(found: set[Fact], expected: Collection[Fact], of_newer: Collection[str] | None) -> Iterator[str]:
+    allowed = set(map(str, expected)) if of_newer is None else set(of_newer)
+    yield from (f"not in the matrix: {fact}" for fact in sorted(found) if str(fact) not in allowed)
+    yield from (f"missing: {fact}" for fact in sorted(expected) if fact not in found and str(fact) in allowed)
+
+
+def matrix() -> frozenset[Fact]:
+    """Every privilege that may exist on a node, and the properties that they depend on."""
+    of_owner = set(chain.from_iterable(map(_with_rights_of_owner, Classification)))
+    return frozenset(chain(grants.matrix() - of_owner, chain.from_iterable(map(_level, Classification)), _hosts()))
+
+
+def _with_rights_of_owner(level: Classification) -> Iterator[Fact]:
+    """What is so on plain Postgres only: no node can lock behind a barrier."""
+    yield Fact("view", f"{level.role}.session", _BARRIER)
+
+
+def _level(level: Classification) -> Iterator[Fact]:
+    role = level.role
+    for view in _VIEWS_OF_OWNER:
+        yield Fact("view", f"{role}.{view}", _INVOKER)
+    yield Fact("view", f"{role}.session", "security_barrier=false")
+    for table, columns in _READABLE.items():
+        yield from (Fact(role, f"vault.{table}", f"SELECT ({column})") for column in columns)
+    yield Fact(role, "vault.block_link", "SELECT")
+    yield from (Fact(role, f"vault.{table}", "UPDATE (fence)") for table in _LOCKED)
+    yield Fact(role, "vault.conversation", f"rows (taint = {level.value})")
+    yield Fact(role, "vault.session", f"rows (level <= {level.value})")
+    yield Fact(role, f"{role}.item", "DELETE")
+    yield from _eraser(role)
+
+
+def _eraser(schema: str) -> Iterator[Fact]:
+    """What the eraser may do to the tables of a level: Citus changes no rows through views."""
+    role = roles.ERASER
+    yield from (Fact("view", f"{schema}.{view}", _INVOKER) for view in _ERASERS_VIEWS)
+    for table, columns in _ERASED.items():
+        yield from (Fact(role, f"{schema}.{table}", f"SELECT ({column})") for column in columns)
+    for table in ("item", "revision", "chunk", "stat", "storage", "remote_embedding"):
+        yield Fact(role, f"{schema}.{table}", "DELETE")
+    for table in ("stat", "storage"):
+        yield Fact(role, f"{schema}.{table}", "INSERT")
+    yield Fact(role, f"{schema}.item", "UPDATE (delete_time)")  # the right to lock
+    for column in ("prior", "embedder", "signs", "vector"):
+        yield Fact(role, f"{schema}.meaning", f"UPDATE ({column})")
+
+
+def _hosts() -> Iterator[Fact]:
+    for table in _LOCKED:
+        yield Fact("row policies", f"vault.{table}", "count")
+        yield from (Fact(role, f"vault.{table}", "rows true") for role in (roles.CONTROL, roles.ERASER))
+    yield Fact(roles.ERASER, "schema vault", "USAGE")
+    for table, columns in _ERASED_OF_HOSTS.items():
+        yield from (Fact(roles.ERASER, f"vault.{table}", f"SELECT ({column})") for column in columns)
+    for table in ("agent", "conversation", "session"):
+        yield Fact(roles.ERASER, f"vault.{table}", "DELETE")
+    for view in ("agent", "conversation", "session", "host_key"):
+        yield Fact("view", f"{roles.ERASER}.{view}", _INVOKER)

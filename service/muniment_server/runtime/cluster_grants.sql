@@ -1,0 +1,33 @@
+-- name: policies
+-- Row policies and where they count, as (subject, object, fact).
+WITH relation AS (
+    SELECT pg_class.oid, pg_class.relrowsecurity, pg_class.relforcerowsecurity, pg_namespace.nspname || '.' || pg_class.relname AS object
+      FROM pg_catalog.pg_class
+           JOIN pg_catalog.pg_namespace ON pg_namespace.oid = pg_class.relnamespace
+     WHERE pg_namespace.nspname = 'vault'
+        OR pg_namespace.nspname LIKE 'muniment\_%%'
+)
+SELECT CASE reader.role WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(reader.role) END, relation.object,
+       concat_ws(' ', CASE WHEN pg_policy.polpermissive THEN 'rows' ELSE 'only rows' END, nullif(pg_policy.polcmd, '*'),
+                 pg_get_expr(pg_policy.polqual, pg_policy.polrelid), 'with check ' || pg_get_expr(pg_policy.polwithcheck, pg_policy.polrelid))
+  FROM relation
+       JOIN pg_catalog.pg_policy ON pg_policy.polrelid = relation.oid
+       CROSS JOIN LATERAL unnest(pg_policy.polroles) AS reader (role)
+ UNION ALL
+SELECT 'row policies', relation.object, 'count'
+  FROM relation
+ WHERE relation.relrowsecurity
+ UNION ALL
+SELECT 'row policies', relation.object, 'count for the owner'
+  FROM relation
+ WHERE relation.relforcerowsecurity;
+
+-- name: risky_settings
+-- Settings of a node that could lose writes, or with which it would log statements: Citus sends it some with their values in them.
+SELECT CASE WHEN pg_settings.name LIKE 'log\_%%' THEN 'it logs statements' ELSE 'it can lose writes' END, pg_settings.name, pg_settings.setting
+  FROM pg_catalog.pg_settings
+ WHERE (pg_settings.name, pg_settings.setting)
+       IN (('fsync', 'off'), ('full_page_writes', 'off'), ('synchronous_commit', 'off'), ('log_statement', 'mod'), ('log_statement', 'all'))
+    OR pg_settings.name = 'log_min_error_statement' AND pg_settings.setting NOT IN ('log', 'fatal', 'panic')
+    OR pg_settings.name IN ('log_min_duration_statement', 'log_min_duration_sample') AND pg_settings.setting <> '-1'
+    OR pg_settings.name = 'log_transaction_sample_rate' AND pg_settings.setting <> '0';

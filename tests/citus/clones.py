@@ -1,0 +1,76 @@
+"""A cluster in the place of the Postgres of a run: `--cluster`. Each test has its own database, on all nodes.
+
+A database of a cluster is cloned node by node: its catalog has the addresses of the nodes and the names of shards.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from psycopg import conninfo as libpq
+from psycopg import sql
+
+from muniment_server.monitor import grants
+from muniment_server.postgres import migrate
+from tests.citus.cluster import Cluster, running
+from tests.support.commands import wait_until
+
+_TEMPLATE = "muniment"
+_COPY_RIGHTS = """
+UPDATE pg_database SET datacl = (SELECT datacl FROM pg_database WHERE datname = %(template)s) WHERE datname = %(clone)s
+"""
+_SETTINGS = {"max_connections": "300", "max_prepared_transactions": "600", "citus.shard_count": "4"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPostgres:
+    """What tests need of an `EmbeddedPostgres`, of the coordinator."""
+
+    cluster: Cluster
+
+    def conninfo(self, *, user: str, dbname: str = _TEMPLATE) -> str:
+        """How *user* reaches a database. None needs a password."""
+        return libpq.make_conninfo(host="127.0.0.1", port=self.cluster.coordinator, user=user, dbname=dbname)
+
+    @contextmanager
+    def cloned(self, name: str) -> Iterator[None]:
+        """A database of the cluster like the template, until the block ends."""
+        clone, template = sql.Identifier(name), sql.Identifier(_TEMPLATE)
+        with ExitStack() as nodes:
+            for port in (*self.cluster.workers, self.cluster.coordinator):  # dropped first: it connects to the others
+                admin = nodes.enter_context(self.cluster.admin(port))
+                admin.execute("SET citus.enable_create_database_propagation = off")
+                admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(clone, template))
+                admin.execute(_COPY_RIGHTS, {"template": _TEMPLATE, "clone": name})
+                nodes.callback(admin.execute, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(clone))
+            yield
+
+    def close_template(self) -> None:
+        """Let none connect to the template, or it could not be cloned: each database has a process of Citus."""
+        for port in (self.cluster.coordinator, *self.cluster.workers):
+            with self.cluster.admin(port) as admin:
+                admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(_TEMPLATE)))
+                in_use = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+                wait_until(lambda: not admin.execute(in_use, [_TEMPLATE]).fetchall(), "the template is in use")  # noqa: B023
+
+
+@contextmanager
+def running_cluster(**settings: str) -> Iterator[ClusterPostgres]:
+    """A cluster with the template, in a temporary folder."""
+    folder = Path(tempfile.mkdtemp(prefix="muniment-citus-"))
+    folder.chmod(0o711)
+    try:
+        with running(folder, auth="trust", **{**_SETTINGS, **settings}) as cluster:
+            cluster.create(_TEMPLATE)
+            cluster.join(_TEMPLATE)
+            postgres = ClusterPostgres(cluster)
+            migrate.migrate(postgres.conninfo(user="postgres"), grants=grants.grant_names())
+            postgres.close_template()
+            yield postgres
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
