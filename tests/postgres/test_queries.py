@@ -29,7 +29,7 @@ from tests.support.named_queries import (
 SERVER = Path(muniment_server.__file__).parent
 NO_QUERIES = {"postgres/schema.sql", "embedded_postgres/create_database.sql"}
 """The schema as a whole, and a statement of the embedded Postgres, which imports nothing of ours."""
-LONG = {"search_items", "search_terms"}
+LONG = {"search_items", "search_terms", "search_embeddings"}
 """Searches: there psycopg's work is less than a hundredth of the whole."""
 
 

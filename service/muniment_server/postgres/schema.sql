@@ -560,6 +560,20 @@ CREATE VIEW muniment_confidential.deleted_item WITH (security_barrier='true') AS
    FROM muniment_confidential.item
   WHERE (delete_time IS NOT NULL);
 
+CREATE TABLE muniment_confidential.embedding_list (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    level smallint DEFAULT 3 NOT NULL,
+    embedder smallint NOT NULL,
+    number integer NOT NULL,
+    signs bit(384),
+    version integer DEFAULT 0 NOT NULL,
+    is_retired boolean DEFAULT false NOT NULL,
+    CONSTRAINT embedding_list_is_confidential CHECK ((level = 3)),
+    CONSTRAINT no_other_level_has_the_number CHECK (((number % 4) = (3 % 4)))
+);
+
 CREATE VIEW muniment_confidential.erasable_chunk WITH (security_barrier='true') AS
  SELECT ctid AS address,
     tenant,
@@ -685,6 +699,7 @@ CREATE TABLE muniment_confidential.meaning (
     embedder smallint,
     signs bit(384),
     vector smallint[],
+    list integer,
     CONSTRAINT meaning_is_confidential CHECK ((level = 3)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
 );
@@ -701,6 +716,19 @@ CREATE VIEW muniment_confidential.erasing_embedding WITH (security_barrier='true
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
           WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 3))));
+
+CREATE VIEW muniment_confidential.erasing_embedding_list WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    embedder,
+    number,
+    signs,
+    version
+   FROM muniment_confidential.embedding_list
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = embedding_list.tenant) AND (erasure.agent = embedding_list.agent) AND (erasure.kind = embedding_list.kind)) AND (erasure.ceiling >= 3))));
 
 CREATE VIEW muniment_confidential.erasing_item WITH (security_barrier='true') AS
  SELECT tenant,
@@ -1139,6 +1167,68 @@ CREATE VIEW muniment_confidential.visible_chunk WITH (security_invoker='true') A
            FROM muniment_confidential.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
+CREATE TABLE muniment_internal.embedding_list (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    level smallint DEFAULT 2 NOT NULL,
+    embedder smallint NOT NULL,
+    number integer NOT NULL,
+    signs bit(384),
+    version integer DEFAULT 0 NOT NULL,
+    is_retired boolean DEFAULT false NOT NULL,
+    CONSTRAINT embedding_list_is_internal CHECK ((level = 2)),
+    CONSTRAINT no_other_level_has_the_number CHECK (((number % 4) = (2 % 4)))
+);
+
+CREATE TABLE muniment_public.embedding_list (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    level smallint DEFAULT 1 NOT NULL,
+    embedder smallint NOT NULL,
+    number integer NOT NULL,
+    signs bit(384),
+    version integer DEFAULT 0 NOT NULL,
+    is_retired boolean DEFAULT false NOT NULL,
+    CONSTRAINT embedding_list_is_public CHECK ((level = 1)),
+    CONSTRAINT no_other_level_has_the_number CHECK (((number % 4) = (1 % 4)))
+);
+
+CREATE VIEW muniment_confidential.visible_embedding_list WITH (security_invoker='true') AS
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_public.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_internal.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_confidential.embedding_list;
+
 CREATE TABLE muniment_internal.meaning (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -1151,6 +1241,7 @@ CREATE TABLE muniment_internal.meaning (
     embedder smallint,
     signs bit(384),
     vector smallint[],
+    list integer,
     CONSTRAINT meaning_is_internal CHECK ((level = 2)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
 );
@@ -1167,6 +1258,7 @@ CREATE TABLE muniment_public.meaning (
     embedder smallint,
     signs bit(384),
     vector smallint[],
+    list integer,
     CONSTRAINT meaning_is_public CHECK ((level = 1)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
 );
@@ -1182,7 +1274,8 @@ CREATE VIEW muniment_confidential.visible_meaning WITH (security_invoker='true')
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_public.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -1195,7 +1288,8 @@ UNION ALL
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_internal.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -1208,7 +1302,8 @@ UNION ALL
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_confidential.meaning;
 
 CREATE TABLE muniment_internal.remote_embedding (
@@ -1575,6 +1670,19 @@ CREATE VIEW muniment_internal.erasing_embedding WITH (security_barrier='true') A
            FROM vault.erasure
           WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 2))));
 
+CREATE VIEW muniment_internal.erasing_embedding_list WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    embedder,
+    number,
+    signs,
+    version
+   FROM muniment_internal.embedding_list
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = embedding_list.tenant) AND (erasure.agent = embedding_list.agent) AND (erasure.kind = embedding_list.kind)) AND (erasure.ceiling >= 2))));
+
 CREATE VIEW muniment_internal.erasing_item WITH (security_barrier='true') AS
  SELECT tenant,
     agent,
@@ -1829,6 +1937,29 @@ CREATE VIEW muniment_internal.visible_chunk WITH (security_invoker='true') AS
            FROM muniment_internal.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
+CREATE VIEW muniment_internal.visible_embedding_list WITH (security_invoker='true') AS
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_public.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_internal.embedding_list;
+
 CREATE VIEW muniment_internal.visible_meaning WITH (security_invoker='true') AS
  SELECT meaning.tenant,
     meaning.agent,
@@ -1840,7 +1971,8 @@ CREATE VIEW muniment_internal.visible_meaning WITH (security_invoker='true') AS
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_public.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -1853,7 +1985,8 @@ UNION ALL
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_internal.meaning;
 
 CREATE VIEW muniment_internal.visible_remote_embedding WITH (security_invoker='true') AS
@@ -2059,6 +2192,19 @@ CREATE VIEW muniment_public.erasing_embedding WITH (security_barrier='true') AS
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
           WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 1))));
+
+CREATE VIEW muniment_public.erasing_embedding_list WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    embedder,
+    number,
+    signs,
+    version
+   FROM muniment_public.embedding_list
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = embedding_list.tenant) AND (erasure.agent = embedding_list.agent) AND (erasure.kind = embedding_list.kind)) AND (erasure.ceiling >= 1))));
 
 CREATE VIEW muniment_public.erasing_item WITH (security_barrier='true') AS
  SELECT tenant,
@@ -2270,6 +2416,18 @@ CREATE VIEW muniment_public.visible_chunk WITH (security_invoker='true') AS
            FROM muniment_public.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
+CREATE VIEW muniment_public.visible_embedding_list WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    level,
+    embedder,
+    number,
+    signs,
+    version,
+    is_retired
+   FROM muniment_public.embedding_list;
+
 CREATE VIEW muniment_public.visible_meaning WITH (security_invoker='true') AS
  SELECT tenant,
     agent,
@@ -2281,7 +2439,8 @@ CREATE VIEW muniment_public.visible_meaning WITH (security_invoker='true') AS
     prior,
     embedder,
     signs,
-    vector
+    vector,
+    list
    FROM muniment_public.meaning;
 
 CREATE VIEW muniment_public.visible_remote_embedding WITH (security_invoker='true') AS
@@ -2415,6 +2574,20 @@ CREATE VIEW muniment_restricted.deleted_item WITH (security_barrier='true') AS
    FROM muniment_restricted.item
   WHERE (delete_time IS NOT NULL);
 
+CREATE TABLE muniment_restricted.embedding_list (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    level smallint DEFAULT 4 NOT NULL,
+    embedder smallint NOT NULL,
+    number integer NOT NULL,
+    signs bit(384),
+    version integer DEFAULT 0 NOT NULL,
+    is_retired boolean DEFAULT false NOT NULL,
+    CONSTRAINT embedding_list_is_restricted CHECK ((level = 4)),
+    CONSTRAINT no_other_level_has_the_number CHECK (((number % 4) = (4 % 4)))
+);
+
 CREATE VIEW muniment_restricted.erasable_chunk WITH (security_barrier='true') AS
  SELECT ctid AS address,
     tenant,
@@ -2531,6 +2704,7 @@ CREATE TABLE muniment_restricted.meaning (
     embedder smallint,
     signs bit(384),
     vector smallint[],
+    list integer,
     CONSTRAINT meaning_is_restricted CHECK ((level = 4)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
 );
@@ -2547,6 +2721,19 @@ CREATE VIEW muniment_restricted.erasing_embedding WITH (security_barrier='true')
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
           WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 4))));
+
+CREATE VIEW muniment_restricted.erasing_embedding_list WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    embedder,
+    number,
+    signs,
+    version
+   FROM muniment_restricted.embedding_list
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = embedding_list.tenant) AND (erasure.agent = embedding_list.agent) AND (erasure.kind = embedding_list.kind)) AND (erasure.ceiling >= 4))));
 
 CREATE VIEW muniment_restricted.erasing_item WITH (security_barrier='true') AS
  SELECT tenant,
@@ -2907,6 +3094,51 @@ CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
            FROM muniment_restricted.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
+CREATE VIEW muniment_restricted.visible_embedding_list WITH (security_invoker='true') AS
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_public.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_internal.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_confidential.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_restricted.embedding_list;
+
 CREATE VIEW muniment_restricted.visible_meaning WITH (security_invoker='true') AS
  SELECT meaning.tenant,
     meaning.agent,
@@ -2918,7 +3150,8 @@ CREATE VIEW muniment_restricted.visible_meaning WITH (security_invoker='true') A
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_public.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -2931,7 +3164,8 @@ UNION ALL
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_internal.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -2944,7 +3178,8 @@ UNION ALL
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_confidential.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -2957,7 +3192,8 @@ UNION ALL
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_restricted.meaning;
 
 CREATE VIEW muniment_restricted.visible_remote_embedding WITH (security_invoker='true') AS
@@ -3111,6 +3347,9 @@ ALTER TABLE ONLY muniment_confidential.audit
 ALTER TABLE ONLY muniment_confidential.chunk
     ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
 
+ALTER TABLE ONLY muniment_confidential.embedding_list
+    ADD CONSTRAINT embedding_list_pkey PRIMARY KEY (tenant, agent, kind, embedder, number);
+
 ALTER TABLE ONLY muniment_confidential.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
 
@@ -3150,6 +3389,9 @@ ALTER TABLE ONLY muniment_internal.audit
 ALTER TABLE ONLY muniment_internal.chunk
     ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
 
+ALTER TABLE ONLY muniment_internal.embedding_list
+    ADD CONSTRAINT embedding_list_pkey PRIMARY KEY (tenant, agent, kind, embedder, number);
+
 ALTER TABLE ONLY muniment_internal.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
 
@@ -3180,6 +3422,9 @@ ALTER TABLE ONLY muniment_public.audit
 ALTER TABLE ONLY muniment_public.chunk
     ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
 
+ALTER TABLE ONLY muniment_public.embedding_list
+    ADD CONSTRAINT embedding_list_pkey PRIMARY KEY (tenant, agent, kind, embedder, number);
+
 ALTER TABLE ONLY muniment_public.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
 
@@ -3209,6 +3454,9 @@ ALTER TABLE ONLY muniment_restricted.audit
 
 ALTER TABLE ONLY muniment_restricted.chunk
     ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
+ALTER TABLE ONLY muniment_restricted.embedding_list
+    ADD CONSTRAINT embedding_list_pkey PRIMARY KEY (tenant, agent, kind, embedder, number);
 
 ALTER TABLE ONLY muniment_restricted.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
@@ -3291,7 +3539,7 @@ CREATE INDEX item_passages ON muniment_confidential.item USING btree (tenant, ag
 
 CREATE INDEX meaning_prior ON muniment_confidential.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
 
-CREATE INDEX meaning_signs ON muniment_confidential.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+CREATE INDEX meaning_signs ON muniment_confidential.meaning USING btree (tenant, agent, kind, embedder, list) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
 
 CREATE INDEX meaning_waiting ON muniment_confidential.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
@@ -3321,7 +3569,7 @@ CREATE INDEX item_passages ON muniment_internal.item USING btree (tenant, agent,
 
 CREATE INDEX meaning_prior ON muniment_internal.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
 
-CREATE INDEX meaning_signs ON muniment_internal.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+CREATE INDEX meaning_signs ON muniment_internal.meaning USING btree (tenant, agent, kind, embedder, list) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
 
 CREATE INDEX meaning_waiting ON muniment_internal.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
@@ -3349,7 +3597,7 @@ CREATE INDEX item_passages ON muniment_public.item USING btree (tenant, agent, e
 
 CREATE INDEX meaning_prior ON muniment_public.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
 
-CREATE INDEX meaning_signs ON muniment_public.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+CREATE INDEX meaning_signs ON muniment_public.meaning USING btree (tenant, agent, kind, embedder, list) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
 
 CREATE INDEX meaning_waiting ON muniment_public.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
@@ -3377,7 +3625,7 @@ CREATE INDEX item_passages ON muniment_restricted.item USING btree (tenant, agen
 
 CREATE INDEX meaning_prior ON muniment_restricted.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
 
-CREATE INDEX meaning_signs ON muniment_restricted.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+CREATE INDEX meaning_signs ON muniment_restricted.meaning USING btree (tenant, agent, kind, embedder, list) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
 
 CREATE INDEX meaning_waiting ON muniment_restricted.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
@@ -3401,8 +3649,14 @@ ALTER TABLE ONLY muniment_auditor.sealed_event
 ALTER TABLE ONLY muniment_confidential.chunk
     ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_confidential.embedding_list
+    ADD CONSTRAINT embedding_list_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_confidential.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_confidential.meaning
+    ADD CONSTRAINT list_exists FOREIGN KEY (tenant, agent, kind, embedder, list) REFERENCES muniment_confidential.embedding_list(tenant, agent, kind, embedder, number);
 
 ALTER TABLE ONLY muniment_confidential.meaning
     ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_confidential.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
@@ -3425,8 +3679,14 @@ ALTER TABLE ONLY muniment_control.erased_agent
 ALTER TABLE ONLY muniment_internal.chunk
     ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_internal.embedding_list
+    ADD CONSTRAINT embedding_list_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_internal.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_internal.meaning
+    ADD CONSTRAINT list_exists FOREIGN KEY (tenant, agent, kind, embedder, list) REFERENCES muniment_internal.embedding_list(tenant, agent, kind, embedder, number);
 
 ALTER TABLE ONLY muniment_internal.meaning
     ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_internal.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
@@ -3446,8 +3706,14 @@ ALTER TABLE ONLY muniment_internal.stat
 ALTER TABLE ONLY muniment_public.chunk
     ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_public.embedding_list
+    ADD CONSTRAINT embedding_list_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_public.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_public.meaning
+    ADD CONSTRAINT list_exists FOREIGN KEY (tenant, agent, kind, embedder, list) REFERENCES muniment_public.embedding_list(tenant, agent, kind, embedder, number);
 
 ALTER TABLE ONLY muniment_public.meaning
     ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_public.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
@@ -3467,8 +3733,14 @@ ALTER TABLE ONLY muniment_public.stat
 ALTER TABLE ONLY muniment_restricted.chunk
     ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_restricted.embedding_list
+    ADD CONSTRAINT embedding_list_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_restricted.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted.meaning
+    ADD CONSTRAINT list_exists FOREIGN KEY (tenant, agent, kind, embedder, list) REFERENCES muniment_restricted.embedding_list(tenant, agent, kind, embedder, number);
 
 ALTER TABLE ONLY muniment_restricted.meaning
     ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_restricted.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
@@ -3715,6 +3987,16 @@ GRANT UPDATE(delete_time) ON TABLE muniment_confidential.item TO muniment_confid
 
 GRANT SELECT,DELETE ON TABLE muniment_confidential.deleted_item TO muniment_confidential;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential.embedding_list TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(signs) ON TABLE muniment_confidential.embedding_list TO muniment_confidential;
+
+GRANT UPDATE(version) ON TABLE muniment_confidential.embedding_list TO muniment_confidential;
+
+GRANT UPDATE(is_retired) ON TABLE muniment_confidential.embedding_list TO muniment_confidential;
+
 GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_chunk TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_item TO muniment_eraser;
@@ -3765,6 +4047,8 @@ GRANT UPDATE(signs) ON TABLE muniment_confidential.meaning TO muniment_confident
 
 GRANT UPDATE(vector) ON TABLE muniment_confidential.meaning TO muniment_confidential;
 
+GRANT UPDATE(list) ON TABLE muniment_confidential.meaning TO muniment_confidential;
+
 GRANT SELECT(tenant) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
 
 GRANT SELECT(agent) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
@@ -3778,6 +4062,20 @@ GRANT UPDATE(embedder) ON TABLE muniment_confidential.erasing_embedding TO munim
 GRANT UPDATE(signs) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
 
 GRANT UPDATE(vector) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(tenant) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(embedder) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(number) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(version),UPDATE(version) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_confidential.erasing_item TO muniment_eraser;
 
@@ -3889,6 +4187,34 @@ GRANT SELECT ON TABLE muniment_public.chunk TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_confidential.visible_chunk TO muniment_confidential;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.embedding_list TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.embedding_list TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(signs) ON TABLE muniment_internal.embedding_list TO muniment_internal;
+
+GRANT UPDATE(version) ON TABLE muniment_internal.embedding_list TO muniment_internal;
+
+GRANT UPDATE(is_retired) ON TABLE muniment_internal.embedding_list TO muniment_internal;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_public.embedding_list TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.embedding_list TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public.embedding_list TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(signs) ON TABLE muniment_public.embedding_list TO muniment_public;
+
+GRANT UPDATE(version) ON TABLE muniment_public.embedding_list TO muniment_public;
+
+GRANT UPDATE(is_retired) ON TABLE muniment_public.embedding_list TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_confidential.visible_embedding_list TO muniment_confidential;
+
 GRANT SELECT,INSERT ON TABLE muniment_internal.meaning TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.meaning TO muniment_confidential;
@@ -3902,6 +4228,8 @@ GRANT UPDATE(embedder) ON TABLE muniment_internal.meaning TO muniment_internal;
 GRANT UPDATE(signs) ON TABLE muniment_internal.meaning TO muniment_internal;
 
 GRANT UPDATE(vector) ON TABLE muniment_internal.meaning TO muniment_internal;
+
+GRANT UPDATE(list) ON TABLE muniment_internal.meaning TO muniment_internal;
 
 GRANT SELECT,INSERT ON TABLE muniment_public.meaning TO muniment_public;
 
@@ -3918,6 +4246,8 @@ GRANT UPDATE(embedder) ON TABLE muniment_public.meaning TO muniment_public;
 GRANT UPDATE(signs) ON TABLE muniment_public.meaning TO muniment_public;
 
 GRANT UPDATE(vector) ON TABLE muniment_public.meaning TO muniment_public;
+
+GRANT UPDATE(list) ON TABLE muniment_public.meaning TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_confidential.visible_meaning TO muniment_confidential;
 
@@ -4051,6 +4381,20 @@ GRANT UPDATE(signs) ON TABLE muniment_internal.erasing_embedding TO muniment_era
 
 GRANT UPDATE(vector) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
 
+GRANT SELECT(tenant) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(embedder) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(number) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(version),UPDATE(version) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
+
 GRANT SELECT,DELETE ON TABLE muniment_internal.erasing_item TO muniment_eraser;
 
 GRANT UPDATE(fence) ON TABLE muniment_internal.erasing_item TO muniment_eraser;
@@ -4080,6 +4424,8 @@ GRANT SELECT ON TABLE muniment_internal.storage_size TO muniment_internal;
 GRANT SELECT ON TABLE muniment_internal.storage_size TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_internal.visible_chunk TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.visible_embedding_list TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.visible_meaning TO muniment_internal;
 
@@ -4131,6 +4477,20 @@ GRANT UPDATE(signs) ON TABLE muniment_public.erasing_embedding TO muniment_erase
 
 GRANT UPDATE(vector) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
 
+GRANT SELECT(tenant) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(embedder) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(number) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(version),UPDATE(version) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
+
 GRANT SELECT,DELETE ON TABLE muniment_public.erasing_item TO muniment_eraser;
 
 GRANT UPDATE(fence) ON TABLE muniment_public.erasing_item TO muniment_eraser;
@@ -4160,6 +4520,8 @@ GRANT SELECT ON TABLE muniment_public.storage_size TO muniment_public;
 GRANT SELECT ON TABLE muniment_public.storage_size TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_public.visible_chunk TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.visible_embedding_list TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_public.visible_meaning TO muniment_public;
 
@@ -4196,6 +4558,14 @@ GRANT UPDATE(expire_time) ON TABLE muniment_restricted.item TO muniment_restrict
 GRANT UPDATE(delete_time) ON TABLE muniment_restricted.item TO muniment_restricted;
 
 GRANT SELECT,DELETE ON TABLE muniment_restricted.deleted_item TO muniment_restricted;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(signs) ON TABLE muniment_restricted.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(version) ON TABLE muniment_restricted.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(is_retired) ON TABLE muniment_restricted.embedding_list TO muniment_restricted;
 
 GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_chunk TO muniment_eraser;
 
@@ -4241,6 +4611,8 @@ GRANT UPDATE(signs) ON TABLE muniment_restricted.meaning TO muniment_restricted;
 
 GRANT UPDATE(vector) ON TABLE muniment_restricted.meaning TO muniment_restricted;
 
+GRANT UPDATE(list) ON TABLE muniment_restricted.meaning TO muniment_restricted;
+
 GRANT SELECT(tenant) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
 
 GRANT SELECT(agent) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
@@ -4254,6 +4626,20 @@ GRANT UPDATE(embedder) ON TABLE muniment_restricted.erasing_embedding TO munimen
 GRANT UPDATE(signs) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
 
 GRANT UPDATE(vector) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(tenant) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(embedder) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(number) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(version),UPDATE(version) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_restricted.erasing_item TO muniment_eraser;
 
@@ -4292,6 +4678,8 @@ GRANT SELECT ON TABLE muniment_restricted.storage_size TO muniment_restricted;
 GRANT SELECT ON TABLE muniment_restricted.storage_size TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_restricted.visible_chunk TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.visible_embedding_list TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.visible_meaning TO muniment_restricted;
 
